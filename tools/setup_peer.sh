@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Fills .peers/hudi/ with Apache Hudi on Spark, the judge of the tables we write and our peer in
+# benchmarks: .peers/hudi/.venv (Spark 3.5) and .peers/hudi/ivy/jars (the bundle).
+# Does nothing when that was already done.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source tools/environment.sh
+
+BUNDLE=org.apache.hudi:hudi-spark3.5-bundle_2.12:1.2.0
+
+python=$(tools/prerequisites.sh)
+wanted="$BUNDLE $(fingerprint requirements/build.txt requirements/hudi-peer.txt)"
+if is_filled .peers/hudi/.venv "$wanted"; then
+    echo "==> .peers/hudi is up to date"
+    exit
+fi
+
+echo "==> Setting up .peers/hudi: Spark 3.5 (0.4 GB to fetch the first time), then $BUNDLE"
+fill .peers/hudi/.venv requirements/hudi-peer.txt
+echo "==> Fetching the bundle"
+# A Spark that the machine has beside ours must not be taken instead.
+env -u SPARK_HOME -u PYSPARK_SUBMIT_ARGS \
+    .peers/hudi/.venv/bin/python tools/fetch_bundle.py "$BUNDLE" "$PWD/.peers/hudi/ivy"
+# A bundle of another version, fetched before, must not get onto a class path by a pattern.
+find .peers/hudi/ivy/jars -name "org.apache.hudi_*" ! -name "*-${BUNDLE##*:}.jar" -delete
+mark_filled .peers/hudi/.venv "$wanted"
+echo "==> .peers/hudi is ready"
