@@ -1,0 +1,1 @@
+"""The commands, a module each: arguments in, one call of the table, the answer out."""

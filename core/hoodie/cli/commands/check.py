@@ -1,0 +1,38 @@
+"""`hoodie check`: whether everything that must hold of a table does."""
+
+from hoodie import environment, errors
+from hoodie.cli import command, options, output, progress, run_settings, tables
+from hoodie.cli.views import findings
+
+DETAILS = """A line tells each finding: what is wrong, and where. With findings the exit code is 1,
+without it is 0. Notes are no findings: a write that is under way, for one, which a fresh heartbeat
+tells.
+"""
+
+
+def check(
+    uri: options.TableUri,
+    *,
+    set_texts: options.SetTexts = None,
+    as_json: options.AsJson = False,
+) -> int:
+    """Check every invariant of a table and its timeline."""
+    run = run_settings.parse(set_texts, None)
+    with progress.Display() as display:
+        opened = tables.open_table(uri, environment.system(), display)
+        display.phase("checking")
+        run_settings.check_facts(run.facts, opened.config)
+        shown = findings.document(opened.uri, opened.check(run.settings))
+    if as_json:
+        output.document(shown)
+    else:
+        for line in findings.lines(shown):
+            output.line(line)
+        output.note(findings.summary(shown))
+    return errors.EXIT_FINDINGS if shown.findings else errors.EXIT_DONE
+
+
+COMMAND = command.Command(
+    run=check,
+    details=DETAILS,
+)

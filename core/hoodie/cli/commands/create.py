@@ -1,0 +1,153 @@
+"""`hoodie create`: a new, empty table."""
+
+import enum
+from typing import Annotated
+
+import typer
+
+from hoodie import environment, errors, table
+from hoodie.cli import command, configurations, options, output, progress, schema_files
+from hoodie.cli.views import configuration
+from hoodie.model import table_config
+
+DETAILS = """The columns come from an Avro schema (.avsc), or from a parquet file that has them.
+Rows are found by the record key, stored by partition, and spread over the buckets of each
+partition; the number of buckets can never be changed.
+"""
+EXAMPLES = """Examples:
+
+  hoodie create /data/t --schema t.avsc --record-key id
+  hoodie create /data/t --schema day1.parquet --record-key id --partition-by city
+  hoodie create /data/t --schema t.avsc --record-key id --ordering updated_at
+  hoodie create /data/t --schema t.avsc --record-key id --partial-updates
+
+Of two rows with one key, with --ordering the one with the greater ordering value wins (event
+time), otherwise the one that was committed later (commit time). With --partial-updates columns
+that an input lacks keep their value, and null never overwrites a value.
+"""
+
+
+class TypeName(enum.Enum):
+    """Table types, as the command line spells them."""
+
+    MOR = "mor"
+    COW = "cow"
+
+
+class MergeName(enum.Enum):
+    """Merge modes, as the command line spells them."""
+
+    EVENT_TIME = "event-time"
+    COMMIT_TIME = "commit-time"
+
+
+class VersionName(enum.Enum):
+    """Table versions that are written."""
+
+    NINE = "9"
+    EIGHT = "8"
+
+
+_MERGE_MODES = {
+    MergeName.EVENT_TIME: table_config.MergeMode.EVENT_TIME,
+    MergeName.COMMIT_TIME: table_config.MergeMode.COMMIT_TIME,
+}
+
+
+def create(  # noqa: PLR0913 - a parameter an option
+    uri: options.TableUri,
+    *,
+    schema: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="The columns: Avro JSON (.avsc) or a parquet file.",
+        ),
+    ],
+    record_key: Annotated[
+        str,
+        typer.Option(metavar="F[,F]", help="Columns that identify a row."),
+    ],
+    partition_by: Annotated[
+        str | None,
+        typer.Option(metavar="F[,F]", help="Columns that the table is partitioned by."),
+    ] = None,
+    ordering: Annotated[
+        str | None,
+        typer.Option(metavar="F", help="Column whose greater value wins among rows of one key."),
+    ] = None,
+    type_name: Annotated[
+        TypeName, typer.Option("--type", help="Merge-on-read; copy-on-write comes later.")
+    ] = TypeName.MOR,
+    buckets: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, help="Buckets, and so file groups, of each partition."),
+    ] = configurations.BUCKETS_DEFAULT,
+    table_version: Annotated[
+        VersionName,
+        typer.Option(help="Table version: 9 for Hudi 1.1 and later, 8 for readers of Hudi 1.0."),
+    ] = VersionName.NINE,
+    merge: Annotated[
+        MergeName | None,
+        typer.Option(
+            metavar="MODE",
+            help="Which row of a key wins: event-time or commit-time.",
+            show_default="event-time with --ordering, or commit-time",
+        ),
+    ] = None,
+    partial_updates: Annotated[
+        bool,
+        typer.Option(
+            "--partial-updates", metavar="", help="Null, or an absent column, changes nothing."
+        ),
+    ] = False,
+    name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The table's name.", show_default="the URI's last part"),
+    ] = None,
+    hive_style: Annotated[
+        bool, typer.Option("--hive-style", metavar="", help="Name partition folders field=value.")
+    ] = False,
+    url_encode: Annotated[
+        bool,
+        typer.Option(
+            "--url-encode", metavar="", help="Percent-encode values in partition folders."
+        ),
+    ] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Create an empty table."""
+    if type_name is TypeName.COW:
+        raise errors.UnsupportedError("--type cow: copy-on-write tables come later, expected mor")
+    table_name = name or configurations.name_of(uri)
+    columns = schema_files.read(schema, table_name)
+    config = configurations.new_table(
+        configurations.Wish(
+            name=table_name,
+            version=int(table_version.value),
+            record_key=options.names(record_key, "--record-key"),
+            partition_by=options.names(partition_by, "--partition-by") if partition_by else (),
+            ordering=options.names(ordering, "--ordering") if ordering else (),
+            merge=_MERGE_MODES[merge] if merge else None,
+            buckets=buckets,
+            has_partial_updates=partial_updates,
+            is_hive_style=hive_style,
+            is_url_encoded=url_encode,
+        ),
+        columns,
+    )
+    with progress.Display() as display:
+        display.phase("creating the table")
+        created = table.create_table(uri, config, columns, environment.system())
+    shown = configuration.document(created.uri, created.config, created.schema.arrow)
+    if as_json:
+        output.document(shown)
+    else:
+        output.line(f"created table {shown.name} in {shown.table}")
+
+
+COMMAND = command.Command(
+    run=create,
+    details=DETAILS,
+    examples=EXAMPLES,
+)

@@ -1,0 +1,175 @@
+"""`hoodie read`: rows of a table, to a file or to standard output."""
+
+from typing import Annotated
+
+import pyarrow as pa
+import typer
+
+from hoodie import environment, errors, table
+from hoodie.cli import command, options, output, progress, quantities, row_files, tables
+from hoodie.cli.views import outcomes, rows
+from hoodie.model import schemas
+from hoodie.read import where as where_text
+from hoodie.storage import locations
+
+LIMIT_AT_TERMINAL = 20
+
+DETAILS = """Any table of version 8 or 9 is read, copy-on-write or merge-on-read, ours or made by
+Apache Hudi. At a terminal 20 rows are shown; to a pipe all of them go as CSV, or with --json as
+JSON lines. A .parquet or .csv file appears when it is complete.
+"""
+EXAMPLES = """Examples:
+
+  hoodie read /data/trips --output trips.parquet
+  hoodie read /data/trips --columns id,fare --where "city = 'Rome' and fare > 20"
+  hoodie read /data/trips --where "driver is null or not (fare in (0, 1))"
+  hoodie read /data/trips --meta --limit 3
+
+The grammar of --where; words in any case:
+
+  filter    = term { "or" term }
+  term      = factor { "and" factor }
+  factor    = "not" factor | "(" filter ")" | condition
+  condition = name ( "=" | "!=" | "<>" | "<" | "<=" | ">" | ">=" ) literal
+            | name \\[ "not" ] "in" "(" literal { "," literal } ")"
+            | name "is" \\[ "not" ] "null"
+  literal   = number | 'text' | true | false
+
+A text takes single quotes ('' for one), dates and times are texts: day >= '2013-01-31'. A name
+may take double quotes: "from" = 'JFK'. As in SQL a comparison with null is neither true nor false.
+"""
+
+
+def read(  # noqa: PLR0913 - a parameter an option
+    uri: options.TableUri,
+    *,
+    columns: Annotated[
+        str | None,
+        typer.Option(metavar="A,B", help="Columns, in that order.", show_default="all"),
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(metavar="EXPR", help="Which rows; the grammar is below.", show_default="all"),
+    ] = None,
+    read_optimized: Annotated[
+        bool,
+        typer.Option(
+            "--read-optimized", metavar="", help="Base files only: what was compacted, and fast."
+        ),
+    ] = False,
+    output_path: Annotated[
+        str,
+        typer.Option(
+            "--output", metavar="FILE", help="A .parquet or .csv file; - is standard output."
+        ),
+    ] = row_files.STANDARD_OUTPUT,
+    is_meta_wanted: Annotated[
+        bool,
+        typer.Option(
+            "--meta", metavar="", help="Hudi's own columns, too: _hoodie_commit_time, ..."
+        ),
+    ] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="So many rows at most.",
+            show_default=f"all; {LIMIT_AT_TERMINAL} at a terminal",
+        ),
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Read the rows of a table."""
+    predicate = where_text.parse(where) if where is not None else None
+    is_file = output_path != row_files.STANDARD_OUTPUT
+    if is_file:
+        row_files.check_path(output_path)
+        _check_outside(output_path, uri)
+    with progress.Display() as display:
+        opened = tables.open_table(uri, environment.system(), display)
+        names = _columns(columns, opened, is_meta_wanted=is_meta_wanted)
+        display.phase("reading")
+        found = opened.read(names, predicate, is_read_optimized=read_optimized)
+        if is_file:
+            _to_file(_limited(found, limit), opened.uri, output_path, display, as_json=as_json)
+        elif as_json or not output.is_terminal():
+            rows_out = _limited(found, limit)
+            row_files.write_standard_output(rows_out, display.rows, is_json=as_json)
+        else:
+            _to_terminal(found, LIMIT_AT_TERMINAL if limit is None else limit, display)
+
+
+def _to_file(
+    found: pa.RecordBatchReader,
+    uri: str,
+    path: str,
+    display: progress.Display,
+    *,
+    as_json: bool,
+) -> None:
+    """Write rows to a file and tell how many."""
+    count = row_files.write_file(found, path, display.rows)
+    display.close()
+    shown = outcomes.ReadDocument(table=uri, output=path, rows=count)
+    if as_json:
+        output.document(shown)
+    else:
+        output.line(outcomes.read_line(shown))
+
+
+def _to_terminal(found: pa.RecordBatchReader, limit: int, display: progress.Display) -> None:
+    """Print rows, and whether they are all."""
+    # One more row tells whether there are more.
+    data = row_files.head(found, limit + 1).read_all()
+    display.close()
+    output.grid(rows.grid(data.slice(0, limit)))
+    if data.num_rows > limit:
+        output.note(
+            f"the first {quantities.counted(limit, 'row')}; more with --limit N, all with "
+            "--output FILE"
+        )
+    else:
+        output.note(quantities.counted(data.num_rows, "row"))
+
+
+def _limited(found: pa.RecordBatchReader, limit: int | None) -> pa.RecordBatchReader:
+    return found if limit is None else row_files.head(found, limit)
+
+
+def _columns(text: str | None, opened: table.Table, *, is_meta_wanted: bool) -> list[str] | None:
+    """Return the columns to read; None for all but the meta columns.
+
+    Raises:
+        NotFoundError: There is no such column.
+    """
+    known = [*schemas.META_COLUMNS, *opened.schema.arrow.names]
+    names = options.names(text, "--columns") if text is not None else None
+    for name in names or ():
+        if name not in known:
+            raise errors.NotFoundError(
+                f"there is no column {name!r}; the columns are {', '.join(known)}"
+            )
+    if not is_meta_wanted:
+        return list(names) if names is not None else None
+    plain = opened.schema.arrow.names if names is None else names
+    return [*schemas.META_COLUMNS, *(name for name in plain if name not in schemas.META_COLUMNS)]
+
+
+def _check_outside(output_path: str, uri: str) -> None:
+    """Refuse to put a file into the table itself, where other readers would take it for data.
+
+    Raises:
+        InvalidInputError: The output lies in the table's folder.
+    """
+    if locations.resolve(output_path).is_within(locations.resolve(uri)):
+        raise errors.InvalidInputError(
+            f"output {output_path} lies in the table's own folder, expected another"
+        )
+
+
+COMMAND = command.Command(
+    run=read,
+    details=DETAILS,
+    examples=EXAMPLES,
+)

@@ -1,0 +1,164 @@
+"""`hoodie write`: the rows of files into a table, in one commit."""
+
+import enum
+from typing import Annotated
+
+import typer
+
+from hoodie import environment, errors
+from hoodie.cli import (
+    command,
+    inputs,
+    options,
+    output,
+    progress,
+    quantities,
+    run_settings,
+    tables,
+)
+from hoodie.cli.views import outcomes
+from hoodie.model import commits, settings
+from hoodie.sources import local_files
+from hoodie.transaction import authors
+from hoodie.write import sessions
+
+DETAILS = """Files are CSV, JSON lines or parquet, by their names: .csv, .json, .jsonl, .ndjson,
+.parquet, and .gz behind all but parquet. Columns go by name; of two rows with one key the later
+one counts. All files of one command make one commit: readers see all of its rows or none.
+"""
+EXAMPLES = f"""Examples:
+
+  hoodie write /data/trips --input trips.csv
+  hoodie write /data/trips --input day1.csv.gz day2.csv.gz --null-text NA
+  hoodie write /data/trips --input gone.csv --operation delete
+  hoodie write /data/trips --input eta.json --concurrency nbcc --writer-id eta
+
+With --concurrency nbcc several processes write at once without waiting for each other; each needs
+its own --writer-id, and all of them the same --lock. With --batch-id a batch that the table holds
+already is not written again.
+
+Settings for --set:
+
+{options.settings_text()}
+"""
+
+
+class OperationName(enum.Enum):
+    """What is done with the rows, as the command line spells it."""
+
+    UPSERT = "upsert"
+    INSERT = "insert"
+    DELETE = "delete"
+
+
+def write(  # noqa: PLR0913 - a parameter an option
+    uri: options.TableUri,
+    *,
+    input_files: Annotated[
+        list[str],
+        typer.Option(
+            "--input",
+            metavar="FILE...",
+            help="Input files, one or more.",
+        ),
+    ],
+    operation: Annotated[
+        OperationName,
+        typer.Option(
+            metavar="NAME", help="upsert, insert or delete the rows.", case_sensitive=False
+        ),
+    ] = OperationName.UPSERT,
+    concurrency: Annotated[
+        options.Concurrency | None,
+        typer.Option(
+            metavar="MODE",
+            help="single-writer, or nbcc: beside other writers.",
+            show_default="single-writer",
+            case_sensitive=False,
+        ),
+    ] = None,
+    lock: options.LockText = None,
+    writer_id: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Names this writer; unique among a table's writers."),
+    ] = None,
+    batch_id: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Names this input; one that was written is skipped."),
+    ] = None,
+    set_texts: options.SetTexts = None,
+    input_format: Annotated[
+        inputs.FormatName | None,
+        typer.Option(
+            "--format", metavar="NAME", help="csv, json or parquet.", show_default="by the names"
+        ),
+    ] = None,
+    delimiter: Annotated[str, typer.Option(metavar="C", help="CSV: between two fields.")] = ",",
+    null_text: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="CSV: means null, as the empty field does."),
+    ] = None,
+    no_header: Annotated[
+        bool,
+        typer.Option("--no-header", metavar="", help="CSV: the first line is a row; see --column."),
+    ] = False,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column",
+            metavar="NAME=SOURCE",
+            help="Take column NAME of the table from SOURCE of the input; repeatable. Without a "
+            "header the input's columns are _c0, _c1, ...",
+            show_default="all, by name",
+        ),
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Write the rows of files into a table."""
+    run = run_settings.parse(set_texts, lock, concurrency)
+    source = inputs.source(
+        input_files,
+        inputs.Reading(
+            format=input_format,
+            delimiter=delimiter,
+            null_text=null_text,
+            has_header=not no_header,
+            columns=tuple(columns or ()),
+        ),
+    )
+    if batch_id is not None and writer_id is None:
+        raise errors.InvalidInputError(
+            "--batch-id without --writer-id: a batch is known by both, expected both"
+        )
+    outside = environment.system()
+    if run.settings.concurrency is settings.ConcurrencyMode.NON_BLOCKING and writer_id is None:
+        writer_id = f"cli-{outside.random.uuid()}"
+    with progress.Display() as display:
+        opened = tables.open_table(uri, outside, display)
+        run_settings.check_facts(run.facts, opened.config)
+        display.phase("reading input")
+        found = local_files.read(input_files, source, opened.schema.arrow)
+        data = inputs.carried(found, source, opened.config)
+        display.phase("writing", quantities.counted(data.num_rows, "row"))
+        result = opened.write(
+            data,
+            sessions.WriteOptions(
+                operation=commits.Operation[operation.name],
+                transaction=run.transaction(authors.Author(writer_id=writer_id)),
+                batch_id=batch_id,
+            ),
+        )
+    shown = outcomes.written(opened.uri, result, operation.value, writer_id)
+    if as_json:
+        output.document(shown)
+        return
+    output.line(outcomes.write_line(shown))
+    for finding in shown.findings:
+        output.note(f"note: {finding}")
+
+
+COMMAND = command.Command(
+    run=write,
+    details=DETAILS,
+    examples=EXAMPLES,
+)

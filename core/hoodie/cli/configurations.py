@@ -1,0 +1,119 @@
+"""The configuration of a new table, of what the user wishes; wishes that do not fit are refused."""
+
+from dataclasses import dataclass
+
+from hoodie import errors
+from hoodie.model import schemas, table_config
+from hoodie.storage import locations
+from hoodie.write import keys
+
+BUCKETS_DEFAULT = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What `hoodie create` was told.
+
+    Attributes:
+        name: The table's name.
+        version: Table version.
+        record_key: Columns.
+        partition_by: Columns; empty for none.
+        ordering: Columns; empty for none.
+        merge: The merge mode; None for the one that the ordering means.
+        buckets: Buckets a partition.
+        has_partial_updates: Whether null keeps the older value.
+        is_hive_style: Whether partition folders read field=value.
+        is_url_encoded: Whether partition values are percent-encoded.
+    """
+
+    name: str
+    version: int = table_config.VERSION_DEFAULT
+    record_key: tuple[str, ...]
+    partition_by: tuple[str, ...] = ()
+    ordering: tuple[str, ...] = ()
+    merge: table_config.MergeMode | None = None
+    buckets: int = BUCKETS_DEFAULT
+    has_partial_updates: bool = False
+    is_hive_style: bool = False
+    is_url_encoded: bool = False
+
+
+def name_of(uri: str) -> str:
+    """Return the name that a table gets of its URI: the last part.
+
+    Raises:
+        InvalidInputError: The URI has none.
+    """
+    name = locations.resolve(uri).path.rpartition("/")[2]
+    if not name:
+        raise errors.InvalidInputError(f"{uri} has no last part to name the table by")
+    return name
+
+
+def new_table(wish: Wish, schema: schemas.TableSchema) -> table_config.TableConfig:
+    """Return the configuration of a new table.
+
+    Raises:
+        InvalidInputError: A column is not in the schema, or of a type that makes no keys or paths.
+        UnsupportedError: Keys of these columns differ between releases of Hudi.
+        ConfigurationError: Options contradict each other.
+    """
+    merge = _merge_mode(wish)
+    for option, fields in (
+        ("--record-key", wish.record_key),
+        ("--partition-by", wish.partition_by),
+        ("--ordering", wish.ordering),
+    ):
+        for name in fields:
+            if name not in schema.arrow.names:
+                raise errors.InvalidInputError(
+                    f"{option} {name!r}: the schema has no such column; its columns are "
+                    f"{', '.join(schema.arrow.names)}"
+                )
+    config = table_config.TableConfig(
+        name=wish.name,
+        version=wish.version,
+        record_key_fields=wish.record_key,
+        partition_fields=wish.partition_by,
+        ordering_fields=wish.ordering,
+        merge_mode=merge,
+        has_partial_updates=wish.has_partial_updates,
+        is_hive_style=wish.is_hive_style,
+        is_url_encoded=wish.is_url_encoded,
+        create_schema=schema.avro,
+        bucket_count=wish.buckets,
+        hash_fields=wish.record_key,
+    )
+    _check_keys(config, schema)
+    return config
+
+
+def _check_keys(config: table_config.TableConfig, schema: schemas.TableSchema) -> None:
+    """Refuse keys and partitions that every write would refuse: the same rules, on no rows."""
+    stored = table_config.from_properties(table_config.to_properties(config))
+    empty = schema.arrow.empty_table()
+    keys.record_keys(empty, stored)
+    keys.partition_paths(empty, stored)
+
+
+def _merge_mode(wish: Wish) -> table_config.MergeMode:
+    if len(wish.ordering) > 1:
+        raise errors.ConfigurationError(
+            f"--ordering {','.join(wish.ordering)}: expected one column"
+        )
+    if wish.merge is table_config.MergeMode.COMMIT_TIME and wish.ordering:
+        # Apache Hudi 1.2.0 turns such a table into event time and then refuses the next write.
+        raise errors.ConfigurationError(
+            f"--ordering {wish.ordering[0]} with --merge commit-time: a table merged by commit "
+            "time has no ordering column, expected one of the two options"
+        )
+    if wish.merge is table_config.MergeMode.EVENT_TIME and not wish.ordering:
+        raise errors.ConfigurationError(
+            "--merge event-time without --ordering: expected the column that tells the time"
+        )
+    if wish.merge is not None:
+        return wish.merge
+    return (
+        table_config.MergeMode.EVENT_TIME if wish.ordering else table_config.MergeMode.COMMIT_TIME
+    )

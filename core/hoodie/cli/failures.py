@@ -1,0 +1,119 @@
+"""From an exception to what the user is told: a kind, one line, a hint, an exit code."""
+
+import traceback
+from dataclasses import dataclass
+
+import typer
+
+from hoodie import errors
+from hoodie.cli import texts
+
+EXIT_INTERRUPTED = 130
+"""As shells say it of a process that SIGINT ended."""
+
+EXIT_READER_GONE = 141
+"""As shells say it of a process that SIGPIPE ended."""
+
+_HINTS = {
+    errors.ConflictError.kind: "others are changing the table: the same command may succeed later",
+    errors.LockTimeoutError.kind: (
+        "wait for the lock's holder, or wait longer: --set hoodie.write.lock.wait_time_ms=600000"
+    ),
+    errors.LockLostError.kind: "nothing was published: run the command again",
+    errors.HeartbeatExpiredError.kind: "nothing was published: run the command again",
+    errors.ClockSkewError.kind: (
+        "mend the machines' clocks, or go beyond the timeline's times: "
+        "--set hoodie.operator.future.time=advance"
+    ),
+    errors.OutcomeUnknownError.kind: "`hoodie timeline URI` tells whether the instant completed",
+    errors.StorageError.kind: "the storage may do it when asked again",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """What the user is told.
+
+    Attributes:
+        kind: A stable name, for programs.
+        message: One line.
+        hint: What may be done about it; empty for nothing.
+        exit_code: Of the process.
+        trace: The traceback; empty unless the failure is our own bug.
+    """
+
+    kind: str
+    message: str
+    hint: str = ""
+    exit_code: int
+    trace: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Told:
+    """The part of a failure that programs are told."""
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A failure as the JSON document of the command that failed."""
+
+    error: _Told
+
+
+def document(failure: Failure) -> Document:
+    """Return what programs are told of a failure."""
+    return Document(error=_Told(kind=failure.kind, message=failure.message))
+
+
+def of(error: BaseException) -> Failure:
+    """Return what to tell of an exception."""
+    match error:
+        case errors.HoodieError():
+            return Failure(
+                kind=error.kind,
+                message=_told(str(error)) or error.kind,
+                hint=_HINTS.get(error.kind, ""),
+                exit_code=error.exit_code,
+            )
+        case typer.TyperException():
+            return Failure(
+                kind="Usage",
+                message=_told(error.format_message()),
+                hint=_usage_hint(error),
+                exit_code=errors.EXIT_USAGE,
+            )
+        case KeyboardInterrupt():
+            return Failure(
+                kind=errors.CancelledError.kind,
+                message="interrupted",
+                hint="what was not committed stays invisible",
+                exit_code=EXIT_INTERRUPTED,
+            )
+        case MemoryError():
+            return Failure(
+                kind=errors.OutOfMemoryError.kind,
+                message="the work did not fit into memory",
+                exit_code=errors.OutOfMemoryError.exit_code,
+            )
+        case _:
+            return Failure(
+                kind=errors.HoodieError.kind,
+                message=_told(f"{type(error).__name__}: {error}"),
+                hint="this is a bug of hoodie: please report it with the lines above",
+                exit_code=errors.EXIT_INTERNAL,
+                trace=texts.redacted("".join(traceback.format_exception(error))),
+            )
+
+
+def _told(message: str) -> str:
+    return texts.redacted(texts.one_line(message))
+
+
+def _usage_hint(error: typer.TyperException) -> str:
+    # Only some of typer's exceptions know the command.
+    context = getattr(error, "ctx", None)
+    return f"`{context.command_path} --help` tells how" if context is not None else ""

@@ -1,0 +1,116 @@
+"""How the input files of `hoodie write` are read: what their names and the options say."""
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie import errors
+from hoodie.model import jobs, table_config
+
+
+class FormatName(enum.Enum):
+    """Formats, as the command line spells them."""
+
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+_FORMATS = {
+    ".csv": jobs.SourceFormat.CSV,
+    ".json": jobs.SourceFormat.JSON,
+    ".jsonl": jobs.SourceFormat.JSON,
+    ".ndjson": jobs.SourceFormat.JSON,
+    ".parquet": jobs.SourceFormat.PARQUET,
+}
+_COMPRESSED_SUFFIX = ".gz"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What the options say about the files.
+
+    Attributes:
+        format: Of all of them; None goes by their names.
+        delimiter: CSV: between two fields.
+        null_text: CSV: means null beside the empty field; None for no such text.
+        has_header: CSV: whether the first line names the columns.
+        columns: `NAME=SOURCE` each; empty takes all columns by name.
+    """
+
+    format: FormatName | None = None
+    delimiter: str = ","
+    null_text: str | None = None
+    has_header: bool = True
+    columns: tuple[str, ...] = ()
+
+
+def source(files: Sequence[str], reading: Reading) -> jobs.Source:
+    """Return how to read files.
+
+    Raises:
+        InvalidInputError: Their formats differ or are not known, or an option is malformed.
+    """
+    delimiter = {"\\t": "\t"}.get(reading.delimiter, reading.delimiter)
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
+        raise errors.InvalidInputError(
+            f"--delimiter {reading.delimiter!r}: expected one character (or \\t) that is no quote"
+        )
+    return jobs.Source(
+        format=jobs.SourceFormat(reading.format.value) if reading.format else _format(files),
+        columns=tuple(_mapping(text) for text in reading.columns),
+        has_header=reading.has_header,
+        delimiter=delimiter,
+        null_text=reading.null_text,
+    )
+
+
+def carried(data: pa.Table, source: jobs.Source, config: table_config.TableConfig) -> pa.Table:
+    """Return the columns that an input carries.
+
+    JSON lines have no header: of what they leave out everywhere, a table with partial updates keeps
+    what it has, and so the input claims no such column beside other writers.
+    """
+    if source.format is not jobs.SourceFormat.JSON or source.columns:
+        return data
+    if not config.has_partial_updates:
+        return data
+    needed = {*config.record_key_fields, *config.partition_fields, *config.ordering_fields}
+    return data.select(
+        [
+            name
+            for name in data.column_names
+            if name in needed or data.column(name).null_count < data.num_rows
+        ]
+    )
+
+
+def _format(files: Sequence[str]) -> jobs.SourceFormat:
+    found = {file: _format_of(file) for file in files}
+    first = files[0]
+    for file, format_ in found.items():
+        if format_ is not found[first]:
+            raise errors.InvalidInputError(
+                f"{first} is {found[first].value} and {file} is {format_.value}: expected files of "
+                "one format in one write"
+            )
+    return found[first]
+
+
+def _format_of(file: str) -> jobs.SourceFormat:
+    name = file.lower().removesuffix(_COMPRESSED_SUFFIX)
+    for suffix, format_ in _FORMATS.items():
+        if name.endswith(suffix):
+            return format_
+    raise errors.InvalidInputError(
+        f"input {file}: its name tells no format, expected one of {', '.join(_FORMATS)} or --format"
+    )
+
+
+def _mapping(text: str) -> jobs.ColumnMapping:
+    name, sign, source_name = text.partition("=")
+    if not sign or not name or not source_name:
+        raise errors.InvalidInputError(f"--column {text!r}: expected NAME=SOURCE")
+    return jobs.ColumnMapping(name=name, source=source_name)

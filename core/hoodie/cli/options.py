@@ -1,0 +1,94 @@
+"""Arguments and options that several commands take, and how their texts are parsed."""
+
+import enum
+import textwrap
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from hoodie import errors
+from hoodie.model import settings
+
+LOCK_DEFAULT = "filesystem"
+_MEANING_WIDTH = 72
+
+TableUri = Annotated[
+    str,
+    typer.Argument(metavar="URI", help="The table: a folder, or a URI."),
+]
+AsJson = Annotated[
+    bool,
+    typer.Option("--json", metavar="", help="Answer with one JSON document on standard output."),
+]
+LockText = Annotated[
+    str | None,
+    typer.Option(
+        "--lock",
+        metavar="LOCK",
+        help="The table lock, the same for everything that writes the table: filesystem, "
+        "zookeeper://HOST:PORT/BASE/KEY or in-process.",
+        show_default=LOCK_DEFAULT,
+    ),
+]
+SetTexts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="A setting by Hudi's key, such as hoodie.parquet.compression.codec=zstd. Repeatable.",
+    ),
+]
+
+
+class Concurrency(enum.Enum):
+    """How several writers get along, as the command line spells it."""
+
+    SINGLE_WRITER = "single-writer"
+    NON_BLOCKING = "nbcc"
+
+
+CONCURRENCY_MODES = {
+    Concurrency.SINGLE_WRITER: settings.ConcurrencyMode.SINGLE_WRITER,
+    Concurrency.NON_BLOCKING: settings.ConcurrencyMode.NON_BLOCKING,
+}
+
+
+def settings_text() -> str:
+    """Return the keys of writers' settings, and below each what it means."""
+    return "\n".join(
+        f"  {key.name}\n{textwrap.indent(textwrap.fill(key.meaning, _MEANING_WIDTH), '      ')}"
+        for key in settings.KEYS
+    )
+
+
+def names(text: str, option: str) -> tuple[str, ...]:
+    """Return the names in a comma-separated list.
+
+    Raises:
+        InvalidInputError: One is empty or there twice.
+    """
+    parts = tuple(part.strip() for part in text.split(","))
+    for part in parts:
+        if not part:
+            raise errors.InvalidInputError(f"{option} {text!r}: a name is empty")
+        if parts.count(part) > 1:
+            raise errors.InvalidInputError(f"{option} {text!r}: {part!r} is there twice")
+    return parts
+
+
+def properties(texts: Sequence[str] | None) -> dict[str, str]:
+    """Return the properties that `--set` gives.
+
+    Raises:
+        InvalidInputError: One is not KEY=VALUE, or a key is there twice.
+    """
+    given: dict[str, str] = {}
+    for text in texts or ():
+        key, sign, value = text.partition("=")
+        if not sign or not key.strip():
+            raise errors.InvalidInputError(f"--set {text!r}: expected KEY=VALUE")
+        if key.strip() in given:
+            raise errors.InvalidInputError(f"--set {key.strip()} is there twice")
+        given[key.strip()] = value.strip()
+    return given

@@ -1,0 +1,189 @@
+"""The command `hoodie`: its commands put together, and the edge where every failure is told."""
+
+import contextlib
+import functools
+import importlib
+import importlib.metadata
+import io
+import logging
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated, cast
+
+import typer
+from typer import main as typer_main
+
+from hoodie import errors
+from hoodie.cli import arguments, command, failures, output
+
+NAME = "hoodie"
+JSON_OPTION = "--json"
+
+_HELP = """Create, write, read and look after Apache Hudi tables, at any URI.
+
+A table is named by a folder or by a URI: /data/trips, file:///data/trips, s3://bucket/trips.
+"""
+_EPILOG = """Begin with:
+
+  hoodie create /tmp/trips --schema trips.avsc --record-key id
+  hoodie write /tmp/trips --input trips.csv
+  hoodie read /tmp/trips --where "city = 'Rome'"
+
+Exit codes:
+
+  0      done
+  1      `hoodie check` has findings
+  2      wrong usage
+  10-19  others were in the way: 10 conflict, 11 lock not had, ...
+  20-29  mend the request: 20 input, 21 unsupported, 22 not found, 23 exists,
+         24 configuration
+  30-49  the machine: 30 storage, 31 corrupt bytes, 40 out of memory
+  70     a bug of ours
+"""
+
+_COMMANDS = {
+    "create": ("Tables", "Create an empty table."),
+    "write": ("Tables", "Write the rows of files into a table, in one commit."),
+    "read": ("Tables", "Read the rows of a table."),
+    "describe": ("Inspection", "Show a table's configuration and columns."),
+    "timeline": ("Inspection", "Show a table's timeline: its instants, oldest first."),
+    "slices": ("Inspection", "Show a table's file slices, one a file group."),
+    "check": ("Inspection", "Check every invariant of a table and its timeline."),
+    "compact": ("Table services", "Compact a table: merge its log files into new base files."),
+}
+"""The panel of the help and the summary of each command, `COMMAND` in the module of its name."""
+
+_HELP_NAMES = ["-h", "--help"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line and return the exit code.
+
+    Args:
+        argv: Without the program's name; None takes the process's own.
+    """
+    given = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    _tolerate_all_characters()
+    try:
+        result = _run(arguments.spread(given))
+        sys.stdout.flush()
+    except Exception as error:
+        cause = (error.__cause__ or error) if isinstance(error, _BrokenOffError) else error
+        if isinstance(cause, BrokenPipeError):
+            return _end_without_reader()
+        return _tell(failures.of(cause), is_json=JSON_OPTION in given)
+    return result if isinstance(result, int) else errors.EXIT_DONE
+
+
+class _BrokenOffError(Exception):
+    """Carries an interrupt, or a reader's end, past typer, which would make an exit of it."""
+
+
+def _run(argv: list[str]) -> object:
+    """Run a command line by typer and return what the command returns."""
+    app = typer.Typer(
+        help=command.reflowed(_HELP),
+        epilog=command.reflowed(_EPILOG),
+        add_completion=False,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": _HELP_NAMES},
+    )
+    app.callback()(_configure)
+    wanted = arguments.command_of(argv)
+    for name, (panel, summary) in _COMMANDS.items():
+        # By name, and only the one that runs: most of a second goes by until Arrow is there, which
+        # help, version and a mistyped command need not wait for.
+        found = _load(name) if name == wanted else command.Command(run=_listed_only)
+        app.command(
+            name,
+            help=found.help(summary),
+            short_help=summary,
+            epilog=found.epilog,
+            rich_help_panel=panel,
+        )(_carried(found.run))
+    return typer_main.get_command(app).main(argv, prog_name=NAME, standalone_mode=False)
+
+
+def _load(name: str) -> command.Command:
+    module = importlib.import_module(f"hoodie.cli.commands.{name}")
+    return cast("command.Command", module.COMMAND)
+
+
+def _listed_only() -> None:
+    """Stand for a command that the help lists."""
+    raise AssertionError("the command that is wanted is loaded")
+
+
+def _carried(run: Callable[..., int | None]) -> Callable[..., int | None]:
+    @functools.wraps(run)
+    def carried(*values: object, **options: object) -> int | None:
+        try:
+            return run(*values, **options)
+        except (KeyboardInterrupt, BrokenPipeError) as error:
+            raise _BrokenOffError from error
+
+    return carried
+
+
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        output.line(f"{NAME} {importlib.metadata.version('hudi-operator')}")
+        raise typer.Exit
+
+
+def _configure(
+    *,
+    is_version_wanted: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            metavar="",
+            help="Print the version.",
+            is_eager=True,
+            callback=_print_version,
+        ),
+    ] = False,
+    is_verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", metavar="", help="Tell each step on standard error.")
+    ] = False,
+) -> None:
+    """Configure what holds for every command."""
+    del is_version_wanted
+    logging.basicConfig(
+        level=logging.INFO if is_verbose else logging.ERROR, handlers=[_Notes()], force=True
+    )
+    logging.getLogger("hoodie").setLevel(logging.DEBUG if is_verbose else logging.WARNING)
+
+
+class _Notes(logging.Handler):
+    """The library's log as notes, among progress."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        output.note(f"{record.levelname.lower()}: {record.getMessage()}")
+
+
+def _tell(failure: failures.Failure, *, is_json: bool) -> int:
+    if failure.trace:
+        typer.echo(failure.trace, err=True)
+    output.note(f"error: {failure.message}")
+    if failure.hint:
+        output.note(f"hint: {failure.hint}")
+    if is_json:
+        output.document(failures.document(failure))
+    return failure.exit_code
+
+
+def _end_without_reader() -> int:
+    """Let the interpreter's last flush go nowhere, quietly."""
+    with contextlib.suppress(OSError, io.UnsupportedOperation):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return failures.EXIT_READER_GONE
+
+
+def _tolerate_all_characters() -> None:
+    """Print what the terminal's encoding lacks as escapes instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

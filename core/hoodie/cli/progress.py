@@ -1,0 +1,100 @@
+"""Progress on standard error, at a terminal, of whatever takes longer than a second."""
+
+import threading
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Self
+
+from rich import console, progress
+
+from hoodie.cli import quantities
+from hoodie.engine import protocol
+
+_QUIET_S = 1.0
+
+
+class Display:
+    """A line with a phase, a bar when the amount of work is known, and the time so far."""
+
+    def __init__(self) -> None:
+        """Show nothing yet."""
+        screen = console.Console(stderr=True)
+        self._bar = progress.Progress(
+            progress.SpinnerColumn(),
+            progress.TextColumn("{task.description}", markup=False),
+            progress.BarColumn(bar_width=24),
+            progress.TextColumn("{task.fields[amount]}", markup=False),
+            progress.TimeElapsedColumn(),
+            console=screen,
+            transient=True,
+            # Standard output is no business of a display on standard error.
+            redirect_stdout=False,
+            disable=not screen.is_terminal,
+        )
+        self._task = self._bar.add_task("", total=None, amount="")
+        self._timer = threading.Timer(_QUIET_S, self._bar.start)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        self._timer.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Take the line away. Idempotent."""
+        self._timer.cancel()
+        # A start that is under way ends first, or its line would stay.
+        self._timer.join()
+        self._bar.stop()
+
+    def phase(self, description: str, amount: str = "") -> None:
+        """Tell what is being done, of which the amount of work is not known."""
+        self._bar.reset(self._task, total=None, description=description, amount=amount)
+
+    def count(self, done: int, total: int, unit: str) -> None:
+        """Tell how far the phase has come."""
+        self._bar.update(
+            self._task, completed=done, total=total, amount=f"{done:,} of {total:,} {unit}"
+        )
+
+    def rows(self, count: int) -> None:
+        """Tell how many rows the phase has passed on."""
+        self._bar.update(self._task, amount=quantities.counted(count, "row"))
+
+
+class WatchedEngine:
+    """An engine whose progress is shown."""
+
+    def __init__(self, engine: protocol.Engine, display: Display) -> None:
+        self._engine = engine
+        self._display = display
+
+    @property
+    def parallelism(self) -> int:
+        """As the engine's."""
+        return self._engine.parallelism
+
+    def map(
+        self,
+        task: Callable[[protocol.Item], protocol.Result],
+        items: Sequence[protocol.Item],
+        *,
+        progress: protocol.Progress | None = None,
+    ) -> list[protocol.Result]:
+        """Run the tasks as the engine does, and tell how many have ended."""
+
+        def tell(done: int, total: int) -> None:
+            # As many as run at once are one step of something longer, such as a read.
+            if total > self.parallelism:
+                self._display.count(done, total, "file groups")
+            if progress is not None:
+                progress(done, total)
+
+        return self._engine.map(task, items, progress=tell)

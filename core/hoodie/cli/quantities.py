@@ -1,0 +1,58 @@
+"""Numbers, sizes and durations as people read them."""
+
+from hoodie import errors
+from hoodie.model import instants
+
+_BINARY_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
+_STEP = 1024
+_SHORT_S = 10
+_MINUTE_S = 60
+_HOUR_S = 3600
+
+
+def size_text(size_bytes: int) -> str:
+    """Return a size, such as `1.4 MiB`."""
+    size = float(size_bytes)
+    if size < _STEP:
+        return f"{size_bytes} B"
+    unit = ""
+    for unit in _BINARY_UNITS:  # noqa: B007 - the last one is used
+        size /= _STEP
+        # What would be shown as 1024.0 is one of the next unit.
+        if round(size, 1) < _STEP:
+            break
+    return f"{size:.1f} {unit}"
+
+
+def count_text(count: int) -> str:
+    """Return a count with thousands set apart, such as `336,776`."""
+    return f"{count:,}"
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """Return a count with its noun, such as `1 file` or `2 files`."""
+    return f"{count_text(count)} {one if count == 1 else many or one + 's'}"
+
+
+def duration_text(duration_ms: int) -> str:
+    """Return a duration, such as `0.35 s`, `42 s`, `3 min 05 s`, `2 h 07 min`."""
+    seconds = duration_ms / 1000
+    if round(seconds, 2) < _SHORT_S:
+        return f"{seconds:.2f} s"
+    whole = round(seconds)
+    if whole < _MINUTE_S:
+        return f"{whole} s"
+    if whole < _HOUR_S:
+        return f"{whole // _MINUTE_S} min {whole % _MINUTE_S:02d} s"
+    minutes = whole // _MINUTE_S
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def elapsed_ms(requested_time: str, completion_time: str | None) -> int | None:
+    """Return the milliseconds between two instant times; None when either tells no time."""
+    if completion_time is None:
+        return None
+    try:
+        return instants.parse_time(completion_time) - instants.parse_time(requested_time)
+    except errors.InvalidInputError:
+        return None

@@ -1,0 +1,156 @@
+"""What `--set`, `--lock` and `--concurrency` mean together, for a write or a table service.
+
+A `--set` key is one of three: a writer's setting, a part of the lock's address, or a fact about
+the table. A fact changes nothing: it must agree with the table, so that the options of a Hudi
+writer can be passed on as they are, and a wrong one does not go unnoticed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hoodie import errors
+from hoodie.cli import options
+from hoodie.model import settings, table_config
+from hoodie.transaction import authors
+from hoodie.transaction.locks import addresses
+from hoodie.write import sessions
+
+_LOCK_PREFIX = "hoodie.write.lock."
+_MODE_KEY = "hoodie.write.concurrency.mode"
+_SETTING_NAMES = frozenset(name for key in settings.KEYS for name in (key.name, *key.aliases))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettings:
+    """What holds for one run.
+
+    Attributes:
+        settings: Of the writer or service.
+        lock: The table lock.
+        facts: Properties that the table must agree with.
+    """
+
+    settings: settings.WriteSettings
+    lock: addresses.LockAddress
+    facts: Mapping[str, str]
+
+    def transaction(self, author: authors.Author) -> sessions.TransactionOptions:
+        """Return how the author changes the table."""
+        return sessions.TransactionOptions(settings=self.settings, lock=self.lock, author=author)
+
+
+def parse(
+    set_texts: Sequence[str] | None,
+    lock_text: str | None,
+    concurrency: options.Concurrency | None = None,
+) -> RunSettings:
+    """Return what the options mean.
+
+    Raises:
+        InvalidInputError: A text is malformed.
+        ConfigurationError: A key is unknown, a value is not one of its key, options contradict
+            each other, or the lock does not protect the table.
+        UnsupportedError: The lock is of a kind that we do not have.
+    """
+    properties = options.properties(set_texts)
+    given = {key: value for key, value in properties.items() if key in _SETTING_NAMES}
+    lock_properties = {
+        key: value
+        for key, value in properties.items()
+        if key.startswith(_LOCK_PREFIX) and key not in given
+    }
+    facts = {key: value for key, value in properties.items() if key in _FACTS}
+    unknown = properties.keys() - given.keys() - lock_properties.keys() - facts.keys()
+    if unknown:
+        raise errors.ConfigurationError(f"--set {min(unknown)}: is no setting of a writer or table")
+    defaults = settings.WriteSettings()
+    if concurrency is not None:
+        mode = options.CONCURRENCY_MODES[concurrency]
+        defaults = settings.WriteSettings(concurrency=mode)
+    effective = settings.from_properties(given, defaults)
+    if concurrency is not None and effective.concurrency is not defaults.concurrency:
+        raise errors.ConfigurationError(
+            f"--concurrency {concurrency.value} with --set {_MODE_KEY}={given[_MODE_KEY]}: "
+            "expected one of them"
+        )
+    lock = _lock(lock_text, lock_properties)
+    if effective.concurrency is settings.ConcurrencyMode.NON_BLOCKING and isinstance(
+        lock, addresses.InProcessAddress
+    ):
+        raise errors.ConfigurationError(
+            "--lock in-process with --concurrency nbcc: other writers are other processes, "
+            "expected filesystem or zookeeper://HOST:PORT/BASE/KEY"
+        )
+    return RunSettings(settings=effective, lock=lock, facts=facts)
+
+
+def check_facts(facts: Mapping[str, str], config: table_config.TableConfig) -> None:
+    """Refuse properties that a table does not agree with.
+
+    Raises:
+        ConfigurationError: One differs; the message has both values.
+    """
+    for key, value in facts.items():
+        what, actual = _FACTS[key][0], _FACTS[key][1](config)
+        if value.replace(" ", "").upper() != actual.upper():
+            raise errors.ConfigurationError(
+                f"{what} differs: --set {key}={value}, the table has {actual or 'none'}"
+            )
+
+
+def _lock(lock_text: str | None, lock_properties: Mapping[str, str]) -> addresses.LockAddress:
+    if lock_properties and lock_text is not None:
+        raise errors.ConfigurationError(
+            f"--lock {lock_text} with --set {min(lock_properties)}: expected one of them"
+        )
+    if not lock_properties:
+        return addresses.parse(lock_text or options.LOCK_DEFAULT)
+    lock = addresses.from_hudi(lock_properties)
+    if lock is None:
+        raise errors.ConfigurationError(
+            f"--set {min(lock_properties)} without hoodie.write.lock.provider"
+        )
+    return lock
+
+
+def _index_type(config: table_config.TableConfig) -> str:
+    return "BUCKET" if config.bucket_count is not None else ""
+
+
+def _bucket_count(config: table_config.TableConfig) -> str:
+    return "" if config.bucket_count is None else str(config.bucket_count)
+
+
+def _bucket_fields(config: table_config.TableConfig) -> str:
+    return ",".join(config.bucket_fields)
+
+
+def _record_key(config: table_config.TableConfig) -> str:
+    return ",".join(config.record_key_fields)
+
+
+def _table_name(config: table_config.TableConfig) -> str:
+    return config.name
+
+
+def _table_type(config: table_config.TableConfig) -> str:
+    return config.table_type.value
+
+
+def _version(config: table_config.TableConfig) -> str:
+    return str(config.version)
+
+
+# Key: what it is, and what it is of a table.
+_FACTS: Mapping[str, tuple[str, Callable[[table_config.TableConfig], str]]] = {
+    "hoodie.table.name": ("table name", _table_name),
+    "hoodie.table.type": ("table type", _table_type),
+    "hoodie.datasource.write.table.type": ("table type", _table_type),
+    "hoodie.table.version": ("table version", _version),
+    "hoodie.write.table.version": ("table version", _version),
+    "hoodie.index.type": ("index type", _index_type),
+    table_config.BUCKET_COUNT_KEY: ("bucket count", _bucket_count),
+    table_config.HASH_FIELDS_KEY: ("bucket field", _bucket_fields),
+    "hoodie.table.recordkey.fields": ("record key", _record_key),
+    "hoodie.datasource.write.recordkey.field": ("record key", _record_key),
+}

@@ -1,0 +1,134 @@
+"""A table's configuration and columns."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie.cli import grids
+from hoodie.model import table_config
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnRow:
+    """One column of the table.
+
+    Attributes:
+        name: Its name.
+        type: Its Arrow type.
+        is_nullable: Whether it may hold null.
+        role: What it is for, such as `record key`; empty for plain data.
+    """
+
+    name: str
+    type: str
+    is_nullable: bool
+    role: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """What a table is.
+
+    Attributes:
+        table: Its URI.
+        name: Its name.
+        type: MERGE_ON_READ or COPY_ON_WRITE.
+        version: Table version.
+        record_key: Columns.
+        partition_by: Columns.
+        ordering: Columns.
+        merge_mode: Which version of a record wins, by Hudi's constant.
+        has_partial_updates: Whether a null in the newer version keeps the older value.
+        buckets: Of the simple bucket index; None for a table with another index.
+        columns: Without the meta columns.
+        properties: As stored.
+    """
+
+    table: str
+    name: str
+    type: str
+    version: int
+    record_key: tuple[str, ...]
+    partition_by: tuple[str, ...]
+    ordering: tuple[str, ...]
+    merge_mode: str
+    has_partial_updates: bool
+    buckets: int | None
+    columns: tuple[ColumnRow, ...]
+    properties: Mapping[str, str]
+
+
+def document(uri: str, config: table_config.TableConfig, schema: pa.Schema) -> Document:
+    """Return the document of a table."""
+    return Document(
+        table=uri,
+        name=config.name,
+        type=config.table_type.value,
+        version=config.version,
+        record_key=config.record_key_fields,
+        partition_by=config.partition_fields,
+        ordering=config.ordering_fields,
+        merge_mode=config.merge_mode.value,
+        has_partial_updates=config.has_partial_updates,
+        buckets=config.bucket_count,
+        columns=tuple(
+            ColumnRow(
+                name=field.name,
+                type=str(field.type),
+                is_nullable=field.nullable,
+                role=_role(field.name, config),
+            )
+            for field in schema
+        ),
+        properties=dict(config.properties),
+    )
+
+
+def facts(shown: Document) -> grids.Grid:
+    """Return the configuration as texts, a row a fact."""
+    rows = [
+        ("table", shown.table),
+        ("name", shown.name),
+        ("type", shown.type),
+        ("version", str(shown.version)),
+        ("record key", ", ".join(shown.record_key) or "none"),
+        ("partitioned by", ", ".join(shown.partition_by) or "nothing"),
+        ("ordering", ", ".join(shown.ordering) or "none"),
+        ("merge mode", shown.merge_mode),
+        (
+            "partial updates",
+            "null keeps the older value" if shown.has_partial_updates else "no",
+        ),
+        ("buckets", "no bucket index" if shown.buckets is None else str(shown.buckets)),
+    ]
+    return grids.Grid(
+        columns=(grids.Column(heading="property"), grids.Column(heading="value", width_min=20)),
+        rows=tuple(rows),
+    )
+
+
+def columns(shown: Document) -> grids.Grid:
+    """Return the columns as texts."""
+    return grids.Grid(
+        columns=(
+            grids.Column(heading="column", width_min=12),
+            grids.Column(heading="type", width_min=12),
+            grids.Column(heading="nullable", importance=0),
+            grids.Column(heading="role", importance=1),
+        ),
+        rows=tuple(
+            (each.name, each.type, "yes" if each.is_nullable else "no", each.role)
+            for each in shown.columns
+        ),
+    )
+
+
+def _role(name: str, config: table_config.TableConfig) -> str:
+    roles = (
+        ("record key", config.record_key_fields),
+        ("partition", config.partition_fields),
+        ("ordering", config.ordering_fields),
+        ("bucket", config.hash_fields),
+    )
+    return ", ".join(role for role, fields in roles if name in fields)

@@ -1,0 +1,187 @@
+"""What a command did to a table, or with its rows: a document, and a line."""
+
+from dataclasses import dataclass
+
+from hoodie.cli import quantities
+from hoodie.model import jobs, results
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteDocument:
+    """What a write did.
+
+    Attributes:
+        table: The table's URI.
+        is_written: False for a batch that the table held already.
+        instant: Its requested time; None where nothing was written.
+        completion_time: When it took effect.
+        operation: Upsert, insert or delete.
+        writer_id: On whose behalf; None for nobody that was named.
+        batch_id: The batch; None for none.
+        records: Rows written, deletes not counted.
+        deletes: Keys deleted.
+        files: Data files written.
+        bytes: Their summed size.
+        duration_ms: From requested to completed.
+        lock_wait_ms: Waited for the table lock in all.
+        findings: What one should know though nothing failed.
+    """
+
+    table: str
+    is_written: bool
+    instant: str | None = None
+    completion_time: str | None = None
+    operation: str
+    writer_id: str | None
+    batch_id: str | None
+    records: int = 0
+    deletes: int = 0
+    files: int = 0
+    bytes: int = 0
+    duration_ms: int = 0
+    lock_wait_ms: int = 0
+    findings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactDocument:
+    """What a compaction did.
+
+    Attributes:
+        table: The table's URI.
+        instant: Of the plan; None where nothing was planned.
+        completion_time: When it took effect; None while it is only planned.
+        file_groups: File groups compacted.
+        records: Rows in the new base files.
+        bytes: Summed size of the new base files.
+        duration_ms: From planned to completed.
+        pending: Other compactions that are planned and not completed.
+        findings: What one should know though nothing failed.
+    """
+
+    table: str
+    instant: str | None = None
+    completion_time: str | None = None
+    file_groups: int = 0
+    records: int = 0
+    bytes: int = 0
+    duration_ms: int = 0
+    pending: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadDocument:
+    """Rows that were read into a file.
+
+    Attributes:
+        table: The table's URI.
+        output: The file.
+        rows: How many.
+    """
+
+    table: str
+    output: str
+    rows: int
+
+
+def written(
+    uri: str, result: results.WriteResult, operation: str, writer_id: str | None
+) -> WriteDocument:
+    """Return the document of a write."""
+    match result:
+        case results.AlreadyCommitted(batch_id=batch_id):
+            return WriteDocument(
+                table=uri,
+                is_written=False,
+                operation=operation,
+                writer_id=writer_id,
+                batch_id=batch_id,
+            )
+        case results.CommitResult(instant=instant):
+            return WriteDocument(
+                table=uri,
+                is_written=True,
+                instant=instant.requested_time,
+                completion_time=instant.completion_time,
+                operation=operation,
+                writer_id=writer_id,
+                batch_id=result.batch_id,
+                records=result.records,
+                deletes=result.deletes,
+                files=result.file_count,
+                bytes=result.size_bytes,
+                duration_ms=quantities.elapsed_ms(instant.requested_time, instant.completion_time)
+                or 0,
+                lock_wait_ms=result.lock_wait_ms,
+                findings=result.findings,
+            )
+
+
+def write_line(shown: WriteDocument) -> str:
+    """Return what is said of a write."""
+    if not shown.is_written:
+        return f"batch {shown.batch_id} is in the table already, nothing was written"
+    amounts = [
+        quantities.counted(count, what)
+        for count, what in ((shown.records, "row"), (shown.deletes, "delete"))
+        if count
+    ]
+    return (
+        f"committed {shown.instant}: {shown.operation} of {' and '.join(amounts) or 'no rows'}, "
+        f"{quantities.counted(shown.files, 'file')}, {quantities.size_text(shown.bytes)}, in "
+        f"{quantities.duration_text(shown.duration_ms)}"
+    )
+
+
+def compacted(uri: str, result: results.CommitResult) -> CompactDocument:
+    """Return the document of a compaction that was run here."""
+    instant = result.instant
+    return CompactDocument(
+        table=uri,
+        instant=instant.requested_time,
+        completion_time=instant.completion_time,
+        file_groups=len(result.stats),
+        records=result.records,
+        bytes=result.size_bytes,
+        duration_ms=quantities.elapsed_ms(instant.requested_time, instant.completion_time) or 0,
+        findings=result.findings,
+    )
+
+
+def compacted_by_job(uri: str, result: jobs.JobResult) -> CompactDocument:
+    """Return the document of a compaction that a job planned or ran."""
+    if not result.instants:
+        return CompactDocument(table=uri)
+    newest = result.instants[-1]
+    return CompactDocument(
+        table=uri,
+        instant=newest.requested_time,
+        completion_time=newest.completion_time,
+        file_groups=result.file_groups,
+        records=result.records,
+        bytes=result.bytes,
+        duration_ms=quantities.elapsed_ms(newest.requested_time, newest.completion_time) or 0,
+        findings=result.findings,
+    )
+
+
+def compact_line(shown: CompactDocument) -> str:
+    """Return what is said of a compaction."""
+    if shown.instant is None and shown.pending:
+        waiting = ", ".join(shown.pending)
+        return f"nothing new to compact; planned and not completed: {waiting}"
+    if shown.instant is None:
+        return "nothing to compact"
+    if shown.completion_time is None:
+        return f"planned {shown.instant}"
+    return (
+        f"compacted {shown.instant}: {quantities.counted(shown.file_groups, 'file group')}, "
+        f"{quantities.counted(shown.records, 'row')}, {quantities.size_text(shown.bytes)}, in "
+        f"{quantities.duration_text(shown.duration_ms)}"
+    )
+
+
+def read_line(shown: ReadDocument) -> str:
+    """Return what is said of rows that were read into a file."""
+    return f"{quantities.counted(shown.rows, 'row')} in {shown.output}"

@@ -1,0 +1,1 @@
+"""Where data-parallel work runs: the Engine protocol and local threads."""

@@ -1,0 +1,43 @@
+"""What a table service or a write asks of an engine.
+
+Tasks are values: a module-level function and items that pickle, carrying a table URI and settings,
+never an open Storage. So the same task runs in a thread here and in a Spark executor.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Progress(Protocol):
+    """Hears how far a `map` has come."""
+
+    def __call__(self, done: int, total: int) -> None:
+        """Take the count of finished items."""
+        ...
+
+
+class Engine(Protocol):
+    """Runs one function over many items."""
+
+    @property
+    def parallelism(self) -> int:
+        """How many items run at once."""
+        ...
+
+    def map(
+        self,
+        task: Callable[[Item], Result],
+        items: Sequence[Item],
+        *,
+        progress: Progress | None = None,
+    ) -> list[Result]:
+        """Return the task's results in the items' order.
+
+        Raises:
+            Exception: The first failure, after all running items have ended; the rest is not
+                started.
+        """
+        ...

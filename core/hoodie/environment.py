@@ -1,0 +1,54 @@
+"""Everything a table's code is given from outside: storage, time, chance, threads, and who we are.
+
+One value is made at the edge (`system`), or by a test with a virtual clock and a faulty storage,
+and passed down; nothing below looks any of it up by itself.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hoodie import clock, identity
+from hoodie.background import protocol as background_protocol
+from hoodie.background import threads
+from hoodie.engine import local as local_engine
+from hoodie.engine import protocol as engine_protocol
+from hoodie.storage import locations
+from hoodie.storage import protocol as storage_protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """What the outside gives.
+
+    Attributes:
+        open_storage: Opens the storage of a table's URI.
+        clock: Time.
+        random: Ids and jitter.
+        background: Runs heartbeats.
+        engine: Runs data-parallel work.
+        process: Who we are.
+    """
+
+    open_storage: Callable[[str], storage_protocol.Storage]
+    clock: clock.Clock
+    random: identity.Random
+    background: background_protocol.Background
+    engine: engine_protocol.Engine
+    process: identity.ProcessIdentity
+
+
+def system(*, parallelism: int | None = None, allowed_root: str | None = None) -> Environment:
+    """Return the machine's own environment.
+
+    Args:
+        parallelism: Threads for data-parallel work; None takes the machine's cores.
+        allowed_root: A folder or prefix that every table must be below; None for no limit.
+    """
+    return Environment(
+        open_storage=lambda uri: locations.open_storage(uri, allowed_root=allowed_root),
+        clock=clock.SystemClock(),
+        random=identity.SystemRandom(),
+        background=threads.ThreadBackground(),
+        engine=local_engine.LocalEngine(parallelism),
+        process=identity.current_process(),
+    )

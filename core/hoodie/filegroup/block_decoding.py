@@ -1,0 +1,170 @@
+"""From the content of log blocks to changes.
+
+Which rows delete: those whose column `_hoodie_is_deleted` is true, those that the table's delete
+marker names, and those whose `_hoodie_operation` is D or -U. Source: `DeleteContext.java`,
+`RecordContext.java` (`isDeleteRecord`); format-files 2.3, 2.4, 3.3.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie import errors
+from hoodie.filegroup import changes, ordering, parquet_reading, projecting
+from hoodie.filegroup.ordering import ValueClass
+from hoodie.format import avro_records, delete_records, log_blocks
+from hoodie.format.log_blocks import BlockType, HeaderKey
+from hoodie.format.ordering_wrappers import Wrapper
+from hoodie.model import avro_types, schemas
+
+IS_DELETED = "_hoodie_is_deleted"
+OPERATION = "_hoodie_operation"
+_DELETING_OPERATIONS = pa.array(["D", "-U"])
+
+_CLASSES: Mapping[Wrapper, ValueClass] = {
+    Wrapper.BOOLEAN: ValueClass.BOOLEAN,
+    Wrapper.INT: ValueClass.INTEGER,
+    Wrapper.DATE: ValueClass.INTEGER,
+    Wrapper.LOCAL_DATE: ValueClass.INTEGER,
+    Wrapper.LONG: ValueClass.LONG,
+    Wrapper.TIME_MICROS: ValueClass.LONG,
+    Wrapper.TIMESTAMP_MICROS: ValueClass.LONG,
+    Wrapper.FLOAT: ValueClass.FLOAT,
+    Wrapper.DOUBLE: ValueClass.DOUBLE,
+    Wrapper.STRING: ValueClass.STRING,
+    Wrapper.BYTES: ValueClass.BYTES,
+    Wrapper.DECIMAL: ValueClass.DECIMAL,
+}
+"""The class of a wrapped value once a reader holds it, as Spark does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoder:
+    """What of a table decides how its blocks are decoded.
+
+    Attributes:
+        columns: Of the rows wanted, the record key and the ordering fields among them.
+        ordering_fields: Columns that decide by event time.
+        delete_marker: Column and text that mark a row as deleted.
+        has_deleted_column: Whether the table has a column `_hoodie_is_deleted` of booleans.
+    """
+
+    columns: pa.Schema
+    ordering_fields: Sequence[str]
+    delete_marker: tuple[str, str] | None
+    has_deleted_column: bool
+
+    def decode(self, block: log_blocks.Block) -> changes.Change:
+        """Return the changes that a data block or delete block holds.
+
+        Raises:
+            FormatError: The content is broken, or a record key is null.
+        """
+        if block.type is BlockType.DELETE:
+            return self._deletes(delete_records.decode(block.content))
+        return self._rows(block)
+
+    def _rows(self, block: log_blocks.Block) -> changes.ChangedRows:
+        is_partial = block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
+        if block.type is BlockType.PARQUET_DATA:
+            file = parquet_reading.ParquetInput(pa.BufferReader(block.content))
+            present = file.schema
+            rows = file.read(self._with_flags(present))
+        else:
+            avro_json = _schema_of(block)
+            present = pa.schema([column.arrow for column in avro_types.columns(avro_json)])
+            wanted = self._with_flags(present)
+            decoded = avro_records.decode(block.content, avro_json, frozenset(wanted.names))
+            rows = projecting.project(decoded, wanted)
+        keys = rows.column(schemas.RECORD_KEY)
+        if keys.null_count:
+            raise errors.FormatError(
+                f"{keys.null_count} rows of the block at byte {block.offset} have no record key"
+            )
+        return changes.ChangedRows(
+            keys=keys,
+            rows=rows.select(self.columns.names),
+            partial_columns=frozenset(present.names) if is_partial else None,
+            is_deleted=self._deleted_rows(rows),
+        )
+
+    def _with_flags(self, present: pa.Schema) -> pa.Schema:
+        """Return the columns wanted, and those that tell whether a row deletes."""
+        flags = [pa.field(OPERATION, pa.string())]
+        if self.has_deleted_column:
+            flags.append(pa.field(IS_DELETED, pa.bool_()))
+        if self.delete_marker is not None:
+            flags.append(pa.field(self.delete_marker[0], pa.string()))
+        missing = [
+            flag
+            for flag in flags
+            if flag.name in present.names and flag.name not in self.columns.names
+        ]
+        return pa.schema([*self.columns, *missing])
+
+    def _deleted_rows(self, rows: pa.Table) -> changes.Flags | None:
+        """Return which rows delete; None when none does."""
+        found = np.zeros(rows.num_rows, np.bool_)
+        if self.has_deleted_column and IS_DELETED in rows.column_names:
+            found |= ordering.flags(rows.column(IS_DELETED).fill_null(False))
+        if OPERATION in rows.column_names:
+            operation = rows.column(OPERATION)
+            found |= ordering.flags(pc.is_in(operation, value_set=_DELETING_OPERATIONS))
+        if self.delete_marker is not None and self.delete_marker[0] in rows.column_names:
+            name, marker = self.delete_marker
+            text = rows.column(name).cast(pa.string())
+            found |= ordering.flags(pc.equal(text, marker).fill_null(False))
+        return found if found.any() else None
+
+    def _deletes(self, deletes: delete_records.Deletes) -> changes.DeletedKeys:
+        fields = [self.columns.field(name) for name in self.ordering_fields]
+        columns = None
+        is_foreign = ~deletes.is_default
+        if fields and len(deletes.ordering) == len(fields):
+            columns = tuple(
+                _in_class_of(field, len(deletes.keys), values)
+                for field, values in zip(fields, deletes.ordering, strict=True)
+            )
+            has_values = [ordering.flags(column.is_valid()) for column in columns]
+            is_foreign &= ~np.logical_and.reduce(has_values)
+        return changes.DeletedKeys(
+            keys=pa.chunked_array([deletes.keys]),
+            ordering=columns,
+            is_default=deletes.is_default,
+            is_foreign=is_foreign,
+        )
+
+
+def _in_class_of(
+    field: pa.Field, count: int, values: Mapping[Wrapper, pa.Array]
+) -> pa.ChunkedArray:
+    """Return the ordering values of a field's own class in its type, null for the others."""
+    of_class = ordering.class_of(field.type)
+    found = pa.nulls(count, field.type)
+    for wrapper, wrapped in values.items():
+        if _CLASSES[wrapper] is of_class:
+            found = pc.coalesce(found, _unwrapped(wrapped, field))
+    return pa.chunked_array([found])
+
+
+def _unwrapped(wrapped: pa.Array, field: pa.Field) -> pa.Array:
+    try:
+        if pa.types.is_temporal(field.type) and pa.types.is_integer(wrapped.type):
+            # A number counts the type's own units.
+            return wrapped.view(field.type)
+        return wrapped.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise errors.FormatError(
+            f"a delete has an ordering value that is no {field.type}, the type of {field.name!r}: "
+            f"{error}"
+        ) from error
+
+
+def _schema_of(block: log_blocks.Block) -> str:
+    text = block.header.get(HeaderKey.SCHEMA)
+    if text is None:
+        raise errors.FormatError(f"the block at byte {block.offset} has no schema")
+    return text

@@ -1,0 +1,109 @@
+"""Reading parquet: base files, and the content of parquet log blocks.
+
+One thread reads one file: several slices are read at once, each by a thread of the engine. What
+lies in memory, mapped files included, is not read ahead; a remote file is.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from hoodie import errors
+from hoodie.filegroup import projecting
+from hoodie.model import predicates
+
+_PIECE_BYTES = 256 << 20
+"""Row groups are read together until they hold about so many bytes, uncompressed."""
+
+_IN_MEMORY = (pa.MemoryMappedFile, pa.BufferReader)
+
+
+class ParquetInput:
+    """A parquet file, or a buffer that is one."""
+
+    def __init__(self, source: pa.NativeFile) -> None:
+        """Read the footer.
+
+        Raises:
+            FormatError: There is none, or it is broken.
+        """
+        self._source = source
+        try:
+            self._file = pq.ParquetFile(source, pre_buffer=not isinstance(source, _IN_MEMORY))
+            self.schema: pa.Schema = self._file.schema_arrow
+        except (pa.ArrowException, OSError) as error:
+            raise errors.FormatError(f"no readable parquet: {error}") from error
+
+    def read(self, columns: pa.Schema) -> pa.Table:
+        """Return all rows, in the table's columns.
+
+        Raises:
+            FormatError: The file is broken, or a column is of a type that does not fit.
+        """
+        return self._read(range(self._file.num_row_groups), columns)
+
+    def pieces(
+        self, columns: pa.Schema, where: predicates.Predicate | None = None
+    ) -> Iterator[pa.Table]:
+        """Yield the rows in order, some row groups at a time, in the table's columns.
+
+        Args:
+            columns: What to return.
+            where: Row groups whose statistics prove that it is true nowhere are left out.
+        """
+        piece: list[int] = []
+        size_bytes = 0
+        for number in self._matching(columns, where):
+            group_bytes = self._file.metadata.row_group(number).total_byte_size
+            if piece and size_bytes + group_bytes > _PIECE_BYTES:
+                yield self._read(piece, columns)
+                piece, size_bytes = [], 0
+            piece.append(number)
+            size_bytes += group_bytes
+        if piece:
+            yield self._read(piece, columns)
+
+    def _read(self, row_groups: Sequence[int], columns: pa.Schema) -> pa.Table:
+        present = [name for name in self.schema.names if name in columns.names]
+        try:
+            rows = self._file.read_row_groups(row_groups, columns=present, use_threads=False)
+        except (pa.ArrowException, OSError) as error:
+            raise errors.FormatError(f"broken parquet: {error}") from error
+        if not present:
+            count = sum(self._file.metadata.row_group(each).num_rows for each in row_groups)
+            rows = pa.table({"": pa.nulls(count)})
+        return projecting.project(rows, columns)
+
+    def _matching(self, columns: pa.Schema, where: predicates.Predicate | None) -> Sequence[int]:
+        every = range(self._file.num_row_groups)
+        provable = predicates.all_of(
+            part
+            for part in (() if where is None else predicates.conjuncts(where))
+            if self._is_provable(part, columns)
+        )
+        if provable is None:
+            return every
+        self._source.seek(0)
+        fragment = ds.ParquetFileFormat().make_fragment(self._source)
+        expression = predicates.to_expression(provable, self.schema)
+        return [group.id for group in fragment.subset(expression).row_groups]
+
+    def _is_provable(self, part: predicates.Predicate, columns: pa.Schema) -> bool:
+        """Return whether statistics can tell that a part of the filter is true nowhere.
+
+        Not for columns that are missing here or of another type. NaN is not in the statistics, so
+        of fractions only what is false for NaN can be told.
+        """
+        is_plain = isinstance(part, predicates.Compare) and (
+            part.comparator is not predicates.Comparator.NE
+        )
+        for name in predicates.columns(part):
+            position = self.schema.get_field_index(name)
+            kind = columns.field(name).type
+            if position < 0 or not self.schema.field(position).type.equals(kind):
+                return False
+            if pa.types.is_floating(kind) and not is_plain:
+                return False
+        return True

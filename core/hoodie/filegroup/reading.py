@@ -1,0 +1,229 @@
+"""Reading a file slice: its base file and what its log files change.
+
+What is read of the files: the columns asked for, those of the filter, and in slices with changes
+the record key and the ordering fields. A filter is pushed into the base file as far as it may be.
+Without changes that is the whole filter. With changes a row that the filter rejects may be the old
+version of one that it keeps, so only what holds of every version of a row alike, a condition on the
+record key, is pushed; the rest is applied to merged rows.
+
+Cost: one open of each file of the slice. Memory: the changes, and some row groups of the base file.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from hoodie import errors
+from hoodie.filegroup import (
+    block_decoding,
+    folding,
+    log_scanning,
+    merging,
+    parquet_reading,
+    slicing,
+)
+from hoodie.format import log_blocks
+from hoodie.model import files, predicates, schemas, table_config
+from hoodie.storage import protocol
+
+logger = logging.getLogger(__name__)
+
+
+class SliceReader:
+    """Reads the file slices of a table as of one timeline."""
+
+    def __init__(
+        self,
+        storage: protocol.Storage,
+        config: table_config.TableConfig,
+        schema: schemas.TableSchema,
+        is_committed: slicing.IsCommitted,
+        on_corrupt: log_scanning.OnCorrupt | None = None,
+    ) -> None:
+        """Take what all slices have in common.
+
+        Args:
+            storage: The table's.
+            config: The table's configuration.
+            schema: The table's columns.
+            is_committed: Whether log blocks of an instant count.
+            on_corrupt: Called for each corrupt range of a log file, which is skipped; logged as a
+                warning by default.
+        """
+        self._storage = storage
+        self._config = config
+        self._schema = pa.schema([*schemas.meta_fields(), *schema.arrow])
+        self._is_committed = is_committed
+        self._on_corrupt = on_corrupt or self._warn
+
+    def read(
+        self,
+        file_slice: files.FileSlice,
+        columns: Sequence[str],
+        where: predicates.Predicate | None = None,
+        *,
+        is_read_optimized: bool = False,
+    ) -> pa.Table:
+        """Return the rows of a slice; arguments and errors as of `stream`."""
+        rows = self.stream(file_slice, columns, where, is_read_optimized=is_read_optimized)
+        return pa.concat_tables([rows.schema.empty_table(), *rows])
+
+    def stream(
+        self,
+        file_slice: files.FileSlice,
+        columns: Sequence[str],
+        where: predicates.Predicate | None = None,
+        *,
+        is_read_optimized: bool = False,
+    ) -> "SliceRows":
+        """Return the rows of a slice as tables, one after the other, to be iterated once.
+
+        Base rows come in the base file's order, rows that only logs have after them.
+
+        Args:
+            file_slice: What to read.
+            columns: At least one; meta columns are allowed. The result has them in this order.
+            where: Rows to return; None for all.
+            is_read_optimized: Read the base file alone.
+
+        Raises:
+            NotFoundError: There is no such column, or a file is gone.
+            FormatError: A file is broken.
+            UnsupportedError: A log block is of a kind that is not read.
+        """
+        output = pa.schema([self._field(name) for name in columns])
+        blocks = []
+        if not is_read_optimized:
+            blocks = log_scanning.read(
+                self._storage, file_slice.log_files, self._is_committed, self._on_corrupt
+            )
+        if not blocks:
+            return SliceRows(output, self._unmerged(file_slice.base_file, output, where), None)
+        rules = folding.rules_of(self._config)
+        inside = self._with(
+            output, [*_columns_of(where), schemas.RECORD_KEY, *rules.ordering_fields]
+        )
+        decoder = block_decoding.Decoder(
+            columns=inside,
+            ordering_fields=rules.ordering_fields,
+            delete_marker=self._config.delete_marker,
+            has_deleted_column=pa.field(block_decoding.IS_DELETED, pa.bool_()) in self._schema,
+        )
+        decoded = []
+        for found in blocks:
+            with log_scanning.named(found.file):
+                decoded.append(decoder.decode(found.block))
+        filtered = self._with(output, _columns_of(where))
+        merge = merging.SliceMerge(decoded, rules, inside, filtered.names)
+        merged = self._merged(file_slice.base_file, merge, inside, where)
+        return SliceRows(output, _filtered(merged, where, output), merge)
+
+    def _unmerged(
+        self,
+        base_file: files.BaseFile | None,
+        output: pa.Schema,
+        where: predicates.Predicate | None,
+    ) -> Iterator[pa.Table]:
+        inside = self._with(output, _columns_of(where))
+        return _filtered(self._base_rows(base_file, inside, where), where, output)
+
+    def _merged(
+        self,
+        base_file: files.BaseFile | None,
+        merge: merging.SliceMerge,
+        inside: pa.Schema,
+        where: predicates.Predicate | None,
+    ) -> Iterator[pa.Table]:
+        pushed = predicates.all_of(
+            part
+            for part in (() if where is None else predicates.conjuncts(where))
+            if self._holds_of_every_version(part)
+        )
+        for rows in self._base_rows(base_file, inside, pushed):
+            yield merge.over(rows)
+        yield merge.inserts()
+
+    def _base_rows(
+        self,
+        base_file: files.BaseFile | None,
+        columns: pa.Schema,
+        where: predicates.Predicate | None,
+    ) -> Iterator[pa.Table]:
+        if base_file is None:
+            return
+        with log_scanning.named(base_file), self._storage.open_input(base_file.path) as source:
+            yield from parquet_reading.ParquetInput(source).pieces(columns, where)
+
+    def _holds_of_every_version(self, part: predicates.Predicate) -> bool:
+        """Return whether a condition is true for all versions of a row, or for none.
+
+        It is on the record key. A key field is as good where the key is its text, and the condition
+        is unknown for null, which a partial update may hold.
+        """
+        names = predicates.columns(part)
+        if names == {schemas.RECORD_KEY}:
+            return True
+        key_fields = self._config.record_key_fields
+        if len(key_fields) != 1 or names != set(key_fields):
+            return False
+        kind = self._field(key_fields[0]).type
+        is_exact = pa.types.is_string(kind) or pa.types.is_integer(kind)
+        return is_exact and isinstance(part, predicates.Compare | predicates.In)
+
+    def _with(self, columns: pa.Schema, more: Sequence[str]) -> pa.Schema:
+        missing = [name for name in dict.fromkeys(more) if name not in columns.names]
+        return pa.schema([*columns, *(self._field(name) for name in missing)])
+
+    def _field(self, name: str) -> pa.Field:
+        position = self._schema.get_field_index(name)
+        if position < 0:
+            raise errors.NotFoundError(
+                f"there is no column {name!r}; the columns are {', '.join(self._schema.names)}"
+            )
+        return self._schema.field(position)
+
+    def _warn(self, log_file: files.LogFile, corrupt: log_blocks.CorruptRange) -> None:
+        logger.warning(
+            "%s: %s: skipping %d bytes at byte %d: %s",
+            self._storage.uri,
+            log_file.path,
+            corrupt.length,
+            corrupt.offset,
+            corrupt.reason,
+        )
+
+
+class SliceRows:
+    """The rows of a slice, to be iterated once."""
+
+    def __init__(
+        self, schema: pa.Schema, tables: Iterator[pa.Table], merge: merging.SliceMerge | None
+    ) -> None:
+        """Put the parts together; nothing of the base file was read yet."""
+        self.schema = schema
+        self._tables = tables
+        self._merge = merge
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        """Yield tables of the schema; some may be empty."""
+        return self._tables
+
+    @property
+    def counts(self) -> merging.MergeCounts:
+        """What merging did, before any filter, as far as the rows were iterated."""
+        return merging.MergeCounts() if self._merge is None else self._merge.counts
+
+
+def _columns_of(where: predicates.Predicate | None) -> list[str]:
+    return [] if where is None else sorted(predicates.columns(where))
+
+
+def _filtered(
+    tables: Iterator[pa.Table], where: predicates.Predicate | None, output: pa.Schema
+) -> Iterator[pa.Table]:
+    for rows in tables:
+        kept = rows
+        if where is not None:
+            kept = rows.filter(predicates.to_expression(where, rows.schema))
+        yield kept.select(output.names)

@@ -1,0 +1,121 @@
+"""A snapshot of a table: one timeline, one listing, and what follows from both.
+
+Everything that reads, plans or checks a table starts here. The timeline is read first, so that
+every file of a write that it shows as completed is in the listing.
+
+Cost: a list request for the timeline and one for the data files, and a read for each pending
+compaction and completed replace commit.
+"""
+
+from dataclasses import dataclass
+
+from hoodie import errors
+from hoodie.filegroup import listing, view
+from hoodie.format import timeline_avro
+from hoodie.model import files, instants, plans, table_config
+from hoodie.storage import protocol
+from hoodie.timeline import active, transitions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A table as of one moment.
+
+    Attributes:
+        timeline: The timeline.
+        listing: The data files, listed when first asked for.
+        compactions: The plan of each pending compaction.
+        replaced: File groups that completed replace commits retired.
+    """
+
+    timeline: active.ActiveTimeline
+    listing: listing.Listing
+    compactions: dict[instants.InstantTime, plans.CompactionPlan]
+    replaced: frozenset[files.FileGroupId]
+
+    @property
+    def view(self) -> view.FileSystemView:
+        """The file slices."""
+        return view.FileSystemView(self.timeline, self.listing, self.compactions, self.replaced)
+
+
+def take(
+    storage: protocol.Storage,
+    config: table_config.TableConfig,
+    timeline: active.ActiveTimeline | None = None,
+) -> Snapshot:
+    """Take a snapshot.
+
+    Args:
+        storage: The table's.
+        config: Tells whether there are partitions.
+        timeline: A timeline just read, inside a lock scope for instance; read anew without one.
+    """
+    timeline = timeline or active.load(storage)
+    return Snapshot(
+        timeline=timeline,
+        listing=listing.StorageListing(storage, is_partitioned=bool(config.partition_fields)),
+        compactions={
+            pending.requested_time: read_plan(storage, pending.requested_time)
+            for pending in timeline.pending_compactions
+        },
+        replaced=replaced_groups(storage, timeline),
+    )
+
+
+def read_plan(
+    storage: protocol.Storage, requested_time: instants.InstantTime
+) -> plans.CompactionPlan:
+    """Return the plan of a compaction.
+
+    Raises:
+        NotFoundError: There is no such compaction.
+    """
+    requested = instants.Instant(
+        requested_time=requested_time,
+        action=instants.Action.COMPACTION,
+        state=instants.State.REQUESTED,
+    )
+    path = transitions.path(requested)
+    try:
+        content = storage.read(path)
+    except errors.NotFoundError as error:
+        raise errors.NotFoundError(f"there is no compaction {requested_time}: no {path}") from error
+    return timeline_avro.decode_compaction_plan(content, path)
+
+
+def replaced_groups(
+    storage: protocol.Storage, timeline: active.ActiveTimeline
+) -> frozenset[files.FileGroupId]:
+    """Return the file groups that completed replace commits on the timeline retired."""
+    found: set[files.FileGroupId] = set()
+    for instant in timeline.completed_writes:
+        if instant.action is instants.Action.REPLACE_COMMIT:
+            path = transitions.path(instant)
+            found.update(timeline_avro.decode_replaced_groups(storage.read(path), path))
+    return frozenset(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedInstants:
+    """Which data files count, of a timeline, in a form that pickles.
+
+    Attributes:
+        completed: Requested times of completed writes on the active timeline.
+        start: Requested time of its first write: whatever is older was archived and counts.
+    """
+
+    completed: frozenset[instants.InstantTime]
+    start: instants.InstantTime | None
+
+    def is_committed(self, requested_time: instants.InstantTime) -> bool:
+        """Return whether data files of that requested time are part of the table."""
+        is_archived = self.start is not None and requested_time < self.start
+        return is_archived or requested_time in self.completed
+
+
+def committed_instants(timeline: active.ActiveTimeline) -> CommittedInstants:
+    """Return which data files count as of a timeline."""
+    return CommittedInstants(
+        completed=frozenset(timeline.write_completion_times), start=timeline.start
+    )

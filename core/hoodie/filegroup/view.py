@@ -1,0 +1,139 @@
+"""The file-system view: a table's file slices as one timeline and one listing show them.
+
+A view is of one moment: it reads neither again. The listing must be made after the timeline was
+read, then every file of a completed write is in it. Source: `AbstractTableFileSystemView.java`;
+format-timeline 5.3.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from hoodie.filegroup import listing, slicing
+from hoodie.model import files, instants, plans
+from hoodie.timeline import active
+
+
+class FileSystemView:
+    """The file slices of a table."""
+
+    def __init__(
+        self,
+        timeline: active.ActiveTimeline,
+        table_listing: listing.Listing,
+        pending_compactions: Mapping[instants.InstantTime, plans.CompactionPlan],
+        replaced: Collection[files.FileGroupId] = frozenset(),
+    ) -> None:
+        """Look at a table.
+
+        Args:
+            timeline: Tells which files count, and when they completed.
+            table_listing: Made after the timeline was read.
+            pending_compactions: The plan of every pending compaction of the timeline.
+            replaced: File groups that completed replace commits retired; they are not shown.
+        """
+        self._timeline = timeline
+        self._listing = table_listing
+        self._replaced = replaced
+        self._compactions: dict[files.FileGroupId, list[instants.InstantTime]] = {}
+        for instant_time, plan in pending_compactions.items():
+            for operation in plan.operations:
+                self._compactions.setdefault(operation.group, []).append(instant_time)
+
+    def partitions(self) -> list[str]:
+        """Return the partition paths, sorted."""
+        return self._listing.partitions()
+
+    def slices(self, partition_path: str) -> list[tuple[files.FileSlice, ...]]:
+        """Return the slices of each file group, newest first, empty ones of compactions included.
+
+        Sorted by file id. Uncommitted files are left out, and groups that have no other.
+        """
+        return [slices for _, slices in self._groups(partition_path)]
+
+    def latest_slices(self, partition_path: str) -> list[files.FileSlice]:
+        """Return what a snapshot read reads of each file group, sorted by file id.
+
+        Where a compaction is pending that is the slice it will merge and the log files behind it.
+        """
+        return [
+            merged
+            for group, slices in self._groups(partition_path)
+            if (merged := self._merged(group, slices)) is not None
+        ]
+
+    def slices_for_compaction(self, instant_time: instants.InstantTime) -> list[files.FileSlice]:
+        """Return the slices that a compaction planned at a time may merge, of all partitions.
+
+        Log files that completed before that time count, strictly, so that every other one falls
+        behind the barrier. File groups with a pending compaction, and slices that have no log file
+        left, are left out.
+
+        Args:
+            instant_time: The compaction's requested time, above all completion times seen.
+        """
+        return [
+            planned
+            for partition_path in self.partitions()
+            for group, slices in self._groups(partition_path)
+            if group not in self._compactions
+            and (planned := self._completed_before(slices[0], instant_time)).log_files
+        ]
+
+    def _groups(
+        self, partition_path: str
+    ) -> Iterator[tuple[files.FileGroupId, tuple[files.FileSlice, ...]]]:
+        base_files: dict[files.FileGroupId, list[files.BaseFile]] = {}
+        log_files: dict[files.FileGroupId, list[files.LogFile]] = {}
+        for data_file in self._listing.files(partition_path):
+            match data_file:
+                case files.BaseFile():
+                    base_files.setdefault(data_file.group, []).append(data_file)
+                case files.LogFile():
+                    log_files.setdefault(data_file.group, []).append(data_file)
+        for group in sorted({*base_files, *log_files}):
+            if group in self._replaced:
+                continue
+            slices = slicing.slices_of(
+                group,
+                base_files.get(group, ()),
+                log_files.get(group, ()),
+                self._timeline.completion_time,
+                self._timeline.is_committed,
+                self._compactions.get(group, ()),
+            )
+            if any(not each.is_empty for each in slices):
+                yield group, slices
+
+    def _merged(
+        self, group: files.FileGroupId, slices: tuple[files.FileSlice, ...]
+    ) -> files.FileSlice | None:
+        """Return the newest slice, merged with the ones below while a compaction is pending."""
+        pending = self._compactions.get(group, ())
+        log_files: list[files.LogFile] = []
+        for each in slices:
+            log_files += each.log_files
+            is_last = each is slices[-1]
+            if each.base_instant_time in pending and each.base_file is None and not is_last:
+                continue
+            merged = files.FileSlice(
+                group=group,
+                base_instant_time=each.base_instant_time,
+                base_file=each.base_file,
+                log_files=tuple(sorted(log_files, key=lambda log: log.merge_order)),
+            )
+            return None if merged.is_empty else merged
+        return None
+
+    def _completed_before(
+        self, newest: files.FileSlice, instant_time: instants.InstantTime
+    ) -> files.FileSlice:
+        log_files = []
+        for log in newest.log_files:
+            completed = self._timeline.completion_time(log.instant_time)
+            if completed is not None and completed < instant_time:
+                log_files.append(log)
+        return files.FileSlice(
+            group=newest.group,
+            base_instant_time=newest.base_instant_time,
+            base_file=newest.base_file,
+            log_files=tuple(log_files),
+        )

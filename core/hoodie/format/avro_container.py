@@ -1,0 +1,226 @@
+"""Avro container files of one record, as every non-empty file of the timeline is one.
+
+    offset  bytes  meaning
+    0       4      magic `Obj` 01
+    4       -      map of header keys to bytes; Java writes `avro.schema` alone, so do we
+    -       16     sync marker
+    -       -      long 1 (records), long n (bytes), the record, the sync marker again
+
+Numbers are zigzag varints. What is read may be hostile: nothing is allocated because of a length
+that the file only claims, and a schema in which a value takes no byte, or contains itself, is
+refused, since a few bytes could then stand for any number of values. Source: Avro 1.11
+specification, "Object Container Files"; format-timeline 3.1.
+"""
+
+import functools
+import hashlib
+import io
+import json
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import fastavro
+
+from hoodie import errors
+from hoodie.format import avro_parts, avro_values
+
+CONTENT_BYTES_MAX = 256 << 20
+"""No metadata of a sane table is larger, neither as stored nor inflated."""
+
+_MAGIC = b"Obj\x01"
+_SYNC_BYTES = 16
+_VARINT_BYTES_MAX = 10
+_VARINT_MORE = 0x80  # Set in every byte but a number's last; the other seven bits are its digits.
+_SCHEMA_DEPTH_MAX = 64
+_PRIMITIVES = frozenset(("boolean", "int", "long", "float", "double", "bytes", "string"))
+DECODING_ERRORS = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    struct.error,
+    zlib.error,
+    fastavro.schema.SchemaParseException,
+)
+"""What decoding broken bytes raises in fastavro and zlib, besides our own errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A writer's schema, ready for use.
+
+    Attributes:
+        text: Its JSON, as it goes into the header.
+        parsed: The same in the form fastavro wants.
+    """
+
+    text: bytes
+    parsed: fastavro.types.Schema
+
+
+def schema(definition: Mapping[str, object]) -> Schema:
+    """Return a schema from its JSON object."""
+    text = json.dumps(definition, separators=(",", ":")).encode()
+    return Schema(text, fastavro.parse_schema(dict(definition)))
+
+
+def encode(record_schema: Schema, record: Mapping[str, object]) -> bytes:
+    """Return the container file with one record; the same bytes for the same record."""
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, record_schema.parsed, record)
+    body = stream.getvalue()
+    # Java draws the sync marker at random; nothing asks that it be, and equal content is checkable.
+    sync = hashlib.blake2b(record_schema.text + body, digest_size=_SYNC_BYTES).digest()
+    header = _bytes(b"avro.schema") + _bytes(record_schema.text)
+    return b"".join(
+        (
+            _MAGIC,
+            avro_parts.varint(1),
+            header,
+            avro_parts.varint(0),
+            sync,
+            avro_parts.varint(1),
+            _bytes(body),
+            sync,
+        )
+    )
+
+
+def decode(content: bytes, source: str, bytes_max: int = CONTENT_BYTES_MAX) -> avro_values.Record:
+    """Return the one record of a container file, decoded with the schema it carries.
+
+    Args:
+        content: The whole file.
+        source: What it is, for messages.
+        bytes_max: More than this, stored or inflated, is refused.
+
+    Raises:
+        FormatError: The content is empty, too large, broken, or no container of one record.
+    """
+    if not content.startswith(_MAGIC):
+        raise errors.FormatError(
+            f"{source}: {len(content)} bytes that begin with {content[:4]!r}, "
+            "expected an Avro container file"
+        )
+    if len(content) > bytes_max:
+        raise errors.FormatError(f"{source}: {len(content)} bytes, expected {bytes_max} at most")
+    try:
+        return avro_values.Record(_decode_record(io.BytesIO(content), bytes_max), source)
+    except DECODING_ERRORS as error:
+        raise errors.FormatError(f"{source}: broken Avro container file: {error}") from error
+
+
+def _decode_record(stream: io.BytesIO, bytes_max: int) -> Mapping[str, object]:
+    stream.seek(len(_MAGIC))
+    header = _read_header(stream)
+    sync = _read(stream, _SYNC_BYTES)
+    count = _read_varint(stream)
+    body = _read_bytes(stream)
+    if count != 1:
+        raise ValueError(f"{count} records in the first block, expected 1")
+    if _read(stream, _SYNC_BYTES) != sync:
+        raise ValueError("the sync marker after the record differs from the header's")
+    if stream.read(1):
+        raise ValueError("bytes after the first record")
+    codec = header.get("avro.codec", b"null")
+    if codec == b"deflate":
+        inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+        body = inflate.decompress(body, bytes_max)
+        if inflate.unconsumed_tail or not inflate.eof:
+            raise ValueError(f"the record does not inflate to {bytes_max} bytes or fewer")
+    elif codec != b"null":
+        raise ValueError(f"codec {codec[:20]!r}, expected null or deflate")
+    data = io.BytesIO(body)
+    record = fastavro.schemaless_reader(data, parse_schema(header["avro.schema"]), None)
+    if not isinstance(record, dict):
+        raise TypeError(f"a {type(record).__name__}, expected a record")
+    if data.read(1):
+        raise ValueError("bytes after the record's last field")
+    return record
+
+
+def _read_header(stream: io.BytesIO) -> dict[str, bytes]:
+    header = {}
+    while (count := _read_varint(stream)) != 0:
+        if count < 0:
+            _read_varint(stream)  # The block's length in bytes, which allows to skip it.
+        for _ in range(abs(count)):
+            key = _read_bytes(stream).decode()
+            header[key] = _read_bytes(stream)
+    return header
+
+
+@functools.lru_cache(maxsize=64)
+def parse_schema(text: bytes) -> fastavro.types.Schema:
+    """Return a writer's schema for fastavro, if every value of it takes a byte at least.
+
+    Cached, since a table's files carry few different ones.
+    """
+    definition = json.loads(text)
+    _check_takes_bytes(definition, ())
+    return fastavro.parse_schema(definition)
+
+
+def _check_takes_bytes(definition: object, enclosing: tuple[str, ...]) -> None:
+    """Check that every value takes a byte at least, and no type contains itself."""
+    if len(enclosing) > _SCHEMA_DEPTH_MAX:
+        raise ValueError(f"a schema of more than {_SCHEMA_DEPTH_MAX} levels")
+    if isinstance(definition, list):
+        for branch in definition:
+            if branch != "null":
+                _check_takes_bytes(branch, (*enclosing, ""))
+    elif isinstance(definition, str):
+        if definition.rpartition(".")[2] in enclosing or definition == "null":
+            raise ValueError(f"a schema in which {definition!r:.80} contains itself or is null")
+    elif isinstance(definition, dict):
+        _check_definition(definition, enclosing)
+    else:
+        raise TypeError(f"a schema with {definition!r:.80} for a type")
+
+
+def _check_definition(definition: dict[str, Any], enclosing: tuple[str, ...]) -> None:
+    kind = definition.get("type")
+    if kind == "record":
+        if not definition["fields"]:
+            raise ValueError("a schema with a record without fields")
+        inside = (*enclosing, definition["name"].rpartition(".")[2])
+        for field in definition["fields"]:
+            _check_takes_bytes(field["type"], inside)
+    elif kind in ("array", "map"):
+        _check_takes_bytes(definition["items" if kind == "array" else "values"], (*enclosing, ""))
+    elif kind == "fixed":
+        if definition["size"] < 1:
+            raise ValueError("a schema with a fixed of no bytes")
+    elif kind not in _PRIMITIVES and kind != "enum":
+        _check_takes_bytes(kind, (*enclosing, ""))
+
+
+def _bytes(content: bytes) -> bytes:
+    return avro_parts.varint(len(content)) + content
+
+
+def _read_varint(stream: io.BytesIO) -> int:
+    number = 0
+    for position in range(_VARINT_BYTES_MAX):
+        byte = _read(stream, 1)[0]
+        number |= (byte & 0x7F) << (7 * position)
+        if byte < _VARINT_MORE:
+            return (number >> 1) ^ -(number & 1)
+    raise ValueError(f"a number of more than {_VARINT_BYTES_MAX} bytes")
+
+
+def _read_bytes(stream: io.BytesIO) -> bytes:
+    return _read(stream, _read_varint(stream))
+
+
+def _read(stream: io.BytesIO, length: int) -> bytes:
+    content = stream.read(length) if length >= 0 else b""
+    if len(content) != length:
+        raise EOFError(f"{length} bytes expected at {stream.tell()}, {len(content)} are there")
+    return content

@@ -1,0 +1,109 @@
+"""Names of data files and of their markers.
+
+    base file  {file id}_{write token}_{instant time}.parquet
+    log file   .{file id}_{instant time}.log.{version}_{write token}
+    marker     {data file}.marker.{CREATE|MERGE}, in `.hoodie/.temp/{instant}/{partition path}/`
+
+The instant time is the requested time of the write that made the file; for log files that is so
+since table version 8. The write token, `{task}-{stage}-{attempt}`, makes the files of a repeated
+task distinct. Source: `org/apache/hudi/common/fs/FSUtils.java` (BASE_FILE_PATTERN,
+LOG_FILE_PATTERN).
+"""
+
+import re
+
+from hoodie.model import files, instants
+
+PARQUET = ".parquet"
+PARTITION_METADATA = ".hoodie_partition_metadata"
+"""The file that makes a directory a partition."""
+
+_BASE = re.compile(
+    r"(?P<file_id>[a-zA-Z0-9-]+)_(?P<token>[a-zA-Z0-9-]+)_(?P<time>\d{14}(?:\d{3})?)"
+    r"(?P<extension>\.[a-zA-Z0-9]+)",
+    re.ASCII,
+)
+# A name that ends in `.cdc` holds change data, which no normal read looks at. Log files before 0.6
+# have no write token.
+_LOG = re.compile(
+    r"\.(?P<file_id>.+)_(?P<time>\d{14}(?:\d{3})?)\.log\.(?P<version>\d{1,9})"
+    r"(?:_(?P<token>\d+-\d+-\d+))?",
+    re.ASCII,
+)
+_MARKER = re.compile(r"(?P<data_file>.+)\.marker\.(?:CREATE|MERGE|APPEND)")
+_FILE_ID = re.compile(r"[a-zA-Z0-9-]+")
+_TOKEN = re.compile(r"\d+-\d+-\d+", re.ASCII)
+
+
+def write_token(task: int, stage: int, attempt: int) -> str:
+    """Return the token that tells a task's attempt from every other one's."""
+    return f"{task}-{stage}-{attempt}"
+
+
+def base_file_name(
+    file_id: str,
+    token: str,
+    instant_time: instants.InstantTime,
+    extension: str = PARQUET,
+) -> str:
+    """Return the name of a base file."""
+    assert _FILE_ID.fullmatch(file_id), file_id
+    assert _TOKEN.fullmatch(token), token
+    return f"{file_id}_{token}_{instant_time}{extension}"
+
+
+def log_file_name(
+    file_id: str, instant_time: instants.InstantTime, version: int, token: str
+) -> str:
+    """Return the name of a log file; versions count from `files.LOG_VERSION_FIRST`."""
+    assert _FILE_ID.fullmatch(file_id), file_id
+    assert _TOKEN.fullmatch(token), token
+    assert version >= files.LOG_VERSION_FIRST, version
+    return f".{file_id}_{instant_time}.log.{version}_{token}"
+
+
+def parse(
+    path: str, size_bytes: int, extension: str = PARQUET
+) -> files.BaseFile | files.LogFile | None:
+    """Return what a file's path says; None for anything but a base file or a log file.
+
+    Args:
+        path: Below the table root.
+        size_bytes: Its length, for the value.
+        extension: Of the table's base files; those of other formats are no base files of it.
+    """
+    partition_path, _, name = path.rpartition("/")
+    if (log := _LOG.fullmatch(name)) is not None:
+        return files.LogFile(
+            group=files.FileGroupId(partition_path, log["file_id"]),
+            name=name,
+            instant_time=instants.checked_time(log["time"]),
+            version=int(log["version"]),
+            write_token=log["token"] or "",
+            size_bytes=size_bytes,
+        )
+    base = _BASE.fullmatch(name)
+    if base is None or base["extension"] != extension:
+        return None
+    return files.BaseFile(
+        group=files.FileGroupId(partition_path, base["file_id"]),
+        name=name,
+        instant_time=instants.checked_time(base["time"]),
+        write_token=base["token"],
+        size_bytes=size_bytes,
+    )
+
+
+def marker_name(data_file_name: str, kind: str = "CREATE") -> str:
+    """Return the name of a data file's marker.
+
+    Log files are marked CREATE, too: since table version 8 an APPEND marker stops Hudi's rollback.
+    """
+    assert kind in ("CREATE", "MERGE"), kind
+    return f"{data_file_name}.marker.{kind}"
+
+
+def marked_file(marker: str) -> str | None:
+    """Return the name or path of the data file that a marker's name or path is of, if it is one."""
+    match = _MARKER.fullmatch(marker)
+    return match["data_file"] if match else None

@@ -1,0 +1,205 @@
+"""Commit metadata and compaction plans, to the Avro that Hudi keeps on the timeline and back.
+
+Paths in it (format-timeline 3.4): a write stat's `path` is below the table root, its `logFiles` and
+`baseFile` are bare names; a compaction plan of version 2 holds bare names, one of version 1 full
+paths. Maps are never null, and an operation is the constant's name, or Java fails (3.2). What a
+writer of 1.0.0 or later leaves out is read as null.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from hoodie import errors
+from hoodie.format import avro_container, avro_values, timeline_schemas
+from hoodie.format.avro_container import CONTENT_BYTES_MAX
+from hoodie.model import commits, files, plans
+
+_COMPACTION_PLAN_VERSION = 2
+_NO_COMMIT = "null"
+"""The text that `prevCommit` has in a new file group."""
+
+
+def encode_commit(metadata: commits.CommitMetadata) -> bytes:
+    """Return the content of a completed commit or delta commit, or of an inflight."""
+    partitions: dict[str, list[Mapping[str, object]]] = {}
+    for stat in metadata.stats:
+        partitions.setdefault(stat.partition_path, []).append(_stat_fields(stat))
+    fields = {
+        "partitionToWriteStats": partitions,
+        "compacted": metadata.is_compacted,
+        "extraMetadata": dict(metadata.extra),
+        "version": None,  # As Java leaves it.
+        "operationType": metadata.operation,
+    }
+    return avro_container.encode(timeline_schemas.COMMIT_METADATA, fields)
+
+
+def decode_commit(
+    content: bytes, source: str = "commit metadata", bytes_max: int = CONTENT_BYTES_MAX
+) -> commits.CommitMetadata:
+    """Return the metadata of a commit, delta commit or replace commit, or of an inflight.
+
+    Args:
+        content: The whole file. An inflight may be empty: it is then no metadata, and not for here.
+        source: The file's name, for messages.
+        bytes_max: More than this is refused.
+
+    Raises:
+        FormatError: The content is empty or broken.
+    """
+    record = avro_container.decode(content, source, bytes_max)
+    return commits.CommitMetadata(
+        operation=record.text("operationType"),
+        stats=tuple(
+            _stat(partition_path, stat)
+            for partition_path, stats in record.records_map("partitionToWriteStats").items()
+            for stat in stats
+        ),
+        extra=record.text_map("extraMetadata"),
+        is_compacted=record.flag("compacted"),
+    )
+
+
+def decode_replaced_groups(
+    content: bytes, source: str = "replace commit metadata", bytes_max: int = CONTENT_BYTES_MAX
+) -> frozenset[files.FileGroupId]:
+    """Return the file groups that a completed replace commit retired.
+
+    Args:
+        content: The whole file.
+        source: The file's name, for messages.
+        bytes_max: More than this is refused.
+
+    Raises:
+        FormatError: The content is empty or broken.
+    """
+    record = avro_container.decode(content, source, bytes_max)
+    return frozenset(
+        files.FileGroupId(partition_path, file_id)
+        for partition_path, file_ids in record.texts_map("partitionToReplaceFileIds").items()
+        for file_id in file_ids
+    )
+
+
+def encode_compaction_plan(plan: plans.CompactionPlan) -> bytes:
+    """Return the content of a requested compaction, in plan version 2."""
+    fields = {
+        "operations": [
+            {
+                "baseInstantTime": operation.base_instant_time,
+                "deltaFilePaths": _bare(operation.log_file_names),
+                "dataFilePath": operation.base_file_name,
+                "fileId": operation.group.file_id,
+                "partitionPath": operation.group.partition_path,
+                "metrics": dict(operation.metrics),
+                "bootstrapFilePath": None,
+            }
+            for operation in plan.operations
+        ],
+        "extraMetadata": dict(plan.extra),
+        "version": _COMPACTION_PLAN_VERSION,
+        "strategy": None,
+        "preserveHoodieMetadata": False,
+        "missingSchedulePartitions": [],
+    }
+    return avro_container.encode(timeline_schemas.COMPACTION_PLAN, fields)
+
+
+def decode_compaction_plan(
+    content: bytes, source: str = "compaction plan", bytes_max: int = CONTENT_BYTES_MAX
+) -> plans.CompactionPlan:
+    """Return the plan of a requested compaction, of version 1 or 2.
+
+    Args:
+        content: The whole file.
+        source: The file's name, for messages.
+        bytes_max: More than this is refused.
+
+    Raises:
+        FormatError: The content is empty or broken.
+        UnsupportedError: The plan has a later version, or compacts a bootstrapped file group.
+    """
+    record = avro_container.decode(content, source, bytes_max)
+    version = record.number("version") or 1
+    if version not in (1, _COMPACTION_PLAN_VERSION):
+        raise errors.UnsupportedError(
+            f"{source}: compaction plan version {version} is not read, expected 1 or 2"
+        )
+    return plans.CompactionPlan(
+        operations=tuple(_operation(operation) for operation in record.records("operations")),
+        extra=record.text_map("extraMetadata"),
+    )
+
+
+def _stat_fields(stat: commits.WriteStat) -> Mapping[str, object]:
+    """Return a write stat's Avro fields: what is not said is 0 or null as Java fills it."""
+    is_log_write = bool(stat.log_files)
+    return {
+        "fileId": stat.file_id,
+        "path": stat.path or None,
+        "prevCommit": stat.prev_commit,
+        "numWrites": stat.records,
+        "numDeletes": stat.deletes,
+        "numUpdateWrites": stat.updates,
+        "totalWriteBytes": stat.size_bytes,
+        "totalWriteErrors": 0,
+        "partitionPath": stat.partition_path,
+        "totalLogRecords": 0,
+        "totalUpdatedRecordsCompacted": 0,
+        "numInserts": stat.inserts,
+        "totalLogBlocks": stat.log_blocks,
+        "totalCorruptLogBlock": 0,
+        "totalRollbackBlocks": 0,
+        "fileSizeInBytes": stat.size_bytes,
+        "logVersion": stat.log_version,
+        "logOffset": 0 if is_log_write else None,
+        "baseFile": stat.base_file or "" if is_log_write else stat.base_file,
+        "logFiles": _bare(stat.log_files) if is_log_write else None,
+        "totalLogFilesCompacted": 0,
+        "totalLogReadTimeMs": 0,
+        "totalLogSizeCompacted": 0,
+        "numUpdates": 0,
+    }
+
+
+def _stat(partition_path: str, record: avro_values.Record) -> commits.WriteStat:
+    return commits.WriteStat(
+        file_id=record.text("fileId") or "",
+        partition_path=partition_path,
+        path=record.text("path") or "",
+        prev_commit=record.text("prevCommit") or _NO_COMMIT,
+        records=record.count("numWrites"),
+        inserts=record.count("numInserts"),
+        updates=record.count("numUpdateWrites"),
+        deletes=record.count("numDeletes"),
+        size_bytes=record.count("fileSizeInBytes"),
+        base_file=record.text("baseFile") or None,
+        log_files=record.texts("logFiles"),
+        log_version=record.number("logVersion"),
+        log_blocks=record.count("totalLogBlocks"),
+    )
+
+
+def _operation(record: avro_values.Record) -> plans.CompactionOperation:
+    group = files.FileGroupId(record.text("partitionPath") or "", record.required_text("fileId"))
+    if record.text("bootstrapFilePath"):
+        raise errors.UnsupportedError(
+            f"{record.source}: file group {group} stands on a bootstrap file, which is not read"
+        )
+    base_file = record.text("dataFilePath")
+    return plans.CompactionOperation(
+        group=group,
+        base_instant_time=record.required_text("baseInstantTime"),
+        base_file_name=_name(base_file) if base_file else None,
+        log_file_names=tuple(_name(path) for path in record.texts("deltaFilePaths")),
+        metrics=record.float_map("metrics"),
+    )
+
+
+def _bare(names: Iterable[str]) -> list[str]:
+    bare = list(names)
+    assert not any("/" in name for name in bare), bare
+    return bare
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

@@ -1,0 +1,107 @@
+"""Avro schemas of what instants hold: names, order and defaults of Apache Hudi 1.2.0.
+
+Source: `hudi-common/src/main/avro/*.avsc`; format-timeline 3.3. `avro.java.string` is left out: it
+only tells Java which class of texts to make.
+"""
+
+from collections.abc import Mapping
+
+from hoodie.format import avro_container
+
+_NAMESPACE = "org.apache.hudi.avro.model"
+_Type = str | list[object] | dict[str, object]
+
+
+def _record(name: str, *fields: dict[str, object]) -> dict[str, object]:
+    return {"type": "record", "name": name, "namespace": _NAMESPACE, "fields": list(fields)}
+
+
+def _nullable(name: str, type_: _Type) -> dict[str, object]:
+    return {"name": name, "type": ["null", type_], "default": None}
+
+
+def _nullables(names: str, type_: _Type) -> list[dict[str, object]]:
+    return [_nullable(name, type_) for name in names.split()]
+
+
+def _defaulted(name: str, type_: _Type, default: object) -> dict[str, object]:
+    return {"name": name, "type": [type_, "null"], "default": default}
+
+
+def _array(items: _Type) -> dict[str, object]:
+    return {"type": "array", "items": items}
+
+
+def _map(values: _Type) -> dict[str, object]:
+    return {"type": "map", "values": values}
+
+
+_WRITE_STAT = _record(
+    "HoodieWriteStat",
+    *_nullables("fileId path prevCommit", "string"),
+    *_nullables("numWrites numDeletes numUpdateWrites totalWriteBytes totalWriteErrors", "long"),
+    _nullable("partitionPath", "string"),
+    *_nullables("totalLogRecords totalLogFiles totalUpdatedRecordsCompacted numInserts", "long"),
+    *_nullables("totalLogBlocks totalCorruptLogBlock totalRollbackBlocks fileSizeInBytes", "long"),
+    _nullable("logVersion", "int"),
+    _nullable("logOffset", "long"),
+    _nullable("baseFile", "string"),
+    _nullable("logFiles", _array("string")),
+    _nullable("cdcStats", _map("long")),
+    _nullable("prevBaseFile", "string"),
+    *_nullables("minEventTime maxEventTime", "long"),
+    _nullable(
+        "runtimeStats",
+        _record(
+            "HoodieRuntimeStats",
+            *_nullables("totalScanTime totalCreateTime totalUpsertTime", "long"),
+        ),
+    ),
+    *_nullables("totalLogFilesCompacted totalLogReadTimeMs totalLogSizeCompacted", "long"),
+    _nullable("tempPath", "string"),
+    _nullable("numUpdates", "long"),
+)
+
+_COMMIT_METADATA: Mapping[str, object] = _record(
+    "HoodieCommitMetadata",
+    _nullable("partitionToWriteStats", _map(_array(_WRITE_STAT))),
+    _nullable("compacted", "boolean"),
+    _nullable("extraMetadata", _map("string")),
+    _defaulted("version", "int", 1),
+    _nullable("operationType", "string"),
+)
+
+_COMPACTION_PLAN: Mapping[str, object] = _record(
+    "HoodieCompactionPlan",
+    _nullable(
+        "operations",
+        _array(
+            _record(
+                "HoodieCompactionOperation",
+                {"name": "baseInstantTime", "type": ["null", "string"]},
+                _nullable("deltaFilePaths", _array("string")),
+                _nullable("dataFilePath", "string"),
+                {"name": "fileId", "type": ["null", "string"]},
+                _nullable("partitionPath", "string"),
+                _nullable("metrics", _map("double")),
+                _nullable("bootstrapFilePath", "string"),
+            )
+        ),
+    ),
+    _nullable("extraMetadata", _map("string")),
+    _defaulted("version", "int", 1),
+    _nullable(
+        "strategy",
+        _record(
+            "HoodieCompactionStrategy",
+            _nullable("compactorClassName", "string"),
+            _nullable("strategyParams", _map("string")),
+            _defaulted("version", "int", 1),
+        ),
+    ),
+    _defaulted("preserveHoodieMetadata", "boolean", default=False),
+    _nullable("missingSchedulePartitions", _array("string")),
+)
+
+COMMIT_METADATA = avro_container.schema(_COMMIT_METADATA)
+COMPACTION_PLAN = avro_container.schema(_COMPACTION_PLAN)

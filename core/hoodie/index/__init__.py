@@ -1,0 +1,1 @@
+"""From record keys to file groups."""

@@ -1,0 +1,171 @@
+"""The simple bucket index: a record's key alone says its file group.
+
+    bucket   (Java's List.hashCode of the hash values, sign bit off) modulo the number of buckets
+    file id  the bucket in eight digits and a constant rest, so that concurrent writers agree
+
+The hash values are parsed out of the record key again, by Hudi's own rules: a key without comma or
+without colon is the one value; otherwise it reads `field:value,field:value`, and the values of the
+hash fields count, in the key's order. Source: `BucketIdentifier.java` (`newBucketFileIdForNBCC`),
+`KeyGenUtils.extractRecordKeysByFields`.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie import errors
+from hoodie.format import java_hash
+from hoodie.model import table_config
+
+Buckets = npt.NDArray[np.int32]
+
+NULL_VALUE = "__null__"
+EMPTY_VALUE = "__empty__"
+"""What stands for a null and an empty value in a record key of several fields."""
+
+_FILE_ID_REST = "-0000-0000-0000-000000000000-0"
+_BUCKET_DIGITS = 8
+_SIGN_OFF = np.int32(0x7FFFFFFF)
+
+
+def buckets(hash_values: Sequence[pa.Array | pa.ChunkedArray], count: int) -> Buckets:
+    """Return the bucket of each row.
+
+    Args:
+        hash_values: The hash fields' values as texts, in the order of the record key's fields; null
+            where a value is null.
+        count: The table's number of buckets.
+    """
+    assert count > 0, count
+    return (java_hash.list_hash(hash_values) & _SIGN_OFF) % np.int32(count)
+
+
+def buckets_of_keys(
+    record_keys: pa.Array | pa.ChunkedArray, config: table_config.TableConfig
+) -> Buckets:
+    """Return the bucket of each record key, as Hudi finds it.
+
+    Keys whose values hold commas of their own are parsed one by one, and those where a field that
+    is not hashed holds a colon; others all at once.
+
+    Raises:
+        ConfigurationError: The table does not say its number of buckets, or hashes a field that is
+            not in the record key.
+        InvalidInputError: A key is one that Hudi cannot parse.
+    """
+    if config.bucket_count is None:
+        raise errors.ConfigurationError(f"table {config.name!r} has no number of buckets")
+    if isinstance(record_keys, pa.ChunkedArray):
+        record_keys = record_keys.combine_chunks()
+    found = buckets([record_keys], config.bucket_count)
+    is_composite = pc.and_(
+        pc.match_substring(record_keys, ","), pc.match_substring(record_keys, ":")
+    ).fill_null(False)
+    if is_composite.true_count == 0:
+        return found
+    values = pc.extract_regex(record_keys, pattern=_plain_key(config))
+    is_plain = pc.and_(is_composite, values.is_valid()).to_numpy(zero_copy_only=False)
+    columns = [_without_placeholders(column) for column in values.flatten()]
+    found[is_plain] = buckets(columns, config.bucket_count)[is_plain]
+    odd = np.flatnonzero(is_composite.to_numpy(zero_copy_only=False) & ~is_plain)
+    for row in odd.tolist():
+        texts = _parse(record_keys[row].as_py(), config.bucket_fields)
+        found[row] = buckets([pa.array([text]) for text in texts], config.bucket_count)[0]
+    return found
+
+
+def hash_fields(config: table_config.TableConfig) -> tuple[str, ...]:
+    """Return the columns whose values are hashed, in the order in which they are.
+
+    Raises:
+        ConfigurationError: A hash field is no field of the record key.
+    """
+    foreign = set(config.bucket_fields).difference(config.record_key_fields)
+    if foreign:
+        raise errors.ConfigurationError(
+            f"table {config.name!r} has the hash fields {sorted(foreign)}, which are no fields of "
+            "the record key"
+        )
+    return tuple(name for name in config.record_key_fields if name in config.bucket_fields)
+
+
+def file_id(bucket: int) -> str:
+    """Return the id of a bucket's file group, the same for every writer."""
+    assert 0 <= bucket < 10**_BUCKET_DIGITS, bucket
+    return f"{bucket:0{_BUCKET_DIGITS}d}{_FILE_ID_REST}"
+
+
+def is_bucket_file_id(file_id: str) -> bool:
+    """Return whether a file group's id begins with a bucket, as all of a bucket index do."""
+    digits = file_id[:_BUCKET_DIGITS]
+    return len(digits) == _BUCKET_DIGITS and digits.isascii() and digits.isdecimal()
+
+
+def bucket_of(file_id: str) -> int:
+    """Return the bucket of a file group, also of one that another writer named.
+
+    Raises:
+        FormatError: The id does not begin with a bucket.
+    """
+    if not is_bucket_file_id(file_id):
+        raise errors.FormatError(f"file id {file_id!r} does not begin with a bucket in 8 digits")
+    return int(file_id[:_BUCKET_DIGITS])
+
+
+def _plain_key(config: table_config.TableConfig) -> str:
+    """Return the pattern of record keys that need no parsing: no comma is part of a value.
+
+    A colon in a value that is hashed does no harm; behind one that is not, Hudi may lose its way.
+    """
+    hashed = hash_fields(config)
+    parts = [
+        f"{re.escape(name)}:" + (f"(?P<v{index}>[^,]*)" if name in hashed else "[^,:]*")
+        for index, name in enumerate(config.record_key_fields)
+    ]
+    return rf"\A{','.join(parts)}\z"
+
+
+def _without_placeholders(values: pa.Array) -> pa.Array:
+    is_placeholder = pc.is_in(values, pa.array([NULL_VALUE, EMPTY_VALUE]))
+    # The hash of null and of the empty text is the same.
+    return pc.if_else(is_placeholder, "", values)
+
+
+def _parse(key: str, fields: Collection[str]) -> list[str | None]:
+    """Return the values of some fields in a key with commas and colons, as Hudi parses it."""
+    values: list[str | None] = []
+    start = 0
+    while start < len(key):
+        # There is one: a key without is none to parse, and a value ends before a later colon.
+        colon = key.index(":", start)
+        is_wanted = key[start:colon] in fields
+        end = _value_end(key, colon, is_wanted=is_wanted)
+        if end < 0:
+            raise errors.InvalidInputError(
+                f"record key {key!r:.100} cannot be parsed: Hudi would not come to an end with it"
+            )
+        if is_wanted:
+            value = key[colon + 1 : end]
+            values.append({NULL_VALUE: None, EMPTY_VALUE: ""}.get(value, value))
+        start = end + 1
+    return values or [key]
+
+
+def _value_end(key: str, colon: int, *, is_wanted: bool) -> int:
+    """Return where the value behind a colon ends; -1 where Hudi would look for it forever.
+
+    It ends at the last comma before the next colon that has one; without such, at the key's end.
+    """
+    next_colon = key.find(":", colon + 1)
+    is_last = next_colon < 0
+    while next_colon >= 0:
+        comma = key.rfind(",", colon, next_colon)
+        if comma >= 0:
+            return comma
+        next_colon = key.find(":", next_colon + 1)
+    # Skipping a field that it does not want, Hudi begins anew at the key's first colon.
+    return len(key) if is_wanted or is_last else -1

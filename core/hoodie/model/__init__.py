@@ -1,0 +1,1 @@
+"""The values of a Hudi table: instants, files, configuration, metadata, plans. No I/O."""

@@ -1,0 +1,74 @@
+"""Commit metadata: what a completed write says it did.
+
+Source: `HoodieCommitMetadata.avsc`, `HoodieWriteStat.avsc` (1.2.0). Their Avro form is in
+`hoodie.format.timeline_avro`; here is the part that anything of ours reads or sets.
+"""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+SCHEMA_KEY = "schema"
+"""Extra metadata key: Avro JSON of the write schema, without meta columns. Never left out."""
+
+
+class Operation(enum.Enum):
+    """What a write does, by the constant's name that Hudi stores."""
+
+    UPSERT = "UPSERT"
+    INSERT = "INSERT"
+    BULK_INSERT = "BULK_INSERT"
+    DELETE = "DELETE"
+    COMPACT = "COMPACT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteStat:
+    """What one write did to one file group, in one data file.
+
+    Attributes:
+        file_id: The file group's id within the partition.
+        partition_path: As in `hoodie.model.files`.
+        path: Path of the file written, below the table root.
+        prev_commit: Base instant the write stood on; the text `null` for a new file group.
+        records: Rows in the file, deletes not counted.
+        inserts: Rows known to be new.
+        updates: Rows known, or taken, to replace another.
+        deletes: Keys deleted.
+        size_bytes: The file's exact length.
+        base_file: Bare name of the slice's base file; None for base-file writes.
+        log_files: Bare names of the log files written; empty for base-file writes.
+        log_version: Version in the log file's name; None for base-file writes.
+        log_blocks: Blocks written.
+    """
+
+    file_id: str
+    partition_path: str
+    path: str
+    prev_commit: str
+    records: int
+    inserts: int
+    updates: int
+    deletes: int
+    size_bytes: int
+    base_file: str | None = None
+    log_files: tuple[str, ...] = ()
+    log_version: int | None = None
+    log_blocks: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitMetadata:
+    """The content of a completed commit or delta commit, or of an inflight's workload profile.
+
+    Attributes:
+        operation: The operation's stored name; a plain text, since other writers have more of them.
+        stats: In any order; every stat's partition and file id are set.
+        extra: Never None; holds `SCHEMA_KEY` in every completed commit.
+        is_compacted: Whether it is a compaction's result.
+    """
+
+    operation: str | None
+    stats: tuple[WriteStat, ...]
+    extra: Mapping[str, str] = field(default_factory=dict)
+    is_compacted: bool = False

@@ -1,0 +1,119 @@
+"""Data files: base files, log files, and how they form file slices and file groups.
+
+    file group   (partition path, file id): all versions of one set of records
+    file slice   a base file, or none, and the log files to merge on top of it
+    log order    requested time, log version, write token: the order of merging within a slice
+
+Partition paths are relative, `/`-separated, without leading or trailing slash; `""` is the table
+root of a non-partitioned table. Names are parsed and formed in `hoodie.format.file_names`.
+"""
+
+from dataclasses import dataclass
+
+from hoodie.model import instants
+
+LOG_VERSION_FIRST = 1
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FileGroupId:
+    """The identity of a file group."""
+
+    partition_path: str
+    file_id: str
+
+    def __str__(self) -> str:
+        return f"{self.partition_path or '.'}/{self.file_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaseFile:
+    """A parquet file with one version of all records of its file group.
+
+    Attributes:
+        group: Its file group.
+        name: The bare file name.
+        instant_time: Requested time of the commit or compaction that wrote it.
+        write_token: `{task}-{stage}-{attempt}`.
+        size_bytes: Its length on storage.
+    """
+
+    group: FileGroupId
+    name: str
+    instant_time: instants.InstantTime
+    write_token: str
+    size_bytes: int
+
+    @property
+    def path(self) -> str:
+        """The path below the table root."""
+        return join(self.group.partition_path, self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogFile:
+    """A file of log blocks that one delta commit wrote for one file group.
+
+    Attributes:
+        group: Its file group.
+        name: The bare file name, beginning with a dot.
+        instant_time: Requested time of the delta commit that wrote it.
+        version: 1 and up, in the writer's own order.
+        write_token: `{task}-{stage}-{attempt}`.
+        size_bytes: Its length on storage.
+    """
+
+    group: FileGroupId
+    name: str
+    instant_time: instants.InstantTime
+    version: int
+    write_token: str
+    size_bytes: int
+
+    @property
+    def path(self) -> str:
+        """The path below the table root."""
+        return join(self.group.partition_path, self.name)
+
+    @property
+    def merge_order(self) -> tuple[str, int, str]:
+        """The sort key of log files within a slice (`HoodieLogFile.LogFileComparator`)."""
+        return (self.instant_time, self.version, self.write_token)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSlice:
+    """What has to be merged to know a file group as of some time.
+
+    Attributes:
+        group: The file group.
+        base_instant_time: The barrier the slice starts at: requested time of its base file or
+            pending compaction, or of its first log file when there is neither.
+        base_file: None for a slice of log files alone.
+        log_files: In merge order.
+    """
+
+    group: FileGroupId
+    base_instant_time: instants.InstantTime
+    base_file: BaseFile | None
+    log_files: tuple[LogFile, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to read."""
+        return self.base_file is None and not self.log_files
+
+    @property
+    def log_bytes(self) -> int:
+        """The summed size of the log files."""
+        return sum(log.size_bytes for log in self.log_files)
+
+    @property
+    def total_bytes(self) -> int:
+        """The summed size of all files."""
+        return self.log_bytes + (self.base_file.size_bytes if self.base_file else 0)
+
+
+def join(partition_path: str, name: str) -> str:
+    """Return the path below the table root of a name in a partition."""
+    return f"{partition_path}/{name}" if partition_path else name

@@ -1,0 +1,83 @@
+"""What an operation on a table did, as values that commands and jobs show."""
+
+import enum
+from dataclasses import dataclass
+
+from hoodie.model import commits, instants
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitResult:
+    """A write or a compaction that took effect.
+
+    Attributes:
+        instant: Completed.
+        stats: What was written to each file group.
+        batch_id: The writer's batch, if it has one.
+        lock_wait_ms: Waited for the table lock in all.
+        lock_hold_ms: Held it in all.
+        findings: What the table's user should know though nothing failed.
+    """
+
+    instant: instants.Instant
+    stats: tuple[commits.WriteStat, ...]
+    batch_id: str | None = None
+    lock_wait_ms: int = 0
+    lock_hold_ms: int = 0
+    findings: tuple[str, ...] = ()
+
+    @property
+    def records(self) -> int:
+        """Rows written, deletes not counted."""
+        return sum(stat.records for stat in self.stats)
+
+    @property
+    def deletes(self) -> int:
+        """Keys deleted."""
+        return sum(stat.deletes for stat in self.stats)
+
+    @property
+    def size_bytes(self) -> int:
+        """The summed size of the files written."""
+        return sum(stat.size_bytes for stat in self.stats)
+
+    @property
+    def file_count(self) -> int:
+        """Files written."""
+        return sum(max(1, len(stat.log_files)) for stat in self.stats)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlreadyCommitted:
+    """A batch that the table holds already: nothing was written.
+
+    Attributes:
+        batch_id: The batch.
+    """
+
+    batch_id: str
+
+
+WriteResult = CommitResult | AlreadyCommitted
+
+
+class Severity(enum.Enum):
+    """How bad a finding is."""
+
+    NOTE = "note"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that a check of a table found.
+
+    Attributes:
+        severity: A note is nothing to mend.
+        subject: The file, instant or property it is about.
+        message: What is so, and what was expected.
+    """
+
+    severity: Severity
+    subject: str
+    message: str

@@ -1,0 +1,320 @@
+"""Schemas of tables: Avro as Hudi stores them, Arrow as we move data.
+
+A table's Avro schema is the record `{table}_record` in the namespace `hoodie.{table}`; every column
+is `["null", T]` with default null, so that columns can be added. In data files five meta columns
+come first (`META_COLUMNS`); a `TableSchema` never has them. Source: `AvroConversionUtils.scala`,
+`HoodieAvroUtils.java` (`addMetadataFields`, `sanitizeName`).
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie import errors
+from hoodie.model import avro_types
+
+COMMIT_TIME = "_hoodie_commit_time"
+COMMIT_SEQNO = "_hoodie_commit_seqno"
+RECORD_KEY = "_hoodie_record_key"
+PARTITION_PATH = "_hoodie_partition_path"
+FILE_NAME = "_hoodie_file_name"
+META_COLUMNS: tuple[str, ...] = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
+"""In their order in data files."""
+
+_META_AVRO = [
+    {"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in META_COLUMNS
+]
+_AVRO_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_TIME_UNITS = ("s", "ms", "us", "ns")
+_DECIMAL_DIGITS_MAX = 38  # Of Spark and of Hudi's parquet.
+_DATE = {"type": "int", "logicalType": "date"}
+_AVRO_OF_ARROW = {
+    pa.bool_(): "boolean",
+    pa.int8(): "int",
+    pa.int16(): "int",
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.uint8(): "int",
+    pa.uint16(): "int",
+    pa.uint32(): "long",
+    pa.float16(): "float",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.date32(): _DATE,
+    pa.date64(): _DATE,
+}
+# A float holds integers exactly up to this many bits.
+_FLOAT32_BITS = 24
+_FLOAT64_BITS = 53
+_PROBLEMS_SHOWN_MAX = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSchema:
+    """A table's columns, without the meta columns.
+
+    Attributes:
+        avro: Avro JSON of the record, as commits carry it.
+        arrow: The same columns in Arrow.
+    """
+
+    avro: str
+    arrow: pa.Schema
+
+
+def from_avro(avro_json: str) -> TableSchema:
+    """Return the schema that Avro JSON means, with or without meta columns.
+
+    Raises:
+        FormatError: The text is no Avro record schema.
+        UnsupportedError: A column's type has no Arrow form.
+    """
+    record = avro_types.parse_record(avro_json)
+    data = [each for each in record["fields"] if each["name"] not in META_COLUMNS]
+    if len(data) != len(record["fields"]):
+        avro_json = _json(record | {"fields": data})
+    columns = avro_types.columns(avro_json)
+    return TableSchema(avro=avro_json, arrow=pa.schema([column.arrow for column in columns]))
+
+
+def from_arrow(schema: pa.Schema, table_name: str) -> TableSchema:
+    """Return the schema of a new table; every column is nullable.
+
+    Raises:
+        InvalidInputError: No column, a repeated or reserved name, or one that Avro does not allow.
+        UnsupportedError: A column's type has no form in a table.
+    """
+    _check_names(schema.names)
+    name = _sanitised(table_name)
+    fields = [
+        {
+            "name": column.name,
+            "type": ["null", _avro_type(column, f"hoodie.{name}.{name}_record")],
+            "default": None,
+        }
+        for column in schema
+    ]
+    record = {
+        "type": "record",
+        "name": f"{name}_record",
+        "namespace": f"hoodie.{name}",
+        "fields": fields,
+    }
+    return from_avro(_json(record))
+
+
+def with_meta(avro_json: str) -> str:
+    """Return the schema with the meta columns first, as it stands in log blocks and footers.
+
+    Raises:
+        FormatError: The text is no Avro record schema.
+    """
+    record = avro_types.parse_record(avro_json)
+    data = [each for each in record["fields"] if each["name"] not in META_COLUMNS]
+    return _json(record | {"fields": [*_META_AVRO, *data]})
+
+
+def meta_fields() -> list[pa.Field]:
+    """Return the meta columns as Arrow fields, in their order."""
+    return [pa.field(name, pa.string()) for name in META_COLUMNS]
+
+
+def check_fits(data: pa.Schema, table: TableSchema, may_miss: Collection[str] = ()) -> None:
+    """Check that data can be written to a table without losing anything of it.
+
+    Args:
+        data: Columns in any order. A type may differ from the table's when every value of it has
+            one in the table's type.
+        table: The table's columns.
+        may_miss: Columns that the data need not have.
+
+    Raises:
+        InvalidInputError: Columns are missing, repeated or not the table's, or a type loses values;
+            the message names each with both types.
+        UnsupportedError: The table has columns of nested types, which are not written.
+    """
+    nested = [
+        f"{each.name!r} ({each.type})" for each in table.arrow if pa.types.is_nested(each.type)
+    ]
+    if nested:
+        raise errors.UnsupportedError(f"columns of nested types are not written: {_list(nested)}")
+    problems = [
+        f"column {name!r} is there {count} times"
+        for name, count in Counter(data.names).items()
+        if count > 1
+    ]
+    problems += [
+        f"column {name!r} is not in the table"
+        for name in dict.fromkeys(data.names)
+        if name not in table.arrow.names
+    ]
+    for column in table.arrow:
+        if column.name in data.names and not problems:
+            source = data.field(column.name).type
+            if not _is_lossless(source, column.type):
+                problems.append(f"column {column.name!r} is {source}, expected {column.type}")
+        elif column.name not in data.names and column.name not in may_miss:
+            problems.append(f"column {column.name!r} ({column.type}) is missing")
+    if problems:
+        raise errors.InvalidInputError(f"the data does not fit the table: {_list(problems)}")
+
+
+def conform(data: pa.Table, table: TableSchema) -> pa.Table:
+    """Return data that fits (`check_fits`) in the table's columns, order and types.
+
+    A missing column becomes all null and nullable, also where the table has no nulls: a delete
+    carries its keys alone. Columns whose types are equal are not copied.
+
+    Raises:
+        InvalidInputError: A value does not fit its column after all: a time out of the type's
+            range, a null where the table has none.
+    """
+    fields, columns = [], []
+    for field in table.arrow:
+        if field.name in data.column_names:
+            fields.append(field)
+            columns.append(_cast(data.column(field.name), field))
+        else:
+            fields.append(field.with_nullable(True))
+            columns.append(pa.chunked_array([pa.nulls(data.num_rows, field.type)]))
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _cast(values: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    if not field.nullable and values.null_count:
+        raise errors.InvalidInputError(
+            f"column {field.name!r} is null in {values.null_count} rows, expected a value in each"
+        )
+    try:
+        return values.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise errors.InvalidInputError(
+            f"column {field.name!r} does not fit {field.type}: {error}"
+        ) from error
+
+
+def _check_names(names: Collection[str]) -> None:
+    if not names:
+        raise errors.InvalidInputError("a table needs at least one column")
+    for name, count in Counter(name.lower() for name in names).items():
+        # Spark and Hive do not tell upper from lower case.
+        if count > 1:
+            raise errors.InvalidInputError(
+                f"{count} columns are named {name!r}, upper or lower case"
+            )
+    for name in names:
+        if name in META_COLUMNS:
+            raise errors.InvalidInputError(f"column {name!r} is one that Hudi adds")
+        if not _AVRO_NAME.fullmatch(name):
+            raise errors.InvalidInputError(
+                f"column {name!r} has no name that Avro allows: letters, digits and underscores, "
+                "beginning with no digit"
+            )
+
+
+def _sanitised(table_name: str) -> str:
+    """Return a table's name as Hudi makes it an Avro name, with two underscores for the rest."""
+    if not table_name:
+        raise errors.InvalidInputError("a table needs a name")
+    return re.sub(r"[^A-Za-z0-9_]", "__", re.sub(r"^[^A-Za-z_]", "__", table_name))
+
+
+def _avro_type(column: pa.Field, record_name: str) -> object:
+    type_ = column.type
+    if type_ in _AVRO_OF_ARROW:
+        return _AVRO_OF_ARROW[type_]
+    if _is_text(type_):
+        return "string"
+    if _is_bytes(type_):
+        return "bytes"
+    if pa.types.is_timestamp(type_) and type_.unit != "ns":
+        unit = "micros" if type_.unit == "us" else "millis"
+        prefix = "" if type_.tz else "local-"
+        return {"type": "long", "logicalType": f"{prefix}timestamp-{unit}"}
+    if (
+        pa.types.is_decimal(type_)
+        and type_.precision <= _DECIMAL_DIGITS_MAX
+        and 0 <= type_.scale <= type_.precision
+    ):
+        return {
+            "type": "fixed",
+            "name": "fixed",
+            "namespace": f"{record_name}.{column.name}",
+            "size": _decimal_size(type_.precision),
+            "logicalType": "decimal",
+            "precision": type_.precision,
+            "scale": type_.scale,
+        }
+    raise errors.UnsupportedError(f"column {column.name!r} is {type_}, which no table holds")
+
+
+def _decimal_size(precision: int) -> int:
+    """Return the least number of bytes that hold every signed number of so many digits."""
+    largest: int = 10**precision - 1
+    return (largest.bit_length() + 8) // 8
+
+
+def _is_text(type_: pa.DataType) -> bool:
+    if pa.types.is_dictionary(type_):
+        return _is_text(type_.value_type)
+    return bool(
+        pa.types.is_string(type_)
+        or pa.types.is_large_string(type_)
+        or pa.types.is_string_view(type_)
+    )
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(type_)
+        or pa.types.is_large_binary(type_)
+        or pa.types.is_binary_view(type_)
+        or pa.types.is_fixed_size_binary(type_)
+    )
+
+
+def _is_lossless(source: pa.DataType, target: pa.DataType) -> bool:
+    """Return whether every value of a type has one of equal meaning in a table's type."""
+    if source.equals(target) or pa.types.is_null(source):
+        return True
+    if pa.types.is_integer(source):
+        return _holds_integers(source, target)
+    if pa.types.is_timestamp(source) and pa.types.is_timestamp(target):
+        is_finer = _TIME_UNITS.index(source.unit) <= _TIME_UNITS.index(target.unit)
+        return is_finer and (source.tz is None) == (target.tz is None)
+    if pa.types.is_decimal(source) and pa.types.is_decimal(target):
+        digits = target.precision - target.scale
+        return bool(source.scale <= target.scale and source.precision - source.scale <= digits)
+    return any(
+        (
+            pa.types.is_floating(source)
+            and pa.types.is_floating(target)
+            and source.bit_width <= target.bit_width,
+            _is_text(source) and pa.types.is_string(target),
+            _is_bytes(source) and pa.types.is_binary(target),
+            pa.types.is_date(source) and pa.types.is_date(target),
+        )
+    )
+
+
+def _holds_integers(source: pa.DataType, target: pa.DataType) -> bool:
+    magnitude_bits = source.bit_width - pa.types.is_signed_integer(source)
+    if pa.types.is_integer(target):
+        return bool(magnitude_bits < target.bit_width)
+    if pa.types.is_float32(target):
+        return bool(magnitude_bits <= _FLOAT32_BITS)
+    return bool(pa.types.is_float64(target) and magnitude_bits <= _FLOAT64_BITS)
+
+
+def _list(items: Collection[str]) -> str:
+    shown = list(items)[:_PROBLEMS_SHOWN_MAX]
+    more = [f"and {len(items) - len(shown)} more"] if len(items) > len(shown) else []
+    return "; ".join(shown + more)
+
+
+def _json(schema: object) -> str:
+    return json.dumps(schema, separators=(",", ":"))

@@ -1,0 +1,239 @@
+"""How one writer or service is to work: settings as a value, with Hudi's keys for each.
+
+`KEYS` lists every key that something honours; `from_properties` refuses any other `hoodie.*` key: a
+misspelt one is not ignored in silence.
+"""
+
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hoodie import errors
+
+
+class ConcurrencyMode(enum.Enum):
+    """How several writers of a table get along, by Hudi's constant."""
+
+    SINGLE_WRITER = "SINGLE_WRITER"
+    NON_BLOCKING = "NON_BLOCKING_CONCURRENCY_CONTROL"
+
+
+class LogBlockFormat(enum.Enum):
+    """How records are stored in log files."""
+
+    PARQUET = "parquet"
+    AVRO = "avro"
+
+
+class FailedWritesPolicy(enum.Enum):
+    """When the files of failed writes are removed, by Hudi's constant."""
+
+    LAZY = "LAZY"
+    NEVER = "NEVER"
+
+
+class FutureTime(enum.Enum):
+    """What to do about times on the timeline that lie ahead of our clock by more than the skew."""
+
+    FAIL = "fail"
+    ADVANCE = "advance"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteSettings:
+    """Settings of a writer or of a table service.
+
+    Attributes:
+        concurrency: The concurrency mode.
+        failed_writes_policy: Lazily, once the heartbeat has expired, or never.
+        log_block_format: Format of data blocks in log files.
+        log_file_bytes_max: A log file that has grown to this rolls over to the next version.
+        log_block_bytes_max: A data block holds about this many bytes of Arrow data at most.
+        parquet_codec: Compression of base files and parquet blocks: snappy, zstd, gzip or none.
+        heartbeat_interval_ms: Between two heartbeats.
+        heartbeat_misses_max: So many intervals without a beat and the writer counts as dead.
+        clock_skew_ms_max: How far the writers' clocks may differ.
+        clock_wait_ms: How long to wait under the lock after reading the clock: the skew beside
+            JVM writers, 0 when all writers are ours (the floor keeps times monotonic).
+        future_time: What to do about a timeline ahead of our clock.
+        lock_wait_ms: How long one acquisition of the table lock may take.
+        acknowledges_order_dependence: Accept a combination of writers whose merged result depends
+            on when compaction runs.
+    """
+
+    concurrency: ConcurrencyMode = ConcurrencyMode.SINGLE_WRITER
+    failed_writes_policy: FailedWritesPolicy = FailedWritesPolicy.LAZY
+    log_block_format: LogBlockFormat = LogBlockFormat.PARQUET
+    log_file_bytes_max: int = 1 << 30
+    log_block_bytes_max: int = 256 << 20
+    parquet_codec: str = "snappy"
+    heartbeat_interval_ms: int = 60_000
+    heartbeat_misses_max: int = 10
+    clock_skew_ms_max: int = 200
+    clock_wait_ms: int = 200
+    future_time: FutureTime = FutureTime.FAIL
+    lock_wait_ms: int = 60_000
+    acknowledges_order_dependence: bool = False
+
+    @property
+    def heartbeat_expiry_ms(self) -> int:
+        """Silence of this length is death."""
+        return self.heartbeat_interval_ms * self.heartbeat_misses_max
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """One configuration key.
+
+    Attributes:
+        name: Its name, Hudi's where Hudi has it.
+        field: The field of `WriteSettings` that it sets.
+        parse: Makes the field's value of the text; raises ValueError with what is expected.
+        meaning: For the documentation.
+        aliases: Other names, older ones.
+    """
+
+    name: str
+    field: str
+    parse: Callable[[str], Any]
+    meaning: str
+    aliases: tuple[str, ...] = ()
+
+
+def _one_of(kind: type[enum.Enum]) -> Callable[[str], enum.Enum]:
+    members = {str(member.value).lower(): member for member in kind}
+
+    def parse(text: str) -> enum.Enum:
+        if text.lower() not in members:
+            raise ValueError(f"expected one of {', '.join(str(m.value) for m in kind)}")
+        return members[text.lower()]
+
+    return parse
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise ValueError(f"expected a whole number of {least} or more")
+        return int(text)
+
+    return parse
+
+
+def _codec(text: str) -> str:
+    codec = {"uncompressed": "none"}.get(text.lower(), text.lower())
+    if codec not in ("snappy", "zstd", "gzip", "none"):
+        raise ValueError("expected snappy, zstd, gzip or none")
+    return codec
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("expected true or false")
+    return text.lower() == "true"
+
+
+KEYS = (
+    Key(
+        name="hoodie.write.concurrency.mode",
+        field="concurrency",
+        parse=_one_of(ConcurrencyMode),
+        meaning="how several writers of the table get along",
+    ),
+    Key(
+        name="hoodie.clean.failed.writes.policy",
+        field="failed_writes_policy",
+        parse=_one_of(FailedWritesPolicy),
+        meaning="when files of failed writes are removed",
+        aliases=("hoodie.cleaner.policy.failed.writes",),
+    ),
+    Key(
+        name="hoodie.logfile.data.block.format",
+        field="log_block_format",
+        parse=_one_of(LogBlockFormat),
+        meaning="format of data blocks in log files",
+    ),
+    Key(
+        name="hoodie.logfile.max.size",
+        field="log_file_bytes_max",
+        parse=_at_least(1),
+        meaning="bytes after which a log file rolls over to the next version",
+    ),
+    Key(
+        name="hoodie.logfile.data.block.max.size",
+        field="log_block_bytes_max",
+        parse=_at_least(1),
+        meaning="bytes of data in one log block at most, about",
+    ),
+    Key(
+        name="hoodie.parquet.compression.codec",
+        field="parquet_codec",
+        parse=_codec,
+        meaning="compression of base files and parquet log blocks",
+    ),
+    Key(
+        name="hoodie.client.heartbeat.interval_in_ms",
+        field="heartbeat_interval_ms",
+        parse=_at_least(1000),
+        meaning="milliseconds between two heartbeats",
+    ),
+    Key(
+        name="hoodie.client.heartbeat.tolerable.misses",
+        field="heartbeat_misses_max",
+        parse=_at_least(1),
+        meaning="missed heartbeats after which a writer counts as dead",
+    ),
+    Key(
+        name="hoodie.time.generator.max_expected_clock_skew_ms",
+        field="clock_skew_ms_max",
+        parse=_at_least(0),
+        meaning="how far the writers' clocks may differ",
+    ),
+    Key(
+        name="hoodie.write.lock.wait_time_ms",
+        field="lock_wait_ms",
+        parse=_at_least(0),
+        meaning="how long to wait for the table lock",
+    ),
+    Key(
+        name="hoodie.operator.clock.wait_ms",
+        field="clock_wait_ms",
+        parse=_at_least(0),
+        meaning="wait after reading the clock under the lock; 0 when no JVM writes beside us",
+    ),
+    Key(
+        name="hoodie.operator.future.time",
+        field="future_time",
+        parse=_one_of(FutureTime),
+        meaning="fail, or advance, when the timeline is ahead of our clock by more than the skew",
+    ),
+    Key(
+        name="hoodie.operator.acknowledge.order.dependence",
+        field="acknowledges_order_dependence",
+        parse=_flag,
+        meaning="accept writers whose merged result depends on when compaction runs",
+    ),
+)
+
+_BY_NAME = {name: key for key in KEYS for name in (key.name, *key.aliases)}
+
+
+def from_properties(
+    properties: Mapping[str, str], defaults: WriteSettings | None = None
+) -> WriteSettings:
+    """Return the settings that `hoodie.*` properties mean, on top of the defaults.
+
+    Raises:
+        ConfigurationError: A key is unknown or a value is not one of its key.
+    """
+    values = {}
+    for name, text in properties.items():
+        key = _BY_NAME.get(name)
+        if key is None:
+            raise errors.ConfigurationError(f"{name} is not a setting of a writer")
+        try:
+            values[key.field] = key.parse(text.strip())
+        except ValueError as error:
+            raise errors.ConfigurationError(f"{name} is {text!r}, {error}") from None
+    return replace(defaults or WriteSettings(), **values)

@@ -1,0 +1,343 @@
+"""The table's own configuration: the content of `.hoodie/hoodie.properties` as a value.
+
+Keys and their inference follow `HoodieTableConfig.java` (1.2.0). Bytes are read and written by
+`hoodie.format.properties`, the update protocol is `hoodie.timeline.table_properties`.
+"""
+
+import enum
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hoodie import errors
+
+VERSION_WITH_PAYLOADS = 8
+"""The older version: it stores a payload class and a strategy id beside the merge mode."""
+
+VERSIONS_READABLE = (VERSION_WITH_PAYLOADS, 9)
+VERSION_DEFAULT = 9
+TIMELINE_LAYOUT = "2"
+
+BUCKET_COUNT_KEY = "hoodie.bucket.index.num.buckets"
+HASH_FIELDS_KEY = "hoodie.bucket.index.hash.field"
+METADATA_PARTITIONS_KEY = "hoodie.table.metadata.partitions"
+METADATA_PARTITIONS_INFLIGHT_KEY = "hoodie.table.metadata.partitions.inflight"
+
+_PAYLOADS = "org.apache.hudi.common.model."
+_DELETE_FIELD_KEY = "hoodie.record.merge.property.hoodie.payload.delete.field"
+_DELETE_MARKER_KEY = "hoodie.record.merge.property.hoodie.payload.delete.marker"
+
+
+class TableType(enum.Enum):
+    """How updates are stored."""
+
+    MERGE_ON_READ = "MERGE_ON_READ"
+    COPY_ON_WRITE = "COPY_ON_WRITE"
+
+
+class MergeMode(enum.Enum):
+    """Which of two versions of a record wins."""
+
+    COMMIT_TIME = "COMMIT_TIME_ORDERING"
+    EVENT_TIME = "EVENT_TIME_ORDERING"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Merging:
+    """One row of the table of merge properties: what they mean and how each version spells it."""
+
+    mode: MergeMode
+    has_partial_updates: bool
+    payload: str
+    strategy_id: str
+    v8_mode: str
+
+
+_EVENT_TIME_ID = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+_COMMIT_TIME_ID = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
+_PAYLOAD_BASED_ID = "00000000-0000-0000-0000-000000000000"
+
+_MERGING = (
+    _Merging(
+        mode=MergeMode.EVENT_TIME,
+        has_partial_updates=False,
+        payload="DefaultHoodieRecordPayload",
+        strategy_id=_EVENT_TIME_ID,
+        v8_mode="EVENT_TIME_ORDERING",
+    ),
+    _Merging(
+        mode=MergeMode.COMMIT_TIME,
+        has_partial_updates=False,
+        payload="OverwriteWithLatestAvroPayload",
+        strategy_id=_COMMIT_TIME_ID,
+        v8_mode="COMMIT_TIME_ORDERING",
+    ),
+    _Merging(
+        mode=MergeMode.EVENT_TIME,
+        has_partial_updates=True,
+        payload="PartialUpdateAvroPayload",
+        strategy_id=_PAYLOAD_BASED_ID,
+        v8_mode="CUSTOM",
+    ),
+    _Merging(
+        mode=MergeMode.COMMIT_TIME,
+        has_partial_updates=True,
+        payload="OverwriteNonDefaultsWithLatestAvroPayload",
+        strategy_id=_PAYLOAD_BASED_ID,
+        v8_mode="CUSTOM",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableConfig:
+    """A table's configuration.
+
+    Attributes:
+        name: The table's name.
+        database: The database's name; empty for none.
+        table_type: Merge-on-read or copy-on-write.
+        version: Table version.
+        record_key_fields: One or more column names.
+        partition_fields: Column names; empty for a non-partitioned table.
+        ordering_fields: Column names; at most one in version 8.
+        merge_mode: Which version of a record wins.
+        has_partial_updates: Whether a null in the newer version keeps the older value
+            (IGNORE_DEFAULTS).
+        is_hive_style: Whether partition paths read `field=value`.
+        is_url_encoded: Whether partition values are percent-encoded.
+        create_schema: Avro JSON given at creation; None when it is only in the commits.
+        bucket_count: Buckets of the simple bucket index; None when the table does not say.
+        hash_fields: Columns the bucket is computed from; the record key's by default.
+        delete_marker: Column and value that mark a row as deleted; None when not configured.
+        metadata_partitions: Ready partitions of the metadata table.
+        metadata_partitions_inflight: Those being built.
+        is_utc: Whether the timeline's times are UTC; otherwise they are some zone's local times.
+        properties: Every property as stored, for what has no field here.
+    """
+
+    name: str
+    database: str = ""
+    table_type: TableType = TableType.MERGE_ON_READ
+    version: int = VERSION_DEFAULT
+    record_key_fields: tuple[str, ...]
+    partition_fields: tuple[str, ...] = ()
+    ordering_fields: tuple[str, ...] = ()
+    merge_mode: MergeMode = MergeMode.COMMIT_TIME
+    has_partial_updates: bool = False
+    is_hive_style: bool = False
+    is_url_encoded: bool = False
+    create_schema: str | None = None
+    bucket_count: int | None = None
+    hash_fields: tuple[str, ...] = ()
+    delete_marker: tuple[str, str] | None = None
+    metadata_partitions: tuple[str, ...] = ()
+    metadata_partitions_inflight: tuple[str, ...] = ()
+    is_utc: bool = True
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def bucket_fields(self) -> tuple[str, ...]:
+        """The columns that decide a record's bucket."""
+        return self.hash_fields or self.record_key_fields
+
+
+def checksum(config: TableConfig) -> int:
+    """Return the CRC32 that `hoodie.table.checksum` must hold: of database, a dot, and name."""
+    return zlib.crc32(f"{config.database}.{config.name}".encode())
+
+
+def to_properties(config: TableConfig) -> dict[str, str]:
+    """Return the properties of a new table, as Apache Hudi spells them for its version."""
+    merging = next(
+        row
+        for row in _MERGING
+        if (row.mode, row.has_partial_updates) == (config.merge_mode, config.has_partial_updates)
+    )
+    properties = {
+        "hoodie.table.name": config.name,
+        "hoodie.table.type": config.table_type.value,
+        "hoodie.table.version": str(config.version),
+        "hoodie.table.initial.version": str(config.version),
+        "hoodie.timeline.layout.version": TIMELINE_LAYOUT,
+        "hoodie.timeline.path": "timeline",
+        "hoodie.timeline.history.path": "history",
+        "hoodie.table.timeline.timezone": "UTC",
+        "hoodie.table.checksum": str(checksum(config)),
+        "hoodie.table.recordkey.fields": ",".join(config.record_key_fields),
+        "hoodie.table.partition.fields": ",".join(config.partition_fields),
+        "hoodie.table.keygenerator.type": _key_generator(config),
+        "hoodie.table.base.file.format": "PARQUET",
+        "hoodie.populate.meta.fields": "true",
+        "hoodie.datasource.write.hive_style_partitioning": _text(config.is_hive_style),
+        "hoodie.datasource.write.partitionpath.urlencode": _text(config.is_url_encoded),
+        "hoodie.datasource.write.drop.partition.columns": "false",
+        "hoodie.archivelog.folder": "history",
+    }
+    if config.database:
+        properties["hoodie.database.name"] = config.database
+    if config.create_schema is not None:
+        properties["hoodie.table.create.schema"] = config.create_schema
+    if config.bucket_count is not None:
+        properties[BUCKET_COUNT_KEY] = str(config.bucket_count)
+        properties[HASH_FIELDS_KEY] = ",".join(config.bucket_fields)
+    if config.version == VERSION_WITH_PAYLOADS:
+        properties["hoodie.record.merge.mode"] = merging.v8_mode
+        properties["hoodie.record.merge.strategy.id"] = merging.strategy_id
+        properties["hoodie.compaction.payload.class"] = _PAYLOADS + merging.payload
+        ordering_key = "hoodie.table.precombine.field"
+    else:
+        properties["hoodie.table.format"] = "native"
+        properties["hoodie.record.merge.mode"] = config.merge_mode.value
+        if config.has_partial_updates:
+            properties["hoodie.table.partial.update.mode"] = "IGNORE_DEFAULTS"
+        ordering_key = "hoodie.table.ordering.fields"
+    if config.ordering_fields:
+        properties[ordering_key] = ",".join(config.ordering_fields)
+    return properties
+
+
+def from_properties(properties: Mapping[str, str]) -> TableConfig:
+    """Return the configuration that stored properties mean.
+
+    Raises:
+        FormatError: A needed property is missing or has an unknown value, or the checksum is wrong.
+        UnsupportedError: The table's version, layout or payload is one we do not read.
+    """
+    name = _required(properties, "hoodie.table.name")
+    version = _version(properties)
+    mode, has_partial_updates = _merging(properties, version)
+    delete_field = properties.get(_DELETE_FIELD_KEY)
+    bucket_count = properties.get(BUCKET_COUNT_KEY)
+    config = TableConfig(
+        name=name,
+        database=properties.get("hoodie.database.name", ""),
+        table_type=_table_type(properties),
+        version=version,
+        record_key_fields=_names(properties, "hoodie.table.recordkey.fields"),
+        # A CUSTOM key generator's fields read `field:SIMPLE`.
+        partition_fields=tuple(
+            name.partition(":")[0] for name in _names(properties, "hoodie.table.partition.fields")
+        ),
+        ordering_fields=_names(properties, "hoodie.table.ordering.fields")
+        or _names(properties, "hoodie.table.precombine.field"),
+        merge_mode=mode,
+        has_partial_updates=has_partial_updates,
+        is_hive_style=_flag(properties, "hoodie.datasource.write.hive_style_partitioning"),
+        is_url_encoded=_flag(properties, "hoodie.datasource.write.partitionpath.urlencode"),
+        create_schema=properties.get("hoodie.table.create.schema"),
+        bucket_count=_positive(BUCKET_COUNT_KEY, bucket_count) if bucket_count else None,
+        hash_fields=_names(properties, HASH_FIELDS_KEY),
+        delete_marker=(delete_field, properties.get(_DELETE_MARKER_KEY, ""))
+        if delete_field
+        else None,
+        metadata_partitions=_names(properties, METADATA_PARTITIONS_KEY),
+        metadata_partitions_inflight=_names(properties, METADATA_PARTITIONS_INFLIGHT_KEY),
+        is_utc=properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC",
+        properties=dict(properties),
+    )
+    _check(config)
+    return config
+
+
+def _check(config: TableConfig) -> None:
+    stored = config.properties.get("hoodie.table.checksum")
+    if stored is not None and stored != str(checksum(config)):
+        raise errors.FormatError(
+            f"hoodie.properties of table {config.name!r}: hoodie.table.checksum is {stored}, "
+            f"expected {checksum(config)}"
+        )
+    for key, unsupported in (
+        ("hoodie.populate.meta.fields", "false"),
+        ("hoodie.datasource.write.drop.partition.columns", "true"),
+    ):
+        if config.properties.get(key, "").lower() == unsupported:
+            raise errors.UnsupportedError(f"table {config.name!r} has {key}={unsupported}")
+    base_format = config.properties.get("hoodie.table.base.file.format", "PARQUET")
+    if base_format.upper() != "PARQUET":
+        raise errors.UnsupportedError(
+            f"table {config.name!r} has base files of format {base_format}, expected PARQUET"
+        )
+
+
+def _version(properties: Mapping[str, str]) -> int:
+    text = _required(properties, "hoodie.table.version")
+    if text not in {str(version) for version in VERSIONS_READABLE}:
+        raise errors.UnsupportedError(f"table version {text} is not read, expected 8 or 9")
+    layout = properties.get("hoodie.timeline.layout.version")
+    if layout != TIMELINE_LAYOUT:
+        raise errors.UnsupportedError(f"timeline layout {layout} is not read, expected 2")
+    return int(text)
+
+
+def _merging(properties: Mapping[str, str], version: int) -> tuple[MergeMode, bool]:
+    has_ordering = any(
+        properties.get(key)
+        for key in ("hoodie.table.ordering.fields", "hoodie.table.precombine.field")
+    )
+    inferred = MergeMode.EVENT_TIME if has_ordering else MergeMode.COMMIT_TIME
+    stored = properties.get("hoodie.record.merge.mode", inferred.value).upper()
+    payload = properties.get("hoodie.compaction.payload.class", "")
+    if stored == "CUSTOM":
+        for row in _MERGING:
+            if version == VERSION_WITH_PAYLOADS and payload == _PAYLOADS + row.payload:
+                return row.mode, row.has_partial_updates
+        strategy = properties.get("hoodie.record.merge.strategy.id", "")
+        raise errors.UnsupportedError(
+            f"custom merging by {payload or strategy} is not supported, expected commit time or "
+            "event time ordering"
+        )
+    try:
+        mode = MergeMode(stored)
+    except ValueError:
+        raise errors.FormatError(
+            f"hoodie.record.merge.mode is {stored!r}, expected "
+            "COMMIT_TIME_ORDERING, EVENT_TIME_ORDERING or CUSTOM"
+        ) from None
+    partial = properties.get("hoodie.table.partial.update.mode", "").upper()
+    if partial not in ("", "IGNORE_DEFAULTS"):
+        raise errors.UnsupportedError(f"partial update mode {partial} is not supported")
+    return mode, partial == "IGNORE_DEFAULTS"
+
+
+def _table_type(properties: Mapping[str, str]) -> TableType:
+    text = _required(properties, "hoodie.table.type")
+    try:
+        return TableType(text.upper())
+    except ValueError:
+        raise errors.FormatError(
+            f"hoodie.table.type is {text!r}, expected MERGE_ON_READ or COPY_ON_WRITE"
+        ) from None
+
+
+def _key_generator(config: TableConfig) -> str:
+    if not config.partition_fields:
+        return "NON_PARTITION"
+    if len(config.record_key_fields) == 1 and len(config.partition_fields) == 1:
+        return "SIMPLE"
+    return "COMPLEX"
+
+
+def _required(properties: Mapping[str, str], key: str) -> str:
+    value = properties.get(key)
+    if not value:
+        raise errors.FormatError(f"hoodie.properties has no {key}")
+    return value
+
+
+def _names(properties: Mapping[str, str], key: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in properties.get(key, "").split(",") if name.strip())
+
+
+def _flag(properties: Mapping[str, str], key: str) -> bool:
+    return properties.get(key, "false").lower() == "true"
+
+
+def _positive(key: str, text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise errors.FormatError(f"{key} is {text!r}, expected a number of 1 or more")
+    return int(text)
+
+
+def _text(flag: bool) -> str:
+    return "true" if flag else "false"

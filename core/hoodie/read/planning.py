@@ -1,0 +1,61 @@
+"""Which file slices a read needs: a snapshot, less what the filter excludes by name."""
+
+from collections.abc import Sequence
+
+from hoodie import errors
+from hoodie.filegroup import snapshots
+from hoodie.index import bucket
+from hoodie.model import files, predicates, schemas, table_config
+from hoodie.read import pruning, tasks
+
+
+def plan(
+    table_uri: str,
+    config: table_config.TableConfig,
+    schema: schemas.TableSchema,
+    snapshot: snapshots.Snapshot,
+    query: tasks.Query,
+) -> list[tasks.ReadTask]:
+    """Return one task for each file slice that may hold rows of the query.
+
+    Raises:
+        NotFoundError: The query names a column that the table has not.
+        InvalidInputError: The filter compares a column with a value of another type.
+    """
+    _check(schema, query)
+    view = snapshot.view
+    arrow = schema.arrow
+    buckets = pruning.matching_buckets(query.where, config, arrow)
+    return [
+        tasks.ReadTask(
+            table_uri=table_uri,
+            config=config,
+            schema=schema,
+            committed=snapshots.committed_instants(snapshot.timeline),
+            file_slice=file_slice,
+            query=query,
+        )
+        for path in pruning.matching_partitions(view.partitions(), query.where, config, arrow)
+        for file_slice in view.latest_slices(path)
+        if buckets is None or _bucket(file_slice) in buckets
+    ]
+
+
+def _check(schema: schemas.TableSchema, query: tasks.Query) -> None:
+    known = {*schemas.META_COLUMNS, *schema.arrow.names}
+    for name in query.columns:
+        if name not in known:
+            raise errors.NotFoundError(
+                f"there is no column {name!r}; the columns are {_names(schema.arrow.names)}"
+            )
+    if query.where is not None:
+        predicates.to_expression(query.where, tasks.full_schema(schema))
+
+
+def _bucket(file_slice: files.FileSlice) -> int | None:
+    file_id = file_slice.group.file_id
+    return bucket.bucket_of(file_id) if bucket.is_bucket_file_id(file_id) else None
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,84 @@
+"""Reading one file slice: a value that pickles, and what to do with it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie.filegroup import reading, snapshots
+from hoodie.model import files, predicates, schemas, table_config
+from hoodie.storage import locations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What to read.
+
+    Attributes:
+        columns: Columns of the result in its order, meta columns allowed.
+        where: Rows of the result; None for all.
+        is_read_optimized: Whether base files alone are read.
+    """
+
+    columns: tuple[str, ...]
+    where: predicates.Predicate | None = None
+    is_read_optimized: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadTask:
+    """What a process needs to know to read one file slice.
+
+    Attributes:
+        table_uri: The table's root.
+        config: The table's configuration.
+        schema: The table's columns.
+        committed: Which data files count; of the snapshot that all tasks of one read share.
+        file_slice: The slice.
+        query: What to read of it.
+    """
+
+    table_uri: str
+    config: table_config.TableConfig
+    schema: schemas.TableSchema
+    committed: snapshots.CommittedInstants
+    file_slice: files.FileSlice
+    query: Query
+
+
+def read(task: ReadTask) -> pa.Table:
+    """Return the rows of a task.
+
+    Raises:
+        NotFoundError: A file is gone, as after cleaning.
+        FormatError: A file is broken.
+    """
+    rows = _stream(task)
+    return pa.concat_tables([rows.schema.empty_table(), *rows])
+
+
+def run(task: ReadTask) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a task; errors as of `read`."""
+    for rows in _stream(task):
+        yield from rows.to_batches()
+
+
+def full_schema(schema: schemas.TableSchema) -> pa.Schema:
+    """Return all columns that a query may name: the table's, and the meta columns."""
+    return pa.schema([*schemas.meta_fields(), *schema.arrow])
+
+
+def _stream(task: ReadTask) -> reading.SliceRows:
+    reader = reading.SliceReader(
+        locations.open_storage(task.table_uri),
+        task.config,
+        task.schema,
+        task.committed.is_committed,
+    )
+    query = task.query
+    return reader.stream(
+        task.file_slice,
+        query.columns,
+        query.where,
+        is_read_optimized=query.is_read_optimized,
+    )

@@ -1,0 +1,198 @@
+"""The text form of row filters, as `hoodie read --where` takes it.
+
+Grammar (words in any case; names may be quoted with double quotes, `""` stands for one):
+
+    filter     = term { "or" term }
+    term       = factor { "and" factor }
+    factor     = "not" factor | "(" filter ")" | condition
+    condition  = name ( "=" | "!=" | "<>" | "<" | "<=" | ">" | ">=" ) literal
+               | name [ "not" ] "in" "(" literal { "," literal } ")"
+               | name "is" [ "not" ] "null"
+    literal    = number | 'text' | true | false
+
+A text literal takes single quotes (`''` for one); dates and timestamps are texts: '2013-01-31'.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NoReturn
+
+from hoodie import errors
+from hoodie.model import predicates
+
+NESTING_MAX = 100
+LENGTH_MAX = 100_000
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
+      | (?P<text>'(?:[^']|'')*')
+      | (?P<quoted>"(?:[^"]|"")+")
+      | (?P<word>[^\W\d][\w.]*)
+      | (?P<sign><=|>=|!=|<>|[=<>(),])
+      | (?P<end>$)
+    )""",
+    re.VERBOSE,
+)
+_COMPARATORS = {
+    "=": predicates.Comparator.EQ,
+    "!=": predicates.Comparator.NE,
+    "<>": predicates.Comparator.NE,
+    "<": predicates.Comparator.LT,
+    "<=": predicates.Comparator.LE,
+    ">": predicates.Comparator.GT,
+    ">=": predicates.Comparator.GE,
+}
+_RESERVED = frozenset(("and", "or", "not", "in", "is", "null", "true", "false"))
+
+
+def parse(text: str) -> predicates.Predicate:
+    """Return the filter that a text means.
+
+    Raises:
+        InvalidInputError: The text is no filter; the message shows where.
+    """
+    if len(text) > LENGTH_MAX:
+        raise errors.InvalidInputError(f"the filter is longer than {LENGTH_MAX} characters")
+    parser = _Parser(text)
+    predicate = parser.filter(0)
+    parser.expect_end()
+    return predicate
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    value: str
+    position: int
+
+    @property
+    def keyword(self) -> str:
+        """The token in the form the grammar spells it."""
+        return self.value.lower() if self.kind in ("word", "sign") else ""
+
+
+class _Parser:
+    """Recursive descent over the tokens, one token ahead."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = self._scan()
+        self._next = next(self._tokens)
+
+    def filter(self, depth: int) -> predicates.Predicate:
+        """Read terms joined by `or`."""
+        if depth > NESTING_MAX:
+            raise errors.InvalidInputError(f"the filter nests deeper than {NESTING_MAX}")
+        operands = [self._term(depth)]
+        while self._accept("or"):
+            operands.append(self._term(depth))
+        return operands[0] if len(operands) == 1 else predicates.Or(tuple(operands))
+
+    def expect_end(self) -> None:
+        """Refuse anything left over."""
+        if self._next.kind != "end":
+            self._refuse("and, or, or the end")
+
+    def _term(self, depth: int) -> predicates.Predicate:
+        operands = [self._factor(depth)]
+        while self._accept("and"):
+            operands.append(self._factor(depth))
+        return operands[0] if len(operands) == 1 else predicates.And(tuple(operands))
+
+    def _factor(self, depth: int) -> predicates.Predicate:
+        if depth > NESTING_MAX:
+            raise errors.InvalidInputError(f"the filter nests deeper than {NESTING_MAX}")
+        if self._accept("not"):
+            return predicates.Not(self._factor(depth + 1))
+        if self._accept("("):
+            inner = self.filter(depth + 1)
+            self._expect(")")
+            return inner
+        return self._condition()
+
+    def _condition(self) -> predicates.Predicate:
+        column = self._name()
+        if self._accept("is"):
+            is_negated = self._accept("not")
+            self._expect("null")
+            return _negated(predicates.IsNull(column), is_negated)
+        if self._next.keyword in ("not", "in"):
+            is_negated = self._accept("not")
+            self._expect("in")
+            return _negated(predicates.In(column, self._literals()), is_negated)
+        comparator = _COMPARATORS.get(self._next.keyword)
+        if comparator is None:
+            self._refuse("a comparison, in, or is null")
+        self._advance()
+        return predicates.Compare(column, comparator, self._literal())
+
+    def _literals(self) -> tuple[predicates.Literal, ...]:
+        self._expect("(")
+        values = [self._literal()]
+        while self._accept(","):
+            values.append(self._literal())
+        self._expect(")")
+        return tuple(values)
+
+    def _name(self) -> str:
+        token = self._next
+        if token.kind == "quoted":
+            self._advance()
+            return token.value[1:-1].replace('""', '"')
+        if token.kind != "word" or token.keyword in _RESERVED:
+            self._refuse("a column's name")
+        self._advance()
+        return token.value
+
+    def _literal(self) -> predicates.Literal:
+        token = self._next
+        if token.kind == "number":
+            self._advance()
+            is_whole = token.value.lstrip("+-").isdecimal()
+            return int(token.value) if is_whole else float(token.value)
+        if token.kind == "text":
+            self._advance()
+            return token.value[1:-1].replace("''", "'")
+        if token.keyword in ("true", "false"):
+            self._advance()
+            return token.keyword == "true"
+        return self._refuse("a number, a 'text', true or false")
+
+    def _accept(self, keyword: str) -> bool:
+        if self._next.keyword != keyword:
+            return False
+        self._advance()
+        return True
+
+    def _expect(self, keyword: str) -> None:
+        if not self._accept(keyword):
+            self._refuse(keyword)
+
+    def _advance(self) -> None:
+        self._next = next(self._tokens)
+
+    def _refuse(self, expected: str) -> NoReturn:
+        found = repr(self._next.value) if self._next.kind != "end" else "the end"
+        raise errors.InvalidInputError(
+            f"filter {self._text!r}, character {self._next.position + 1}: found {found}, "
+            f"expected {expected}"
+        )
+
+    def _scan(self) -> Iterator[_Token]:
+        position = 0
+        while True:
+            match = _TOKEN.match(self._text, position)
+            if match is None or match.lastgroup is None:
+                at = position + len(self._text[position:]) - len(self._text[position:].lstrip())
+                raise errors.InvalidInputError(
+                    f"filter {self._text!r}, character {at + 1}: {self._text[at]!r} begins nothing "
+                    "that a filter holds"
+                )
+            position = match.end()
+            yield _Token(match.lastgroup, match[match.lastgroup], match.start(match.lastgroup))
+
+
+def _negated(predicate: predicates.Predicate, is_negated: bool) -> predicates.Predicate:
+    return predicates.Not(predicate) if is_negated else predicate

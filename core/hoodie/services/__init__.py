@@ -1,0 +1,1 @@
+"""Table services: plan, run one task per file group, commit."""

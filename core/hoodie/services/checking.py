@@ -1,0 +1,255 @@
+"""`hoodie check`: every invariant of a table and its timeline, one after the other.
+
+    timeline    each action completed once, times in order, metadata readable, its files there
+    pending     a note while its owner lives, a finding after
+    files       none that no instant knows, a bucket has one file group, partitions are marked
+    content     log blocks whole and of their file's instant, base files readable, records in the
+                partition and bucket that their key says
+
+Reads the whole table. A finding never stops the check; what cannot be read is a finding.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie import environment, errors
+from hoodie.filegroup import listing, reading, snapshots
+from hoodie.format import log_blocks
+from hoodie.index import bucket
+from hoodie.model import files, instants, results, schemas, settings
+from hoodie.storage import protocol
+from hoodie.timeline import active
+from hoodie.transaction import heartbeats, layout, writer_batches
+from hoodie.write import sessions
+
+Findings = Iterator[results.Finding]
+
+
+def check(
+    target: sessions.Target,
+    write_settings: settings.WriteSettings,
+    outside: environment.Environment,
+) -> list[results.Finding]:
+    """Return what is wrong with a table, and what is worth a note.
+
+    Args:
+        target: The table.
+        write_settings: By which heartbeats count as expired.
+        outside: Clock, and the engine that reads file groups.
+    """
+    snapshot = snapshots.take(target.storage, target.config)
+    lives = heartbeats.Heartbeats(target.storage, outside.clock, outside.background, write_settings)
+    found = [
+        *_of_timeline(target.storage, snapshot),
+        *_of_pending(snapshot.timeline, lives),
+        *_of_leftovers(target.storage, snapshot.timeline, lives),
+        *_of_files(target, snapshot),
+    ]
+    slices = [
+        file_slice
+        for path in snapshot.view.partitions()
+        for group in snapshot.view.slices(path)
+        for file_slice in group
+        if not file_slice.is_empty
+    ]
+    per_slice = outside.engine.map(
+        lambda file_slice: list(_of_content(target, snapshot, file_slice)), slices
+    )
+    return [*found, *(each for findings in per_slice for each in findings)]
+
+
+def _of_timeline(storage: protocol.Storage, snapshot: snapshots.Snapshot) -> Findings:
+    timeline = snapshot.timeline
+    for duplicates in timeline.duplicates:
+        names = " and ".join(str(each.completion_time) for each in duplicates)
+        yield _error(str(duplicates[0]), f"completed at {names}, expected once")
+    seen: dict[str, instants.Instant] = {}
+    for instant in timeline.instants:
+        if instant.completion_time is None:
+            continue
+        if instant.completion_time < instant.requested_time:
+            yield _error(str(instant), f"completed at {instant.completion_time}, before requested")
+        if instant.completion_time in seen:
+            other = seen[instant.completion_time]
+            yield _error(str(instant), f"completed at {instant.completion_time}, as did {other}")
+        seen[instant.completion_time] = instant
+    sizes = {
+        data_file.path: data_file.size_bytes
+        for path in snapshot.listing.partitions()
+        for data_file in snapshot.listing.files(path)
+    }
+    for instant in timeline.completed_writes:
+        yield from _of_metadata(storage, instant, sizes, snapshot)
+
+
+def _of_metadata(
+    storage: protocol.Storage,
+    instant: instants.Instant,
+    sizes: dict[str, int],
+    snapshot: snapshots.Snapshot,
+) -> Findings:
+    try:
+        metadata = writer_batches.read_metadata(storage, instant)
+    except errors.HoodieError as error:
+        yield _error(str(instant), str(error))
+        return
+    is_cleaned = any(each.action is instants.Action.CLEAN for each in snapshot.timeline.instants)
+    for stat in metadata.stats:
+        size_bytes = sizes.get(stat.path)
+        group = files.FileGroupId(stat.partition_path, stat.file_id)
+        if size_bytes is None:
+            if not is_cleaned and group not in snapshot.replaced:
+                yield _error(str(instant), f"its file {stat.path} is not there")
+        elif not stat.log_files and size_bytes != stat.size_bytes:
+            message = f"its file {stat.path} has {size_bytes} bytes, expected {stat.size_bytes}"
+            yield _error(str(instant), message)
+
+
+def _of_pending(timeline: active.ActiveTimeline, lives: heartbeats.Heartbeats) -> Findings:
+    for instant in timeline.pending:
+        seen = lives.look(instant.requested_time)
+        is_plan = instant.state is instants.State.REQUESTED and instant.action in (
+            instants.Action.COMPACTION,
+            instants.Action.CLUSTERING,
+            instants.Action.CLEAN,
+        )
+        if seen.liveness.is_alive:
+            owner = f" by {seen.owner}" if seen.owner else ""
+            yield _note(str(instant), f"at work{owner}, last heartbeat {seen.silence_ms} ms ago")
+        elif is_plan:
+            yield _note(str(instant), "planned, and nobody executes it")
+        else:
+            owner = f"its owner {seen.owner}" if seen.owner else "its owner"
+            yield _error(
+                str(instant),
+                f"{owner} is gone (heartbeat {seen.liveness.value}); nothing of it is visible",
+            )
+
+
+def _of_leftovers(
+    storage: protocol.Storage, timeline: active.ActiveTimeline, lives: heartbeats.Heartbeats
+) -> Findings:
+    pending = {instant.requested_time for instant in timeline.pending}
+    for info in storage.list(layout.HEARTBEATS):
+        if info.name not in pending and not _is_alive(lives, info.name):
+            yield _note(info.path, "is left of an instant that is not pending")
+    marked = {
+        info.path.removeprefix(f"{layout.MARKERS}/").partition("/")[0]
+        for info in storage.list(layout.MARKERS, is_recursive=True)
+    }
+    for name in sorted(marked - pending):
+        yield _note(f"{layout.MARKERS}/{name}", "are markers of an instant that is not pending")
+
+
+def _is_alive(lives: heartbeats.Heartbeats, name: str) -> bool:
+    try:
+        return lives.look(instants.checked_time(name)).liveness.is_alive
+    except errors.InvalidInputError:
+        return False
+
+
+def _of_files(target: sessions.Target, snapshot: snapshots.Snapshot) -> Findings:
+    timeline = snapshot.timeline
+    pending = {instant.requested_time for instant in timeline.pending}
+    for path in snapshot.listing.partitions():
+        groups: defaultdict[int, set[str]] = defaultdict(set)
+        for data_file in snapshot.listing.files(path):
+            time = data_file.instant_time
+            if timeline.is_committed(time):
+                if target.config.bucket_count is not None:
+                    yield from _of_bucket(target, data_file, groups)
+            elif time not in pending:
+                yield _error(data_file.path, f"is of instant {time}, which the timeline has not")
+        for number, file_ids in sorted(groups.items()):
+            live = {
+                each for each in file_ids if files.FileGroupId(path, each) not in snapshot.replaced
+            }
+            if len(live) > 1:
+                names = ", ".join(sorted(live))
+                yield _error(
+                    path or ".", f"bucket {number} has the file groups {names}, expected one"
+                )
+
+
+def _of_bucket(
+    target: sessions.Target, data_file: listing.DataFile, groups: defaultdict[int, set[str]]
+) -> Findings:
+    file_id = data_file.group.file_id
+    if not bucket.is_bucket_file_id(file_id):
+        yield _error(data_file.path, "has a file id that does not begin with a bucket")
+        return
+    number = bucket.bucket_of(file_id)
+    groups[number].add(file_id)
+    assert target.config.bucket_count is not None
+    if number >= target.config.bucket_count:
+        yield _error(
+            data_file.path, f"is of bucket {number}, the table has {target.config.bucket_count}"
+        )
+
+
+def _of_content(
+    target: sessions.Target, snapshot: snapshots.Snapshot, file_slice: files.FileSlice
+) -> Findings:
+    corrupt: list[results.Finding] = []
+
+    def on_corrupt(log_file: files.LogFile, span: log_blocks.CorruptRange) -> None:
+        corrupt.append(
+            _error(
+                log_file.path,
+                f"{span.length} bytes from byte {span.offset} are no block: {span.reason}",
+            )
+        )
+
+    try:
+        reader = reading.SliceReader(
+            target.storage,
+            target.config,
+            target.schema,
+            snapshot.timeline.is_committed,
+            on_corrupt,
+        )
+        rows = reader.read(file_slice, (schemas.RECORD_KEY, schemas.PARTITION_PATH))
+    except errors.HoodieError as error:
+        yield from corrupt
+        yield _error(str(file_slice.group), str(error))
+        return
+    yield from corrupt
+    yield from _of_records(target, file_slice, rows)
+
+
+def _of_records(target: sessions.Target, file_slice: files.FileSlice, rows: pa.Table) -> Findings:
+    subject = str(file_slice.group)
+    keys = rows.column(schemas.RECORD_KEY).combine_chunks()
+    if keys.null_count:
+        yield _error(subject, f"{keys.null_count} records have no key")
+        return
+    if len(keys) != len(pc.unique(keys)):
+        yield _error(subject, f"{len(keys) - len(pc.unique(keys))} records repeat a key")
+    paths = pc.unique(rows.column(schemas.PARTITION_PATH)).to_pylist()
+    strays = [path for path in paths if path != file_slice.group.partition_path]
+    if strays:
+        yield _error(subject, f"holds records of partition {strays[0]!r}")
+    if target.config.bucket_count is not None and bucket.is_bucket_file_id(
+        file_slice.group.file_id
+    ):
+        number = bucket.bucket_of(file_slice.group.file_id)
+        wrong = int(np.count_nonzero(bucket.buckets_of_keys(keys, target.config) != number))
+        if wrong:
+            yield _error(subject, f"{wrong} records belong into another bucket than {number}")
+
+
+def _error(subject: str, message: str) -> results.Finding:
+    return results.Finding(severity=results.Severity.ERROR, subject=subject, message=message)
+
+
+def _note(subject: str, message: str) -> results.Finding:
+    return results.Finding(severity=results.Severity.NOTE, subject=subject, message=message)
+
+
+def errors_of(found: Iterable[results.Finding]) -> list[results.Finding]:
+    """Return the findings that are no notes."""
+    return [each for each in found if each.severity is results.Severity.ERROR]

@@ -1,0 +1,68 @@
+"""What a table is made of: its columns, and whether its configuration fits them."""
+
+from hoodie import errors
+from hoodie.model import commits, schemas, table_config
+from hoodie.storage import protocol
+from hoodie.timeline import active
+from hoodie.transaction import writer_batches
+from hoodie.write import keys
+
+
+def check(config: table_config.TableConfig, schema: schemas.TableSchema) -> None:
+    """Refuse a new table that could not be written, or not be read by Apache Hudi afterwards.
+
+    Raises:
+        InvalidInputError: A field is no column, or of a type that has no one text; or the settings
+            contradict each other.
+        ConfigurationError: The bucket is computed from a field that is not in the record key.
+    """
+    if not config.record_key_fields:
+        raise errors.InvalidInputError("a table needs a record key, at least one column")
+    _check_merging(config)
+    for role, names in (
+        ("record key", config.record_key_fields),
+        ("partition", config.partition_fields),
+        ("ordering", config.ordering_fields),
+    ):
+        for name in names:
+            if name not in schema.arrow.names:
+                raise errors.InvalidInputError(
+                    f"{role} field {name!r} is no column; the columns are "
+                    f"{', '.join(schema.arrow.names)}"
+                )
+    # Keys of no rows: what is refused is refused for its type.
+    empty = schema.arrow.empty_table()
+    keys.record_keys(empty, config)
+    keys.partition_paths(empty, config)
+
+
+def load_schema(storage: protocol.Storage, config: table_config.TableConfig) -> schemas.TableSchema:
+    """Return the table's columns: of its newest write, or else as it was created.
+
+    Raises:
+        FormatError: Neither tells.
+    """
+    for instant in reversed(active.load(storage).completed_writes):
+        metadata = writer_batches.read_metadata(storage, instant)
+        stored = metadata.extra.get(commits.SCHEMA_KEY)
+        if stored and metadata.operation != commits.Operation.COMPACT.value:
+            return schemas.from_avro(stored)
+    if config.create_schema is None:
+        raise errors.FormatError(
+            f"table {config.name!r} has no schema: no commit and no hoodie.table.create.schema"
+        )
+    return schemas.from_avro(config.create_schema)
+
+
+def _check_merging(config: table_config.TableConfig) -> None:
+    is_event_time = config.merge_mode is table_config.MergeMode.EVENT_TIME
+    if is_event_time and not config.ordering_fields:
+        raise errors.InvalidInputError("merging by event time needs an ordering field")
+    if not is_event_time and config.ordering_fields:
+        # Apache Hudi 1.2.0 turns such a table into event time and then refuses the next write.
+        raise errors.InvalidInputError(
+            f"an ordering field ({', '.join(config.ordering_fields)}) goes with merging by event "
+            "time, not by commit time"
+        )
+    if config.version == table_config.VERSION_WITH_PAYLOADS and len(config.ordering_fields) > 1:
+        raise errors.InvalidInputError("a table of version 8 has one ordering field at most")

@@ -1,0 +1,1 @@
+"""Input files as Arrow tables: choosing columns, parsing, casting to the table's schema."""

@@ -1,0 +1,113 @@
+"""Input columns into the table's types, exactly; what does not fit is an error naming the value.
+
+Nothing is rounded, truncated or turned into null on the way. Texts become numbers, times and truth
+values by Arrow's rules; white space around them does not count.
+"""
+
+from collections.abc import Collection
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie import errors
+
+_SHOWN_LENGTH_MAX = 80
+
+
+def cast(data: pa.Table, schema: pa.Schema, origin: str, *, is_whole: bool = True) -> pa.Table:
+    """Return the columns in the types of the schema's columns of these names.
+
+    Args:
+        data: Any of the schema's columns, in any order, which is kept.
+        schema: The table's.
+        origin: Where the data comes from, for messages.
+        is_whole: Whether the data is all of its origin, so that messages can tell the row.
+
+    Raises:
+        InvalidInputError: A value does not fit, or is null where none may be.
+    """
+    fields = [schema.field(name) for name in data.column_names]
+    columns = []
+    for field in fields:
+        try:
+            columns.append(_cast(data[field.name], field))
+        except _MisfitError as misfit:
+            row = "" if misfit.row is None or not is_whole else f" in row {misfit.row + 1}"
+            raise errors.InvalidInputError(
+                f"{origin}: column {field.name!r} {misfit.what}{row}, expected {misfit.expected}"
+            ) from None
+    return pa.table(columns, schema=pa.schema(fields))
+
+
+def texts_to_null(data: pa.Table, texts: Collection[str]) -> pa.Table:
+    """Return the text columns with null in place of these texts."""
+    nulls = pa.array(sorted(texts), pa.string())
+    for index, field in enumerate(data.schema):
+        if pa.types.is_string(field.type):
+            column = data.column(index)
+            is_text = pc.is_in(column, value_set=nulls.cast(field.type))
+            if pc.any(is_text).as_py():
+                column = pc.if_else(is_text, pa.scalar(None, field.type), column)
+                data = data.set_column(index, field, column)
+    return data
+
+
+class _MisfitError(Exception):
+    """What is wrong with a column."""
+
+    def __init__(self, what: str, row: int | None, expected: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.row = row
+        self.expected = expected
+
+
+def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    result = _cast_or_none(column, field.type)
+    if result is None and _is_text(column.type):
+        result = _cast_or_none(pc.utf8_trim_whitespace(column), field.type)
+    if result is None:
+        raise _misfit(column, field.type)
+    if not field.nullable and result.null_count:
+        row = pc.index(result.is_null(), True).as_py()
+        raise _MisfitError("is null", row, "a value")
+    return result
+
+
+def _cast_or_none(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+    if column.type == kind:
+        return column
+    try:
+        return column.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        return None
+
+
+def _misfit(column: pa.ChunkedArray, kind: pa.DataType) -> _MisfitError:
+    """Return what is wrong with a column that cannot be cast."""
+    try:
+        column.slice(0, 0).cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        return _MisfitError(f"is of type {column.type}", None, f"one that becomes {kind}")
+    text = pc.utf8_trim_whitespace(column) if _is_text(column.type) else column
+    row = _first_misfit(text, kind)
+    shown = repr(column[row].as_py())
+    if len(shown) > _SHOWN_LENGTH_MAX:
+        shown = shown[: _SHOWN_LENGTH_MAX - 3] + "..."
+    return _MisfitError(f"has the value {shown}", row, f"one of type {kind}")
+
+
+def _first_misfit(column: pa.ChunkedArray, kind: pa.DataType) -> int:
+    """Return the first row that cannot be cast; there is one."""
+    low, high = 0, len(column)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _cast_or_none(column.slice(low, middle - low), kind) is None:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

@@ -1,0 +1,66 @@
+"""Which columns of an input become which columns of the table."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from hoodie import errors
+from hoodie.model import jobs
+
+
+def choose(
+    names: Sequence[str], source: jobs.Source, schema: pa.Schema, origin: str
+) -> dict[str, str]:
+    """Return the input's column of each table column, in the order they are read.
+
+    Args:
+        names: The input's columns.
+        source: Says which to take; all of them when it names none.
+        schema: The table's, without meta columns.
+        origin: The input's name, for messages.
+
+    Raises:
+        InvalidInputError: A column is not in the input, not in the table, or there twice.
+    """
+    if repeated := [name for name, count in Counter(names).items() if count > 1]:
+        raise errors.InvalidInputError(f"{origin}: column {repeated[0]!r} is there twice")
+    chosen = mapping(source) or {name: name for name in names}
+    check_known(chosen, schema, origin)
+    for wanted in chosen.values():
+        if wanted not in names:
+            raise errors.InvalidInputError(
+                f"{origin}: there is no column {wanted!r}; the columns are {', '.join(names)}"
+            )
+    return chosen
+
+
+def mapping(source: jobs.Source) -> dict[str, str]:
+    """Return the input's column of each table column that the source names.
+
+    Raises:
+        InvalidInputError: It gives two columns of the input to one of the table.
+    """
+    chosen: dict[str, str] = {}
+    for column in source.columns:
+        if column.name in chosen:
+            raise errors.InvalidInputError(
+                f"column {column.name!r} of the table is given both {chosen[column.name]!r} and "
+                f"{column.source!r}"
+            )
+        chosen[column.name] = column.source
+    return chosen
+
+
+def check_known(chosen: Mapping[str, str], schema: pa.Schema, origin: str) -> None:
+    """Refuse columns that the table has not.
+
+    Raises:
+        InvalidInputError: There is one.
+    """
+    for name in chosen:
+        if schema.get_field_index(name) < 0:
+            raise errors.InvalidInputError(
+                f"{origin}: the table has no column {name!r}; its columns are "
+                f"{', '.join(schema.names)}"
+            )

@@ -1,0 +1,121 @@
+"""Reading input files in this process, whole."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyarrow import fs, parquet
+
+from hoodie import errors
+from hoodie.model import jobs
+from hoodie.sources import casting, columns, parsing
+from hoodie.storage import locations, uris
+
+
+def read(files: Sequence[str], source: jobs.Source, schema: pa.Schema) -> pa.Table:
+    """Return the rows of files in their order, in the types of the table.
+
+    Columns that a file has not and another has are null in its rows.
+
+    Args:
+        files: Paths or URIs; `.gz` and the like are decompressed, but for parquet.
+        source: How to read them.
+        schema: The table's, without meta columns.
+
+    Raises:
+        NotFoundError: A file does not exist.
+        InvalidInputError: A file is not of its format, or does not fit the table.
+    """
+    tables = [_read(path, source, schema) for path in files]
+    if not tables:
+        return schema.empty_table()
+    # A file without some column that is not nullable is caught here, whatever the others have.
+    names = dict.fromkeys(name for table in tables for name in table.column_names)
+    return pa.concat_tables(
+        casting.cast(_with_columns(table, list(names), schema), schema, path)
+        for table, path in zip(tables, files, strict=True)
+    )
+
+
+def csv_names(path: str, source: jobs.Source) -> list[str]:
+    """Return the names of a CSV file's columns; it reads the first block.
+
+    Raises:
+        NotFoundError: The file does not exist.
+        InvalidInputError: The file is empty, or its first line is no CSV.
+    """
+    system, inner = _locate(path)
+    return parsing.csv_names(source, lambda: system.open_input_stream(inner), path)
+
+
+def size_bytes(path: str) -> int:
+    """Return a file's length.
+
+    Raises:
+        NotFoundError: The file does not exist.
+    """
+    system, inner = _locate(path)
+    info = system.get_file_info(inner)
+    if info.type is not fs.FileType.File:
+        raise errors.NotFoundError(f"{path}: there is no such file")
+    return int(info.size)
+
+
+def _read(path: str, source: jobs.Source, schema: pa.Schema) -> pa.Table:
+    system, inner = _locate(path)
+
+    def open_input() -> pa.NativeFile:
+        return system.open_input_stream(inner)
+
+    try:
+        match source.format:
+            case jobs.SourceFormat.CSV:
+                names = parsing.csv_names(source, open_input, path)
+                chosen = columns.choose(names, source, schema, path)
+                return parsing.parse_csv(source, open_input, names, chosen, schema, path)
+            case jobs.SourceFormat.JSON:
+                keys = columns.mapping(source)
+                columns.check_known(keys, schema, path)
+                return parsing.parse_json(open_input, keys or None, schema, path)
+            case jobs.SourceFormat.PARQUET:
+                return _read_parquet(system, inner, source, schema, path)
+    except FileNotFoundError as error:
+        raise errors.NotFoundError(f"{path}: there is no such file") from error
+    except OSError as error:
+        # An error of the system has a number; Arrow's own are about what it read.
+        if error.errno is None and isinstance(system, fs.LocalFileSystem):
+            raise errors.InvalidInputError(f"{path}: {error}") from error
+        raise errors.StorageError(f"{path}: {error}") from error
+
+
+def _read_parquet(
+    system: fs.FileSystem, inner: str, source: jobs.Source, schema: pa.Schema, path: str
+) -> pa.Table:
+    try:
+        with system.open_input_file(inner) as file:
+            content = parquet.ParquetFile(file)
+            chosen = columns.choose(content.schema_arrow.names, source, schema, path)
+            data = content.read(list(dict.fromkeys(chosen.values())))
+    except pa.ArrowInvalid as error:
+        raise errors.InvalidInputError(f"{path}: {error}") from error
+    return casting.cast(
+        pa.table({name: data[source_name] for name, source_name in chosen.items()}), schema, path
+    )
+
+
+def _with_columns(table: pa.Table, names: Sequence[str], schema: pa.Schema) -> pa.Table:
+    for name in names:
+        if name not in table.column_names:
+            nulls = pa.nulls(table.num_rows, schema.field(name).type)
+            table = table.append_column(schema.field(name), nulls)
+    return table.select(names)
+
+
+def _locate(path: str) -> tuple[fs.FileSystem, str]:
+    location = locations.resolve(path)
+    if location.scheme == uris.LOCAL:
+        return fs.LocalFileSystem(), f"/{location.path}"
+    try:
+        system, inner = fs.FileSystem.from_uri(str(location))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise errors.UnsupportedError(f"{path}: input is not read from there: {error}") from error
+    return system, inner

@@ -1,0 +1,167 @@
+"""Bytes of CSV and JSON into Arrow tables of the table's types.
+
+Each format is parsed straight into the types, in C++. Only when that fails is the input parsed
+again, loosely, to find out what to say. Rules that hold in every engine:
+    CSV    the empty field and the configured text are null, quoted or not; every line has the same
+           number of fields; quotes are doubled inside quotes
+    JSON   one object a line; a key that the table has not is an error, an absent one is null
+"""
+
+from collections.abc import Callable, Mapping
+from typing import BinaryIO
+
+import pyarrow as pa
+from pyarrow import csv, json
+
+from hoodie import errors
+from hoodie.model import jobs
+from hoodie.sources import casting
+
+Open = Callable[[], BinaryIO | pa.NativeFile]
+"""Opens the input from its beginning; the stream is closed by whoever called it."""
+
+
+def csv_names(source: jobs.Source, open_input: Open, origin: str) -> list[str]:
+    """Return the names of a CSV input's columns; it reads the first block.
+
+    Raises:
+        InvalidInputError: The input is empty, or its first line is no CSV.
+    """
+    try:
+        with open_input() as stream:
+            reader = csv.open_csv(
+                stream,
+                read_options=csv.ReadOptions(autogenerate_column_names=not source.has_header),
+                parse_options=csv.ParseOptions(delimiter=source.delimiter),
+            )
+            names: list[str] = reader.schema.names
+    except pa.ArrowInvalid as error:
+        raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
+    return names if source.has_header else [f"_c{index}" for index in range(len(names))]
+
+
+def null_texts(source: jobs.Source) -> list[str]:
+    """Return the CSV fields that mean null."""
+    return ["", *([] if source.null_text is None else [source.null_text])]
+
+
+def parse_csv(
+    source: jobs.Source,
+    open_input: Open,
+    names: list[str],
+    chosen: Mapping[str, str],
+    schema: pa.Schema,
+    origin: str,
+) -> pa.Table:
+    """Return the chosen columns of a CSV input.
+
+    Args:
+        source: How it is written.
+        open_input: Opens it.
+        names: Its columns.
+        chosen: The input's column of each table column.
+        schema: The table's.
+        origin: Its name, for messages.
+
+    Raises:
+        InvalidInputError: It is no CSV, or a value does not fit; the message names it.
+    """
+    taken = dict.fromkeys(chosen.values())
+
+    def parse(types: Mapping[str, pa.DataType]) -> pa.Table:
+        with open_input() as stream:
+            parsed = csv.read_csv(
+                stream,
+                read_options=csv.ReadOptions(
+                    column_names=names, skip_rows=1 if source.has_header else 0
+                ),
+                parse_options=csv.ParseOptions(delimiter=source.delimiter),
+                convert_options=csv.ConvertOptions(
+                    column_types=types,
+                    include_columns=list(taken),
+                    null_values=null_texts(source),
+                    strings_can_be_null=True,
+                ),
+            )
+        return pa.table({name: parsed[source_name] for name, source_name in chosen.items()})
+
+    types: dict[str, pa.DataType] = {}
+    for name, source_name in chosen.items():
+        kind = schema.field(name).type
+        # One input column for two table columns of different types is taken as text.
+        types[source_name] = kind if types.get(source_name, kind) == kind else pa.string()
+    try:
+        parsed = parse(types)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        try:
+            parsed = parse(dict.fromkeys(taken, pa.string()))
+        except pa.ArrowInvalid as error:
+            raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
+    return casting.cast(parsed, schema, origin)
+
+
+def parse_json(
+    open_input: Open, chosen: Mapping[str, str] | None, schema: pa.Schema, origin: str
+) -> pa.Table:
+    """Return the columns of lines of JSON objects.
+
+    Args:
+        open_input: Opens the input.
+        chosen: The input's key of each table column; None takes every column by its own name.
+        schema: The table's.
+        origin: The input's name, for messages.
+
+    Raises:
+        InvalidInputError: It is no JSON, has a key too many, or a value does not fit.
+    """
+    keys = chosen or {name: name for name in schema.names}
+    expected = pa.schema(
+        [
+            pa.field(key, _parsed_type(schema.field(name).type))
+            for key, name in {key: name for name, key in keys.items()}.items()
+        ]
+    )
+    unexpected = "error" if chosen is None else "ignore"
+    try:
+        with open_input() as stream:
+            parsed = json.read_json(
+                stream,
+                parse_options=json.ParseOptions(
+                    explicit_schema=expected, unexpected_field_behavior=unexpected
+                ),
+            )
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        _explain_json(open_input, keys, schema, origin)
+        raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
+    return casting.cast(_renamed(parsed, keys), schema, origin)
+
+
+def _explain_json(
+    open_input: Open, keys: Mapping[str, str], schema: pa.Schema, origin: str
+) -> None:
+    """Raise what is wrong with an input that does not parse as the schema, if that can be told."""
+    try:
+        with open_input() as stream:
+            parsed = json.read_json(stream)
+    except pa.ArrowInvalid as error:
+        raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
+    known = {key: name for name, key in keys.items() if key in parsed.column_names}
+    if foreign := [name for name in parsed.column_names if name not in known]:
+        raise errors.InvalidInputError(
+            f"{origin}: the table has no column {foreign[0]!r}; its columns are "
+            f"{', '.join(schema.names)}"
+        )
+    casting.cast(_renamed(parsed, {name: key for key, name in known.items()}), schema, origin)
+
+
+def _renamed(parsed: pa.Table, keys: Mapping[str, str]) -> pa.Table:
+    return pa.table({name: parsed[key] for name, key in keys.items()})
+
+
+def _parsed_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type that JSON is parsed into: Arrow reads dates and times as texts only."""
+    return pa.string() if pa.types.is_date(kind) or pa.types.is_time(kind) else kind
+
+
+def _shown(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]

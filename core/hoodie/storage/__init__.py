@@ -1,0 +1,1 @@
+"""The only place that touches files: the Storage protocol and its implementations."""

@@ -1,0 +1,316 @@
+"""Tables on a local or mounted file system.
+
+- `create` writes `<name>.<uuid>` beside the target, syncs it, links it to its name and syncs the
+  directory. A crash may leave the first name behind, which Apache Hudi and we ignore.
+- A version is inode, modification time and size. Changes by us make the time grow, so that no
+  version of a file comes twice; only one deleted and created anew within one step of the file
+  system's clock (up to 10 ms before Linux 6.13) could be taken for its predecessor.
+- A symbolic link may lead from one place of the table to another, never out of it.
+
+Source: `org.apache.hudi.storage.HoodieStorage.createImmutableFileInPath` for the temporary name.
+"""
+
+import io
+import os
+import stat as file_modes
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from hoodie import errors
+from hoodie.storage import local_files, paths, uris
+from hoodie.storage.protocol import FileInfo
+
+_WRITE_BUFFER_BYTES = 1 << 20
+
+
+class LocalStorage:
+    """A directory of the file system."""
+
+    def __init__(self, root: str) -> None:
+        """Take a directory, which need not exist, as the root.
+
+        Args:
+            root: A path, or a `file:` URI. Symbolic links in it are resolved.
+
+        Raises:
+            InvalidInputError: It is none, or the file system's own root.
+        """
+        location = resolved(uris.parse(root, working_directory=str(Path.cwd())))
+        if location.scheme != uris.LOCAL or not location.path:
+            raise errors.InvalidInputError(f"{root!r} is no directory that can be a table's root")
+        self._root = Path(f"/{location.path}")
+        self._uri = str(location)
+
+    @property
+    def uri(self) -> str:
+        """The root as a `file:///` URI, symbolic links resolved."""
+        return self._uri
+
+    def list(self, directory: str, *, is_recursive: bool = False) -> "list[FileInfo]":
+        """Return the files in a directory, sorted by path.
+
+        In a recursive listing every file stands once, where it is: links to directories are passed
+        by.
+
+        Raises:
+            InvalidInputError: A symbolic link in it leads out of the table.
+        """
+        start = paths.checked_directory(directory)
+        if start:
+            self._locate(start)
+        with local_files.reported("list", f"{self._uri}/{start}"):
+            return sorted(self._scan(start, is_recursive), key=lambda info: info.path)
+
+    def _scan(self, start: str, is_recursive: bool) -> Iterator[FileInfo]:
+        pending = [start]
+        while pending:
+            directory = pending.pop()
+            try:
+                entries = os.scandir(self._root / directory)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            with entries:
+                for entry in entries:
+                    path = paths.joined(directory, entry.name)
+                    if entry.is_symlink():
+                        self._refuse_escape(path, Path(entry.path))
+                    if entry.is_dir(follow_symlinks=False):
+                        if is_recursive:
+                            pending.append(path)
+                        continue
+                    try:
+                        seen = entry.stat()
+                    except local_files.ABSENT:
+                        continue
+                    if file_modes.S_ISREG(seen.st_mode):
+                        yield _info(path, seen)
+
+    def stat(self, path: str) -> FileInfo:
+        """Return what is known of a file."""
+        return _info(path, self._find(path)[1])
+
+    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        """Return a file's bytes, or a range of them, which ends where the file does."""
+        paths.check_range(path, offset, length)
+        target, _ = self._find(path)
+        with (
+            local_files.reported("read", self._named(path)),
+            target.open("rb", buffering=0) as file,
+        ):
+            return _read_range(file.fileno(), offset, length)
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Map a file into memory."""
+        target, _ = self._find(path)
+        with local_files.reported("open", self._named(path)):
+            return pa.memory_map(str(target), "r")
+
+    def create(self, path: str, content: bytes) -> FileInfo:
+        """Create a file with its full content, atomically and durably."""
+        return self._create(path, content, is_durable=True)
+
+    def create_volatile(self, path: str, content: bytes) -> FileInfo:
+        """Create a file as `create` does, but one that need not survive a crash of the machine.
+
+        For lock files, which say nothing once the machine went down; it is some 30 times faster.
+        """
+        return self._create(path, content, is_durable=False)
+
+    def _create(self, path: str, content: bytes, *, is_durable: bool) -> FileInfo:
+        target = self._locate(path)
+        with local_files.reported("create", self._named(path)):
+            if os.path.lexists(target):
+                raise errors.AlreadyExistsError(f"{self._named(path)} exists already")
+            temporary = local_files.write_temporary(target, content, is_durable=is_durable)
+            try:
+                local_files.remove_checksum(target)
+                local_files.link_new(temporary, target)
+                seen = temporary.stat()
+            finally:
+                temporary.unlink(missing_ok=True)
+            if is_durable:
+                local_files.sync_directory(target.parent)
+        return _info(path, seen)
+
+    def replace(self, path: str, content: bytes, *, if_match: str) -> FileInfo:
+        """Replace a file's content, if its version is still `if_match`; readers see old or new."""
+        target = self._locate(path)
+        with local_files.reported("replace", self._named(path)):
+            # Looked at before anything is written, and again when nobody else can change it.
+            self._refuse_other_version(path, local_files.status(target), if_match)
+            temporary = local_files.write_temporary(target, content, is_durable=True)
+            try:
+                with local_files.held(target) as there:
+                    before = self._refuse_other_version(path, there, if_match)
+                    seen = local_files.make_later(temporary, before)
+                    local_files.remove_checksum(target)
+                    temporary.replace(target)
+            finally:
+                temporary.unlink(missing_ok=True)
+            local_files.sync_directory(target.parent)
+        return _info(path, seen)
+
+    def move(self, path: str, destination: str, *, if_match: str) -> None:
+        """Give a file another name, deleting what has it, if its version is still `if_match`.
+
+        Of several racing calls one moves it. It need not survive a crash of the machine.
+
+        Raises:
+            ConflictError: It has another version, or is gone.
+        """
+        source, target = self._locate(path), self._locate(destination)
+        with (
+            local_files.reported("move", self._named(path)),
+            local_files.held(source) as seen,
+        ):
+            self._refuse_other_version(path, seen, if_match)
+            local_files.remove_checksum(target)
+            # ext4 writes a file out when its move replaces another: a millisecond for nothing.
+            target.unlink(missing_ok=True)
+            source.replace(target)
+            local_files.remove_checksum(source)
+
+    def open_write(self, path: str) -> BinaryIO:
+        """Open a new file for streaming; closing makes it durable."""
+        target = self._locate(path)
+        with local_files.reported("create", self._named(path)):
+            local_files.remove_checksum(target)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+            descriptor = local_files.open_in_made_directory(target, flags)
+            return io.BufferedWriter(
+                _DurableFile(descriptor, target, self._named(path)), _WRITE_BUFFER_BYTES
+            )
+
+    def touch(self, path: str) -> FileInfo:
+        """Create an empty file, or make an existing one's modification time the store's now."""
+        target = self._locate(path)
+        with local_files.reported("touch", self._named(path)):
+            flags = os.O_WRONLY | os.O_CREAT
+            os.close(local_files.open_in_made_directory(target, flags))
+            with local_files.held(target) as before:
+                if before is None:
+                    raise errors.ConflictError(f"{self._named(path)} was deleted while touched")
+                local_files.remove_checksum(target)
+                os.utime(target)  # By the store's clock, not ours.
+                return _info(path, local_files.make_later(target, before))
+
+    def delete(self, path: str) -> bool:
+        """Delete a file, with the checksum beside it; False when there was none."""
+        target = self._locate(path)
+        with (
+            local_files.reported("delete", self._named(path)),
+            local_files.held(target) as seen,
+        ):
+            if seen is None:
+                return False
+            target.unlink()
+            local_files.remove_checksum(target)
+            return True
+
+    def delete_directory(self, directory: str) -> None:
+        """Delete a directory and all in it, the root itself when it is empty text."""
+        name = paths.checked_directory(directory)
+        target = self._locate(name) if name else self._root
+        with local_files.reported("delete", self._named(name)):
+            if target.is_symlink():
+                target.unlink()
+            else:
+                local_files.remove_tree(target)
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """Delete files, in that order; missing ones are fine."""
+        for path in paths:
+            self.delete(path)
+
+    def _named(self, path: str) -> str:
+        return f"{self._root}/{path}"
+
+    def _find(self, path: str) -> tuple[Path, os.stat_result]:
+        target = self._locate(path)
+        with local_files.reported("find", self._named(path)):
+            seen = local_files.status(target)
+        if seen is None or not file_modes.S_ISREG(seen.st_mode):
+            raise errors.NotFoundError(f"there is no file {self._named(path)}")
+        return target, seen
+
+    def _locate(self, path: str) -> Path:
+        at = self._root
+        for part in paths.checked(path).split("/"):
+            at /= part
+            if at.is_symlink():
+                self._refuse_escape(path, at)
+        return at
+
+    def _refuse_escape(self, path: str, link: Path) -> None:
+        real = Path(os.path.realpath(link))
+        if not real.is_relative_to(self._root):
+            raise errors.InvalidInputError(
+                f"{path} leaves the table {self._uri}: {link} is a symbolic link to {real}"
+            )
+
+    def _refuse_other_version(
+        self, path: str, seen: os.stat_result | None, wanted: str
+    ) -> os.stat_result:
+        if seen is None or _info(path, seen).version != wanted:
+            found = (
+                "it is gone" if seen is None else f"it is at version {_info(path, seen).version}"
+            )
+            raise errors.ConflictError(f"{self._named(path)} is not at version {wanted}: {found}")
+        return seen
+
+
+class _DurableFile(io.FileIO):
+    """A new file that is synced, with its directory, when it is closed."""
+
+    def __init__(self, descriptor: int, path: Path, name: str) -> None:
+        super().__init__(descriptor, "wb")
+        self._path = path
+        self._shown = name
+
+    def write(self, content: object, /) -> int:
+        with local_files.reported("write", self._shown):
+            return super().write(content)  # type: ignore[arg-type] # Buffer has a name from 3.12 on
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        with local_files.reported("write", self._shown):
+            try:
+                os.fsync(self.fileno())
+            finally:
+                super().close()
+            local_files.sync_directory(self._path.parent)
+
+
+def resolved(location: uris.Location) -> uris.Location:
+    """Return a local place with the symbolic links of its path resolved; any other as it is."""
+    if location.scheme != uris.LOCAL:
+        return location
+    real = os.path.realpath(f"/{location.path}")
+    return uris.Location(scheme=uris.LOCAL, authority="", path=real.strip("/"))
+
+
+def _info(path: str, seen: os.stat_result) -> FileInfo:
+    return FileInfo(
+        path=path,
+        size_bytes=seen.st_size,
+        modified_ms=seen.st_mtime_ns // 1_000_000,
+        version=f"{seen.st_ino:x}-{seen.st_mtime_ns:x}-{seen.st_size:x}",
+    )
+
+
+def _read_range(descriptor: int, offset: int, length: int | None) -> bytes:
+    size = os.fstat(descriptor).st_size
+    rest = max(0, size - offset) if length is None else min(length, max(0, size - offset))
+    parts: list[bytes] = []
+    while rest:
+        part = os.pread(descriptor, rest, offset)
+        if not part:
+            break  # It became shorter meanwhile.
+        parts.append(part)
+        offset += len(part)
+        rest -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)

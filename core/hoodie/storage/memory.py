@@ -1,0 +1,170 @@
+"""Tables in memory, for simulations and tests of everything above the storage.
+
+A `MemoryStore` is the disk that several `MemoryStorage` share, as writers share a bucket. It keeps
+the same promises as the others and passes the same contract tests.
+"""
+
+import io
+import threading
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import pyarrow as pa
+
+from hoodie import clock, errors
+from hoodie.storage import paths
+from hoodie.storage.protocol import FileInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    content: bytes
+    modified_ms: int
+    version: int
+
+    def info(self, path: str) -> FileInfo:
+        return FileInfo(
+            path=path,
+            size_bytes=len(self.content),
+            modified_ms=self.modified_ms,
+            version=str(self.version),
+        )
+
+
+class MemoryStore:
+    """Files by path, with versions that never come twice; safe to share between threads."""
+
+    def __init__(self, store_clock: clock.Clock | None = None) -> None:
+        """Start empty, with the store's own clock: the machine's if none is given."""
+        self.clock: clock.Clock = store_clock or clock.SystemClock()
+        self.files: dict[str, _File] = {}
+        self.lock = threading.Lock()
+        self._version = 0
+
+    def put(self, path: str, content: bytes) -> FileInfo:
+        """Put a file, whatever was there; the caller holds the lock."""
+        self._version += 1
+        file = _File(content=content, modified_ms=self.clock.now_ms(), version=self._version)
+        self.files[path] = file
+        return file.info(path)
+
+
+_NAMED: "weakref.WeakValueDictionary[str, MemoryStore]" = weakref.WeakValueDictionary()
+_NAMED_LOCK = threading.Lock()
+
+
+def named_store(name: str) -> MemoryStore:
+    """Return this process's store of that name; it lives as long as somebody holds it."""
+    with _NAMED_LOCK:
+        store = _NAMED.get(name)
+        if store is None:
+            store = _NAMED[name] = MemoryStore()
+        return store
+
+
+class MemoryStorage:
+    """One user's view of a store."""
+
+    def __init__(self, store: MemoryStore | None = None, *, uri: str = "memory://table") -> None:
+        """Take the store, a fresh one if none is given, and the URI that it is to tell."""
+        self._store = store or MemoryStore()
+        self._uri = uri
+
+    @property
+    def uri(self) -> str:
+        """The URI it was given."""
+        return self._uri
+
+    def list(self, directory: str, *, is_recursive: bool = False) -> "list[FileInfo]":
+        """Return the files in a directory, sorted by path."""
+        name = paths.checked_directory(directory)
+        prefix = f"{name}/" if name else ""
+        with self._store.lock:
+            return [
+                file.info(path)
+                for path, file in sorted(self._store.files.items())
+                if path.startswith(prefix) and (is_recursive or "/" not in path[len(prefix) :])
+            ]
+
+    def stat(self, path: str) -> FileInfo:
+        """Return what is known of a file."""
+        return self._find(path).info(path)
+
+    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        """Return a file's bytes, or a range of them, which ends where the file does."""
+        paths.check_range(path, offset, length)
+        content = self._find(path).content
+        return content[offset:] if length is None else content[offset : offset + length]
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Open a file as it is now."""
+        return pa.BufferReader(self._find(path).content)
+
+    def create(self, path: str, content: bytes) -> FileInfo:
+        """Create a file with its full content, atomically."""
+        with self._store.lock:
+            if paths.checked(path) in self._store.files:
+                raise errors.AlreadyExistsError(f"{self._uri}/{path} exists already")
+            return self._store.put(path, bytes(content))
+
+    def replace(self, path: str, content: bytes, *, if_match: str) -> FileInfo:
+        """Replace a file's content, if its version is still `if_match`."""
+        with self._store.lock:
+            file = self._store.files.get(paths.checked(path))
+            if file is None or str(file.version) != if_match:
+                found = "it is gone" if file is None else f"it is at version {file.version}"
+                raise errors.ConflictError(
+                    f"{self._uri}/{path} is not at version {if_match}: {found}"
+                )
+            return self._store.put(path, bytes(content))
+
+    def open_write(self, path: str) -> BinaryIO:
+        """Open a new file for streaming; it is there, empty, until closing fills it."""
+        with self._store.lock:
+            self._store.put(paths.checked(path), b"")
+        return _MemoryWriter(self._store, path)
+
+    def touch(self, path: str) -> FileInfo:
+        """Create an empty file, or make an existing one's modification time the store's now."""
+        with self._store.lock:
+            file = self._store.files.get(paths.checked(path))
+            return self._store.put(path, b"" if file is None else file.content)
+
+    def delete(self, path: str) -> bool:
+        """Delete a file; False when there was none."""
+        with self._store.lock:
+            return self._store.files.pop(paths.checked(path), None) is not None
+
+    def delete_directory(self, directory: str) -> None:
+        """Delete a directory and all in it."""
+        for info in self.list(directory, is_recursive=True):
+            self.delete(info.path)
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """Delete files, in that order; missing ones are fine."""
+        for path in paths:
+            self.delete(path)
+
+    def _find(self, path: str) -> _File:
+        with self._store.lock:
+            file = self._store.files.get(paths.checked(path))
+        if file is None:
+            raise errors.NotFoundError(f"there is no file {self._uri}/{path}")
+        return file
+
+
+class _MemoryWriter(io.BytesIO):
+    """A new file that has its content once it is closed."""
+
+    def __init__(self, store: MemoryStore, path: str) -> None:
+        super().__init__()
+        self._store = store
+        self._path = path
+
+    def close(self) -> None:
+        if not self.closed:
+            with self._store.lock:
+                self._store.put(self._path, self.getvalue())
+        super().close()

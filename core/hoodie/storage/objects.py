@@ -1,0 +1,317 @@
+"""Tables in an object store (S3, Google Cloud Storage, Azure), through obstore.
+
+- `create` is one conditional put (If-None-Match `*`, or generation 0), `replace` one put with the
+  version's ETag (If-Match; on Google Cloud Storage the generation that has the ETag). The client
+  tries again by itself when an answer is lost, so a refusal may be the echo of our own success:
+  callers read back.
+- A version is the ETag, on S3 a hash of the content.
+- Directories are prefixes: an empty one does not exist.
+- Credentials and endpoints come from the environment, as the stores' own tools read it
+  (`AWS_*`, `GOOGLE_*`, `AZURE_*`), and stand in no message.
+"""
+
+import io
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, BinaryIO
+
+import obstore
+import obstore.store
+import pyarrow as pa
+from obstore import exceptions
+
+from hoodie import errors
+from hoodie.storage import paths, uris
+from hoodie.storage.protocol import FileInfo
+
+_QUERY = re.compile(r"\?\S*")
+
+
+class ObjectStorage:
+    """A prefix of a bucket or container."""
+
+    def __init__(self, uri: str, store: obstore.store.ObjectStore | None = None) -> None:
+        """Take the prefix.
+
+        Args:
+            uri: `s3://BUCKET/PREFIX` (also s3a), `gs://BUCKET/PREFIX`, `az://CONTAINER/PREFIX`,
+                `abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX`.
+            store: The whole bucket; opened as the environment says if none is given.
+
+        Raises:
+            ConfigurationError: The environment does not say how to open the bucket.
+        """
+        location = uris.parse(uri, working_directory="/")
+        self._uri = str(location)
+        self._prefix = location.path
+        if store is None:
+            bucket = f"{location.scheme}://{location.authority}"
+            try:
+                store = obstore.store.from_url(bucket)
+            except (exceptions.BaseError, ValueError) as error:
+                raise errors.ConfigurationError(
+                    f"cannot open {bucket}: {_first_line(error)}"
+                ) from error
+        self._store: obstore.store.ObjectStore = store
+
+    @property
+    def uri(self) -> str:
+        """The prefix as a URI, aliases of schemes replaced."""
+        return self._uri
+
+    def list(self, directory: str, *, is_recursive: bool = False) -> "list[FileInfo]":
+        """Return the files in a directory, sorted by path; a request for each thousand files."""
+        name = paths.checked_directory(directory)
+        with self._reported("list", name):
+            found = [
+                self._info(meta)
+                for meta in self._listed(paths.joined(self._prefix, name), is_recursive)
+            ]
+        return sorted(found, key=lambda info: info.path)
+
+    def _listed(self, prefix: str, is_recursive: bool) -> "Iterator[obstore.ObjectMeta]":
+        prefix = prefix.rstrip("/")
+        if is_recursive:
+            for chunk in obstore.list(self._store, prefix=prefix or None):
+                yield from chunk
+        else:
+            yield from obstore.list_with_delimiter(self._store, prefix=prefix or None)["objects"]
+
+    def stat(self, path: str) -> FileInfo:
+        """Return what is known of a file."""
+        key = self._key(path)
+        with self._reported("find", path):
+            return self._info(obstore.head(self._store, key))
+
+    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        """Return a file's bytes, or a range of them, which ends where the file does."""
+        paths.check_range(path, offset, length)
+        key = self._key(path)
+        if length == 0:
+            self.stat(path)
+            return b""
+        with self._reported("read", path):
+            if offset == 0 and length is None:
+                return obstore.get(self._store, key).bytes().to_bytes()
+            try:
+                if length is None:
+                    options: obstore.GetOptions = {"range": {"offset": offset}}
+                    return obstore.get(self._store, key, options=options).bytes().to_bytes()
+                return obstore.get_range(self._store, key, start=offset, length=length).to_bytes()
+            except exceptions.GenericError:
+                # A range that begins at or after the end is an error to every store.
+                if offset >= obstore.head(self._store, key)["size"]:
+                    return b""
+                raise
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Open a file for random access, a request for each range read."""
+        info = self.stat(path)
+        return pa.PythonFile(_RangeReader(self, info), mode="r")
+
+    def create(self, path: str, content: bytes) -> FileInfo:
+        """Create a file with its full content, atomically and durably; two requests."""
+        key = self._key(path)
+        with self._reported("create", path):
+            done = obstore.put(self._store, key, content, mode="create", use_multipart=False)
+        return self._put_info(path, content, done)
+
+    def replace(self, path: str, content: bytes, *, if_match: str) -> FileInfo:
+        """Replace a file's content, if its version is still `if_match`; two requests."""
+        key = self._key(path)
+        with self._reported("replace", path):
+            expected = self._expected(key, if_match)
+            done = obstore.put(self._store, key, content, mode=expected, use_multipart=False)
+        return self._put_info(path, content, done)
+
+    def _expected(self, key: str, if_match: str) -> "obstore.UpdateVersion":
+        if not isinstance(self._store, obstore.store.GCSStore):
+            return {"e_tag": if_match}
+        # Google compares generations, which its listings do not tell.
+        try:
+            seen = obstore.head(self._store, key)
+        except FileNotFoundError as error:
+            raise exceptions.PreconditionError(f"{key} is gone") from error
+        if seen["e_tag"] != if_match:
+            raise exceptions.PreconditionError(f"the ETag is {seen['e_tag']}, not {if_match}")
+        return {"e_tag": if_match, "version": seen["version"]}
+
+    def open_write(self, path: str) -> BinaryIO:
+        """Open a new file for streaming; it is there once it is closed."""
+        key = self._key(path)
+        with self._reported("create", path):
+            return _Upload(self, path, obstore.open_writer(self._store, key))  # type: ignore[return-value] # a RawIOBase does what BinaryIO says
+
+    def touch(self, path: str) -> FileInfo:
+        """Create an empty file, or put an existing one again as it is; up to four requests."""
+        while True:
+            try:
+                info = self.stat(path)
+                return self.replace(path, self.read(path), if_match=info.version)
+            except errors.NotFoundError:
+                pass
+            except errors.ConflictError:
+                continue
+            try:
+                return self.create(path, b"")
+            except errors.AlreadyExistsError:
+                continue
+
+    def delete(self, path: str) -> bool:
+        """Delete a file; False when there was none; two requests."""
+        key = self._key(path)
+        try:
+            self.stat(path)
+        except errors.NotFoundError:
+            return False
+        with self._reported("delete", path):
+            obstore.delete(self._store, key)
+        return True
+
+    def delete_directory(self, directory: str) -> None:
+        """Delete a directory and all in it; a request for a thousand files where the store can."""
+        found = self.list(directory, is_recursive=True)
+        with self._reported("delete", directory):
+            obstore.delete(self._store, [self._key(info.path) for info in found])
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """Delete files, in that order; missing ones are fine; a request each."""
+        for path in paths:
+            key = self._key(path)
+            try:
+                with self._reported("delete", path):
+                    obstore.delete(self._store, key)
+            except errors.NotFoundError:
+                continue
+
+    def _key(self, path: str) -> str:
+        return paths.joined(self._prefix, paths.checked(path))
+
+    def _info(self, meta: "obstore.ObjectMeta") -> FileInfo:
+        modified: datetime = meta["last_modified"]
+        return FileInfo(
+            path=meta["path"].removeprefix(f"{self._prefix}/" if self._prefix else ""),
+            size_bytes=meta["size"],
+            modified_ms=int(modified.timestamp() * 1000),
+            version=meta["e_tag"] or "",
+        )
+
+    def _put_info(self, path: str, content: bytes, done: "obstore.PutResult") -> FileInfo:
+        # A put does not tell the store's time. Somebody may have put or deleted the file since.
+        try:
+            modified_ms = self.stat(path).modified_ms
+        except errors.NotFoundError:
+            modified_ms = 0
+        return FileInfo(
+            path=path,
+            size_bytes=len(content),
+            modified_ms=modified_ms,
+            version=done["e_tag"] or "",
+        )
+
+    @contextmanager
+    def _reported(self, action: str, path: str) -> Iterator[None]:
+        """Turn the store's errors into ours, saying what was done to what."""
+        try:
+            yield
+        except (exceptions.BaseError, OSError, ValueError) as error:
+            if isinstance(error, errors.HoodieError):
+                raise
+            message = f"cannot {action} {self._uri}/{path}: {_first_line(error)}"
+            raise _translated(error, message) from error
+
+    def upload_error(self, path: str, error: Exception) -> errors.HoodieError:
+        """Return what an upload's failure is to our callers."""
+        return _translated(error, f"cannot write {self._uri}/{path}: {_first_line(error)}")
+
+
+def _translated(error: Exception, message: str) -> errors.HoodieError:
+    match error:
+        case FileNotFoundError():
+            return errors.NotFoundError(message)
+        case exceptions.AlreadyExistsError():
+            return errors.AlreadyExistsError(message)
+        case exceptions.PreconditionError():
+            return errors.ConflictError(message)
+        case exceptions.NotSupportedError():
+            return errors.UnsupportedError(message)
+        case exceptions.InvalidPathError() | ValueError():
+            return errors.InvalidInputError(message)
+        case _:
+            return errors.StorageError(message)
+
+
+def _first_line(error: Exception) -> str:
+    # What follows the first line is the client's innards; a query may hold a signature.
+    return _QUERY.sub("", str(error).partition("\n")[0])
+
+
+class _RangeReader:
+    """A file object for Arrow over ranges of one object."""
+
+    def __init__(self, storage: ObjectStorage, info: FileInfo) -> None:
+        self._storage = storage
+        self._info = info
+        self._position = 0
+        self.closed = False
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {
+            io.SEEK_SET: 0,
+            io.SEEK_CUR: self._position,
+            io.SEEK_END: self._info.size_bytes,
+        }[whence]
+        self._position = base + offset
+        return self._position
+
+    def read(self, size: int = -1) -> bytes:
+        length = None if size < 0 else size
+        content = self._storage.read(self._info.path, offset=self._position, length=length)
+        self._position += len(content)
+        return content
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class _Upload(io.RawIOBase):
+    """A new object that is there once this is closed; not at all if a write failed."""
+
+    def __init__(self, storage: ObjectStorage, path: str, writer: "obstore.WritableFile") -> None:
+        super().__init__()
+        self._storage = storage
+        self._path = path
+        self._writer: obstore.WritableFile | None = writer
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any, /) -> int:  # noqa: ANN401 - Buffer has a name from 3.12 on
+        if self._writer is None:
+            raise errors.StorageError(f"the upload of {self._path} has failed before")
+        try:
+            return self._writer.write(bytes(content))
+        except (exceptions.BaseError, OSError) as error:
+            self._writer = None
+            raise self._storage.upload_error(self._path, error) from error
+
+    def close(self) -> None:
+        writer, self._writer = self._writer, None
+        try:
+            if writer is not None:
+                writer.close()
+        except (exceptions.BaseError, OSError) as error:
+            raise self._storage.upload_error(self._path, error) from error
+        finally:
+            super().close()

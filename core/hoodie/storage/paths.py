@@ -1,0 +1,56 @@
+"""Paths below a table's root: what every storage accepts, so that a table can move between them."""
+
+import re
+
+from hoodie import errors
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def checked(path: str) -> str:
+    """Return the path of a file if it is one that every storage can hold.
+
+    Raises:
+        InvalidInputError: It is empty, absolute, has an empty, `.` or `..` part, a control
+            character or text that is not Unicode.
+    """
+    if any(part in {"", ".", ".."} for part in path.split("/")):
+        raise errors.InvalidInputError(
+            f"{path!r} is no path below a table's root: expected names joined by single slashes"
+        )
+    if _CONTROL.search(path):
+        raise errors.InvalidInputError(f"{path!r} holds a control character")
+    try:
+        path.encode()
+    except UnicodeEncodeError as error:
+        raise errors.InvalidInputError(f"{path!r} is not Unicode text") from error
+    return path
+
+
+def checked_directory(directory: str) -> str:
+    """Return the path of a directory, where the empty one is the root.
+
+    Raises:
+        InvalidInputError: As for `checked`.
+    """
+    return checked(directory) if directory else ""
+
+
+def parent(path: str) -> str:
+    """Return the directory of a path, empty for one in the root."""
+    return path.rpartition("/")[0]
+
+
+def joined(directory: str, name: str) -> str:
+    """Return the path of a name in a directory, which may be the root."""
+    return f"{directory}/{name}" if directory else name
+
+
+def check_range(path: str, offset: int, length: int | None) -> None:
+    """Refuse a range of a file that is none.
+
+    Raises:
+        InvalidInputError: Its begin or its length is negative.
+    """
+    if offset < 0 or (length is not None and length < 0):
+        raise errors.InvalidInputError(f"{length} bytes from {offset} are no range of {path}")

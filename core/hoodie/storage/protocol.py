@@ -1,0 +1,126 @@
+"""What the core asks of a storage.
+
+A Storage is opened on one table's root. Paths are relative to it, `/`-separated, without leading or
+trailing slash, and never leave it.
+
+Invariants that every implementation keeps (`tests/support/storage_contract.py` proves them):
+    - `create` publishes the whole content or nothing, exactly one of several racing calls wins, and
+      what it published survives a crash of the machine;
+    - a `version` changes whenever the content does; where it is a hash of the content (S3), equal
+      content has an equal one, so what must tell two states apart puts something unique into them;
+    - `modified_ms` is the store's own clock: compare it only with times from the same store.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileInfo:
+    """What a listing tells of a file.
+
+    Attributes:
+        path: Below the root.
+        size_bytes: Its length.
+        modified_ms: Last modification by the store's clock, milliseconds since the epoch.
+        version: An opaque tag of exactly this content (ETag; inode, mtime and size).
+    """
+
+    path: str
+    size_bytes: int
+    modified_ms: int
+    version: str
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition("/")[2]
+
+
+class Storage(Protocol):
+    """The files of one table.
+
+    Every call may raise InvalidInputError (the path is none, or leads out of the root) and
+    StorageError (the store failed, is full, or refuses us), with the file named.
+    """
+
+    @property
+    def uri(self) -> str:
+        """The root, normalised, without trailing slash; equal for equal tables."""
+        ...
+
+    def list(self, directory: str, *, is_recursive: bool = False) -> "list[FileInfo]":
+        """Return the files in a directory, sorted by path; empty when there is no such directory.
+
+        One listing is a snapshot only as far as the store gives one: a file created meanwhile may
+        be missing, one deleted meanwhile may be there. Temporary files of a `create` may be there.
+        """
+        ...
+
+    def stat(self, path: str) -> FileInfo:
+        """Return what is known of a file.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        ...
+
+    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        """Return a file's bytes, or a range of them, which ends where the file does.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        ...
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """Open a file for random access by Arrow; the caller closes it.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        ...
+
+    def create(self, path: str, content: bytes) -> FileInfo:
+        """Create a file with its full content, atomically and durably.
+
+        Raises:
+            AlreadyExistsError: The name is taken. After a lost answer the caller reads back whose
+                it is.
+        """
+        ...
+
+    def replace(self, path: str, content: bytes, *, if_match: str) -> FileInfo:
+        """Replace a file's content, if its version is still `if_match`; readers see old or new.
+
+        Raises:
+            ConflictError: It has another version, or is gone.
+        """
+        ...
+
+    def open_write(self, path: str) -> BinaryIO:
+        """Open a new file for streaming; closing makes it durable.
+
+        For names that are unique by construction (data files): the name's freshness is not checked,
+        and what a crash leaves may be partial.
+        """
+        ...
+
+    def touch(self, path: str) -> FileInfo:
+        """Create an empty file, or make an existing one's modification time the store's now."""
+        ...
+
+    def delete(self, path: str) -> bool:
+        """Delete a file; False when there was none."""
+        ...
+
+    def delete_directory(self, directory: str) -> None:
+        """Delete a directory and all in it; nothing when there is none. Not atomic."""
+        ...
+
+    def delete_all(self, paths: Iterable[str]) -> None:
+        """Delete files, in that order; missing ones are fine."""
+        ...

@@ -1,0 +1,247 @@
+"""Table: the door to a Hudi table.
+
+A `Table` knows where the table is and how it is configured. Every read takes a snapshot of its own;
+every change goes through a transaction of its own, so one Table serves any number of threads.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from hoodie import environment, errors
+from hoodie.filegroup import snapshots
+from hoodie.format import timeline_avro
+from hoodie.model import (
+    commits,
+    files,
+    instants,
+    predicates,
+    results,
+    schemas,
+    settings,
+    table_config,
+)
+from hoodie.read import planning
+from hoodie.read import tasks as read_tasks
+from hoodie.services import checking, compaction, definition
+from hoodie.storage import protocol
+from hoodie.timeline import active, table_properties, transitions
+from hoodie.transaction import writer_batches
+from hoodie.write import sessions
+
+
+class Table:
+    """A table that exists. Make it with `open_table` or `create_table`."""
+
+    def __init__(
+        self,
+        storage: protocol.Storage,
+        config: table_config.TableConfig,
+        schema: schemas.TableSchema,
+        outside: environment.Environment,
+    ) -> None:
+        """Put the parts together; nothing is requested."""
+        self._storage = storage
+        self._outside = outside
+        self.config = config
+        self.schema = schema
+
+    @property
+    def uri(self) -> str:
+        """The table's root."""
+        return self._storage.uri
+
+    def timeline(self) -> active.ActiveTimeline:
+        """Return the active timeline; one list request."""
+        return active.load(self._storage)
+
+    def slices(self) -> list[files.FileSlice]:
+        """Return the newest slice of each file group, as a snapshot read merges it."""
+        view = snapshots.take(self._storage, self.config).view
+        return [found for path in view.partitions() for found in view.latest_slices(path)]
+
+    def planned_compactions(self) -> Mapping[files.FileGroupId, instants.InstantTime]:
+        """Return the pending compaction of each file group that is in one; a read each."""
+        return {
+            operation.group: requested_time
+            for requested_time, plan in snapshots.take(
+                self._storage, self.config
+            ).compactions.items()
+            for operation in plan.operations
+        }
+
+    def metadata(
+        self, wanted: Sequence[instants.Instant]
+    ) -> Mapping[instants.Instant, commits.CommitMetadata]:
+        """Return what those instants that are writes say of themselves; a read each.
+
+        An inflight one tells its author and what it will write, or nothing at all.
+        """
+        found = {
+            instant: writer_batches.read_metadata(self._storage, instant)
+            if instant.is_completed
+            else self._profile(instant)
+            for instant in wanted
+            if instant.action.is_write and instant.state is not instants.State.REQUESTED
+        }
+        return {instant: metadata for instant, metadata in found.items() if metadata is not None}
+
+    def committed_batches(self, writer_id: str) -> frozenset[str]:
+        """Return the ids of the writer's batches that the table holds (WR1)."""
+        return writer_batches.committed(self._storage, self.timeline(), writer_id)
+
+    def plan_read(
+        self,
+        columns: Sequence[str] | None = None,
+        where: predicates.Predicate | None = None,
+        *,
+        is_read_optimized: bool = False,
+    ) -> list[read_tasks.ReadTask]:
+        """Return one task for each file slice that a read needs; `read.tasks.run` runs one.
+
+        Args:
+            columns: In the order of the result, meta columns allowed; None for all without them.
+            where: Rows to return; None for all.
+            is_read_optimized: Read base files alone: faster, without what is still in logs.
+
+        Raises:
+            NotFoundError: A column is named that the table has not.
+        """
+        query = read_tasks.Query(
+            columns=tuple(self.schema.arrow.names if columns is None else columns),
+            where=where,
+            is_read_optimized=is_read_optimized,
+        )
+        snapshot = snapshots.take(self._storage, self.config)
+        return planning.plan(self.uri, self.config, self.schema, snapshot, query)
+
+    def read(
+        self,
+        columns: Sequence[str] | None = None,
+        where: predicates.Predicate | None = None,
+        *,
+        is_read_optimized: bool = False,
+    ) -> pa.RecordBatchReader:
+        """Return the rows of a snapshot; arguments as of `plan_read`.
+
+        Slices are read by the engine, some ahead of the reader; their order is by partition and
+        file id.
+        """
+        planned = self.plan_read(columns, where, is_read_optimized=is_read_optimized)
+        names = self.schema.arrow.names if columns is None else columns
+        full = read_tasks.full_schema(self.schema)
+        schema = pa.schema([full.field(name) for name in names])
+        return pa.RecordBatchReader.from_batches(schema, self._batches(planned))
+
+    def begin_write(
+        self, options: sessions.WriteOptions, columns: Sequence[str]
+    ) -> sessions.WriteSession | results.AlreadyCommitted:
+        """Begin a write whose data files any number of processes write; see `write.sessions`.
+
+        Args:
+            options: What to do with the rows, and how.
+            columns: The input's columns.
+
+        Raises:
+            HoodieError: Nothing was begun.
+        """
+        return sessions.begin(self._target, options, columns, self._outside)
+
+    def write(self, data: pa.Table, options: sessions.WriteOptions) -> results.WriteResult:
+        """Write a batch in one commit.
+
+        Args:
+            data: The table's columns in any order; see `write.batches.prepare`.
+            options: What to do with it, and how.
+
+        Raises:
+            HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it
+                was.
+        """
+        return sessions.write(self._target, data, options, self._outside)
+
+    def schedule_compaction(
+        self, transaction: sessions.TransactionOptions
+    ) -> instants.InstantTime | None:
+        """Plan a compaction and return its instant; None when there is nothing to compact."""
+        return compaction.schedule(self._target, transaction, self._outside)
+
+    def compact(
+        self, requested_time: instants.InstantTime, transaction: sessions.TransactionOptions
+    ) -> results.CommitResult:
+        """Execute a planned compaction.
+
+        Raises:
+            NotFoundError: There is no such plan.
+            ConflictError: It was executed, or is being executed.
+        """
+        return compaction.execute(self._target, requested_time, transaction, self._outside)
+
+    def check(self, heartbeat_settings: settings.WriteSettings) -> list[results.Finding]:
+        """Return what is wrong with the table, and what is worth a note; reads all of it.
+
+        Args:
+            heartbeat_settings: By which pending instants count as alive or dead.
+        """
+        return checking.check(self._target, heartbeat_settings, self._outside)
+
+    @property
+    def _target(self) -> sessions.Target:
+        return sessions.Target(storage=self._storage, config=self.config, schema=self.schema)
+
+    def _profile(self, inflight: instants.Instant) -> commits.CommitMetadata | None:
+        path = transitions.path(inflight)
+        try:
+            content = self._storage.read(path)
+        except errors.NotFoundError:
+            return None  # It was taken back meanwhile.
+        return timeline_avro.decode_commit(content, path) if content else None
+
+    def _batches(self, planned: Sequence[read_tasks.ReadTask]) -> Iterator[pa.RecordBatch]:
+        """Yield the batches of all tasks, a few slices read ahead by the engine."""
+        width = self._outside.engine.parallelism
+        for start in range(0, len(planned), width):
+            for found in self._outside.engine.map(read_tasks.read, planned[start : start + width]):
+                yield from found.to_batches()
+
+
+def create_table(
+    uri: str,
+    config: table_config.TableConfig,
+    schema: schemas.TableSchema,
+    outside: environment.Environment,
+) -> Table:
+    """Create a table.
+
+    Args:
+        uri: Its root; a directory of it may be there.
+        config: Its configuration; the schema is put into it.
+        schema: Its columns.
+        outside: The environment.
+
+    Raises:
+        AlreadyExistsError: There is a table.
+        InvalidInputError: A key, partition or ordering field is no column, or of a type that has
+            no one text.
+    """
+    definition.check(config, schema)
+    storage = outside.open_storage(uri)
+    stored = replace(config, create_schema=schema.avro)
+    table_properties.create(storage, stored, outside.clock)
+    return open_table(uri, outside)
+
+
+def open_table(uri: str, outside: environment.Environment) -> Table:
+    """Open a table.
+
+    Cost: two requests for its properties; two more when they hold no schema.
+
+    Raises:
+        NotFoundError: There is none.
+        UnsupportedError: It is of a version, or merges in a way, that is not read.
+        FormatError: Its properties are damaged.
+    """
+    storage = outside.open_storage(uri)
+    config = table_properties.load(storage, outside.clock)
+    return Table(storage, config, definition.load_schema(storage, config), outside)

@@ -1,0 +1,198 @@
+"""`.hoodie/hoodie.properties`: how it is made, read and changed so that a crash loses nothing.
+
+    make    the layout's directories first, the properties last: a table is there when they are
+    change  under the table lock: a backup of the old content, the new content in one step, a look
+            at what was stored, the backup away
+
+Others delete the old file before they write the new one, so a reader that finds none, or half of
+one, takes the backup and tries again. Whoever changes the properties first mends what a crash left.
+Source: `HoodieTableConfig.modify`, `ConfigUtils.recoverIfNeeded`, `fetchConfigs`; format-timeline
+1, 1.4; concurrency 3.3 (TC1).
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+
+from hoodie import clock, errors
+from hoodie.format import properties
+from hoodie.model import instants, table_config
+from hoodie.storage.protocol import Storage
+
+logger = logging.getLogger(__name__)
+
+PATH = ".hoodie/hoodie.properties"
+BACKUP_PATH = f"{PATH}.backup"
+
+_DIRECTORIES = (
+    ".hoodie/timeline",
+    ".hoodie/timeline/history",
+    ".hoodie/.aux/.bootstrap/.partitions",
+    ".hoodie/.aux/.bootstrap/.fileids",
+    ".hoodie/.schema",
+    ".hoodie/.temp",
+)
+_ROUNDS_MAX = 5
+_ROUND_GAP_S = 1.0
+
+
+def create(
+    storage: Storage, config: table_config.TableConfig, table_clock: clock.Clock
+) -> table_config.TableConfig:
+    """Create a table; return its configuration as stored.
+
+    Of several racing calls one creates it, with one configuration.
+
+    Raises:
+        AlreadyExistsError: There is a table.
+    """
+    if _exists(storage, PATH) or _exists(storage, BACKUP_PATH):
+        raise errors.AlreadyExistsError(f"there is a table in {storage.uri}")
+    for directory in _DIRECTORIES:
+        _make_directory(storage, directory)
+    stored = table_config.to_properties(config)
+    content = _encode(stored, "Properties saved on", table_clock)
+    try:
+        storage.create(PATH, content)
+    except (errors.AlreadyExistsError, errors.StorageError) as error:
+        if _read(storage, PATH) != content:
+            raise
+        logger.warning("%s: properties were created though the answer was lost", storage.uri)
+        del error
+    return table_config.from_properties(stored)
+
+
+def load(storage: Storage, table_clock: clock.Clock) -> table_config.TableConfig:
+    """Read the configuration, or its backup while somebody changes it; one request normally.
+
+    Raises:
+        NotFoundError: There is no table.
+        FormatError: What is there is no valid configuration, for some seconds by now.
+        UnsupportedError: The table uses something that we do not read.
+    """
+    broken: errors.FormatError | None = None
+    for round_number in range(_ROUNDS_MAX):
+        for path in (PATH, BACKUP_PATH):
+            content = _read(storage, path)
+            if content is None:
+                continue
+            try:
+                return table_config.from_properties(properties.decode(content))
+            except errors.FormatError as error:
+                broken = error
+        if broken is None and round_number:
+            # Both were absent twice; a change under way would have been met one way or the other.
+            raise errors.NotFoundError(f"there is no table in {storage.uri}: it has no {PATH}")
+        if broken is not None and round_number < _ROUNDS_MAX - 1:
+            table_clock.sleep_s(_ROUND_GAP_S)
+    assert broken is not None
+    raise broken
+
+
+def update(
+    storage: Storage,
+    changes: Mapping[str, str | None],
+    table_clock: clock.Clock,
+    check: Callable[[], None],
+) -> table_config.TableConfig:
+    """Change properties, keeping the others as they are stored; return the configuration.
+
+    A crash anywhere leaves the old or the new properties, for every reader.
+
+    Args:
+        storage: The table's.
+        changes: New values by key; None removes the key.
+        table_clock: For the comment in the file.
+        check: Called before the properties change; raises when the table lock, which the caller
+            holds, is lost.
+
+    Raises:
+        ConflictError: Somebody changes them at the same time, without our lock.
+        FormatError: Neither they nor their backup are valid.
+    """
+    recover(storage)
+    info = storage.stat(PATH)
+    old = storage.read(PATH)
+    merged = {**properties.decode(old), **changes}
+    stored = {key: value for key, value in merged.items() if value is not None}
+    config = table_config.from_properties(stored)
+    check()
+    _create_backup(storage, old)
+    content = _encode(stored, "Updated at", table_clock)
+    try:
+        storage.replace(PATH, content, if_match=info.version)
+    except (errors.ConflictError, errors.StorageError):
+        if _read(storage, PATH) != content:
+            raise
+    if _read(storage, PATH) != content:
+        raise errors.ConflictError(f"{storage.uri}/{PATH} was changed by another at the same time")
+    storage.delete(BACKUP_PATH)
+    return config
+
+
+def recover(storage: Storage) -> None:
+    """Finish or take back a change of the properties that broke off; the caller holds the lock.
+
+    Raises:
+        FormatError: Neither they nor their backup are valid.
+        NotFoundError: There is neither.
+    """
+    backup = _read(storage, BACKUP_PATH)
+    if backup is None:
+        return
+    if not _is_valid(_read(storage, PATH)):
+        if not _is_valid(backup):
+            raise errors.FormatError(
+                f"{storage.uri}: neither {PATH} nor its backup is a valid configuration"
+            )
+        logger.warning("%s: properties are taken back from their backup", storage.uri)
+        storage.delete(PATH)
+        storage.create(PATH, backup)
+    storage.delete(BACKUP_PATH)
+
+
+def _create_backup(storage: Storage, content: bytes) -> None:
+    try:
+        storage.create(BACKUP_PATH, content)
+    except (errors.AlreadyExistsError, errors.StorageError):
+        if _read(storage, BACKUP_PATH) != content:
+            raise
+
+
+def _is_valid(content: bytes | None) -> bool:
+    """Return whether it is a configuration, even one that we do not support."""
+    if content is None:
+        return False
+    try:
+        table_config.from_properties(properties.decode(content))
+    except errors.FormatError:
+        return False
+    except errors.UnsupportedError:
+        pass
+    return True
+
+
+def _encode(stored: Mapping[str, str], event: str, table_clock: clock.Clock) -> bytes:
+    time = instants.format_time(table_clock.now_ms())
+    return properties.encode(stored, [f"{event} {time}Z"])
+
+
+def _read(storage: Storage, path: str) -> bytes | None:
+    try:
+        return storage.read(path)
+    except errors.NotFoundError:
+        return None
+
+
+def _exists(storage: Storage, path: str) -> bool:
+    try:
+        storage.stat(path)
+    except errors.NotFoundError:
+        return False
+    return True
+
+
+def _make_directory(storage: Storage, directory: str) -> None:
+    """Make a directory, where the storage knows any: it stays when its only file goes."""
+    name = f"{directory}/.layout"
+    storage.touch(name)
+    storage.delete(name)

@@ -1,0 +1,201 @@
+"""How an instant moves from state to state: the only place that creates and deletes its files.
+
+    state      event     becomes    what is done
+    -          REQUEST   requested  create the requested file: the plan, or nothing
+    requested  START     inflight   create the inflight file: the workload profile, or nothing
+    inflight   COMPLETE  completed  take the completion time, create the completed file
+    inflight   REVERT    requested  delete the inflight file; the plan is executed anew
+    requested  WITHDRAW  -          delete the requested file; a rollback tells that it was
+
+All but START belong into a scope of the table lock, since others decide on what they change (L1);
+of requested and inflight nobody makes a difference who does not own the instant's heartbeat.
+
+A time that was on the timeline is never free again, because files may carry it: WITHDRAW is for a
+rollback, whose own times are greater and stay. A name is created once: whoever finds it taken looks
+whether the content is its own, because the answer to an earlier try may have been lost. An empty
+file does not tell, so its creator passes a proof of its own. Source: `ActiveTimelineV2.java`;
+concurrency 2.1, 2.5.
+"""
+
+import enum
+import logging
+from collections.abc import Callable, Mapping
+
+from hoodie import errors
+from hoodie.format import instant_names
+from hoodie.model import instants
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import active, true_time
+
+logger = logging.getLogger(__name__)
+
+
+class Event(enum.Enum):
+    """What moves an instant."""
+
+    REQUEST = "request"
+    START = "start"
+    COMPLETE = "complete"
+    REVERT = "revert"
+    WITHDRAW = "withdraw"
+
+
+TRANSITIONS: Mapping[tuple[instants.State | None, Event], instants.State | None] = {
+    (None, Event.REQUEST): instants.State.REQUESTED,
+    (instants.State.REQUESTED, Event.START): instants.State.INFLIGHT,
+    (instants.State.INFLIGHT, Event.COMPLETE): instants.State.COMPLETED,
+    (instants.State.INFLIGHT, Event.REVERT): instants.State.REQUESTED,
+    (instants.State.REQUESTED, Event.WITHDRAW): None,
+}
+"""The state that an event leads to; None is an instant that is not there. Others are our bugs."""
+
+Proof = Callable[[], bool]
+"""Tells whether an instant is the caller's, from something other than the instant's own file."""
+
+
+def path(instant: instants.Instant) -> str:
+    """Return the path of the file that puts an instant into its state."""
+    return f"{active.DIRECTORY}/{instant_names.file_name(instant)}"
+
+
+def request(
+    storage: Storage,
+    requested_time: instants.InstantTime,
+    action: instants.Action,
+    content: bytes,
+    proof: Proof,
+) -> instants.Instant:
+    """Put an instant on the timeline; under the lock, with a time generated in the same scope.
+
+    Args:
+        storage: The table's.
+        requested_time: Its name.
+        action: What it will do.
+        content: The plan; empty for commits and delta commits.
+        proof: Asked when a file of that name is there and empty.
+
+    Raises:
+        ConflictError: The name is taken by another.
+        OutcomeUnknownError: Neither done nor not done, as far as could be found out.
+        StorageError: Not done.
+    """
+    requested = instants.Instant(
+        requested_time=requested_time, action=action, state=_next(None, Event.REQUEST)
+    )
+    _create(storage, requested, content, proof)
+    return requested
+
+
+def start(
+    storage: Storage, requested: instants.Instant, content: bytes, proof: Proof
+) -> instants.Instant:
+    """Make a requested instant inflight.
+
+    Args:
+        storage: The table's.
+        requested: The instant.
+        content: The workload profile; empty for table services.
+        proof: Asked when an inflight file is there and empty.
+
+    Raises:
+        ConflictError: Somebody else made it inflight.
+        OutcomeUnknownError: Neither done nor not done, as far as could be found out.
+        StorageError: Not done.
+    """
+    inflight = instants.Instant(
+        requested_time=requested.requested_time,
+        action=requested.action,
+        state=_next(requested.state, Event.START),
+    )
+    _create(storage, inflight, content, proof)
+    return inflight
+
+
+def complete(
+    storage: Storage,
+    inflight: instants.Instant,
+    content: bytes,
+    *,
+    timeline: active.ActiveTimeline,
+    times: true_time.TimeGenerator,
+    check: Callable[[], None],
+) -> instants.Instant:
+    """Complete an instant: take the completion time and publish it; nothing else does (T2).
+
+    Args:
+        storage: The table's.
+        inflight: The instant.
+        content: Its metadata, with something in it that no other try has.
+        timeline: Read in the scope of the table lock that the caller holds.
+        times: Gives the completion time, waiting as it must.
+        check: Called right before the file is created; raises when it must not be.
+
+    Raises:
+        ClockSkewError: No completion time can be given; nothing is published.
+        ConflictError: Another file has the name; nothing is published.
+        OutcomeUnknownError: Neither published nor not, as far as could be found out.
+        StorageError: The storage failed, and the file is not there.
+    """
+    completed = instants.Instant(
+        requested_time=inflight.requested_time,
+        action=inflight.action.completed,
+        state=_next(inflight.state, Event.COMPLETE),
+        completion_time=times.generate(timeline),
+    )
+    assert content, completed
+    check()
+    _create(storage, completed, content, lambda: False)
+    logger.info("%s: %s at %s", storage.uri, completed, completed.completion_time)
+    return completed
+
+
+def revert(storage: Storage, inflight: instants.Instant) -> instants.Instant:
+    """Make an inflight instant requested again; done already is fine."""
+    requested = instants.Instant(
+        requested_time=inflight.requested_time,
+        action=inflight.action,
+        state=_next(inflight.state, Event.REVERT),
+    )
+    storage.delete(path(inflight))
+    return requested
+
+
+def withdraw(storage: Storage, requested: instants.Instant) -> None:
+    """Take a requested instant off the timeline, as a rollback does; done already is fine."""
+    assert TRANSITIONS[requested.state, Event.WITHDRAW] is None
+    storage.delete(path(requested))
+
+
+def _next(state: instants.State | None, event: Event) -> instants.State:
+    following = TRANSITIONS.get((state, event))
+    assert following is not None, (state, event)
+    return following
+
+
+def _create(storage: Storage, instant: instants.Instant, content: bytes, proof: Proof) -> None:
+    """Create an instant's file, and find out what happened when the storage does not say."""
+    try:
+        storage.create(path(instant), content)
+    except errors.AlreadyExistsError as error:
+        if not _is_own(storage, instant, content, proof):
+            raise errors.ConflictError(
+                f"instant {instant} of {storage.uri} is there already, from another"
+            ) from error
+    except errors.StorageError as error:
+        try:
+            is_done = _is_own(storage, instant, content, proof)
+        except errors.StorageError:
+            raise errors.OutcomeUnknownError(
+                f"whether instant {instant} of {storage.uri} was created is not known: {error}"
+            ) from error
+        if not is_done:
+            raise
+        logger.warning("%s: %s was created though the answer was lost", storage.uri, instant)
+
+
+def _is_own(storage: Storage, instant: instants.Instant, content: bytes, proof: Proof) -> bool:
+    try:
+        found = storage.read(path(instant))
+    except errors.NotFoundError:
+        return False
+    return found == content and (bool(content) or proof())

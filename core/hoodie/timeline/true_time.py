@@ -1,0 +1,116 @@
+"""Times of instants that grow in the order in which the table lock was held (rules T1 to T3).
+
+Terms:
+    floor  the greatest time that must stay below the next one: of all requested and completion
+           times on a timeline that was read under the lock, and of those given out before
+    lag    by how much our clock is behind the floor
+
+Under the lock, a time above the floor is enough among writers that all read it; Apache Hudi's own
+writers read only their clock and rely on everyone waiting out the skew before letting go of the
+lock. So we wait, too, as long as the settings say. A clock that lags by more than the skew is
+wrong, or another was: that is never passed over in silence.
+
+Source: RFC-66; `SkewAdjustingTimeGenerator.java`; concurrency 2.2.
+"""
+
+import logging
+from dataclasses import dataclass
+
+from hoodie import clock, errors
+from hoodie.model import instants, settings
+from hoodie.timeline import active
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The next time, and what it takes.
+
+    Attributes:
+        time: Above the floor.
+        wait_ms: How long to wait before anybody else may read a clock.
+        lag_ms: By how much our clock lags the floor, if that is more than the allowed skew; else 0.
+    """
+
+    time: instants.InstantTime
+    wait_ms: int
+    lag_ms: int
+
+
+class TimeGenerator:
+    """Gives out times; one for each transaction client."""
+
+    def __init__(self, time_clock: clock.Clock, write_settings: settings.WriteSettings) -> None:
+        """Take the clock, and skew, wait and policy from the settings."""
+        self._clock = time_clock
+        self._settings = write_settings
+        self._last: instants.InstantTime | None = None
+        self._suspect: instants.Instant | None = None
+
+    @property
+    def suspect(self) -> instants.Instant | None:
+        """The first instant found ahead of the clock by more than the skew; None while all agree.
+
+        Set only where the policy is to advance: whoever made it, or we, have a wrong clock.
+        """
+        return self._suspect
+
+    def generate(self, timeline: active.ActiveTimeline) -> instants.InstantTime:
+        """Return a time above all others; the caller holds the lock, also while this waits.
+
+        Args:
+            timeline: Read after the lock was acquired.
+
+        Raises:
+            ClockSkewError: The clock lags by more than the skew, and the policy is to fail.
+            FormatError: The floor is no time that anything could follow.
+        """
+        times = (timeline.greatest_time, self._last)
+        floor = max((time for time in times if time is not None), default=None)
+        now_ms = self._clock.now_ms()
+        reading = next_reading(now_ms, floor, self._settings)
+        if reading.lag_ms:
+            suspect = _first_ahead(timeline, now_ms + self._settings.clock_skew_ms_max)
+            finding = (
+                f"this machine's clock lags {floor} on the timeline by {reading.lag_ms} ms, "
+                f"expected {self._settings.clock_skew_ms_max} ms at most; "
+                f"the first instant ahead of it is {suspect}"
+            )
+            if self._settings.future_time is settings.FutureTime.FAIL:
+                raise errors.ClockSkewError(finding)
+            logger.warning("%s; going on from there", finding)
+            self._suspect = suspect
+        self._clock.sleep_s(reading.wait_ms / 1000)
+        self._last = reading.time
+        return reading.time
+
+
+def next_reading(
+    now_ms: int, floor: instants.InstantTime | None, write_settings: settings.WriteSettings
+) -> Reading:
+    """Return the next time after a floor, by what the clock says.
+
+    Raises:
+        FormatError: The floor is no time that anything could follow.
+    """
+    now = instants.format_time(now_ms)
+    wait_ms = write_settings.clock_wait_ms
+    if floor is None or now > floor:
+        return Reading(time=now, wait_ms=wait_ms, lag_ms=0)
+    try:
+        floor_ms = instants.parse_time(floor)
+        time = instants.next_time(floor)
+    except (OverflowError, ValueError) as error:
+        raise errors.FormatError(f"no instant can follow time {floor}: {error}") from error
+    lag_ms = floor_ms - now_ms
+    if lag_ms > write_settings.clock_skew_ms_max:
+        return Reading(time=time, wait_ms=wait_ms, lag_ms=lag_ms)
+    # Who waits for others' clocks waits until its own has passed the time, too.
+    return Reading(time=time, wait_ms=wait_ms + lag_ms + 1 if wait_ms else 0, lag_ms=0)
+
+
+def _first_ahead(timeline: active.ActiveTimeline, limit_ms: int) -> instants.Instant | None:
+    limit = instants.format_time(limit_ms)
+    ahead = [each for each in timeline.instants if active.latest_time(each) > limit]
+    return min(ahead, key=active.latest_time, default=None)

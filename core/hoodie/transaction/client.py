@@ -1,0 +1,201 @@
+"""A transaction client: what one author needs to change one table, and the writes it has open.
+
+One client is one owner of the table lock (L3): threads that change a table at the same time have a
+client, and a lock provider, each.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from hoodie import clock, identity
+from hoodie.background.protocol import Background
+from hoodie.model import instants, settings, table_config
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import active, true_time
+from hoodie.transaction import authors, heartbeats, table_lock, writer_batches
+from hoodie.transaction.locks.protocol import LockProvider
+
+Companions = Mapping[instants.Instant, heartbeats.Sighting]
+"""The other writes at work: pending, and their owners not known to be dead."""
+
+AdmitBeside = Callable[[Companions], None]
+"""Raises when a write must not begin beside those that are at work."""
+
+Guard = Callable[[], None]
+"""Raises, usually FencedError, when nothing of ours may be published any more."""
+
+
+class Surroundings(Protocol):
+    """What a client is given from outside, as `hoodie.environment` has it."""
+
+    @property
+    def clock(self) -> clock.Clock:
+        """Time."""
+        ...
+
+    @property
+    def random(self) -> identity.Random:
+        """Ids."""
+        ...
+
+    @property
+    def background(self) -> Background:
+        """Runs heartbeats."""
+        ...
+
+    @property
+    def process(self) -> identity.ProcessIdentity:
+        """Who we are."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """What a client is made of.
+
+    Attributes:
+        storage: The table's.
+        provider: Of the table lock, for this client alone; whoever opened it closes it.
+        surroundings: Time, ids, threads.
+        settings: Equal for everything that writes the table.
+        author: On whose behalf.
+        guards: Called in the lock scope right before anything is published.
+        claim: What a write of ours does to the table, put into its heartbeat for later ones.
+        admit_beside: Asked in the lock scope before a write begins; None admits it beside anybody.
+        lock_session_ms: Silence after which the lock's service gives a holder up; 0 for none.
+        is_proved_dead: Tells of processes of this machine.
+    """
+
+    storage: Storage
+    provider: LockProvider
+    surroundings: Surroundings
+    settings: settings.WriteSettings
+    author: authors.Author
+    guards: tuple[Guard, ...] = ()
+    claim: str = ""
+    admit_beside: AdmitBeside | None = None
+    lock_session_ms: int = 0
+    is_proved_dead: Callable[[identity.ProcessIdentity], bool] = identity.is_proved_dead
+
+
+class Client:
+    """One author's way to change one table."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Put the parts together; nothing is requested yet.
+
+        Raises:
+            ConfigurationError: Heartbeats by these settings could expire though all is well (H3).
+        """
+        refusal = heartbeats.settings_refusal(connection.settings, connection.lock_session_ms)
+        if refusal is not None:
+            raise refusal
+        outside = connection.surroundings
+        self.storage = connection.storage
+        self.settings = connection.settings
+        self.author = connection.author
+        self.guards = connection.guards
+        self.claim = connection.claim
+        self.admit_beside = connection.admit_beside
+        self.clock = outside.clock
+        self.random = outside.random
+        self.process = outside.process
+        self.times = true_time.TimeGenerator(outside.clock, connection.settings)
+        self.lock = table_lock.TableLock(
+            connection.provider,
+            connection.storage,
+            outside.clock,
+            connection.settings.lock_wait_ms,
+        )
+        self.heartbeats = heartbeats.Heartbeats(
+            connection.storage,
+            outside.clock,
+            outside.background,
+            connection.settings,
+            connection.is_proved_dead,
+        )
+
+    def check_guards(self) -> None:
+        """Refuse to publish when somebody outside says so.
+
+        Raises:
+            FencedError: This attempt was replaced.
+        """
+        for guard in self.guards:
+            guard()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenWrite:
+    """A write, or the execution of a plan, that is on the timeline and not completed.
+
+    Attributes:
+        requested_time: Its instant.
+        action: Delta commit, commit, compaction.
+        batch_id: The writer's batch; None for a table service, and where none was given.
+        heartbeat: Stands for it until it is completed or aborted.
+        timeline: As it was when the write began: what is pending there may conflict later.
+        config: The table's configuration as it was then.
+        ledger: Batches known then.
+        lock_times_before: What the client had waited and held when the write began.
+    """
+
+    requested_time: instants.InstantTime
+    action: instants.Action
+    batch_id: str | None
+    heartbeat: heartbeats.Heartbeat
+    timeline: active.ActiveTimeline
+    config: table_config.TableConfig
+    ledger: writer_batches.Ledger
+    lock_times_before: table_lock.LockTimes
+
+    @property
+    def write_id(self) -> str:
+        """What no other write, and no other execution of the same plan, has."""
+        return self.heartbeat.owner.write_id
+
+    @property
+    def stage(self) -> int:
+        """A number for the middle of write tokens, from the write id.
+
+        Files of two executions of one plan then have different names, so that one which was taken
+        for dead cannot write into the files of its successor.
+        """
+        return int(self.write_id.replace("-", "")[:7], 16)
+
+    @property
+    def requested(self) -> instants.Instant:
+        """The instant as requested."""
+        return self._in(instants.State.REQUESTED)
+
+    @property
+    def inflight(self) -> instants.Instant:
+        """The instant as inflight."""
+        return self._in(instants.State.INFLIGHT)
+
+    def _in(self, state: instants.State) -> instants.Instant:
+        return instants.Instant(requested_time=self.requested_time, action=self.action, state=state)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlreadyWritten:
+    """The table holds the batch already: there is nothing to write (WR1)."""
+
+    batch_id: str
+    lock_times: table_lock.LockTimes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """A write that took effect.
+
+    Attributes:
+        instant: Completed.
+        lock_times: Waited and held for it in all, where waiting was in vain included.
+        findings: What the table's user should know though nothing failed.
+    """
+
+    instant: instants.Instant
+    lock_times: table_lock.LockTimes
+    findings: tuple[str, ...] = ()

@@ -1,0 +1,174 @@
+"""Fencing: of several attempts of one author, only the newest may publish.
+
+A process that was replaced may not know it: it was paused, or its node was cut off. So each author
+(a writer, or an action of a table service) has an attempt record on the table's own storage, and
+each write puts its attempt and its write id there when it begins, by a conditional write that a
+lower attempt is refused. Completion reads the record again in its lock scope: whoever finds a
+higher attempt, or another write of the same author, publishes nothing.
+
+The same record finds two processes with one writer id at one attempt: the second one finds the
+first one's instant pending and its heart beating.
+
+The record is where Apache Hudi does not look (`layout`). An operator that cannot reach the storage
+fences by its own means as well, which a client is given as guards. Source: design 6, "Fencing".
+"""
+
+import logging
+from dataclasses import dataclass, replace
+
+from hoodie import errors, identity
+from hoodie.model import json_values
+from hoodie.storage.protocol import Storage
+from hoodie.transaction import authors, layout
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRecord:
+    """The newest attempt of an author.
+
+    Attributes:
+        attempt: Its number; never gets smaller.
+        write_id: Of its newest write; empty before its first, and once that was given up.
+        requested_time: Of that write; empty before its first.
+        batch_id: Of that write; empty for none.
+        process: Where it runs.
+    """
+
+    attempt: int
+    write_id: str
+    requested_time: str
+    process: identity.ProcessIdentity
+    batch_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredRecord:
+    """A record and the version it was read at."""
+
+    record: AttemptRecord
+    version: str
+
+
+def read(storage: Storage, author: authors.Author) -> StoredRecord | None:
+    """Return an author's record; None when it has none yet, or has no id. Two requests.
+
+    Raises:
+        FormatError: There is something else.
+    """
+    path = _path(author)
+    if path is None:
+        return None
+    try:
+        # The version first: a record changed in between is then refused when it is replaced.
+        version = storage.stat(path).version
+        content = storage.read(path)
+    except errors.NotFoundError:
+        return None
+    try:
+        record = json_values.decode(AttemptRecord, content, path)
+    except errors.InvalidInputError as error:
+        raise errors.FormatError(f"{storage.uri}: {error}") from error
+    return StoredRecord(record=record, version=version)
+
+
+def write(
+    storage: Storage, author: authors.Author, found: StoredRecord | None, record: AttemptRecord
+) -> None:
+    """Put a record in the place of the one found.
+
+    Raises:
+        ConflictError: Another process changed it since.
+    """
+    path = _path(author)
+    if path is None:
+        return
+    content = json_values.encode(record)
+    try:
+        if found is None:
+            storage.create(path, content)
+        else:
+            storage.replace(path, content, if_match=found.version)
+    except (errors.AlreadyExistsError, errors.ConflictError, errors.StorageError) as error:
+        stored = read(storage, author)
+        if stored is not None and stored.record == record:
+            return  # The answer was lost.
+        if isinstance(error, errors.StorageError):
+            raise
+        raise errors.ConflictError(
+            f"the attempt record of {author} in {storage.uri} was changed by another process"
+        ) from error
+
+
+def announce(storage: Storage, author: authors.Author, process: identity.ProcessIdentity) -> None:
+    """Fence off lower attempts as soon as a run starts, before its first write.
+
+    Raises:
+        FencedError: A higher attempt was there first.
+        ConflictError: Another attempt announces itself at the same time.
+    """
+    found = read(storage, author)
+    if (refusal := attempt_refusal(found, author)) is not None:
+        raise refusal
+    if found is None:
+        record = AttemptRecord(
+            attempt=author.attempt, write_id="", requested_time="", process=process
+        )
+        write(storage, author, None, record)
+    elif found.record.attempt < author.attempt:
+        # Instant and batch stay: whether that write was published is seen when the next begins.
+        record = replace(found.record, attempt=author.attempt, write_id="", process=process)
+        write(storage, author, found, record)
+
+
+def attempt_refusal(
+    found: StoredRecord | None, author: authors.Author
+) -> errors.FencedError | None:
+    """Return why an attempt must not go on: there is a higher one."""
+    if found is None or found.record.attempt <= author.attempt:
+        return None
+    return errors.FencedError(
+        f"attempt {author.attempt} of {author} was replaced by attempt {found.record.attempt} "
+        f"({found.record.process})"
+    )
+
+
+def may_be_writing(found: StoredRecord, author: authors.Author) -> bool:
+    """Return whether the recorded write is of this very attempt, and was not given up."""
+    return found.record.attempt >= author.attempt and bool(found.record.write_id)
+
+
+def give_up(storage: Storage, author: authors.Author, write_id: str) -> None:
+    """Record that an author's newest write will never be completed; no-op if it is not that one.
+
+    So the author may begin anew before that write's heartbeat has expired.
+    """
+    found = read(storage, author)
+    if found is not None and found.record.write_id == write_id:
+        write(storage, author, found, replace(found.record, write_id=""))
+
+
+def publication_refusal(
+    found: StoredRecord | None, author: authors.Author, write_id: str
+) -> errors.FencedError | None:
+    """Return why a write must not be published: its author has moved on without it."""
+    if author.record_name is None:
+        return None
+    if found is None:
+        return errors.FencedError(f"the attempt record of {author} is gone")
+    if (refusal := attempt_refusal(found, author)) is not None:
+        return refusal
+    if not found.record.write_id:
+        return errors.FencedError(f"{author} has given up this write, or attempt, already")
+    if found.record.write_id != write_id:
+        return errors.FencedError(
+            f"{author} began another write since: instant {found.record.requested_time} "
+            f"of attempt {found.record.attempt} ({found.record.process})"
+        )
+    return None
+
+
+def _path(author: authors.Author) -> str | None:
+    name = author.record_name
+    return None if name is None else f"{layout.ATTEMPTS}/{name}"

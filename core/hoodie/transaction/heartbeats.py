@@ -1,0 +1,329 @@
+"""Heartbeats: how others know that whoever works on an instant is alive (rules H1 to H3, C2, P1).
+
+The file `.hoodie/.heartbeat/{requested time}` is touched every interval; its modification time is
+the heartbeat. Silence for the expiry, or no file, means dead: others may then take the work back.
+
+- Time is the store's: a file's age is measured against a file touched now on the same store (H1).
+- The owner judges itself by its own clock, which does not stop while the process is paused, and
+  from before each touch: it never thinks itself alive longer than others do. Once it was silent for
+  too long it is dead for good; the file is not touched again (C2).
+- The first beat is written before the instant is on the timeline. Beats go on in the background
+  while the owner works or waits for the lock.
+- The file's content, which Apache Hudi neither writes nor reads, names the owner: it proves whose
+  instant it is when an answer was lost, and lets a successor on the same machine see that the owner
+  is dead without waiting for the expiry. A dead owner's file is taken over in one step (P1).
+
+Source: `HoodieHeartbeatClient.java`, `HoodieHeartbeatUtils.java`; concurrency 2.8.
+"""
+
+import enum
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from hoodie import clock, errors, identity
+from hoodie.background.protocol import Background
+from hoodie.model import instants, json_values, settings
+from hoodie.storage.protocol import Storage
+from hoodie.transaction import layout
+
+logger = logging.getLogger(__name__)
+
+_WRITE_TIMEOUT_MS_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """Who works on an instant: the content of its heartbeat file.
+
+    Attributes:
+        name: For messages.
+        write_id: Fresh for each write and each execution.
+        process: Where it runs.
+        author: Name of its author's attempt record; empty for an author without an id.
+        claim: What it does to the table while it is at work, for those who want to work beside it;
+            made and understood by `hoodie.write`. Empty for none.
+    """
+
+    name: str
+    write_id: str
+    process: identity.ProcessIdentity
+    author: str = ""
+    claim: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.process})"
+
+
+class Liveness(enum.Enum):
+    """What is known of an instant's owner."""
+
+    BEATING = "beating"
+    EXPIRED = "expired"  # Silent for too long.
+    PROVED_DEAD = "proved dead"  # Of this machine, and its process is gone.
+    MISSING = "missing"  # No file: never was, ended, or was taken back.
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the owner must be left alone."""
+        return self is Liveness.BEATING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sighting:
+    """What was seen of an instant's heartbeat.
+
+    Attributes:
+        liveness: By the store's clock.
+        owner: None when the file is missing, or of a writer that does not name itself.
+        silence_ms: Since the last beat; None when the file is missing.
+    """
+
+    liveness: Liveness
+    owner: Owner | None = None
+    silence_ms: int | None = None
+
+
+class Heartbeat:
+    """The beating heart of one instant, until it is stopped or was silent for too long."""
+
+    def __init__(
+        self, storage: Storage, own_clock: clock.Clock, path: str, owner: Owner, expiry_ms: int
+    ) -> None:
+        """Take over a file that was just created or replaced with the owner as its content."""
+        self._storage = storage
+        self._clock = own_clock
+        self._path = path
+        self._owner = owner
+        self._expiry_s = expiry_ms / 1000
+        self._last_s = own_clock.monotonic_s()
+        self._is_dead = False
+        self._stop: Callable[[], None] = lambda: None
+
+    def begin(self, background: Background, interval_s: float, last_s: float) -> None:
+        """Beat every interval from now on; the first beat was begun at that moment."""
+        self._last_s = last_s
+        self._stop = background.every(interval_s, self._beat, name=f"heartbeat {self._path}").stop
+
+    @property
+    def owner(self) -> Owner:
+        """Who it stands for."""
+        return self._owner
+
+    def is_alive(self) -> bool:
+        """Return whether it never expired, by our own clock; no request."""
+        if not self._is_dead and self._clock.monotonic_s() - self._last_s >= self._expiry_s:
+            self.kill("was silent for too long")
+        return not self._is_dead
+
+    def check(self) -> None:
+        """Refuse to go on after it expired; no request.
+
+        Raises:
+            HeartbeatExpiredError: It did.
+        """
+        if not self.is_alive():
+            raise errors.HeartbeatExpiredError(
+                f"the heartbeat of {self._owner} expired: others may have removed its files"
+            )
+
+    def is_own(self) -> bool:
+        """Return whether the file is there and still names us; one read."""
+        try:
+            return self._storage.read(self._path) == json_values.encode(self._owner)
+        except errors.NotFoundError:
+            return False
+
+    def kill(self, reason: str) -> None:
+        """Be dead for good, leaving the file as it is: it expires by itself."""
+        if not self._is_dead:
+            logger.warning("%s/%s: %s %s", self._storage.uri, self._path, self._owner, reason)
+        self._is_dead = True
+
+    def stop(self) -> None:
+        """Stop beating; the file stays."""
+        self._stop()
+
+    def end(self) -> None:
+        """Stop beating and delete the file, so that nobody waits for it to expire."""
+        self._stop()
+        self._is_dead = True
+        self._storage.delete(self._path)
+
+    def _beat(self) -> bool:
+        """Touch the file, unless it is too late for that; return whether to go on."""
+        if not self.is_alive():
+            return False
+        begun_s = self._clock.monotonic_s()
+        try:
+            info = self._storage.touch(self._path)
+        except errors.HoodieError as error:
+            logger.warning("%s: no heartbeat: %s", self._owner, error)
+            return self.is_alive()
+        if not self.is_alive():
+            return False
+        if info.size_bytes != len(json_values.encode(self._owner)):
+            self.kill("lost its heartbeat file to another")
+            return False
+        self._last_s = begun_s
+        return True
+
+
+class Heartbeats:
+    """A table's heartbeats: starts one's own, judges those of others."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        own_clock: clock.Clock,
+        background: Background,
+        write_settings: settings.WriteSettings,
+        is_proved_dead: Callable[[identity.ProcessIdentity], bool] = identity.is_proved_dead,
+    ) -> None:
+        """Take what beats, and by which interval and expiry.
+
+        Args:
+            storage: The table's.
+            own_clock: By which a heartbeat judges itself.
+            background: Runs the beats.
+            write_settings: Interval and expiry; equal for everything that works on the table.
+            is_proved_dead: Tells of processes of this machine.
+        """
+        self._storage = storage
+        self._clock = own_clock
+        self._background = background
+        self._settings = write_settings
+        self._is_proved_dead = is_proved_dead
+
+    def start(self, requested_time: instants.InstantTime, owner: Owner) -> Heartbeat:
+        """Write the first beat and begin; the caller holds the table lock.
+
+        A dead owner's heartbeat is taken over.
+
+        Raises:
+            ConflictError: Somebody alive works on that instant; the message names it.
+            StorageError: The first beat could not be written.
+        """
+        path = path_of(requested_time)
+        content = json_values.encode(owner)
+        begun_s = self._clock.monotonic_s()
+        try:
+            self._storage.create(path, content)
+        except errors.AlreadyExistsError:
+            try:
+                self._take_over(requested_time, content)
+            except errors.NotFoundError as error:
+                raise errors.ConflictError(
+                    f"somebody just stopped working on instant {requested_time}: {error}"
+                ) from error
+        except errors.StorageError:
+            if _read(self._storage, path) != content:
+                raise
+        expiry_ms = self._settings.heartbeat_expiry_ms
+        heartbeat = Heartbeat(self._storage, self._clock, path, owner, expiry_ms)
+        heartbeat.begin(self._background, self._settings.heartbeat_interval_ms / 1000, begun_s)
+        return heartbeat
+
+    def look(self, requested_time: instants.InstantTime) -> Sighting:
+        """Return what is known of an instant's owner; three requests at most."""
+        return self.look_at([requested_time])[requested_time]
+
+    def look_at(
+        self, requested_times: Iterable[instants.InstantTime]
+    ) -> dict[instants.InstantTime, Sighting]:
+        """Return what is known of the owners of instants; two requests each, and one."""
+        found = {time: self._find(time) for time in requested_times}
+        now_ms = 0
+        if any(seen is not None for seen in found.values()):
+            # After the files were looked at: none of them then seems younger than it is.
+            now_ms = self._storage.touch(layout.PROBE).modified_ms
+        return {time: self._judge(seen, now_ms) for time, seen in found.items()}
+
+    def _find(self, requested_time: instants.InstantTime) -> tuple[int, Owner | None] | None:
+        """Return when an instant's heartbeat file was touched, and whom it names."""
+        path = path_of(requested_time)
+        try:
+            modified_ms = self._storage.stat(path).modified_ms
+            return modified_ms, decode_owner(self._storage.read(path), path)
+        except errors.NotFoundError:
+            return None
+
+    def _judge(self, seen: tuple[int, Owner | None] | None, now_ms: int) -> Sighting:
+        if seen is None:
+            return Sighting(liveness=Liveness.MISSING)
+        modified_ms, owner = seen
+        silence_ms = now_ms - modified_ms
+        if silence_ms >= self._settings.heartbeat_expiry_ms:
+            liveness = Liveness.EXPIRED
+        elif owner is not None and self._is_proved_dead(owner.process):
+            liveness = Liveness.PROVED_DEAD
+        else:
+            liveness = Liveness.BEATING
+        return Sighting(liveness=liveness, owner=owner, silence_ms=silence_ms)
+
+    def _take_over(self, requested_time: instants.InstantTime, content: bytes) -> None:
+        path = path_of(requested_time)
+        version = self._storage.stat(path).version
+        if _read(self._storage, path) == content:
+            return  # The answer to our own create was lost.
+        sighting = self.look(requested_time)
+        if sighting.liveness.is_alive:
+            raise errors.ConflictError(
+                f"instant {requested_time} of {self._storage.uri} is being worked on by "
+                f"{sighting.owner or 'another'}, which gave a sign of life "
+                f"{sighting.silence_ms} ms ago"
+            )
+        try:
+            self._storage.replace(path, content, if_match=version)
+        except (errors.ConflictError, errors.StorageError):
+            if _read(self._storage, path) != content:
+                raise
+        logger.info(
+            "%s: %s is taken over from %s, which is %s",
+            self._storage.uri,
+            requested_time,
+            sighting.owner or "another",
+            sighting.liveness.value,
+        )
+
+
+def path_of(requested_time: instants.InstantTime) -> str:
+    """Return the path of an instant's heartbeat file."""
+    return f"{layout.HEARTBEATS}/{requested_time}"
+
+
+def decode_owner(content: bytes, path: str) -> Owner | None:
+    """Return whom a heartbeat file names; None for one of Apache Hudi's, which names nobody."""
+    try:
+        return json_values.decode(Owner, content, path)
+    except errors.InvalidInputError:
+        return None
+
+
+def settings_refusal(
+    write_settings: settings.WriteSettings, lock_session_ms: int
+) -> errors.ConfigurationError | None:
+    """Return why a heartbeat by these settings could expire though its owner is well (H3).
+
+    Args:
+        write_settings: Interval and misses.
+        lock_session_ms: Silence after which the lock service gives up on a holder; 0 for none.
+    """
+    interval_ms = write_settings.heartbeat_interval_ms
+    # A beat must be written well before the next one is due (H2).
+    write_ms = min(interval_ms // 2, _WRITE_TIMEOUT_MS_MAX)
+    least_ms = interval_ms + write_ms + lock_session_ms
+    if write_settings.heartbeat_expiry_ms > least_ms:
+        return None
+    return errors.ConfigurationError(
+        f"heartbeats expire after {write_settings.heartbeat_expiry_ms} ms, expected more than "
+        f"{least_ms} ms: interval {interval_ms}, {write_ms} to write one, "
+        f"lock session {lock_session_ms}"
+    )
+
+
+def _read(storage: Storage, path: str) -> bytes | None:
+    try:
+        return storage.read(path)
+    except errors.NotFoundError:
+        return None

@@ -1,0 +1,271 @@
+"""The life of a write: begin, start, complete or abort (W2 to W17 without W14; C1 to C3).
+
+    begin     in a lock scope: refuse what cannot work, take the requested time, first heartbeat,
+              attempt record, requested file                                            W2 to W4
+    start     inflight file with the workload profile                                   W7
+              (tasks: a marker, then the data file; see `markers`)                      W8
+    complete  in a lock scope: everything that must still hold, steps of the caller,
+              files of failed tasks away, completion time, completed file       W10 to W13, W15
+              heartbeat and markers away                                           W16, W17
+    abort     stop; delete the data files where that is safe
+
+Requests of a write beside its data: two listings of the timeline, one in each lock scope, one of
+its own markers, and some 20 others; constant in the size of the table and the length of its
+history, but for the timeline's listing itself.
+
+A crash before the requested file leaves a heartbeat that stands for nothing; one before the
+completed file leaves a pending instant, invisible to readers, for a later rollback; one after it
+leaves markers and a heartbeat that nobody minds. Source: `BaseHoodieWriteClient.java`;
+concurrency 2.5.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from hoodie import errors
+from hoodie.format import timeline_avro
+from hoodie.model import commits, instants, table_config
+from hoodie.timeline import transitions
+from hoodie.transaction import (
+    admission,
+    authors,
+    fencing,
+    markers,
+    publication,
+    table_lock,
+    writer_batches,
+)
+from hoodie.transaction.client import AlreadyWritten, Client, Completion, OpenWrite
+
+logger = logging.getLogger(__name__)
+
+PreCompletion = Callable[
+    [table_lock.LockScope, OpenWrite, commits.CommitMetadata], commits.CommitMetadata
+]
+"""A step in the lock scope before the completed file: a conflict check, a checkpoint, the metadata
+table's commit. It returns the metadata to publish, or raises and nothing is published."""
+
+
+def begin(
+    client: Client,
+    action: instants.Action,
+    expected: table_config.TableConfig,
+    batch_id: str | None = None,
+) -> OpenWrite | AlreadyWritten:
+    """Put a new write on the timeline.
+
+    Args:
+        client: Whose write it is.
+        action: Delta commit, commit.
+        expected: The configuration that the data is prepared for.
+        batch_id: The writer's batch that it will hold; one that the table holds is not begun.
+
+    Raises:
+        ConflictError: A restore is pending; the table's configuration changed; the same writer is
+            writing already, or any other in single-writer mode.
+        FencedError: A higher attempt of the same author is there.
+        LockTimeoutError: The lock was not had.
+        ClockSkewError: No time can be given.
+        UnsupportedError: The table has what we do not maintain.
+    """
+    assert action in admission.WRITES, action
+    if batch_id is not None:
+        authors.checked_batch_id(batch_id)
+    before = client.lock.times
+    with client.lock.scope() as scope:
+        opened = _begin(client, scope, action, expected, batch_id)
+    if opened is None:
+        assert batch_id is not None
+        return AlreadyWritten(batch_id=batch_id, lock_times=client.lock.times - before)
+    logger.info("%s: %s of %s", client.storage.uri, opened.requested, client.author)
+    return replace(opened, lock_times_before=before)
+
+
+def start(
+    client: Client,
+    write: OpenWrite,
+    operation: commits.Operation,
+    profile: Sequence[commits.WriteStat] = (),
+) -> None:
+    """Make a write inflight, saying which file groups it will touch (W7); before any data file.
+
+    Args:
+        client: The one that began it.
+        write: The write.
+        operation: What it does.
+        profile: The workload, as format-timeline 2.2 has it; empty where it is not known.
+
+    Raises:
+        HeartbeatExpiredError: The write took too long to get here.
+        ConflictError: Somebody else made it inflight.
+    """
+    write.heartbeat.check()
+    content = b""  # Apache Hudi's services have nothing there, and the plan says it all.
+    if write.action in admission.WRITES:
+        ids = authors.extra_metadata(client.author, write.write_id, write.batch_id)
+        content = timeline_avro.encode_commit(
+            commits.CommitMetadata(operation=operation.value, stats=tuple(profile), extra=ids)
+        )
+    transitions.start(client.storage, write.requested, content, write.heartbeat.is_own)
+
+
+def complete(
+    client: Client,
+    write: OpenWrite,
+    metadata: commits.CommitMetadata,
+    steps: Sequence[PreCompletion] = (),
+) -> Completion:
+    """Publish a write, all of it or nothing.
+
+    When it raises, abort the write; only a lock that was not had may be tried again before.
+
+    Args:
+        client: The one that began it.
+        write: The write, inflight, all its tasks ended.
+        metadata: What was written; ids of author and batch are added here.
+        steps: Run in the lock scope, in this order.
+
+    Raises:
+        ConflictError: A rollback or a restore came between, or a step found a conflict.
+        FencedError: This attempt was replaced.
+        HeartbeatExpiredError: Others may have taken the write back.
+        LockTimeoutError: The lock was not had.
+        LockLostError: It was lost before anything was published.
+        OutcomeUnknownError: Whether it was published could not be found out.
+        StorageError: The storage failed, and nothing was published.
+        UnsupportedError: The table now has what we do not maintain.
+    """
+    with client.lock.scope() as scope:
+        publication.check(client, scope, write)
+        for step in steps:
+            metadata = step(scope, write, metadata)
+        # Under the lock nobody can take the instant over, so these are files of our own tasks.
+        markers.finalise(
+            client.storage, write.requested_time, metadata.stats, write.heartbeat.check
+        )
+        completed = publication.publish(client, scope, write, metadata)
+        is_certain = scope.is_held()
+    findings = publication.clock_findings(client)
+    if not is_certain:
+        # Published, but perhaps in somebody else's time with the lock.
+        findings = (*findings, publication.resolve(client, write, completed))
+    _tidy(client, write)
+    lock_times = client.lock.times - write.lock_times_before
+    return Completion(instant=completed, lock_times=lock_times, findings=findings)
+
+
+def abort(client: Client, write: OpenWrite, *, has_tasks_left: bool) -> bool:
+    """End a write that will not be completed; return whether its data files are gone.
+
+    Where no task can write any more, and the heart still beats, the files that have markers are
+    deleted, and a plan that was being executed is requested again. The instant of a write stays
+    pending for a rollback: a time that was on the timeline must not become free, or a clock that
+    lags gives it away again, and whatever carries it counts for the new instant. (The simulation
+    found that.) Raises nothing that the library reports.
+
+    Args:
+        client: The one that began it.
+        write: The write.
+        has_tasks_left: Whether a task may still be running somewhere, as after a failed Spark job:
+            what it writes later can only be found through the pending instant's markers, so all is
+            left as it is until the heartbeat has expired.
+    """
+    is_emptied = False
+    try:
+        if not has_tasks_left:
+            is_emptied = _empty(client, write)
+        if is_emptied:
+            write.heartbeat.end()
+        else:
+            fencing.give_up(client.storage, client.author, write.write_id)
+    except errors.HoodieError as error:
+        logger.warning("%s: left behind by %s: %s", client.storage.uri, write.requested, error)
+    finally:
+        write.heartbeat.stop()
+    return is_emptied
+
+
+def _begin(
+    client: Client,
+    scope: table_lock.LockScope,
+    action: instants.Action,
+    expected: table_config.TableConfig,
+    batch_id: str | None,
+) -> OpenWrite | None:
+    """Do what `begin` does in its lock scope; None when the table holds the batch."""
+    config = admission.admit_table(client, scope, expected)
+    attempt = admission.admit_author(client, scope.timeline)
+    ledger = _ledger(client, scope, attempt)
+    writer_id = client.author.writer_id
+    if writer_id is not None and batch_id is not None and ledger.holds(writer_id, batch_id):
+        return None
+    admission.admit_beside(client, scope.timeline)
+    requested_time = client.times.generate(scope.timeline)
+    heartbeat = admission.own(client, requested_time, action, attempt, batch_id)
+    try:
+        scope.check()
+        transitions.request(client.storage, requested_time, action, b"", heartbeat.is_own)
+        scope.check()
+    except BaseException:
+        admission.disown(heartbeat)
+        raise
+    return OpenWrite(
+        requested_time=requested_time,
+        action=action,
+        batch_id=batch_id,
+        heartbeat=heartbeat,
+        timeline=scope.timeline,
+        config=config,
+        ledger=ledger,
+        lock_times_before=client.lock.times,
+    )
+
+
+def _ledger(
+    client: Client, scope: table_lock.LockScope, attempt: fencing.StoredRecord | None
+) -> writer_batches.Ledger:
+    """Return the ledger, with the author's newest batch if that was published.
+
+    One that appeared late, its writer having been paused, may be unknown to the newest commit.
+    """
+    ledger = writer_batches.read(client.storage, scope.timeline)
+    writer_id = client.author.writer_id
+    if writer_id is None or attempt is None or not attempt.record.batch_id:
+        return ledger
+    recorded = scope.timeline.find(instants.checked_time(attempt.record.requested_time))
+    if recorded is None or not recorded.is_completed:
+        return ledger
+    return ledger.including(writer_id, [attempt.record.batch_id])
+
+
+def _empty(client: Client, write: OpenWrite) -> bool:
+    """Delete the files of a write that nobody else has touched; return whether that was done."""
+    with client.lock.scope() as scope:
+        is_ours = (
+            scope.is_held()
+            and write.heartbeat.is_alive()
+            and write.heartbeat.is_own()
+            and write.requested in scope.timeline.files
+            and not scope.timeline.is_committed(write.requested_time)
+            and not publication.rollback_targets(client, write, scope.timeline)
+        )
+        if is_ours:
+            check = write.heartbeat.check
+            markers.delete_data_files(client.storage, write.requested_time, check)
+            if write.action not in admission.WRITES:
+                check()
+                transitions.revert(client.storage, write.inflight)
+    return is_ours
+
+
+def _tidy(client: Client, write: OpenWrite) -> None:
+    """Remove what a completed write needs no more; failing to is no failure of the write (C3)."""
+    for remove in (
+        write.heartbeat.end,
+        lambda: markers.delete(client.storage, write.requested_time),
+    ):
+        try:
+            remove()
+        except errors.HoodieError as error:
+            logger.warning("%s: left behind by %s: %s", client.storage.uri, write.inflight, error)

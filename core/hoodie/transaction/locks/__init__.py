@@ -1,0 +1,1 @@
+"""The table lock: its providers, and the addresses that name them."""

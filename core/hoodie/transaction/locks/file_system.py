@@ -1,0 +1,293 @@
+"""A lock that is a file, at the path of Apache Hudi's `FileSystemBasedLockProvider`.
+
+Whoever creates the file has the lock, whoever removes it gives it back; so programs of both kinds
+exclude each other. Ours is a JSON object: who, in which process, since when, and the fencing token.
+
+- Removing is a move to `lock.last`, of exactly the version that was seen: of several who find the
+  same dead holder's file one moves it, and a new holder's file stays. It also keeps the last token.
+- A token is greater than the last one and than the wall clock's milliseconds at the time it was
+  taken, so that it grows even where `lock.last` was lost or a program that knows none came between.
+- A holder proved dead on this machine is replaced at once. Any other, and a file that is not ours
+  (Apache Hudi's is empty or a text of its own), only after the configured expiry.
+- Apache Hudi removes the file when it closes a provider, whosever it is, and creates it without
+  excluding others for some microseconds: `is_held` tells a holder whose file went or changed.
+
+Source: `org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider`.
+"""
+
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Protocol, runtime_checkable
+
+from hoodie import clock, errors, identity
+from hoodie.storage.protocol import FileInfo
+from hoodie.transaction.locks.protocol import LockOwner
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_PATH = ".hoodie/lock"
+
+_POLL_MIN_S, _POLL_MAX_S, _POLL_GROWTH = 0.002, 0.1, 1.5
+_MARGIN_MAX_S = 10.0
+
+
+@runtime_checkable
+class LockFiles(Protocol):
+    """What the lock asks of a file system; an object store cannot move, and has no such lock."""
+
+    @property
+    def uri(self) -> str:
+        """Where the files are."""
+        ...
+
+    def stat(self, path: str) -> FileInfo:
+        """Return what is known of a file."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """Return a file's bytes."""
+        ...
+
+    def create_volatile(self, path: str, content: bytes) -> FileInfo:
+        """Create a file atomically; a crash of the machine may lose it."""
+        ...
+
+    def replace(self, path: str, content: bytes, *, if_match: str) -> FileInfo:
+        """Replace a file's content, if its version is still `if_match`."""
+        ...
+
+    def move(self, path: str, destination: str, *, if_match: str) -> None:
+        """Give a file another name, deleting what has it, if its version is still `if_match`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """The content of a lock file.
+
+    Attributes:
+        owner: Who has the lock.
+        token: The fencing token.
+        taken_ms: When it was taken, by the holder's wall clock.
+    """
+
+    owner: LockOwner
+    token: int
+    taken_ms: int
+
+
+def encode(claim: Claim) -> bytes:
+    """Return a claim as JSON."""
+    fields = {
+        "owner": claim.owner.id,
+        "name": claim.owner.name,
+        **asdict(claim.owner.process),
+        "token": claim.token,
+        "taken_ms": claim.taken_ms,
+    }
+    return json.dumps(fields).encode()
+
+
+def decode(content: bytes) -> Claim | None:
+    """Return the claim in a lock file; None for what another program wrote."""
+    try:
+        fields = json.loads(content)
+        process = identity.ProcessIdentity(
+            host=str(fields["host"]),
+            boot_id=str(fields["boot_id"]),
+            pid_namespace=str(fields["pid_namespace"]),
+            pid=int(fields["pid"]),
+            start_ticks=int(fields["start_ticks"]),
+        )
+        owner = LockOwner(id=str(fields["owner"]), name=str(fields["name"]), process=process)
+        return Claim(owner=owner, token=int(fields["token"]), taken_ms=int(fields["taken_ms"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hold:
+    version: str
+    token: int
+    since_s: float
+
+
+class FileSystemLock:
+    """One transaction's access."""
+
+    def __init__(  # noqa: PLR0913 - all of it is passed in, by keyword
+        self,
+        files: LockFiles,
+        owner: LockOwner,
+        *,
+        path: str = DEFAULT_PATH,
+        expiry_s: float | None = None,
+        waiting_clock: clock.Clock,
+        random: identity.Random,
+        is_proved_dead: Callable[[identity.ProcessIdentity], bool] = identity.is_proved_dead,
+    ) -> None:
+        """Take the directory, and who we are.
+
+        Args:
+            files: Where the lock is.
+            owner: Who takes it.
+            path: Of the lock file.
+            expiry_s: Age at which a file may be taken over whoever made it; None is never.
+            waiting_clock: For waiting and for the age of files: the writers' clocks and the file
+                system's must agree as far as the expiry is meant to be exact.
+            random: Jitter, so that those who wait do not march in step.
+            is_proved_dead: Whether a process of this machine has certainly ended.
+        """
+        self._files = files
+        self._owner = owner
+        self._path = path
+        self._last_path = f"{path}.last"
+        self._expiry_s = expiry_s
+        self._clock = waiting_clock
+        self._random = random
+        self._is_proved_dead = is_proved_dead
+        self._hold: _Hold | None = None
+
+    @property
+    def description(self) -> str:
+        """The lock in words."""
+        return f"lock file {self._files.uri}/{self._path}"
+
+    def acquire(self, wait_s: float) -> None:
+        """Take the lock, waiting no longer than that."""
+        if self._hold is not None:
+            raise errors.InvalidInputError(f"{self._owner} holds the {self.description} already")
+        deadline_s = self._clock.monotonic_s() + wait_s
+        delay_s = _POLL_MIN_S
+        while not self._take():
+            if self._cleared():
+                continue
+            left_s = deadline_s - self._clock.monotonic_s()
+            if left_s <= 0:
+                raise errors.LockTimeoutError(
+                    f"{self._owner} did not get the {self.description} within {wait_s:g} s: "
+                    f"{self._holder()}"
+                )
+            self._clock.sleep_s(min(left_s, delay_s * (0.5 + self._random.uniform())))
+            delay_s = min(_POLL_MAX_S, delay_s * _POLL_GROWTH)
+
+    def _take(self) -> bool:
+        claim = self._next_claim()
+        # Before the file is there: it counts from the moment others may see it.
+        since_s = self._clock.monotonic_s()
+        try:
+            info = self._files.create_volatile(self._path, encode(claim))
+        except errors.AlreadyExistsError:
+            return False
+        except errors.HoodieError:
+            self._withdraw()
+            raise
+        self._hold = _Hold(version=info.version, token=claim.token, since_s=since_s)
+        try:
+            if self._last_token() >= claim.token:
+                # Somebody had the lock between our look at the last token and our taking it.
+                claim = self._next_claim()
+                info = self._files.replace(self._path, encode(claim), if_match=info.version)
+                self._hold = _Hold(version=info.version, token=claim.token, since_s=since_s)
+        except BaseException:
+            self._withdraw()
+            raise
+        return True
+
+    def _withdraw(self) -> None:
+        """Remove our file, if there is one, after a failure that left it unknown."""
+        self._hold = None
+        try:
+            info = self._files.stat(self._path)
+            claim = decode(self._files.read(self._path))
+            if claim is not None and claim.owner.id == self._owner.id:
+                self._files.move(self._path, self._last_path, if_match=info.version)
+        except errors.HoodieError:
+            logger.warning("%s may have left the %s behind", self._owner, self.description)
+
+    def _next_claim(self) -> Claim:
+        now_ms = self._clock.now_ms()
+        token = max(self._last_token() + 1, now_ms)
+        return Claim(owner=self._owner, token=token, taken_ms=now_ms)
+
+    def _last_token(self) -> int:
+        try:
+            claim = decode(self._files.read(self._last_path))
+        except errors.NotFoundError:
+            return 0
+        return claim.token if claim is not None else 0
+
+    def _cleared(self) -> bool:
+        """Remove the file of a holder that is dead or expired; whether the lock may be free now."""
+        try:
+            info = self._files.stat(self._path)
+            claim = decode(self._files.read(self._path))
+        except errors.NotFoundError:
+            return True
+        age_s = (self._clock.now_ms() - info.modified_ms) / 1000
+        if claim is not None and self._is_proved_dead(claim.owner.process):
+            reason = "has died"
+        elif self._expiry_s is not None and age_s > self._expiry_s:
+            reason = f"has had it for {age_s:.0f} s"
+        else:
+            return False
+        try:
+            self._files.move(self._path, self._last_path, if_match=info.version)
+        except errors.ConflictError:
+            return True  # Another was quicker, or it was given back.
+        logger.warning(
+            "%s takes over the %s: %s %s",
+            self._owner,
+            self.description,
+            claim.owner if claim else "a holder that left no name",
+            reason,
+        )
+        return True
+
+    def _holder(self) -> str:
+        try:
+            claim = decode(self._files.read(self._path))
+        except errors.HoodieError:
+            return "it was given back just now, and others were quicker"
+        if claim is None:
+            return "held by a writer that left no name, as Apache Hudi's do"
+        held_s = (self._clock.now_ms() - claim.taken_ms) / 1000
+        return f"held by {claim.owner} for {held_s:.1f} s"
+
+    def release(self) -> None:
+        """Give the lock back, if the file is still ours."""
+        hold, self._hold = self._hold, None
+        if hold is None:
+            raise errors.InvalidInputError(f"{self._owner} does not hold the {self.description}")
+        try:
+            self._files.move(self._path, self._last_path, if_match=hold.version)
+        except errors.ConflictError:
+            logger.warning("%s had lost the %s when giving it back", self._owner, self.description)
+
+    def is_held(self) -> bool:
+        """Return whether the file is still ours and not about to expire."""
+        if self._hold is None:
+            return False
+        if self._expiry_s is not None:
+            margin_s = min(self._expiry_s / 10, _MARGIN_MAX_S)
+            held_s = self._clock.monotonic_s() - self._hold.since_s
+            if held_s > self._expiry_s - margin_s:
+                return False
+        try:
+            return self._files.stat(self._path).version == self._hold.version
+        except errors.HoodieError:
+            return False
+
+    @property
+    def fencing_token(self) -> int:
+        """The token in the lock file."""
+        if self._hold is None:
+            raise errors.LockLostError(f"{self._owner} does not hold the {self.description}")
+        return self._hold.token
+
+    def close(self) -> None:
+        """Give the lock back if it is taken."""
+        if self._hold is not None:
+            self.release()

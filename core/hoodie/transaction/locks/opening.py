@@ -1,0 +1,68 @@
+"""From a lock's address to a transaction's access to it."""
+
+from typing import assert_never
+
+from hoodie import clock, errors, identity
+from hoodie.storage import locations
+from hoodie.storage.protocol import Storage
+from hoodie.transaction.locks import addresses
+from hoodie.transaction.locks.file_system import DEFAULT_PATH, FileSystemLock, LockFiles
+from hoodie.transaction.locks.in_process import InProcessLock
+from hoodie.transaction.locks.protocol import LockOwner, LockProvider
+from hoodie.transaction.locks.zookeeper import ZooKeeperLock
+
+
+def open_lock(
+    address: addresses.LockAddress,
+    storage: Storage,
+    owner: LockOwner,
+    *,
+    waiting_clock: clock.Clock,
+    random: identity.Random,
+) -> LockProvider:
+    """Return a fresh access to a table's lock; nothing is taken or connected yet.
+
+    Args:
+        address: Which lock.
+        storage: The table's storage.
+        owner: Who is to take it; fresh for each access.
+        waiting_clock: Waiting, expiry and the times in lock files.
+        random: Jitter and names of nodes.
+
+    Raises:
+        UnsupportedError: A lock file was asked for where no file can be moved atomically.
+    """
+    match address:
+        case addresses.InProcessAddress():
+            return InProcessLock(storage.uri, owner, waiting_clock)
+        case addresses.FileSystemAddress():
+            files: Storage = storage
+            path = DEFAULT_PATH
+            if address.directory is not None:
+                files, path = locations.open_storage(address.directory), "lock"
+            if not isinstance(files, LockFiles):
+                raise errors.UnsupportedError(
+                    f"{files.uri} cannot hold a lock file: expected a directory of a file system"
+                )
+            return FileSystemLock(
+                files,
+                owner,
+                path=path,
+                expiry_s=address.expiry_s,
+                waiting_clock=waiting_clock,
+                random=random,
+            )
+        case addresses.ZooKeeperAddress():
+            return ZooKeeperLock(
+                address,
+                owner,
+                path=address.path or addresses.implicit_path(_as_hadoop_writes(storage.uri)),
+                waiting_clock=waiting_clock,
+                random=random,
+            )
+        case _:
+            assert_never(address)
+
+
+def _as_hadoop_writes(uri: str) -> str:
+    return locations.resolve(uri).plain_text

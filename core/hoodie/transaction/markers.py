@@ -1,0 +1,122 @@
+"""Markers: made before each data file, so that whatever a write leaves behind can be found.
+
+    .hoodie/.temp/{requested time}/{partition path}/{data file}.marker.CREATE
+
+Empty files, called direct markers in Apache Hudi, whose rollback finds the files of a failed write
+only by them. A data file without its marker first would stay for ever, and count as committed once
+the archive moves past its instant (format-timeline 5.3).
+
+Source: `DirectWriteMarkers.java`; format-timeline 1.7.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+
+from hoodie import errors
+from hoodie.format import file_names
+from hoodie.model import commits, files, instants
+from hoodie.storage.protocol import Storage
+from hoodie.transaction import layout
+
+logger = logging.getLogger(__name__)
+
+Check = Callable[[], None]
+"""Raises when whoever deletes may not be the only one at work on the instant any more: it was
+paused for so long that its heartbeat expired. Makes no request."""
+
+
+def mark(storage: Storage, requested_time: instants.InstantTime, data_path: str) -> None:
+    """Make a data file's marker; before the first byte of the file is written. Idempotent.
+
+    Args:
+        storage: The table's.
+        requested_time: Of the instant that the file is written for.
+        data_path: Below the table's root.
+    """
+    path = _marker_path(requested_time, data_path)
+    try:
+        storage.create(path, b"")
+    except errors.AlreadyExistsError:
+        logger.debug("%s/%s: marked already", storage.uri, path)
+
+
+def marked_files(storage: Storage, requested_time: instants.InstantTime) -> list[str]:
+    """Return the paths of all data files that an instant has markers of; one recursive listing."""
+    directory = _directory(requested_time)
+    paths = (
+        file_names.marked_file(info.path.removeprefix(f"{directory}/"))
+        for info in storage.list(directory, is_recursive=True)
+    )
+    return sorted(path for path in paths if path is not None)
+
+
+def unclaimed(marked: Iterable[str], stats: Iterable[commits.WriteStat]) -> list[str]:
+    """Return the marked files that no write stat names: what failed tasks left behind."""
+    claimed = {path for stat in stats for path in _paths(stat)}
+    return [path for path in marked if path not in claimed]
+
+
+def finalise(
+    storage: Storage,
+    requested_time: instants.InstantTime,
+    stats: Iterable[commits.WriteStat],
+    check: Check,
+) -> int:
+    """Delete the data files that an instant has markers of but no stat (W13); return how many.
+
+    One listing of the write's own markers, and a request for each file deleted.
+
+    Args:
+        storage: The table's.
+        requested_time: The instant.
+        stats: Of all its tasks that succeeded.
+        check: Called before each deletion.
+    """
+    leftovers = unclaimed(marked_files(storage, requested_time), stats)
+    _delete_each(storage, leftovers, check)
+    if leftovers:
+        logger.info(
+            "%s: %s: deleted %d files of failed tasks", storage.uri, requested_time, len(leftovers)
+        )
+    return len(leftovers)
+
+
+def delete_data_files(storage: Storage, requested_time: instants.InstantTime, check: Check) -> int:
+    """Delete every data file that an instant has a marker of, then those markers; return how many.
+
+    A crash on the way leaves the markers of all files that may still be there. Only what was listed
+    in the beginning is deleted: should another execute the instant by now, its files, whose names
+    differ, stay.
+
+    Args:
+        storage: The table's.
+        requested_time: The instant.
+        check: Called before each deletion.
+    """
+    marked = marked_files(storage, requested_time)
+    _delete_each(storage, marked, check)
+    _delete_each(storage, [_marker_path(requested_time, path) for path in marked], check)
+    return len(marked)
+
+
+def _delete_each(storage: Storage, paths: Iterable[str], check: Check) -> None:
+    for path in paths:
+        check()
+        storage.delete(path)
+
+
+def delete(storage: Storage, requested_time: instants.InstantTime) -> None:
+    """Delete all of an instant's markers, when nobody else can be at work on it."""
+    storage.delete_directory(_directory(requested_time))
+
+
+def _marker_path(requested_time: instants.InstantTime, data_path: str) -> str:
+    return f"{_directory(requested_time)}/{file_names.marker_name(data_path)}"
+
+
+def _directory(requested_time: instants.InstantTime) -> str:
+    return f"{layout.MARKERS}/{requested_time}"
+
+
+def _paths(stat: commits.WriteStat) -> list[str]:
+    return [stat.path, *(files.join(stat.partition_path, name) for name in stat.log_files)]

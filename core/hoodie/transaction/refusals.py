@@ -1,0 +1,201 @@
+"""Why a write may not begin, and why it may not be published: decisions on facts, no I/O.
+
+A refusal is the error that it would be raised as. Rules stand in tables, are asked in their order,
+and the first that objects is the answer. Publication is rule C1 of concurrency 2.5: everything here
+must hold in the lock scope, right before the completed file is created; a refusal publishes
+nothing.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from hoodie import errors
+from hoodie.model import instants, table_config
+from hoodie.timeline import active
+from hoodie.transaction import authors, fencing
+
+Refusal = errors.HoodieError | None
+
+_FIXED: Mapping[str, Callable[[table_config.TableConfig], object]] = {
+    "table version": lambda config: config.version,
+    "table type": lambda config: config.table_type.value,
+    "record key": lambda config: config.record_key_fields,
+    "partition fields": lambda config: config.partition_fields,
+    "ordering fields": lambda config: config.ordering_fields,
+    "merge mode": lambda config: config.merge_mode.value,
+    "partial update mode": lambda config: config.has_partial_updates,
+    "bucket count": lambda config: config.bucket_count,
+    "bucket fields": lambda config: config.bucket_fields,
+}
+"""What data files were made by: a write that began under one value cannot end under another."""
+
+
+def table_refusal(config: table_config.TableConfig, expected: table_config.TableConfig) -> Refusal:
+    """Return why a table, as it is configured now, cannot be written.
+
+    Args:
+        config: As read under the lock.
+        expected: What the data was made for.
+    """
+    partitions = (*config.metadata_partitions, *config.metadata_partitions_inflight)
+    if partitions:
+        return errors.UnsupportedError(
+            f"table {config.name} has a metadata table, with {', '.join(partitions)}, that another "
+            f"engine made and this version does not maintain: expected no "
+            f"{table_config.METADATA_PARTITIONS_KEY}"
+        )
+    if not config.is_utc:
+        return errors.UnsupportedError(
+            f"the timeline of table {config.name} is in its writers' local time, "
+            "expected hoodie.table.timeline.timezone=UTC"
+        )
+    for name, value_of in _FIXED.items():
+        if value_of(config) != value_of(expected):
+            return errors.ConflictError(
+                f"{name} of table {config.name} is {value_of(config)}, "
+                f"expected {value_of(expected)}, by which this write was begun"
+            )
+    return None
+
+
+def restore_refusal(
+    timeline: active.ActiveTimeline, since: instants.InstantTime | None = None
+) -> Refusal:
+    """Return why a restore forbids to change the table.
+
+    Args:
+        timeline: Read under the lock.
+        since: When the write began; a restore requested later forbids in any state.
+    """
+    for instant in timeline.instants:
+        if instant.action is instants.Action.RESTORE and (
+            instant.is_pending or (since is not None and instant.requested_time > since)
+        ):
+            return errors.ConflictError(f"the table is being restored, or was: {instant}")
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicationFacts:
+    """What a decision to publish stands on, all of it found under the lock.
+
+    Attributes:
+        inflight: The instant to complete.
+        author: Whose it is.
+        write_id: The write's.
+        timeline: Read in the scope.
+        is_lock_held: By the provider, now.
+        is_heartbeat_alive: It never expired, by our clock.
+        is_heartbeat_own: Its file is there and names us.
+        rollback_targets: What rollbacks requested since take back; None for what is not known.
+        attempt: The author's record.
+        config: The table's, now.
+        expected: The table's, when the write began.
+    """
+
+    inflight: instants.Instant
+    author: authors.Author
+    write_id: str
+    timeline: active.ActiveTimeline
+    is_lock_held: bool
+    is_heartbeat_alive: bool
+    is_heartbeat_own: bool
+    rollback_targets: Mapping[instants.InstantTime, instants.InstantTime | None]
+    attempt: fencing.StoredRecord | None
+    config: table_config.TableConfig
+    expected: table_config.TableConfig
+
+
+def publication_refusal(facts: PublicationFacts) -> Refusal:
+    """Return why an instant must not be completed; None when it may (C1)."""
+    return next((refusal for rule in _RULES if (refusal := rule(facts)) is not None), None)
+
+
+def contest(
+    completed: instants.Instant,
+    timeline: active.ActiveTimeline,
+    rollback_targets: Mapping[instants.InstantTime, instants.InstantTime | None],
+) -> str | None:
+    """Return who may have undone a publication during which the lock was lost; None for nobody.
+
+    Args:
+        completed: What was published.
+        timeline: Read since.
+        rollback_targets: What rollbacks requested since the instant take back.
+    """
+    if completed not in timeline.files:
+        return f"{completed} is not on the timeline"
+    rollback = _rollback_of(completed.requested_time, rollback_targets)
+    if rollback is not None:
+        return f"rollback {rollback} may take it back"
+    for duplicates in timeline.duplicates:
+        if completed in duplicates:
+            return f"it was completed {len(duplicates)} times"
+    return None
+
+
+def _lock(facts: PublicationFacts) -> Refusal:
+    if facts.is_lock_held:
+        return None
+    return errors.LockLostError(f"the table lock was lost before {facts.inflight} was completed")
+
+
+def _heartbeat(facts: PublicationFacts) -> Refusal:
+    if not facts.is_heartbeat_alive:
+        return errors.HeartbeatExpiredError(
+            f"the heartbeat of {facts.inflight} expired: others may have removed its files"
+        )
+    if not facts.is_heartbeat_own:
+        return errors.HeartbeatExpiredError(
+            f"the heartbeat file of {facts.inflight} was removed, or taken over by another"
+        )
+    return None
+
+
+def _completed(facts: PublicationFacts) -> Refusal:
+    for instant in facts.timeline.instants:
+        if (
+            instant.is_completed
+            and instant.requested_time == facts.inflight.requested_time
+            and instant.action is facts.inflight.action.completed
+        ):
+            return errors.ConflictError(
+                f"{facts.inflight} was completed at {instant.completion_time} already"
+            )
+    return None
+
+
+def _inflight(facts: PublicationFacts) -> Refusal:
+    if facts.inflight in facts.timeline.files:
+        return None
+    return errors.ConflictError(f"{facts.inflight} is not on the timeline any more")
+
+
+def _rollback(facts: PublicationFacts) -> Refusal:
+    rollback = _rollback_of(facts.inflight.requested_time, facts.rollback_targets)
+    if rollback is None:
+        return None
+    return errors.ConflictError(f"{facts.inflight} is taken back by rollback {rollback}")
+
+
+def _rollback_of(
+    requested_time: instants.InstantTime,
+    targets: Mapping[instants.InstantTime, instants.InstantTime | None],
+) -> instants.InstantTime | None:
+    """Return a rollback of an instant, or one whose plan does not tell what it takes back."""
+    return next(
+        (time for time, target in targets.items() if target is None or target == requested_time),
+        None,
+    )
+
+
+_RULES: tuple[Callable[[PublicationFacts], Refusal], ...] = (
+    _lock,
+    lambda facts: fencing.publication_refusal(facts.attempt, facts.author, facts.write_id),
+    _completed,
+    _rollback,
+    _inflight,
+    _heartbeat,
+    lambda facts: restore_refusal(facts.timeline, facts.inflight.requested_time),
+    lambda facts: table_refusal(facts.config, facts.expected),
+)

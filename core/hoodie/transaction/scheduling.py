@@ -1,0 +1,155 @@
+"""Plans of table services: put on the timeline under the lock, and executed by one at a time.
+
+    schedule  in one lock scope: take the requested time, make the plan, create the requested file
+    execute   in one lock scope: the instant is pending, nobody alive executes it, its heartbeat is
+              ours (P1), what a dead executor left is deleted; then the plan runs from the start
+
+A plan never changes, so an execution that died is repeated: every file that it had marked is
+deleted first, and the instant is requested again. Completing is `lifecycle.complete`, giving up
+`lifecycle.abort`. Two listings of the timeline, one in each scope, as for a write. Source:
+`ScheduleCompactionActionExecutor.java`, `BaseHoodieTableServiceClient.java`; concurrency 2.12.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from hoodie import errors
+from hoodie.model import instants, table_config
+from hoodie.timeline import active, transitions
+from hoodie.transaction import (
+    admission,
+    authors,
+    heartbeats,
+    markers,
+    table_lock,
+    writer_batches,
+)
+from hoodie.transaction.client import Client, OpenWrite
+
+logger = logging.getLogger(__name__)
+
+Planner = Callable[[active.ActiveTimeline, instants.InstantTime, Mapping[str, str]], bytes | None]
+"""Makes the content of a plan; None when there is nothing to do.
+
+It is given the timeline of the lock scope, the plan's requested time, above everything on that
+timeline, and ids for the plan's extra metadata."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scheduled:
+    """A plan on the timeline.
+
+    Attributes:
+        instant: Requested; None when there was nothing to do.
+        lock_times: Waited and held.
+    """
+
+    instant: instants.Instant | None
+    lock_times: table_lock.LockTimes
+
+
+def schedule(
+    client: Client,
+    action: instants.Action,
+    expected: table_config.TableConfig,
+    planner: Planner,
+) -> Scheduled:
+    """Plan a table service under the lock, while writers are in flight.
+
+    Args:
+        client: Whose plan it is.
+        action: Compaction.
+        expected: The configuration that the plan is made by.
+        planner: Called under the lock: the shorter the better.
+
+    Raises:
+        ConflictError: A restore is pending, or the table's configuration changed.
+        FencedError: A higher attempt of the same author is there.
+        LockTimeoutError: The lock was not had.
+        UnsupportedError: The table has what we do not maintain.
+    """
+    before = client.lock.times
+    with client.lock.scope() as scope:
+        admission.admit_table(client, scope, expected)
+        admission.admit_author(client, scope.timeline)
+        requested_time = client.times.generate(scope.timeline)
+        extra = authors.extra_metadata(client.author, client.random.uuid())
+        content = planner(scope.timeline, requested_time, extra)
+        instant = None
+        if content is not None:
+            scope.check()
+            instant = transitions.request(
+                client.storage, requested_time, action, content, lambda: False
+            )
+    if instant is not None:
+        logger.info("%s: %s of %s", client.storage.uri, instant, client.author)
+    return Scheduled(instant=instant, lock_times=client.lock.times - before)
+
+
+def execute(
+    client: Client, requested_time: instants.InstantTime, expected: table_config.TableConfig
+) -> OpenWrite:
+    """Take a pending compaction to execute it from the start; `lifecycle.start` comes next.
+
+    Args:
+        client: The executor's.
+        requested_time: Of the plan.
+        expected: The configuration that the executor works by.
+
+    Raises:
+        NotFoundError: There is no such compaction.
+        ConflictError: It was completed, or somebody alive is executing it.
+        FencedError: A higher attempt of the same author is there.
+        LockTimeoutError: The lock was not had.
+    """
+    before = client.lock.times
+    with client.lock.scope() as scope:
+        instant = _pending(scope.timeline, requested_time)
+        config = admission.admit_table(client, scope, expected)
+        attempt = admission.admit_author(client, scope.timeline)
+        scope.check()
+        heartbeat = admission.own(client, requested_time, instant.action, attempt)
+        try:
+            ledger = writer_batches.read(client.storage, scope.timeline)
+            if instant.state is instants.State.INFLIGHT:
+                _clear(client, instant, heartbeat)
+        except BaseException:
+            admission.disown(heartbeat)
+            raise
+        return OpenWrite(
+            requested_time=requested_time,
+            action=instant.action,
+            batch_id=None,
+            heartbeat=heartbeat,
+            timeline=scope.timeline,
+            config=config,
+            ledger=ledger,
+            lock_times_before=before,
+        )
+
+
+def _pending(
+    timeline: active.ActiveTimeline, requested_time: instants.InstantTime
+) -> instants.Instant:
+    instant = timeline.find(requested_time)
+    if instant is None:
+        raise errors.NotFoundError(f"there is no instant {requested_time} on the timeline")
+    if instant.is_completed:
+        raise errors.ConflictError(f"{instant} was completed at {instant.completion_time}")
+    if instant.action is not instants.Action.COMPACTION:
+        raise errors.NotFoundError(f"{instant} is no compaction")
+    return instant
+
+
+def _clear(client: Client, inflight: instants.Instant, heartbeat: heartbeats.Heartbeat) -> None:
+    """Remove what an executor that died has left; under the lock, its heartbeat being ours now."""
+    count = markers.delete_data_files(client.storage, inflight.requested_time, heartbeat.check)
+    heartbeat.check()
+    requested = transitions.revert(client.storage, inflight)
+    logger.info(
+        "%s: %s is executed anew, %d files of a dead executor were deleted",
+        client.storage.uri,
+        requested,
+        count,
+    )

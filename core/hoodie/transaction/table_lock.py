@@ -1,0 +1,127 @@
+"""The table lock as transactions use it: a scope in which a timeline is read and decided on.
+
+Every change of the timeline is made in one scope, on the timeline that the scope read after the
+lock was acquired (L1). A scope is entered by one transaction at a time, which has a provider of its
+own (L3, L4); whether the lock is still held is asked right before and right after anything is
+published (L2). Letting go of the lock never turns what was published into a failure (C3): the
+provider or its server ends what could not be given back.
+
+One listing a scope, whatever the length of the history.
+"""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from hoodie import clock, errors
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import active
+from hoodie.transaction.locks.protocol import LockProvider
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockTimes:
+    """How long a lock was waited for and held.
+
+    Attributes:
+        wait_ms: Until it was acquired.
+        hold_ms: From then until it was released.
+    """
+
+    wait_ms: int = 0
+    hold_ms: int = 0
+
+    def __add__(self, other: "LockTimes") -> "LockTimes":
+        return LockTimes(wait_ms=self.wait_ms + other.wait_ms, hold_ms=self.hold_ms + other.hold_ms)
+
+    def __sub__(self, other: "LockTimes") -> "LockTimes":
+        return LockTimes(wait_ms=self.wait_ms - other.wait_ms, hold_ms=self.hold_ms - other.hold_ms)
+
+
+class LockScope:
+    """The lock while it is held, and what was read under it."""
+
+    def __init__(self, provider: LockProvider, timeline: active.ActiveTimeline) -> None:
+        """Take a provider that has acquired its lock, and a timeline read since."""
+        self._provider = provider
+        self._timeline = timeline
+
+    @property
+    def timeline(self) -> active.ActiveTimeline:
+        """The active timeline as it was when the scope was entered."""
+        return self._timeline
+
+    @property
+    def fencing_token(self) -> int:
+        """Tells this holding of the lock from any other."""
+        return self._provider.fencing_token
+
+    def is_held(self) -> bool:
+        """Return whether the lock is known to be held at this moment."""
+        return self._provider.is_held()
+
+    def check(self) -> None:
+        """Refuse to go on without the lock.
+
+        Raises:
+            LockLostError: It is not known to be held any more.
+        """
+        if not self.is_held():
+            raise errors.LockLostError(f"the {self._provider.description} was lost while held")
+
+
+class TableLock:
+    """One transaction client's access to the table lock."""
+
+    def __init__(
+        self, provider: LockProvider, storage: Storage, waiting_clock: clock.Clock, wait_ms: int
+    ) -> None:
+        """Take the provider, the table, and how long one acquisition may take."""
+        self._provider = provider
+        self._storage = storage
+        self._clock = waiting_clock
+        self._wait_ms = wait_ms
+        self._times = LockTimes()
+
+    @property
+    def description(self) -> str:
+        """Which lock it is."""
+        return self._provider.description
+
+    @property
+    def times(self) -> LockTimes:
+        """All waits and holds so far."""
+        return self._times
+
+    @contextmanager
+    def scope(self) -> Iterator[LockScope]:
+        """Acquire the lock, read the timeline, and give the lock back in the end.
+
+        Raises:
+            LockTimeoutError: The lock was not had in time; the message names its owner.
+            StorageError: The timeline could not be read.
+        """
+        begun_s = self._clock.monotonic_s()
+        try:
+            self._provider.acquire(self._wait_ms / 1000)
+        finally:
+            acquired_s = self._clock.monotonic_s()
+            self._times += LockTimes(wait_ms=_ms(acquired_s - begun_s))
+        try:
+            yield LockScope(self._provider, active.load(self._storage))
+        finally:
+            self._release()
+            self._times += LockTimes(hold_ms=_ms(self._clock.monotonic_s() - acquired_s))
+
+    def _release(self) -> None:
+        try:
+            self._provider.release()
+        except errors.HoodieError as error:
+            logger.warning("%s was not released: %s", self._provider.description, error)
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)

@@ -1,0 +1,1 @@
+"""Upsert, insert and delete: rows to keys, file groups and data files."""

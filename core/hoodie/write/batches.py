@@ -1,0 +1,141 @@
+"""A batch of rows on its way into the table: checked, keyed, and split by file group.
+
+Nothing here touches the table, so a batch that does not fit is refused before anything is written.
+Rows keep their order within a file group: of two rows with one key the later is the newer one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie import errors
+from hoodie.index import bucket
+from hoodie.model import commits, schemas, table_config
+from hoodie.write import keys
+
+DELETED_COLUMN = "_hoodie_is_deleted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRows:
+    """The rows of one file group.
+
+    Attributes:
+        partition_path: The group's partition.
+        bucket: The group's bucket.
+        rows: Positions in the batch's tables, ascending.
+    """
+
+    partition_path: str
+    bucket: int
+    rows: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """A batch that fits its table.
+
+    Attributes:
+        data: All columns of the table, one chunk each; a column that the input lacks is null.
+        carried: The columns that the input had.
+        record_keys: One a row.
+        groups: Every row is in exactly one.
+    """
+
+    data: pa.Table
+    carried: frozenset[str]
+    record_keys: pa.Array
+    groups: tuple[GroupRows, ...]
+
+
+def prepare(
+    data: pa.Table,
+    config: table_config.TableConfig,
+    schema: schemas.TableSchema,
+    operation: commits.Operation,
+) -> Batch:
+    """Check a batch against its table, compute keys and split it by partition and bucket.
+
+    Args:
+        data: Columns of the table in any order. An upsert or insert may lack some where the table
+            has partial updates; a delete needs those of key, partition and, to be decided by event
+            time, ordering.
+        config: The table's configuration, with a bucket count.
+        schema: The table's columns.
+        operation: What will be done with it.
+
+    Raises:
+        InvalidInputError: A column is missing, unknown or of another type, a key or ordering value
+            is null, or a key or partition value is one that readers would not understand.
+    """
+    assert config.bucket_count is not None
+    schemas.check_fits(data.schema, schema, may_miss=_may_miss(config, schema, operation))
+    _check_ordering(data, config)
+    conformed = schemas.conform(data, schema).combine_chunks()
+    record_keys = keys.record_keys(conformed, config)
+    partition_paths = keys.partition_paths(conformed, config)
+    buckets = bucket.buckets_of_keys(record_keys, config)
+    return Batch(
+        data=conformed,
+        carried=frozenset(data.column_names),
+        record_keys=record_keys,
+        groups=_split(partition_paths, buckets, config.bucket_count),
+    )
+
+
+def written_columns(
+    data_columns: Sequence[str], config: table_config.TableConfig
+) -> frozenset[str]:
+    """Return the columns of its own that a write of these input columns claims."""
+    fixed = {*config.record_key_fields, *config.partition_fields, *config.ordering_fields}
+    return frozenset(data_columns) - fixed
+
+
+def _may_miss(
+    config: table_config.TableConfig, schema: schemas.TableSchema, operation: commits.Operation
+) -> frozenset[str]:
+    key_fields = {*config.record_key_fields, *config.partition_fields}
+    if operation is commits.Operation.DELETE:
+        return frozenset(schema.arrow.names) - key_fields
+    if config.has_partial_updates:
+        return frozenset(schema.arrow.names) - key_fields - set(config.ordering_fields)
+    # A batch without the flag deletes nothing.
+    return frozenset((DELETED_COLUMN,)) & frozenset(schema.arrow.names)
+
+
+def _check_ordering(data: pa.Table, config: table_config.TableConfig) -> None:
+    """Refuse null ordering values: Apache Hudi's readers fail on a file group that holds one."""
+    for name in config.ordering_fields:
+        if name in data.column_names and data.column(name).null_count:
+            raise errors.InvalidInputError(
+                f"ordering field {name!r} is null in {data.column(name).null_count} of "
+                f"{data.num_rows} rows, expected a value in each"
+            )
+
+
+def _split(
+    partition_paths: pa.DictionaryArray, buckets: npt.NDArray[np.int32], bucket_count: int
+) -> tuple[GroupRows, ...]:
+    """Return the rows of each (partition, bucket), in the order of partitions and buckets."""
+    if not len(buckets):
+        return ()
+    names = partition_paths.dictionary.to_pylist()
+    codes = pc.fill_null(partition_paths.indices, 0).to_numpy(zero_copy_only=False)
+    group = codes.astype(np.int64) * bucket_count + buckets
+    if len(names) * bucket_count <= np.iinfo(np.uint16).max:
+        group = group.astype(np.uint16)  # numpy sorts two bytes by radix
+    order = np.argsort(group, kind="stable")
+    present, starts = np.unique(group[order], return_index=True)
+    ends = np.append(starts[1:], len(order))
+    return tuple(
+        GroupRows(
+            partition_path=names[int(number) // bucket_count],
+            bucket=int(number) % bucket_count,
+            rows=order[start:end],
+        )
+        for number, start, end in zip(present, starts, ends, strict=True)
+    )

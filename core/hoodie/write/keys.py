@@ -1,0 +1,229 @@
+"""Record keys and partition paths of rows, exactly as Apache Hudi's key generators make them.
+
+    one key field       the value's text
+    several             `f1:v1,f2:v2`; a null is `__null__`, an empty text `__empty__`
+    partition path      the fields' texts, joined by `/`; hive style puts `field=` before each; a
+                        null or empty one is `__HIVE_DEFAULT_PARTITION__`
+
+A value that Hudi would write differently from one operation to the next, or would not find again,
+is refused before anything is written. Source: `KeyGenUtils.java`, `SimpleKeyGenerator.java`,
+`ComplexKeyGenerator.java`, `PartitionPathEncodeUtils.java`; run from the 1.2.0 bundle.
+"""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie import errors
+from hoodie.index import bucket
+from hoodie.model import files, table_config
+
+DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+"""What stands for a null or empty value in a partition path."""
+
+# Types of key generators that make keys and paths as this module does, and their classes.
+_GENERATORS = {
+    "SIMPLE": "SimpleKeyGenerator",
+    "COMPLEX": "ComplexKeyGenerator",
+    "NON_PARTITION": "NonpartitionedKeyGenerator",
+    "CUSTOM": "CustomKeyGenerator",
+}
+_ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\\[\]^{]")
+_BAD_IN_PATHS = re.compile(r"[/\x00-\x1f\x7f-\x9f]")
+_PARENT = re.compile(r"(?:^|[/\\])\.\.(?:$|[/\\])")
+_METADATA_FOLDER = ".hoodie"
+# Years of four digits, which every date library prints alike.
+_DATE_DAYS_MIN = -719_162
+_DATE_DAYS_MAX = 2_932_896
+
+
+def record_keys(table: pa.Table, config: table_config.TableConfig) -> pa.Array:
+    """Return the record key of each row.
+
+    Args:
+        table: Has the key fields, in the table's types.
+        config: Names them.
+
+    Raises:
+        InvalidInputError: A field is of a type that has several texts, or holds values that make no
+            key; the message has the column, the number of rows and an example.
+        UnsupportedError: The table's keys are made by a generator that is not known here.
+    """
+    _check_generator(config)
+    fields = config.record_key_fields
+    texts = [_text(table, name, "record key", is_date_allowed=False) for name in fields]
+    if len(fields) == 1:
+        _refuse(fields[0], texts[0], _is_missing(texts[0]), "null or empty, which is no record key")
+        is_both = pc.and_(pc.match_substring(texts[0], ","), pc.match_substring(texts[0], ":"))
+        _refuse(fields[0], texts[0], is_both, "a comma and a colon, which Hudi takes for a list")
+        return texts[0]
+    return _composite(texts, config)
+
+
+def partition_paths(table: pa.Table, config: table_config.TableConfig) -> pa.DictionaryArray:
+    """Return the partition path of each row, each different path once in the dictionary.
+
+    Args:
+        table: Has the partition fields, in the table's types.
+        config: Names them.
+
+    Raises:
+        InvalidInputError: A field is of a type that has several texts, or a value makes no safe
+            path; the message has the column, the number of rows and an example.
+        UnsupportedError: The table's paths are made by a generator that is not known here.
+    """
+    _check_generator(config)
+    paths, codes = [""], np.zeros(table.num_rows, np.int64)
+    for position, name in enumerate(config.partition_fields):
+        segments, places = _segments(table, name, config, is_first=position == 0)
+        # One number for each combination that occurs, so that they stay as few as the paths.
+        combined = pa.array(codes * len(segments) + places).dictionary_encode()
+        codes = combined.indices.to_numpy().astype(np.int64)
+        pairs = [divmod(pair, len(segments)) for pair in combined.dictionary.to_pylist()]
+        paths = [files.join(paths[path], segments[segment]) for path, segment in pairs]
+    return pa.DictionaryArray.from_arrays(
+        pa.array(codes.astype(np.int32)), pa.array(paths, pa.string())
+    )
+
+
+def _segments(
+    table: pa.Table, name: str, config: table_config.TableConfig, *, is_first: bool
+) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """Return the different parts that a field gives to paths, and which of them each row has."""
+    text = _text(table, name, "partition", is_date_allowed=True)
+    encoded = text.dictionary_encode(null_encoding="encode")
+    numbers: dict[str, int] = {}
+    places = np.zeros(len(encoded.dictionary), np.int64)
+    for place, value in enumerate(encoded.dictionary.to_pylist()):
+        segment = _segment(value, name, config)
+        problem = _path_problem(segment, is_first=is_first)
+        if problem is not None:
+            _refuse(name, text, pc.equal(text, value), problem)
+        # Null, the empty text and the default partition's own name are one part.
+        places[place] = numbers.setdefault(segment, len(numbers))
+    return list(numbers), places[encoded.indices.to_numpy()]
+
+
+def _check_generator(config: table_config.TableConfig) -> None:
+    """Check that the table's key generator is one of those that make keys and paths as we do."""
+    kind = _generator(config)
+    partitions = config.properties.get("hoodie.table.partition.fields", "")
+    if kind not in _GENERATORS or not all(map(_is_plain_field, partitions.split(","))):
+        raise errors.UnsupportedError(
+            f"table {config.name!r} has the key generator {kind} over {partitions!r}, expected "
+            f"one of {', '.join(_GENERATORS)} over plain fields"
+        )
+    if kind == "COMPLEX" and len(config.record_key_fields) == 1:
+        # 0.14.1 to 1.0.2 write the bare value, 1.1 and later `field:value`.
+        raise errors.UnsupportedError(
+            f"table {config.name!r} has one record key field and the key generator COMPLEX, whose "
+            "keys differ between releases of Hudi; expected one partition field at most, or "
+            "several key fields"
+        )
+
+
+def _generator(config: table_config.TableConfig) -> str:
+    """Return the type of the table's key generator, or the name of a class that is not known."""
+    class_name = config.properties.get("hoodie.table.keygenerator.class", "").rpartition(".")[2]
+    if class_name:
+        plain = class_name.replace("AvroKeyGenerator", "KeyGenerator")
+        return next((kind for kind, name in _GENERATORS.items() if name == plain), class_name)
+    stored = config.properties.get("hoodie.table.keygenerator.type", "")
+    inferred = "COMPLEX" if len(config.partition_fields) > 1 else "SIMPLE"
+    return stored.upper().removesuffix("_AVRO") or inferred
+
+
+def _is_plain_field(name: str) -> bool:
+    transformation = name.strip().partition(":")[2]
+    return transformation.upper() in ("", "SIMPLE")
+
+
+def _text(table: pa.Table, name: str, role: str, *, is_date_allowed: bool) -> pa.Array:
+    """Return a column as the texts that Java prints for its values."""
+    if name not in table.column_names:
+        raise errors.InvalidInputError(f"{role} column {name!r} is missing")
+    column = table.column(name).combine_chunks()
+    type_ = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    is_text = pa.types.is_string(type_) or pa.types.is_large_string(type_)
+    if is_text or pa.types.is_string_view(type_):
+        return column.cast(pa.string())
+    if pa.types.is_integer(type_) or pa.types.is_boolean(type_):
+        return column.cast(pa.string())
+    if pa.types.is_date32(type_) and is_date_allowed:
+        text = column.cast(pa.string())
+        days = column.cast(pa.int32())
+        is_far = pc.or_(pc.less(days, _DATE_DAYS_MIN), pc.greater(days, _DATE_DAYS_MAX))
+        _refuse(name, text, is_far, "a year before 1 or after 9999")
+        return text
+    allowed = "text, whole numbers, booleans" + (" or dates" if is_date_allowed else "")
+    rows = f" in {table.num_rows} rows{_example(column)}" if len(column) else ""
+    raise errors.InvalidInputError(
+        f"{role} column {name!r} is {column.type}{rows}: Hudi prints such values differently from "
+        f"one operation to the next, expected {allowed}"
+    )
+
+
+def _composite(texts: Sequence[pa.Array], config: table_config.TableConfig) -> pa.Array:
+    hashed = bucket.hash_fields(config)
+    parts = []
+    for name, text in zip(config.record_key_fields, texts, strict=True):
+        _refuse(name, text, pc.match_substring(text, ","), "a comma, which separates key fields")
+        reserved = pa.array([bucket.NULL_VALUE, bucket.EMPTY_VALUE])
+        _refuse(name, text, pc.is_in(text, reserved), "a text that stands for null or empty")
+        if name not in hashed:
+            is_trap = pc.match_substring(text, ":")
+            _refuse(name, text, is_trap, "a colon, which a field that is not hashed may not hold")
+        value = pc.fill_null(text, bucket.NULL_VALUE)
+        value = pc.if_else(pc.equal(value, ""), bucket.EMPTY_VALUE, value)
+        parts.append(pc.binary_join_element_wise(f"{name}:", value, ""))
+    keys = pc.binary_join_element_wise(*parts, ",")
+    is_missing = _is_missing(texts[0])
+    for text in texts[1:]:
+        is_missing = pc.and_(is_missing, _is_missing(text))
+    _refuse(", ".join(config.record_key_fields), keys, is_missing, "null or empty altogether")
+    return keys
+
+
+def _is_missing(text: pa.Array) -> pa.Array:
+    return pc.equal(pc.fill_null(text, ""), "")
+
+
+def _segment(value: str | None, name: str, config: table_config.TableConfig) -> str:
+    text = value or DEFAULT_PARTITION
+    if config.is_url_encoded:
+        text = _ESCAPED.sub(_percent, text)
+    return f"{name}={text}" if config.is_hive_style else text
+
+
+def _path_problem(segment: str, *, is_first: bool) -> str | None:
+    """Return what is wrong with a part of a partition path; None when it is safe."""
+    problems: tuple[tuple[bool, str], ...] = (
+        (bool(_BAD_IN_PATHS.search(segment)), "a slash or a control character"),
+        (segment == "." or bool(_PARENT.search(segment)), "a step out of its folder"),
+        (_METADATA_FOLDER in segment, f"{_METADATA_FOLDER}, the folder of the table's metadata"),
+        # Hadoop takes what is before it for a scheme, and the folder for another one.
+        (is_first and ":" in segment, "a colon, which Hadoop finds no folder with"),
+    )
+    return next((text for is_so, text in problems if is_so), None)
+
+
+def _percent(match: re.Match[str]) -> str:
+    return f"%{ord(match[0]):02X}"
+
+
+def _refuse(name: str, values: pa.Array, is_bad: pa.Array, problem: str) -> None:
+    """Raise when some values are bad, with their number and the first of them."""
+    count = pc.sum(is_bad).as_py() or 0
+    if count:
+        bad = values.filter(is_bad)
+        raise errors.InvalidInputError(
+            f"column {name!r} has {problem}, in {count} of {len(values)} rows{_example(bad)}"
+        )
+
+
+def _example(values: pa.Array) -> str:
+    return f", for example {values[0].as_py()!r:.100}" if len(values) else ""

@@ -1,0 +1,294 @@
+"""A write from begin to commit, around the data files that any number of processes write.
+
+    session = begin(...)            checks the table and who else writes it; on the timeline now
+    stats = tasks.run(session.task, ...)    here, or wherever the pickled task is taken
+    session.commit(stats)           all of it is visible, or nothing
+    session.abort(...)              instead, when anything failed
+
+`write` does the three for a batch in memory.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from hoodie import environment
+from hoodie.filegroup import snapshots, writing
+from hoodie.model import commits, instants, results, schemas, settings, table_config
+from hoodie.storage import protocol
+from hoodie.transaction import authors, client, lifecycle
+from hoodie.transaction.locks import addresses, opening
+from hoodie.transaction.locks import protocol as lock_protocol
+from hoodie.write import batches, combinations, tasks
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionOptions:
+    """On whose behalf a table is changed, and how.
+
+    Attributes:
+        settings: Equal for everything that writes the table.
+        lock: The table's lock.
+        author: A writer's or an action's run.
+        guards: Called in the lock scope right before anything is published.
+    """
+
+    settings: settings.WriteSettings
+    lock: addresses.LockAddress
+    author: authors.Author
+    guards: tuple[client.Guard, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """What a write does.
+
+    Attributes:
+        operation: Upsert, insert or delete.
+        transaction: On whose behalf, and how.
+        batch_id: The writer's batch; one that the table holds is not written again. None for none.
+        extra: Put into the commit's extra metadata.
+    """
+
+    operation: commits.Operation
+    transaction: TransactionOptions
+    batch_id: str | None = None
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The table that is written.
+
+    Attributes:
+        storage: Its storage.
+        config: Its configuration.
+        schema: Its columns.
+    """
+
+    storage: protocol.Storage
+    config: table_config.TableConfig
+    schema: schemas.TableSchema
+
+
+class WriteSession:
+    """A write that is on the timeline. End it with `commit` or `abort`, once."""
+
+    def __init__(
+        self,
+        task: tasks.WriteTask,
+        write: client.OpenWrite,
+        transaction_client: client.Client,
+        provider: lock_protocol.LockProvider,
+        extra: Mapping[str, str],
+    ) -> None:
+        """Take what `begin` made."""
+        self.task = task
+        self._write = write
+        self._client = transaction_client
+        self._provider = provider
+        self._extra = extra
+
+    @property
+    def requested_time(self) -> instants.InstantTime:
+        """The write's instant."""
+        return self._write.requested_time
+
+    def commit(self, stats: Sequence[commits.WriteStat]) -> results.CommitResult:
+        """Publish what the tasks wrote.
+
+        Raises:
+            HoodieError: Nothing was published, and the write is aborted; only an
+                OutcomeUnknownError leaves open whether it was.
+        """
+        metadata = commits.CommitMetadata(
+            operation=self.task.operation.value,
+            stats=tuple(stats),
+            extra={**self._extra, commits.SCHEMA_KEY: self.task.schema.avro},
+        )
+        try:
+            completion = lifecycle.complete(self._client, self._write, metadata)
+        except BaseException:
+            self.abort(has_tasks_left=False)
+            raise
+        self._provider.close()
+        return results.CommitResult(
+            instant=completion.instant,
+            stats=tuple(stats),
+            batch_id=self._write.batch_id,
+            lock_wait_ms=completion.lock_times.wait_ms,
+            lock_hold_ms=completion.lock_times.hold_ms,
+            findings=completion.findings,
+        )
+
+    def abort(self, *, has_tasks_left: bool) -> None:
+        """Give the write up: nothing of it will ever be visible.
+
+        Args:
+            has_tasks_left: Whether a task may still be running somewhere.
+        """
+        try:
+            lifecycle.abort(self._client, self._write, has_tasks_left=has_tasks_left)
+        finally:
+            self._provider.close()
+
+
+def begin(
+    target: Target,
+    options: WriteOptions,
+    columns: Sequence[str],
+    outside: environment.Environment,
+) -> WriteSession | results.AlreadyCommitted:
+    """Put a write on the timeline.
+
+    Args:
+        target: The table.
+        options: What the write does.
+        columns: The input's columns.
+        outside: Time, ids, threads.
+
+    Raises:
+        ConfigurationError: The table is not for this mode, or an active writer's columns overlap.
+        ConflictError: The same writer, or one that must be alone, is active.
+        UnsupportedError: The table is not one that we write.
+    """
+    transaction = options.transaction
+    combinations.check_table(target.config, transaction.settings.concurrency)
+    provider = open_lock(target.storage, transaction, outside)
+    try:
+        stream = _stream(target.config, options, columns)
+        transaction_client = open_client(target, provider, transaction, outside, stream)
+        opened = lifecycle.begin(
+            transaction_client, instants.Action.DELTA_COMMIT, target.config, options.batch_id
+        )
+        if isinstance(opened, client.AlreadyWritten):
+            provider.close()
+            return results.AlreadyCommitted(batch_id=opened.batch_id)
+    except BaseException:
+        provider.close()
+        raise
+    session = WriteSession(
+        _task(target, options, opened), opened, transaction_client, provider, options.extra
+    )
+    try:
+        lifecycle.start(transaction_client, opened, options.operation)
+    except BaseException:
+        session.abort(has_tasks_left=False)
+        raise
+    return session
+
+
+def write(
+    target: Target, data: pa.Table, options: WriteOptions, outside: environment.Environment
+) -> results.WriteResult:
+    """Write a batch in one commit; a batch that does not fit is refused before it begins.
+
+    Raises:
+        HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it was.
+    """
+    combinations.check_table(target.config, options.transaction.settings.concurrency)
+    batch = batches.prepare(data, target.config, target.schema, options.operation)
+    session = begin(target, options, data.column_names, outside)
+    if isinstance(session, results.AlreadyCommitted):
+        return session
+    try:
+        stats = tasks.run(session.task, batch, tasks.WriteToken(), target.storage, outside.engine)
+    except BaseException:
+        session.abort(has_tasks_left=False)
+        raise
+    return session.commit(stats)
+
+
+def open_lock(
+    storage: protocol.Storage, transaction: TransactionOptions, outside: environment.Environment
+) -> lock_protocol.LockProvider:
+    """Return a fresh access to the table's lock; for one transaction, which closes it."""
+    owner = lock_protocol.LockOwner(
+        id=outside.random.uuid(), name=str(transaction.author), process=outside.process
+    )
+    return opening.open_lock(
+        transaction.lock,
+        storage,
+        owner,
+        waiting_clock=outside.clock,
+        random=outside.random,
+    )
+
+
+def open_client(
+    target: Target,
+    provider: lock_protocol.LockProvider,
+    transaction: TransactionOptions,
+    outside: environment.Environment,
+    stream: combinations.Stream | None = None,
+) -> client.Client:
+    """Return a transaction client.
+
+    Args:
+        target: The table.
+        provider: Of its lock, for this client alone.
+        transaction: On whose behalf, and how.
+        outside: Time, ids, threads.
+        stream: What a write does to the table; None for a table service.
+
+    Raises:
+        ConfigurationError: Heartbeats by these settings could expire though all is well.
+    """
+    lock = transaction.lock
+    session_s = lock.session_timeout_s if isinstance(lock, addresses.ZooKeeperAddress) else 0
+
+    def admit_beside(companions: client.Companions) -> None:
+        assert stream is not None
+        combinations.check(
+            target.config,
+            stream,
+            [combinations.stream_of(instant, seen) for instant, seen in companions.items()],
+            is_acknowledged=transaction.settings.acknowledges_order_dependence,
+        )
+
+    return client.Client(
+        client.Connection(
+            storage=target.storage,
+            provider=provider,
+            surroundings=outside,
+            settings=transaction.settings,
+            author=transaction.author,
+            guards=transaction.guards,
+            claim=combinations.claim(stream) if stream is not None else "",
+            admit_beside=admit_beside if stream is not None else None,
+            lock_session_ms=round(session_s * 1000),
+        )
+    )
+
+
+def _stream(
+    config: table_config.TableConfig, options: WriteOptions, columns: Sequence[str]
+) -> combinations.Stream:
+    mode = options.transaction.settings.concurrency
+    return combinations.Stream(
+        writer_id=options.transaction.author.writer_id or "",
+        columns=tuple(sorted(batches.written_columns(columns, config))),
+        is_order_dependent_delete=combinations.is_order_dependent_delete(
+            config, options.operation, columns
+        ),
+        is_single_writer=mode is settings.ConcurrencyMode.SINGLE_WRITER,
+    )
+
+
+def _task(target: Target, options: WriteOptions, opened: client.OpenWrite) -> tasks.WriteTask:
+    return tasks.WriteTask(
+        table_uri=target.storage.uri,
+        config=target.config,
+        schema=target.schema,
+        instant_time=opened.requested_time,
+        operation=options.operation,
+        settings=writing.readable_by_hudi(
+            options.transaction.settings, target.config, target.schema
+        ),
+        committed=snapshots.committed_instants(opened.timeline),
+        replaced=snapshots.replaced_groups(target.storage, opened.timeline),
+    )
