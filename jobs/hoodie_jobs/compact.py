@@ -1,0 +1,67 @@
+"""Plan a compaction, execute a planned one, or both: `python -m hoodie_jobs.compact SPEC.json`.
+
+An execution that was killed is run again: the plan stays, and files of the dead one are removed.
+"""
+
+import dataclasses
+import sys
+from contextlib import closing
+
+from hoodie import table
+from hoodie.model import instants, jobs
+from hoodie_jobs import opening, program, runtimes, watching
+from hoodie_jobs.run import Run
+
+_PHASE = "compacting"
+
+
+def perform(run: Run) -> None:
+    """Do the step that the spec asks for.
+
+    Raises:
+        NotFoundError: There is no such plan.
+        ConflictError: Somebody alive is executing it.
+    """
+    work = run.spec.work
+    assert isinstance(work, jobs.Compact)
+    instant_time = _planned(run, work)
+    if instant_time is None or work.step is jobs.CompactionStep.SCHEDULE:
+        return
+    run.cancellation.check()
+    run.tell(f"starting {run.spec.engine.kind.value}")
+    with closing(runtimes.open_runtime(run.spec.engine, run.cancellation)) as runtime:
+        _execute(run, instant_time, runtime)
+
+
+def _planned(run: Run, work: jobs.Compact) -> instants.InstantTime | None:
+    """Return the plan to execute; None when there is nothing to compact."""
+    if work.instant_time is not None:
+        return instants.checked_time(work.instant_time)
+    run.tell("planning")
+    opened = opening.open_table(run.spec)
+    instant_time = opened.schedule_compaction(opening.transaction_of(run.spec))
+    if instant_time is None:
+        run.find("there is nothing to compact")
+    elif work.step is jobs.CompactionStep.SCHEDULE:
+        run.add(
+            instant=jobs.CommittedInstant(
+                requested_time=instant_time,
+                completion_time=None,
+                action=instants.Action.COMPACTION.value,
+            )
+        )
+    return instant_time
+
+
+def _execute(run: Run, instant_time: instants.InstantTime, runtime: runtimes.Runtime) -> None:
+    engine = watching.WatchedEngine(runtime.engine, run, f"{_PHASE} {instant_time}")
+    outside = dataclasses.replace(opening.environment_of(run.spec), engine=engine)
+    opened = table.open_table(run.spec.table_uri, outside)
+    start_s = run.clock.monotonic_s()
+    commit = opened.compact(instant_time, opening.transaction_of(run.spec))
+    run.add(write_ms=int((run.clock.monotonic_s() - start_s) * 1000), file_groups=len(commit.stats))
+    run.record(commit)
+
+
+if __name__ == "__main__":
+    sys.exit(program.main(sys.argv[1:], {jobs.Compact: perform}))

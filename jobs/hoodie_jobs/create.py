@@ -1,0 +1,87 @@
+"""Create a table, or take over an existing one: `python -m hoodie_jobs.create SPEC.json`.
+
+Done twice it is done once: a table that is as the spec wants it is nothing to do.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from hoodie import errors, table
+from hoodie.model import jobs, schemas, table_config
+from hoodie_jobs import opening, program
+from hoodie_jobs.run import Run
+
+_COMPARED: dict[str, Callable[[table_config.TableConfig], Any]] = {
+    "type": lambda config: config.table_type.value,
+    "version": lambda config: config.version,
+    "record key": lambda config: config.record_key_fields,
+    "partition fields": lambda config: config.partition_fields,
+    "ordering fields": lambda config: config.ordering_fields,
+    "merge mode": lambda config: config.merge_mode.value,
+    "partial updates": lambda config: config.has_partial_updates,
+    "hive-style partitioning": lambda config: config.is_hive_style,
+    "encoding of partition values": lambda config: config.is_url_encoded,
+    "bucket count": lambda config: config.bucket_count,
+    "hash fields": lambda config: config.bucket_fields,
+}
+
+
+def perform(run: Run) -> None:
+    """Create the table where there is none; compare the one that is there.
+
+    Raises:
+        NotFoundError: There is none, and none may be created.
+        AlreadyExistsError: There is one, and none may be taken over.
+        ConfigurationError: The one that is there differs from the expected one.
+    """
+    work = run.spec.work
+    assert isinstance(work, jobs.CreateTable)
+    config = table_config.from_properties(run.spec.table_properties)
+    if config.create_schema is None:
+        raise errors.InvalidInputError(
+            f"the spec of table {config.name!r} has no hoodie.table.create.schema"
+        )
+    schema = schemas.from_avro(config.create_schema)
+    run.tell("looking for the table")
+    try:
+        existing = opening.open_table(run.spec)
+    except errors.NotFoundError:
+        if not work.may_create:
+            raise
+        run.tell("creating the table")
+        table.create_table(run.spec.table_uri, config, schema, opening.environment_of(run.spec))
+        return
+    if not work.may_adopt:
+        raise errors.AlreadyExistsError(f"there is a table at {existing.uri} already")
+    _compare(existing, config, schema)
+
+
+def _compare(
+    existing: table.Table, config: table_config.TableConfig, schema: schemas.TableSchema
+) -> None:
+    differences = [
+        f"its {name} is {_shown(value(existing.config))}, expected {_shown(value(config))}"
+        for name, value in _COMPARED.items()
+        if value(existing.config) != value(config)
+    ]
+    columns = {field.name: field.type for field in existing.schema.arrow}
+    expected = {field.name: field.type for field in schema.arrow}
+    differences += [
+        f"its column {name!r} is {columns.get(name, 'missing')}, "
+        f"expected {expected.get(name, 'no such column')}"
+        for name in {**expected, **columns}
+        if columns.get(name) != expected.get(name)
+    ]
+    if differences:
+        raise errors.ConfigurationError(
+            f"the table at {existing.uri} is not as declared: {'; '.join(differences)}"
+        )
+
+
+def _shown(value: object) -> str:
+    return ", ".join(map(str, value)) or "none" if isinstance(value, tuple) else str(value)
+
+
+if __name__ == "__main__":
+    sys.exit(program.main(sys.argv[1:], {jobs.CreateTable: perform}))

@@ -1,0 +1,1 @@
+"""All that knows Spark: sessions, reading input, writing, table services, the data source."""

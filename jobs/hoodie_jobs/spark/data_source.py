@@ -1,0 +1,147 @@
+"""Hudi tables as a Spark data source: `spark.read.format("hoodie").load(uri)`.
+
+    spark.dataSource.register(HoodieDataSource)
+    spark.read.format("hoodie").option("columns", "id,price").load("file:///data/orders")
+
+Options:
+    path         the table's URI; what `load` is given
+    columns      which columns, comma-separated, meta columns allowed; all but those by default
+    query        `snapshot` (default) or `read_optimized`: base files alone, without newer changes
+
+A partition of the scan is a file slice, or some small ones; it is read and merged by the core, and
+handed over as Arrow.
+Filters are pushed down when `spark.sql.python.filterPushdown.enabled` is set. Spark never tells a
+Python data source which columns a query needs: name them in the option, or in `.schema(...)`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import pyarrow as pa
+from pyspark.sql import datasource
+from pyspark.sql.pandas import types as arrow_types
+from pyspark.sql.types import StructType
+
+from hoodie import environment, errors, table
+from hoodie.model import predicates
+from hoodie.read import tasks
+from hoodie_jobs.spark import filters
+
+FORMAT = "hoodie"
+PARTITION_BYTES = 4 << 20
+_SLICE_BYTES_MIN = 64 << 10  # Opening its files.
+_READ_OPTIMIZED = {"snapshot": False, "read_optimized": True}
+
+
+class HoodieDataSource(datasource.DataSource):
+    """A table that is read."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return what `format` is given."""
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """Return the columns that the option names, or all of the table's."""
+        schema = _open(self.options).schema
+        wanted = _columns(self.options) or schema.arrow.names
+        return arrow_types.from_arrow_schema(_selected(tasks.full_schema(schema), wanted))
+
+    def reader(self, schema: StructType) -> "HoodieReader":
+        """Return the reader of these columns."""
+        return HoodieReader(dict(self.options), schema)
+
+
+@dataclass(frozen=True)
+class SlicesPartition(datasource.InputPartition):
+    """Some file slices."""
+
+    tasks: tuple[tasks.ReadTask, ...]
+
+
+class HoodieReader(datasource.DataSourceReader):
+    """Plans and reads one scan.
+
+    It is made where the query is planned and pickled to the workers, after the filters were pushed.
+    """
+
+    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._pushed: list[predicates.Predicate] = []
+
+    def pushFilters(  # noqa: N802 - the name that Spark calls
+        self, filters_: "list[datasource.Filter]"
+    ) -> "Iterable[datasource.Filter]":
+        """Take the filters that mean the same to us, and return the others."""
+        schema = arrow_types.to_arrow_schema(self._schema)
+        for each in filters_:
+            predicate = filters.to_predicate(each, schema)
+            if predicate is None:
+                yield each
+            else:
+                self._pushed.append(predicate)
+
+    def partitions(self) -> Sequence[SlicesPartition]:
+        """Return the file slices that may hold rows of the query."""
+        planned = _open(self._options).plan_read(
+            columns=self._schema.names,
+            where=predicates.all_of(self._pushed),
+            is_read_optimized=_is_read_optimized(self._options),
+        )
+        return [SlicesPartition(tuple(group)) for group in _packed(planned)]
+
+    def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
+        """Return the slices' rows in the types that Spark expects."""
+        assert isinstance(partition, SlicesPartition)
+        # Spark compares types exactly, nullability included.
+        expected = arrow_types.to_arrow_schema(self._schema)
+        for batch in chain.from_iterable(map(tasks.run, partition.tasks)):
+            yield pa.RecordBatch.from_arrays(
+                [batch.column(field.name).cast(field.type) for field in expected], schema=expected
+            )
+
+
+def _packed(planned: Iterable[tasks.ReadTask]) -> Iterator[list[tasks.ReadTask]]:
+    """Join neighbours while they are small: a partition costs Spark more than a small slice."""
+    group: list[tasks.ReadTask] = []
+    size_bytes = 0
+    for task in planned:
+        task_bytes = max(task.file_slice.total_bytes, _SLICE_BYTES_MIN)
+        if group and size_bytes + task_bytes > PARTITION_BYTES:
+            yield group
+            group, size_bytes = [], 0
+        group.append(task)
+        size_bytes += task_bytes
+    if group:
+        yield group
+
+
+def _open(options: Mapping[str, str]) -> table.Table:
+    uri = options.get("path")
+    if not uri:
+        raise errors.InvalidInputError("no table is named: expected its URI, load(uri)")
+    return table.open_table(uri, environment.system(parallelism=1))
+
+
+def _columns(options: Mapping[str, str]) -> list[str]:
+    return [name.strip() for name in options.get("columns", "").split(",") if name.strip()]
+
+
+def _selected(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    for name in names:
+        if schema.get_field_index(name) < 0:
+            raise errors.NotFoundError(
+                f"there is no column {name!r}; the columns are {', '.join(schema.names)}"
+            )
+    return pa.schema([schema.field(name) for name in names])
+
+
+def _is_read_optimized(options: Mapping[str, str]) -> bool:
+    query = options.get("query", "snapshot").lower().replace("-", "_")
+    if query not in _READ_OPTIMIZED:
+        raise errors.InvalidInputError(
+            f"option query is {query!r}, expected {' or '.join(_READ_OPTIMIZED)}"
+        )
+    return _READ_OPTIMIZED[query]

@@ -1,0 +1,68 @@
+"""A job's work in Spark."""
+
+import logging
+from collections.abc import Sequence
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped] # py4j ships no types
+from pyspark.sql import SparkSession
+
+from hoodie.model import commits, jobs
+from hoodie.write import tasks
+from hoodie_jobs import cancellation, runtimes
+from hoodie_jobs.spark import calls, engine, groups, reading, session, writing
+
+logger = logging.getLogger(__name__)
+
+
+class SparkRuntime:
+    """A session and what runs in it."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self.has_tasks_left = False
+        self.engine = engine.SparkEngine(spark.sparkContext)
+
+    def read(
+        self, files: Sequence[str], source: jobs.Source, target: runtimes.Target
+    ) -> reading.SparkInput:
+        """Look at the files' heads."""
+        return reading.read(self._spark, files, source, target.schema.arrow)
+
+    def write(self, data: runtimes.Input, task: tasks.WriteTask) -> list[commits.WriteStat]:
+        """Write all rows in Spark's tasks."""
+        assert isinstance(data, reading.SparkInput)
+        plan = writing.layout(data.size_bytes, self.engine.parallelism, task.settings.concurrency)
+        with groups.open_group(self._spark.sparkContext, f"write {task.instant_time}") as group:
+            try:
+                outcomes = writing.write(data, task, plan)
+            except BaseException:
+                self.has_tasks_left = not group.has_ended()
+                raise
+        return [stat for outcome in outcomes for stat in calls.result_of(outcome)]
+
+    def cancel(self) -> None:
+        """Have the running Spark jobs fail."""
+        try:
+            self._spark.sparkContext.cancelAllJobs()
+        except (Py4JError, OSError) as error:
+            # A stop that reaches the whole process group ends the JVM first.
+            logger.warning("Spark's jobs were not cancelled: %s", type(error).__name__)
+
+    def close(self) -> None:
+        """Stop Spark."""
+        try:
+            self._spark.stop()
+        except (Py4JError, OSError) as error:
+            logger.warning("Spark was not stopped: %s", type(error).__name__)
+
+
+def start(spec: jobs.EngineSpec, stop: cancellation.Cancellation) -> SparkRuntime:
+    """Start Spark as the spec says; a stop cancels its jobs.
+
+    Raises:
+        ConfigurationError: The spec's Spark properties contradict what our jobs stand on.
+    """
+    spark = session.open_session("hoodie", spec.parallelism, spec.spark_conf)
+    runtime = SparkRuntime(spark)
+    stop.on_request(runtime.cancel)
+    return runtime

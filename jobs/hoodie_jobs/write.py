@@ -1,0 +1,95 @@
+"""Write batches of input files, one commit each: `python -m hoodie_jobs.write SPEC.json`.
+
+    open the table -> for each batch not yet committed: read, begin, write, pace, commit
+
+A batch's id stands in its commit, so a run that was killed at any moment is simply run again: what
+the timeline holds is skipped, and what a dead attempt left open stays invisible.
+"""
+
+import sys
+from contextlib import closing
+
+from hoodie import table
+from hoodie.model import instants, jobs, results
+from hoodie.write import sessions
+from hoodie_jobs import opening, program, runtimes
+from hoodie_jobs.run import Run
+
+
+def perform(run: Run) -> None:
+    """Write the batches that the timeline does not hold yet, in their order.
+
+    Raises:
+        HoodieError: A batch failed; those before it are committed.
+    """
+    work = run.spec.work
+    assert isinstance(work, jobs.WriteBatches)
+    assert run.spec.writer_id is not None
+    run.tell("opening the table")
+    opened = opening.open_table(run.spec)
+    committed = opened.committed_batches(run.spec.writer_id)
+    pending = [batch for batch in work.batches if batch.id not in committed]
+    for batch in pending:
+        opening.check_files(run.spec, batch.files)
+    run.add(skipped_count=len(work.batches) - len(pending))
+    if not pending:
+        return
+    run.tell(f"starting {run.spec.engine.kind.value}", _done(run), len(work.batches))
+    with closing(runtimes.open_runtime(run.spec.engine, run.cancellation)) as runtime:
+        for batch in pending:
+            run.cancellation.check()
+            run.tell(f"writing batch {batch.id}", _done(run), len(work.batches))
+            _write(run, batch, opened, runtime)
+    run.tell("done", _done(run), len(work.batches))
+
+
+def _write(run: Run, batch: jobs.Batch, opened: table.Table, runtime: runtimes.Runtime) -> None:
+    """Write one batch and commit it."""
+    work = run.spec.work
+    assert isinstance(work, jobs.WriteBatches)
+    start_s = run.clock.monotonic_s()
+    # Before the write begins: what does not fit leaves no trace on the timeline.
+    target = runtimes.Target(config=opened.config, schema=opened.schema, operation=work.operation)
+    data = runtime.read(batch.files, work.source, target)
+    read_s = run.clock.monotonic_s()
+    run.add(read_ms=_ms(read_s - start_s))
+    options = sessions.WriteOptions(
+        operation=work.operation,
+        transaction=opening.transaction_of(run.spec),
+        batch_id=batch.id,
+        extra=batch.extra_metadata,
+    )
+    session = opened.begin_write(options, data.columns)
+    if isinstance(session, results.AlreadyCommitted):
+        run.add(skipped_count=1)
+        return
+    try:
+        write_s = run.clock.monotonic_s()
+        stats = runtime.write(data, session.task)
+        run.add(write_ms=_ms(run.clock.monotonic_s() - write_s))
+        _pace(run, session.requested_time, work.commit_interval_ms)
+    except BaseException:
+        session.abort(has_tasks_left=runtime.has_tasks_left)
+        raise
+    run.record(session.commit(stats))
+
+
+def _pace(run: Run, requested_time: instants.InstantTime, interval_ms: int) -> None:
+    """Keep the write open as long as the spec says."""
+    if interval_ms:
+        due_ms = instants.parse_time(requested_time) + interval_ms
+        run.cancellation.wait((due_ms - run.clock.now_ms()) / 1000)
+    # The last moment to stop: from here on the commit takes effect or fails by itself.
+    run.cancellation.check()
+
+
+def _done(run: Run) -> int:
+    return run.result.skipped_count + run.result.commit_count
+
+
+def _ms(seconds: float) -> int:
+    return int(seconds * 1000)
+
+
+if __name__ == "__main__":
+    sys.exit(program.main(sys.argv[1:], {jobs.WriteBatches: perform}))
