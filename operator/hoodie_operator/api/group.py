@@ -1,0 +1,5 @@
+"""The name that the kinds live under: the only place that spells it."""
+
+GROUP = "hudi.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"

@@ -1,0 +1,423 @@
+"""HudiTable: one table, with everything that all who write it must agree on."""
+
+import enum
+from typing import Annotated, Final
+
+from pydantic import Field, StringConstraints
+
+from hoodie_operator.api import conditions, fields, rules
+
+TABLE_NAME_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
+
+
+class TableType(enum.Enum):
+    """How updates are stored."""
+
+    MERGE_ON_READ = "MergeOnRead"
+    COPY_ON_WRITE = "CopyOnWrite"
+
+
+class MergeMode(enum.Enum):
+    """Which of two versions of a record wins."""
+
+    COMMIT_TIME = "CommitTime"
+    EVENT_TIME = "EventTime"
+
+
+class IndexType(enum.Enum):
+    """How the file group of a record is found."""
+
+    BUCKET = "Bucket"
+    BLOOM = "Bloom"
+
+
+class BucketEngine(enum.Enum):
+    """Whether the number of buckets is fixed."""
+
+    SIMPLE = "Simple"
+    CONSISTENT_HASHING = "ConsistentHashing"
+
+
+class ConcurrencyMode(enum.Enum):
+    """How several writers of the table get along."""
+
+    SINGLE_WRITER = "SingleWriter"
+    NON_BLOCKING = "NonBlocking"
+
+
+class ServiceOwner(enum.Enum):
+    """Who runs a table service."""
+
+    OPERATOR = "Operator"
+    EXTERNAL = "External"
+    DISABLED = "Disabled"
+
+
+class Adoption(enum.Enum):
+    """What to do about a table that exists, or does not."""
+
+    CREATE_ONLY = "CreateOnly"
+    CREATE_OR_ADOPT = "CreateOrAdopt"
+    ADOPT_ONLY = "AdoptOnly"
+
+
+class DeletionPolicy(enum.Enum):
+    """What happens to the data when the object is deleted."""
+
+    RETAIN = "Retain"
+    DELETE = "Delete"
+
+
+class LogBlockFormat(enum.Enum):
+    """How records are stored in log files."""
+
+    PARQUET = "Parquet"
+    AVRO = "Avro"
+
+
+class Codec(enum.Enum):
+    """Compression of base files and parquet log blocks."""
+
+    SNAPPY = "Snappy"
+    ZSTD = "Zstd"
+    GZIP = "Gzip"
+    NONE = "None"
+
+
+class Column(fields.Block):
+    """One column of the table."""
+
+    name: fields.ColumnName
+    type: fields.ColumnType = Field(
+        description=(
+            "string, int, long, float, double, boolean, bytes, date, timestamp (microseconds, "
+            "UTC) or decimal(precision, scale)."
+        )
+    )
+
+
+class Schema(fields.Block):
+    """The table's columns, in one of two forms."""
+
+    columns: tuple[Column, ...] | None = Field(default=None, min_length=1, max_length=1000)
+    avro: Annotated[str, StringConstraints(min_length=2, max_length=262_144)] | None = Field(
+        default=None, description="An Avro record schema as JSON."
+    )
+
+
+class Storage(fields.Block):
+    """Where the table lies."""
+
+    path: fields.Path = Field(
+        description="The table's root: a URI, or a path below the operator's data root."
+    )
+
+
+class Keys(fields.Block):
+    """What identifies, places and orders records."""
+
+    record_fields: tuple[fields.ColumnName, ...] = Field(min_length=1, max_length=16)
+    partition_fields: tuple[fields.ColumnName, ...] = Field(default=(), max_length=8)
+    ordering_fields: tuple[fields.ColumnName, ...] = Field(
+        default=(), max_length=8, description="The greater value wins under EventTime."
+    )
+    hive_style: bool = Field(default=False, description="Partition folders read field=value.")
+    url_encode: bool = Field(default=False, description="Partition values are percent-encoded.")
+
+
+class Merge(fields.Block):
+    """How versions of a record become one."""
+
+    mode: MergeMode = MergeMode.COMMIT_TIME
+    partial_updates: bool = Field(
+        default=False, description="A null in the newer version keeps the older one's value."
+    )
+
+
+class Bucket(fields.Block):
+    """The hash buckets of a partition."""
+
+    engine: BucketEngine = BucketEngine.SIMPLE
+    count: int = Field(ge=1, le=100_000, description="Buckets in each partition.")
+    hash_fields: tuple[fields.ColumnName, ...] | None = Field(
+        alias="fields",
+        default=None,
+        min_length=1,
+        max_length=16,
+        description="What is hashed; by default the record key.",
+    )
+
+
+class WriteIndex(fields.Block):
+    """How writers find a record's file group."""
+
+    type: IndexType = IndexType.BUCKET
+    bucket: Bucket | None = None
+
+
+class Concurrency(fields.Block):
+    """How several writers get along."""
+
+    mode: ConcurrencyMode = ConcurrencyMode.SINGLE_WRITER
+    lock_ref: fields.Reference | None = Field(
+        default=None, description="A LockProvider; by default a lock file beside the table."
+    )
+    external_writers: bool = Field(
+        default=False,
+        description=(
+            "Whether processes that the operator does not run write the table too: then each "
+            "commit waits out the skew of clocks."
+        ),
+    )
+    acknowledge_order_dependence: bool = Field(
+        default=False,
+        description="Accept writers whose merged result depends on when compaction runs.",
+    )
+    clock_skew: fields.Duration = Field(
+        default="200ms", description="How far the writers' clocks may differ."
+    )
+    heartbeat_interval: fields.Duration = Field(
+        default="60s", description="A writer silent for ten of these counts as dead."
+    )
+
+
+class Services(fields.Block):
+    """Who runs each table service."""
+
+    compaction: ServiceOwner = ServiceOwner.OPERATOR
+
+
+class Files(fields.Block):
+    """How data files are written."""
+
+    log_block_format: LogBlockFormat = Field(
+        default=LogBlockFormat.PARQUET,
+        description="Avro for tables that Trino reads; Parquet merges faster.",
+    )
+    codec: Codec = Codec.SNAPPY
+    log_file_size: fields.Size = Field(
+        default="1Gi", description="A log file that has grown to this rolls over."
+    )
+
+
+class HudiTableSpec(fields.Block):
+    """What the table is to be."""
+
+    table_name: (
+        Annotated[str, StringConstraints(pattern=TABLE_NAME_PATTERN, max_length=128)] | None
+    ) = Field(default=None, description="By default the object's name, dashes as underscores.")
+    database: (
+        Annotated[str, StringConstraints(pattern=TABLE_NAME_PATTERN, max_length=128)] | None
+    ) = None
+    storage: Storage
+    table_type: TableType = TableType.MERGE_ON_READ
+    table_version: int = Field(default=9, ge=8, le=9)
+    schema_: Schema = Field(alias="schema")
+    keys: Keys
+    merge: Merge = Merge()
+    write_index: WriteIndex
+    concurrency: Concurrency = Concurrency()
+    services: Services = Services()
+    files: Files = Files()
+    adoption: Adoption = Adoption.CREATE_OR_ADOPT
+    deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
+    suspend: bool = Field(default=False, description="Start nothing on this table.")
+
+    @property
+    def is_simple_bucket(self) -> bool:
+        """Whether the index is the simple bucket index."""
+        return (
+            self.write_index.type is IndexType.BUCKET
+            and self.write_index.bucket is not None
+            and self.write_index.bucket.engine is BucketEngine.SIMPLE
+        )
+
+    @property
+    def is_non_blocking(self) -> bool:
+        """Whether writers join without waiting for each other."""
+        return self.concurrency.mode is ConcurrencyMode.NON_BLOCKING
+
+
+class LatestCommit(fields.Block):
+    """The newest completed write."""
+
+    instant: fields.Word
+    completion_time: fields.Word
+    action: fields.Word
+
+
+class Backlog(fields.Block):
+    """What compaction has before it."""
+
+    delta_commits: int
+    log_bytes: int
+    pending_compactions: int
+
+
+class PropertyMismatch(fields.Block):
+    """A property of the stored table that differs from the spec."""
+
+    property: fields.Word
+    desired: fields.Text
+    actual: fields.Text
+
+
+class HudiTableStatus(conditions.Status):
+    """What the table is."""
+
+    uri: fields.Text | None = None
+    lock: fields.Text | None = Field(
+        default=None, description="Where writers of the table lock it."
+    )
+    protocol_hash: fields.Word | None = Field(
+        default=None, description="Of all that the writers must agree on."
+    )
+    provisioned: bool = Field(default=False, description="Whether it was created or adopted.")
+    version: int | None = None
+    commits: int | None = None
+    latest_commit: LatestCommit | None = None
+    backlog: Backlog | None = None
+    writers: tuple[fields.Word, ...] | None = Field(
+        default=None, max_length=100, description="With a run at work."
+    )
+    mismatches: tuple[PropertyMismatch, ...] | None = Field(default=None, max_length=20)
+
+
+_SIMPLE_BUCKET_CEL = (
+    "self.writeIndex.type == 'Bucket' && has(self.writeIndex.bucket) "
+    "&& self.writeIndex.bucket.engine == 'Simple'"
+)
+
+RULES: rules.Rules[HudiTableSpec] = rules.Rules(
+    within=(
+        rules.Rule(
+            name="one-schema",
+            field="schema",
+            message="needs exactly one of columns and avro",
+            cel="has(self.schema.columns) != has(self.schema.avro)",
+            holds=lambda spec: (spec.schema_.columns is None) != (spec.schema_.avro is None),
+        ),
+        rules.Rule(
+            name="merge-on-read",
+            field="tableType",
+            message="must be MergeOnRead: CopyOnWrite comes with a later version",
+            cel="self.tableType == 'MergeOnRead'",
+            holds=lambda spec: spec.table_type is TableType.MERGE_ON_READ,
+        ),
+        rules.Rule(
+            name="simple-bucket-index",
+            field="writeIndex",
+            message="must be of type Bucket with engine Simple: others come with a later version",
+            cel=_SIMPLE_BUCKET_CEL,
+            holds=lambda spec: spec.is_simple_bucket,
+        ),
+        rules.Rule(
+            name="non-blocking-table",
+            field="concurrency.mode",
+            message=(
+                "NonBlocking needs tableType MergeOnRead and writeIndex Bucket with engine Simple"
+            ),
+            cel=(
+                "self.concurrency.mode != 'NonBlocking' || "
+                f"(self.tableType == 'MergeOnRead' && {_SIMPLE_BUCKET_CEL})"
+            ),
+            holds=lambda spec: (
+                not spec.is_non_blocking
+                or (spec.table_type is TableType.MERGE_ON_READ and spec.is_simple_bucket)
+            ),
+        ),
+        rules.Rule(
+            name="non-blocking-lock",
+            field="concurrency.lockRef",
+            message="is needed by mode NonBlocking",
+            cel="self.concurrency.mode != 'NonBlocking' || has(self.concurrency.lockRef)",
+            holds=lambda spec: not spec.is_non_blocking or spec.concurrency.lock_ref is not None,
+        ),
+        rules.Rule(
+            name="event-time-ordering",
+            field="keys.orderingFields",
+            message="needs at least one field by merge mode EventTime",
+            cel="self.merge.mode != 'EventTime' || size(self.keys.orderingFields) > 0",
+            holds=lambda spec: (
+                spec.merge.mode is not MergeMode.EVENT_TIME or bool(spec.keys.ordering_fields)
+            ),
+        ),
+        rules.Rule(
+            name="commit-time-without-ordering",
+            field="keys.orderingFields",
+            message=(
+                "must be empty by merge mode CommitTime: Apache Hudi would turn such a table into "
+                "event time"
+            ),
+            cel="self.merge.mode != 'CommitTime' || size(self.keys.orderingFields) == 0",
+            holds=lambda spec: (
+                spec.merge.mode is not MergeMode.COMMIT_TIME or not spec.keys.ordering_fields
+            ),
+        ),
+        rules.Rule(
+            name="partial-updates-by-commit-time",
+            field="merge.partialUpdates",
+            message=(
+                "by several writers needs mode CommitTime, or acknowledgeOrderDependence: by "
+                "event time the result would depend on when compaction runs"
+            ),
+            cel=(
+                "!self.merge.partialUpdates || self.merge.mode == 'CommitTime' "
+                "|| self.concurrency.mode == 'SingleWriter' "
+                "|| self.concurrency.acknowledgeOrderDependence"
+            ),
+            holds=lambda spec: (
+                not spec.merge.partial_updates
+                or spec.merge.mode is MergeMode.COMMIT_TIME
+                or not spec.is_non_blocking
+                or spec.concurrency.acknowledge_order_dependence
+            ),
+        ),
+        rules.Rule(
+            name="one-ordering-field-in-version-8",
+            field="keys.orderingFields",
+            message="holds at most one field in tableVersion 8",
+            cel="self.tableVersion != 8 || size(self.keys.orderingFields) <= 1",
+            holds=lambda spec: spec.table_version != 8 or len(spec.keys.ordering_fields) <= 1,  # noqa: PLR2004 - the format's own number
+        ),
+        rules.Rule(
+            name="distinct-record-fields",
+            field="keys.recordFields",
+            message="holds a name twice",
+            cel="self.keys.recordFields.all(f, self.keys.recordFields.exists_one(g, g == f))",
+            holds=lambda spec: rules.have_no_duplicates(spec.keys.record_fields),
+        ),
+        rules.Rule(
+            name="distinct-partition-fields",
+            field="keys.partitionFields",
+            message="holds a name twice",
+            cel=(
+                "self.keys.partitionFields.all(f, self.keys.partitionFields.exists_one(g, g == f))"
+            ),
+            holds=lambda spec: rules.have_no_duplicates(spec.keys.partition_fields),
+        ),
+        rules.Rule(
+            name="bucket-of-key",
+            field="writeIndex.bucket.fields",
+            message="may hold only fields of keys.recordFields",
+            cel=(
+                "!has(self.writeIndex.bucket) || !has(self.writeIndex.bucket.fields) "
+                "|| self.writeIndex.bucket.fields.all(f, f in self.keys.recordFields)"
+            ),
+            holds=lambda spec: (
+                spec.write_index.bucket is None
+                or set(spec.write_index.bucket.hash_fields or ()) <= set(spec.keys.record_fields)
+            ),
+        ),
+    ),
+    between=(
+        rules.immutable_optional("tableName", lambda spec: spec.table_name),
+        rules.immutable_optional("database", lambda spec: spec.database),
+        rules.immutable("storage.path", lambda spec: spec.storage.path),
+        rules.immutable("tableType", lambda spec: spec.table_type),
+        rules.immutable("tableVersion", lambda spec: spec.table_version),
+        rules.immutable("keys", lambda spec: spec.keys),
+        rules.immutable("merge", lambda spec: spec.merge),
+        rules.immutable("writeIndex", lambda spec: spec.write_index),
+    ),
+)

@@ -1,0 +1,169 @@
+"""The register of kinds: names, types, rules, states and the columns that `get` prints."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hoodie_operator.api import (
+    compaction_policy,
+    conditions,
+    fields,
+    hudi_table,
+    lock_provider,
+    rules,
+    states,
+    table_action,
+    writer,
+)
+
+CATEGORIES: Final = ("hudi", "lakehouse")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrinterColumn:
+    """One column of `get`.
+
+    Attributes:
+        name: Its heading.
+        type: As OpenAPI names it: string, integer, boolean, date.
+        path: A JSON path as `kubectl` and `hoodie_operator.api.json_paths` take it.
+        is_wide: Whether it is shown with `-o wide` only.
+    """
+
+    name: str
+    type: str
+    path: str
+    is_wide: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One kind of object."""
+
+    name: str
+    plural: str
+    short_names: Sequence[str]
+    short_word: str
+    spec: type[fields.Block]
+    status: type[conditions.Status]
+    rules: rules.Rules[Any]
+    states: Mapping[states.State, states.Row]
+    columns: Sequence[PrinterColumn]
+    selectable_fields: Sequence[str] = ()
+
+    @property
+    def singular(self) -> str:
+        """The name in lower case."""
+        return self.name.lower()
+
+
+def _condition(condition_type: str, part: str) -> str:
+    return f'.status.conditions[?(@.type=="{condition_type}")].{part}'
+
+
+_STATE: Final = PrinterColumn(name="State", type="string", path=".status.state")
+_LAST: Final = (
+    PrinterColumn(name="Ready", type="string", path=_condition("Ready", "status")),
+    PrinterColumn(name="Reason", type="string", path=_condition("Ready", "reason")),
+    PrinterColumn(name="Age", type="date", path=".metadata.creationTimestamp"),
+    PrinterColumn(name="Message", type="string", path=_condition("Ready", "message"), is_wide=True),
+)
+
+HUDI_TABLE: Final = Kind(
+    name="HudiTable",
+    plural="huditables",
+    short_names=("ht",),
+    short_word="table",
+    spec=hudi_table.HudiTableSpec,
+    status=hudi_table.HudiTableStatus,
+    rules=hudi_table.RULES,
+    states=states.HUDI_TABLE,
+    columns=(
+        PrinterColumn(name="Type", type="string", path=".spec.tableType"),
+        PrinterColumn(name="Version", type="integer", path=".spec.tableVersion"),
+        PrinterColumn(name="Mode", type="string", path=".spec.concurrency.mode"),
+        PrinterColumn(name="Commits", type="integer", path=".status.commits"),
+        PrinterColumn(name="Backlog", type="integer", path=".status.backlog.deltaCommits"),
+        PrinterColumn(name="Last-Commit", type="string", path=".status.latestCommit.instant"),
+        _STATE,
+        *_LAST,
+        PrinterColumn(name="URI", type="string", path=".status.uri", is_wide=True),
+        PrinterColumn(name="Lock", type="string", path=".status.lock", is_wide=True),
+    ),
+)
+WRITER: Final = Kind(
+    name="Writer",
+    plural="writers",
+    short_names=("hw",),
+    short_word="writer",
+    spec=writer.WriterSpec,
+    status=writer.WriterStatus,
+    rules=writer.RULES,
+    states=states.WRITER,
+    columns=(
+        PrinterColumn(name="Table", type="string", path=".spec.tableRef.name"),
+        PrinterColumn(name="Operation", type="string", path=".spec.operation"),
+        PrinterColumn(name="Engine", type="string", path=".spec.runtime.engine"),
+        PrinterColumn(name="Files", type="integer", path=".status.files.total"),
+        PrinterColumn(name="Committed", type="integer", path=".status.files.committed"),
+        PrinterColumn(name="Attempts", type="integer", path=".status.runs.attempts"),
+        PrinterColumn(name="Last-Commit", type="string", path=".status.lastCommit.instant"),
+        _STATE,
+        *_LAST,
+    ),
+    selectable_fields=(".spec.tableRef.name",),
+)
+COMPACTION_POLICY: Final = Kind(
+    name="CompactionPolicy",
+    plural="compactionpolicies",
+    short_names=("hcomp",),
+    short_word="policy",
+    spec=compaction_policy.CompactionPolicySpec,
+    status=compaction_policy.CompactionPolicyStatus,
+    rules=compaction_policy.RULES,
+    states=states.COMPACTION_POLICY,
+    columns=(
+        PrinterColumn(name="Tables", type="integer", path=".status.matched"),
+        PrinterColumn(name="Running", type="integer", path=".status.running"),
+        _STATE,
+        *_LAST,
+    ),
+)
+LOCK_PROVIDER: Final = Kind(
+    name="LockProvider",
+    plural="lockproviders",
+    short_names=("hlp",),
+    short_word="lock",
+    spec=lock_provider.LockProviderSpec,
+    status=lock_provider.LockProviderStatus,
+    rules=lock_provider.RULES,
+    states=states.LOCK_PROVIDER,
+    columns=(
+        PrinterColumn(name="Type", type="string", path=".spec.type"),
+        PrinterColumn(name="Address", type="string", path=".status.address"),
+        _STATE,
+        *_LAST,
+    ),
+)
+TABLE_ACTION: Final = Kind(
+    name="TableAction",
+    plural="tableactions",
+    short_names=("hta",),
+    short_word="action",
+    spec=table_action.TableActionSpec,
+    status=table_action.TableActionStatus,
+    rules=table_action.RULES,
+    states=states.TABLE_ACTION,
+    columns=(
+        PrinterColumn(name="Table", type="string", path=".spec.tableRef.name"),
+        PrinterColumn(name="Type", type="string", path=".spec.type"),
+        PrinterColumn(name="Instant", type="string", path=".status.instant"),
+        PrinterColumn(name="Attempts", type="integer", path=".status.runs.attempts"),
+        _STATE,
+        *_LAST,
+    ),
+    selectable_fields=(".spec.tableRef.name", ".spec.type"),
+)
+
+KINDS: Final = (HUDI_TABLE, WRITER, COMPACTION_POLICY, LOCK_PROVIDER, TABLE_ACTION)
+BY_NAME: Final = {kind.name: kind for kind in KINDS}

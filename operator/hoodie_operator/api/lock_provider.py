@@ -1,0 +1,93 @@
+"""LockProvider: where the locks of tables are."""
+
+import enum
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from hoodie_operator.api import conditions, fields, rules
+
+
+class LockType(enum.Enum):
+    """Which kind of lock."""
+
+    ZOOKEEPER = "ZooKeeper"
+    FILE_SYSTEM = "FileSystem"
+    IN_PROCESS = "InProcess"
+
+
+Server = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.\-]+:[0-9]{1,5}$", max_length=262)]
+
+
+class ZooKeeper(fields.Block):
+    """An ensemble, and where in its tree the locks are."""
+
+    servers: tuple[Server, ...] | None = Field(
+        default=None, min_length=1, max_length=9, description="host:port of each server."
+    )
+    base_path: (
+        Annotated[str, StringConstraints(pattern=r"^(/[A-Za-z0-9._-]+)+$", max_length=256)] | None
+    ) = Field(
+        default=None,
+        description=(
+            "Locks are at basePath/TABLENAME, as hoodie.write.lock.zookeeper.base_path; by default "
+            "at the path that Apache Hudi derives from the table's location."
+        ),
+    )
+
+
+class LockProviderSpec(fields.Block):
+    """Which locks."""
+
+    type: LockType
+    embedded: bool = Field(
+        default=False, description="Start a ZooKeeper server for this object alone."
+    )
+    zookeeper: ZooKeeper | None = None
+    acquire_timeout: fields.Duration = Field(
+        default="60s", description="How long a run waits for the lock of a table."
+    )
+
+
+class LockProviderStatus(conditions.Status):
+    """Whether the locks can be had."""
+
+    address: fields.Text | None = None
+    tables: tuple[fields.Word, ...] | None = Field(default=None, max_length=100)
+
+
+def _has_servers(spec: LockProviderSpec) -> bool:
+    return spec.zookeeper is not None and spec.zookeeper.servers is not None
+
+
+RULES: rules.Rules[LockProviderSpec] = rules.Rules(
+    within=(
+        rules.Rule(
+            name="zookeeper-block",
+            field="zookeeper",
+            message="goes with type ZooKeeper only",
+            cel="!has(self.zookeeper) || self.type == 'ZooKeeper'",
+            holds=lambda spec: spec.zookeeper is None or spec.type is LockType.ZOOKEEPER,
+        ),
+        rules.Rule(
+            name="embedded-zookeeper",
+            field="embedded",
+            message="goes with type ZooKeeper only",
+            cel="!self.embedded || self.type == 'ZooKeeper'",
+            holds=lambda spec: not spec.embedded or spec.type is LockType.ZOOKEEPER,
+        ),
+        rules.Rule(
+            name="servers-or-embedded",
+            field="zookeeper.servers",
+            message="is needed by type ZooKeeper, unless embedded is true",
+            cel=(
+                "self.type != 'ZooKeeper' || "
+                "(self.embedded != (has(self.zookeeper) && has(self.zookeeper.servers)))"
+            ),
+            holds=lambda spec: (
+                spec.type is not LockType.ZOOKEEPER or spec.embedded != _has_servers(spec)
+            ),
+        ),
+    ),
+    between=(rules.immutable("type", lambda spec: spec.type),),
+)

@@ -1,0 +1,341 @@
+"""Manifests: YAML that declares objects, read strictly.
+
+Whatever does not fit is told with file, document, path and expectation, all of it at once. The
+text may be anybody's: its size, its depth and what its aliases grow to are bounded.
+"""
+
+import difflib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pydantic
+import pydantic_core
+import yaml
+from pydantic import Field
+
+from hoodie_operator.api import fields, group, kinds, objects
+
+BYTES_MAX = 1 << 20
+NODES_MAX = 100_000
+DEPTH_MAX = 50
+DOCUMENTS_MAX = 1000
+
+_SHOWN_LENGTH_MAX = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What is wrong with a manifest.
+
+    Attributes:
+        source: The file.
+        document: Which document of it, from 1; 0 for the file itself.
+        path: Where in the document; empty for the document itself.
+        message: What is there and what was expected.
+    """
+
+    source: str
+    document: int
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        place = self.source if self.document == 0 else f"{self.source}, document {self.document}"
+        return f"{place}: {self.path}: {self.message}" if self.path else f"{place}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """One declared object.
+
+    Attributes:
+        key: Kind, namespace and name.
+        labels: As given.
+        spec: Of the kind's type; it breaks no rule.
+        source: The file.
+        document: Which document of it, from 1.
+    """
+
+    key: objects.ObjectKey
+    labels: Mapping[str, str]
+    spec: fields.Block
+    source: str
+    document: int
+
+
+Model = TypeVar("Model", bound=fields.Block)
+
+
+class _Metadata(fields.Block):
+    name: fields.ObjectName
+    namespace: fields.ObjectName = "default"
+    labels: fields.Labels = Field(default={})
+    annotations: dict[fields.LabelKey, str] = Field(default={})
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe, without dates (a text is a text), and without doubled keys."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return the mapping.
+
+        Raises:
+            ConstructorError: A key is there twice, or is no text.
+        """
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(
+                    None, None, "found a key that is no text", key.start_mark
+                )
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"found key {key.value!r} twice", key.start_mark
+                )
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def parse(content: bytes, source: str) -> tuple[list[Manifest], list[Problem]]:
+    """Return the objects that a file declares, and everything that is wrong with it.
+
+    A document with a problem yields no object; the others of the file do.
+    """
+
+    def problem(document: int, path: str, message: str) -> Problem:
+        return Problem(source=source, document=document, path=path, message=message)
+
+    manifests: list[Manifest] = []
+    problems: list[Problem] = []
+    try:
+        for number, data in enumerate(_documents(content), start=1):
+            if data is None:
+                continue
+            found = _parse_document(data)
+            if isinstance(found, list):
+                problems.extend(problem(number, path, message) for path, message in found)
+            else:
+                key, labels, spec = found
+                manifests.append(
+                    Manifest(key=key, labels=labels, spec=spec, source=source, document=number)
+                )
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        problems.append(problem(0, "", f"is no YAML: {_one_line(error)}"))
+    return manifests, problems
+
+
+def _documents(content: bytes) -> Iterator[object]:
+    if len(content) > BYTES_MAX:
+        raise ValueError(f"it has {len(content)} bytes, expected at most {BYTES_MAX}")
+    text = content.decode("utf-8-sig")
+    if _depth(text) > DEPTH_MAX:
+        raise ValueError(f"it nests deeper than {DEPTH_MAX}")
+    loader = _Loader(text)
+    try:
+        count = 0
+        while loader.check_node():
+            count += 1
+            if count > DOCUMENTS_MAX:
+                raise ValueError(f"it has more than {DOCUMENTS_MAX} documents")
+            node = loader.get_node()
+            if node is not None:
+                _check_growth(node)
+                yield loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _depth(text: str) -> int:
+    """Return the greatest nesting of the text's collections, found without recursion."""
+    depth = deepest = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            deepest = max(deepest, depth)
+            if deepest > DEPTH_MAX:
+                break
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+    return deepest
+
+
+def _check_growth(root: yaml.Node) -> None:
+    """Refuse a document whose aliases repeat more than a manifest would ever hold, or itself."""
+    count = 0
+    stack = [(root, 0)]
+    while stack:
+        node, depth = stack.pop()
+        count += 1
+        if count > NODES_MAX or depth > DEPTH_MAX:
+            raise ValueError(f"its aliases grow beyond {NODES_MAX} nodes or {DEPTH_MAX} levels")
+        if isinstance(node, yaml.MappingNode):
+            stack.extend((item, depth + 1) for pair in node.value for item in pair)
+        elif isinstance(node, yaml.SequenceNode):
+            stack.extend((item, depth + 1) for item in node.value)
+
+
+_Found = tuple[objects.ObjectKey, Mapping[str, str], fields.Block]
+
+
+def _parse_document(data: object) -> _Found | list[tuple[str, str]]:
+    if not isinstance(data, dict):
+        return [("", f"is {_shown(data)}, expected an object with apiVersion, kind and spec")]
+    if data.get("apiVersion") != group.API_VERSION:
+        return [
+            ("apiVersion", f"is {_shown(data.get('apiVersion'))}, expected {group.API_VERSION}")
+        ]
+    name = data.get("kind")
+    kind = kinds.BY_NAME.get(name) if isinstance(name, str) else None
+    if kind is None:
+        return [("kind", f"is {_shown(name)}, expected one of {', '.join(kinds.BY_NAME)}")]
+    known = ("apiVersion", "kind", "metadata", "spec")
+    problems = [(str(key), _unknown(str(key), known)) for key in data if key not in known]
+    metadata = _validate(_Metadata, data.get("metadata"), "metadata", problems)
+    spec = _validate(kind.spec, data.get("spec"), "spec", problems)
+    if spec is not None:
+        problems.extend(
+            (f"spec.{rule.field}" if rule.field else "spec", rule.message)
+            for rule in kind.rules.violations(spec)
+        )
+    if problems or metadata is None or spec is None:
+        return problems
+    key = objects.ObjectKey(kind=kind.name, namespace=metadata.namespace, name=metadata.name)
+    return key, metadata.labels, spec
+
+
+def _validate(
+    model: type[Model], data: object, path: str, problems: list[tuple[str, str]]
+) -> Model | None:
+    if not isinstance(data, dict):
+        problems.append((path, f"is {_shown(data)}, expected an object"))
+        return None
+    try:
+        text = json.dumps(data, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        problems.append((path, f"holds a value that JSON has not: {error}"))
+        return None
+    try:
+        return model.model_validate_json(text)
+    except pydantic.ValidationError as error:
+        found = error.errors(include_url=False)
+        problems.extend(
+            (_join(path, details["loc"]), _explained(details, model))
+            for details in found
+            if not _follows_from_others(details, found)
+        )
+        return None
+
+
+def _follows_from_others(
+    details: pydantic_core.ErrorDetails, found: list[pydantic_core.ErrorDetails]
+) -> bool:
+    """Return whether a list is too short only because items of it do not fit."""
+    location = details["loc"]
+    return details["type"] == "too_short" and any(
+        other["loc"][: len(location)] == location and other is not details for other in found
+    )
+
+
+def _join(path: str, location: tuple[int | str, ...]) -> str:
+    for step in location:
+        if isinstance(step, int):
+            path += f"[{step}]"
+        elif step not in ("[key]", "str", "int") and not step.startswith("function-"):
+            path += f".{step}"
+    return path
+
+
+_EXPECTED = {
+    "string_type": "a text",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "bool_type": "true or false",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "model_attributes_type": "an object",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "greater_than_equal": "{ge} or more",
+    "less_than_equal": "{le} or less",
+    "string_too_short": "a text of at least {min_length} characters",
+    "string_too_long": "a text of at most {max_length} characters",
+    "too_short": "at least {min_length} entries",
+    "too_long": "at most {max_length} entries",
+}
+
+
+def _explained(details: pydantic_core.ErrorDetails, model: type[fields.Block]) -> str:
+    context = details.get("ctx", {})
+    kind = details["type"]
+    if kind == "missing":
+        return "is missing"
+    if kind == "extra_forbidden":
+        return _unknown(str(details["loc"][-1]), _field_names(model, details["loc"][:-1]))
+    if kind == "string_pattern_mismatch":
+        pattern = context["pattern"]
+        expected = fields.PATTERNS.get(pattern, f"a text like {pattern}")
+    elif kind in ("enum", "literal_error"):
+        expected = "one of " + str(context["expected"]).replace("'", "").replace(" or", ",")
+    elif kind == "value_error":
+        expected = str(context["error"]).removeprefix("expected ")
+    else:
+        expected = _EXPECTED.get(kind, details["msg"]).format(**context)
+    return f"is {_shown(details['input'])}, expected {expected}"
+
+
+def _field_names(model: type[fields.Block], location: tuple[int | str, ...]) -> list[str]:
+    """Return the fields known at a place in a model; empty where that cannot be told."""
+    current: object = model
+    for step in location:
+        if isinstance(step, int):
+            continue
+        blocks = _blocks_in(current)
+        field = next(
+            (
+                info
+                for block in blocks
+                for name, info in block.model_fields.items()
+                if (info.alias or name) == step
+            ),
+            None,
+        )
+        if field is None:
+            return []
+        current = field.annotation
+    return [
+        info.alias or name
+        for block in _blocks_in(current)
+        for name, info in block.model_fields.items()
+    ]
+
+
+def _blocks_in(annotation: object) -> list[type[fields.Block]]:
+    if isinstance(annotation, type) and issubclass(annotation, fields.Block):
+        return [annotation]
+    return [block for item in getattr(annotation, "__args__", ()) for block in _blocks_in(item)]
+
+
+def _unknown(name: str, known: list[str] | tuple[str, ...]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    if close:
+        return f"is not known, expected perhaps {close[0]}"
+    return f"is not known, expected one of {', '.join(known)}" if known else "is not known"
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "missing"
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _SHOWN_LENGTH_MAX else text[: _SHOWN_LENGTH_MAX - 3] + "..."
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,91 @@
+"""Objects: a spec that somebody wants, a status that we tell, and what they are known by."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeAlias, TypeVar
+
+from hoodie_operator.api import (
+    compaction_policy,
+    conditions,
+    fields,
+    hudi_table,
+    lock_provider,
+    table_action,
+    writer,
+)
+
+SpecT_co = TypeVar("SpecT_co", bound=fields.Block, covariant=True)
+StatusT_co = TypeVar("StatusT_co", bound=conditions.Status, covariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class ObjectKey:
+    """What an object is found by."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The object that an object was made for, and goes with."""
+
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Object(Generic[SpecT_co, StatusT_co]):
+    """One stored object.
+
+    Attributes:
+        key: Kind, namespace and name.
+        uid: Given at creation; another object of the same key has another.
+        generation: Counts changes of the spec, from 1.
+        created_ms: Creation, milliseconds since the epoch.
+        labels: As given.
+        owner: Whom it was made for; None for what users declare.
+        deletion_ms: Since when it is to go; None for one that stays.
+        spec: What is wanted.
+        status: What is.
+    """
+
+    key: ObjectKey
+    uid: str
+    generation: int
+    created_ms: int
+    labels: Mapping[str, str] = field(default_factory=dict)
+    owner: Owner | None = None
+    deletion_ms: int | None = None
+    spec: SpecT_co
+    status: StatusT_co
+
+    @property
+    def name(self) -> str:
+        """The name within its namespace."""
+        return self.key.name
+
+    @property
+    def is_deleting(self) -> bool:
+        """Whether it is to go."""
+        return self.deletion_ms is not None
+
+    @property
+    def seniority(self) -> tuple[int, str]:
+        """The sort key by which the older of two objects goes first."""
+        return (self.created_ms, self.key.name)
+
+
+Table: TypeAlias = Object[hudi_table.HudiTableSpec, hudi_table.HudiTableStatus]
+Writer: TypeAlias = Object[writer.WriterSpec, writer.WriterStatus]
+Policy: TypeAlias = Object[
+    compaction_policy.CompactionPolicySpec, compaction_policy.CompactionPolicyStatus
+]
+Lock: TypeAlias = Object[lock_provider.LockProviderSpec, lock_provider.LockProviderStatus]
+Action: TypeAlias = Object[table_action.TableActionSpec, table_action.TableActionStatus]
+AnyObject: TypeAlias = Object[fields.Block, conditions.Status]

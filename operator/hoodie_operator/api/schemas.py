@@ -1,0 +1,155 @@
+"""CustomResourceDefinitions made from the kinds: structural schemas with rules and columns.
+
+Pydantic's JSON schema becomes structural by mechanical rewrites: references are inlined, `X or
+null` becomes an optional X, and what OpenAPI in Kubernetes does not take is left out.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import TypeAlias, cast
+
+from hoodie_operator.api import fields, group, kinds, rules
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+Node: TypeAlias = dict[str, Json]
+
+_LEFT_OUT = frozenset(
+    {
+        "title",
+        "additionalProperties",
+        "patternProperties",
+        "propertyNames",
+        "$defs",
+        "$ref",
+        "anyOf",
+        "default",
+    }
+)
+
+
+def definition(kind: kinds.Kind) -> Node:
+    """Return the CustomResourceDefinition of a kind."""
+    spec = structural(kind.spec)
+    spec["x-kubernetes-validations"] = [_validation(rule) for rule in kind.rules]
+    version: Node = {
+        "name": group.VERSION,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [_column(column) for column in kind.columns],
+        "schema": {
+            "openAPIV3Schema": {
+                "type": "object",
+                "description": (kind.spec.__doc__ or "").strip(),
+                "required": ["spec"],
+                "properties": {
+                    "apiVersion": {"type": "string"},
+                    "kind": {"type": "string"},
+                    "metadata": {"type": "object"},
+                    "spec": spec,
+                    "status": structural(kind.status),
+                },
+            }
+        },
+    }
+    if kind.selectable_fields:
+        version["selectableFields"] = [{"jsonPath": path} for path in kind.selectable_fields]
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.plural}.{group.GROUP}"},
+        "spec": {
+            "group": group.GROUP,
+            "names": {
+                "kind": kind.name,
+                "listKind": f"{kind.name}List",
+                "plural": kind.plural,
+                "singular": kind.singular,
+                "shortNames": list(kind.short_names),
+                "categories": list(kinds.CATEGORIES),
+            },
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
+
+
+def structural(model: type[fields.Block]) -> Node:
+    """Return the structural schema of a block."""
+    schema = model.model_json_schema(by_alias=True, mode="validation")
+    definitions = cast("Mapping[str, Node]", schema.get("$defs", {}))
+    return _structural(schema, definitions)
+
+
+def _structural(node: Node, definitions: Mapping[str, Node]) -> Node:
+    merged = _merged(node, definitions)
+    result: Node = {}
+    for key, value in merged.items():
+        if key == "properties":
+            assert isinstance(value, dict)
+            result[key] = {
+                name: _structural(cast("Node", part), definitions) for name, part in value.items()
+            }
+        elif key == "items":
+            result[key] = _structural(cast("Node", value), definitions)
+        elif key not in _LEFT_OUT:
+            result[key] = value
+    if isinstance(names := merged.get("propertyNames"), dict):
+        result |= _map(merged, names, definitions)
+    if result.get("type") == "integer":
+        result["format"] = "int64"
+    if (default := merged.get("default")) is not None:
+        result["default"] = _without_nulls(default)
+    return result
+
+
+def _map(node: Node, names: Node, definitions: Mapping[str, Node]) -> Node:
+    """Return what a map's schema has instead of a schema of its keys: one of values, and a rule."""
+    conditions = [f"size(key) <= {names['maxLength']}"]
+    values = node.get("additionalProperties")
+    if isinstance(by_pattern := node.get("patternProperties"), dict):
+        ((pattern, values),) = by_pattern.items()
+        conditions.append(f"key.matches({json.dumps(pattern)})")
+    return {
+        "additionalProperties": _structural(cast("Node", values), definitions),
+        "x-kubernetes-validations": [
+            {
+                "rule": f"self.all(key, {' && '.join(conditions)})",
+                "message": "holds a key of a form that is not allowed",
+            }
+        ],
+    }
+
+
+def _merged(node: Node, definitions: Mapping[str, Node]) -> Node:
+    """Return a node with its reference and its one alternative to null put in its place."""
+    options = node.get("anyOf")
+    if isinstance(options, list):
+        (option,) = (item for item in options if item != {"type": "null"})
+        return {**_merged(cast("Node", option), definitions), **node}
+    reference = node.get("$ref")
+    if isinstance(reference, str):
+        return {**_merged(definitions[reference.rpartition("/")[2]], definitions), **node}
+    return node
+
+
+def _without_nulls(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list | tuple):
+        return [_without_nulls(item) for item in value]
+    return value
+
+
+def _validation(rule: rules.Rule[fields.Block] | rules.TransitionRule[fields.Block]) -> Json:
+    validation: Node = {"rule": rule.cel, "message": f"{rule.field or 'spec'} {rule.message}"}
+    if rule.field:
+        validation["fieldPath"] = f".{rule.field}"
+    return validation
+
+
+def _column(column: kinds.PrinterColumn) -> Json:
+    described: Node = {"name": column.name, "type": column.type, "jsonPath": column.path}
+    if column.is_wide:
+        described["priority"] = 1
+    return described

@@ -1,0 +1,262 @@
+"""The states of every kind, and what each means to people and tools: one table.
+
+A state alone decides which conditions stand, as kstatus, Flux and Argo CD read them; the reason
+says why an object is in it. Documents, health checks and tests are made from this table.
+
+    kind x state -> Ready, Reconciling, Stalled, Suspended; kstatus; Argo CD health; time limit
+"""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from hoodie_operator.api.conditions import ConditionStatus
+from hoodie_operator.api.reasons import Reason
+
+
+class State(enum.Enum):
+    """Where an object is."""
+
+    PENDING = "Pending"
+    PROVISIONING = "Provisioning"
+    BLOCKED = "Blocked"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    STOPPING = "Stopping"
+    BACKING_OFF = "BackingOff"
+    READY = "Ready"
+    COMPLETED = "Completed"
+    SUCCEEDED = "Succeeded"
+    SUSPENDED = "Suspended"
+    DELETING = "Deleting"
+    STALLED = "Stalled"
+    FAILED = "Failed"
+
+
+class Health(enum.Enum):
+    """Argo CD's health."""
+
+    HEALTHY = "Healthy"
+    PROGRESSING = "Progressing"
+    SUSPENDED = "Suspended"
+    DEGRADED = "Degraded"
+
+
+class Kstatus(enum.Enum):
+    """What kstatus, and with it Flux, computes."""
+
+    CURRENT = "Current"
+    IN_PROGRESS = "InProgress"
+    FAILED = "Failed"
+    TERMINATING = "Terminating"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What a state means.
+
+    Attributes:
+        ready: Status of the condition Ready.
+        is_reconciling: Whether the condition Reconciling stands.
+        is_stalled: Whether the condition Stalled stands.
+        is_suspended: Whether the condition Suspended stands.
+        kstatus: What kstatus makes of these.
+        health: What Argo CD is told.
+        limit_ms: How long an object may stay here with one reason; then it is Stalled with
+            TIMED_OUT. None where an end is sure: a state that is no waiting, or one whose run
+            has limits of its own.
+        reasons: The reasons it may have.
+    """
+
+    ready: ConditionStatus
+    is_reconciling: bool = False
+    is_stalled: bool = False
+    is_suspended: bool = False
+    kstatus: Kstatus
+    health: Health
+    limit_ms: int | None = None
+    reasons: frozenset[Reason]
+
+
+_MINUTE_MS: Final = 60_000
+_HOUR_MS: Final = 60 * _MINUTE_MS
+
+
+def _waiting(*reasons: Reason, limit_ms: int | None = None) -> Row:
+    return Row(
+        ready=ConditionStatus.FALSE,
+        is_reconciling=True,
+        kstatus=Kstatus.IN_PROGRESS,
+        health=Health.PROGRESSING,
+        limit_ms=limit_ms,
+        reasons=frozenset(reasons),
+    )
+
+
+def _good(*reasons: Reason) -> Row:
+    return Row(
+        ready=ConditionStatus.TRUE,
+        kstatus=Kstatus.CURRENT,
+        health=Health.HEALTHY,
+        reasons=frozenset(reasons),
+    )
+
+
+def _stalled(*reasons: Reason) -> Row:
+    return Row(
+        ready=ConditionStatus.FALSE,
+        is_stalled=True,
+        kstatus=Kstatus.FAILED,
+        health=Health.DEGRADED,
+        reasons=frozenset(reasons),
+    )
+
+
+_SUSPENDED: Final = Row(
+    ready=ConditionStatus.TRUE,
+    is_suspended=True,
+    kstatus=Kstatus.CURRENT,
+    health=Health.SUSPENDED,
+    reasons=frozenset({Reason.SUSPENDED, Reason.TABLE_SUSPENDED}),
+)
+_DELETING: Final = Row(
+    ready=ConditionStatus.FALSE,
+    is_reconciling=True,
+    kstatus=Kstatus.TERMINATING,
+    health=Health.PROGRESSING,
+    reasons=frozenset({Reason.DELETING, Reason.IN_USE}),
+)
+_RUN_STATES: Final = {
+    State.STARTING: _waiting(Reason.STARTING),
+    State.RUNNING: _waiting(Reason.RUNNING),
+    State.STOPPING: _waiting(Reason.STOPPING),
+    State.BACKING_OFF: _waiting(Reason.BACKING_OFF),
+}
+
+HUDI_TABLE: Final[Mapping[State, Row]] = {
+    State.PENDING: _waiting(
+        Reason.NOT_OBSERVED,
+        Reason.REFERENCE_NOT_FOUND,
+        Reason.LOCK_NOT_READY,
+        Reason.STORAGE_UNREACHABLE,
+        limit_ms=10 * _MINUTE_MS,
+    ),
+    State.PROVISIONING: _waiting(Reason.CREATING),
+    State.READY: _good(Reason.READY),
+    State.SUSPENDED: _SUSPENDED,
+    State.DELETING: _DELETING,
+    State.STALLED: _stalled(
+        Reason.INVALID_SPEC,
+        Reason.REFERENCE_NOT_FOUND,
+        Reason.PATH_NOT_ALLOWED,
+        Reason.LOCATION_CONFLICT,
+        Reason.TABLE_UNREADABLE,
+        Reason.IMMUTABLE_MISMATCH,
+        Reason.ALREADY_EXISTS,
+        Reason.TABLE_NOT_FOUND,
+        Reason.LOCK_NOT_READY,
+        Reason.LOCK_NOT_SHARED,
+        Reason.ACTION_FAILED,
+        Reason.TIMED_OUT,
+    ),
+}
+
+WRITER: Final[Mapping[State, Row]] = {
+    State.PENDING: _waiting(
+        Reason.NOT_OBSERVED,
+        Reason.REFERENCE_NOT_FOUND,
+        Reason.CONFIRMING,
+        limit_ms=10 * _MINUTE_MS,
+    ),
+    State.BLOCKED: _waiting(
+        Reason.TABLE_NOT_READY,
+        Reason.TABLE_BUSY,
+        Reason.LOCK_NOT_READY,
+        Reason.OWNED_ELSEWHERE,
+        limit_ms=24 * _HOUR_MS,
+    ),
+    **_RUN_STATES,
+    State.COMPLETED: _good(Reason.UP_TO_DATE),
+    State.SUSPENDED: _SUSPENDED,
+    State.DELETING: _DELETING,
+    State.STALLED: _stalled(
+        Reason.INVALID_SPEC,
+        Reason.REFERENCE_NOT_FOUND,
+        Reason.TABLE_NOT_READY,
+        Reason.PATH_NOT_ALLOWED,
+        Reason.SECOND_WRITER,
+        Reason.DUPLICATE_WRITER_ID,
+        Reason.SHARED_COLUMNS,
+        Reason.SOURCE_NOT_FOUND,
+        Reason.SOURCE_UNREADABLE,
+        Reason.SCHEMA_MISMATCH,
+        Reason.RUN_FAILED,
+        Reason.RETRIES_EXHAUSTED,
+        Reason.TIMED_OUT,
+    ),
+}
+
+TABLE_ACTION: Final[Mapping[State, Row]] = {
+    State.PENDING: _waiting(
+        Reason.NOT_OBSERVED,
+        Reason.REFERENCE_NOT_FOUND,
+        Reason.CONFIRMING,
+        limit_ms=10 * _MINUTE_MS,
+    ),
+    State.BLOCKED: _waiting(
+        Reason.TABLE_NOT_READY,
+        Reason.TABLE_BUSY,
+        Reason.LOCK_NOT_READY,
+        Reason.OWNED_ELSEWHERE,
+        limit_ms=24 * _HOUR_MS,
+    ),
+    **_RUN_STATES,
+    State.SUCCEEDED: _good(Reason.SUCCEEDED, Reason.NOTHING_TO_DO),
+    State.SUSPENDED: _SUSPENDED,
+    State.DELETING: _DELETING,
+    State.FAILED: _stalled(
+        Reason.INVALID_SPEC,
+        Reason.REFERENCE_NOT_FOUND,
+        Reason.TABLE_NOT_READY,
+        Reason.DISABLED,
+        Reason.INSTANT_NOT_FOUND,
+        Reason.RUN_FAILED,
+        Reason.RETRIES_EXHAUSTED,
+        Reason.TIMED_OUT,
+    ),
+}
+
+COMPACTION_POLICY: Final[Mapping[State, Row]] = {
+    State.PENDING: _waiting(
+        Reason.REFERENCE_NOT_FOUND, Reason.NOT_OBSERVED, limit_ms=10 * _MINUTE_MS
+    ),
+    State.READY: _good(Reason.WATCHING),
+    State.SUSPENDED: _SUSPENDED,
+    State.DELETING: _DELETING,
+    State.STALLED: _stalled(
+        Reason.INVALID_SPEC,
+        Reason.REFERENCE_NOT_FOUND,
+        Reason.TABLE_NOT_READY,
+        Reason.ACTION_FAILED,
+        Reason.POLICY_CONFLICT,
+        Reason.DISABLED,
+        Reason.TIMED_OUT,
+    ),
+}
+
+LOCK_PROVIDER: Final[Mapping[State, Row]] = {
+    State.PENDING: _waiting(Reason.NOT_OBSERVED, Reason.STARTING, limit_ms=2 * _MINUTE_MS),
+    State.READY: _good(Reason.READY),
+    State.DELETING: _DELETING,
+    State.STALLED: _stalled(Reason.INVALID_SPEC, Reason.LOCK_UNREACHABLE, Reason.TIMED_OUT),
+}
+
+TABLE: Final[Mapping[str, Mapping[State, Row]]] = {
+    "HudiTable": HUDI_TABLE,
+    "Writer": WRITER,
+    "CompactionPolicy": COMPACTION_POLICY,
+    "LockProvider": LOCK_PROVIDER,
+    "TableAction": TABLE_ACTION,
+}
+"""Kind and state to what it means."""

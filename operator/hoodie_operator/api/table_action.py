@@ -1,0 +1,86 @@
+"""TableAction: one run of a table service, or of the creation or deletion of a table."""
+
+import enum
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from hoodie_operator.api import attempts, conditions, execution, fields, rules
+
+
+class ActionType(enum.Enum):
+    """What is done."""
+
+    CREATE = "Create"
+    COMPACTION = "Compaction"
+    DELETE = "Delete"
+
+
+class CompactionParameters(fields.Block):
+    """Which compaction."""
+
+    instant: Annotated[str, StringConstraints(pattern=r"^[0-9]{17}$", max_length=17)] | None = (
+        Field(
+            default=None,
+            description="A planned one, by its requested time; by default a new one is planned.",
+        )
+    )
+
+
+class TableActionSpec(fields.Block):
+    """What is done to which table; nothing of it can be changed but suspend."""
+
+    table_ref: fields.Reference
+    type: ActionType
+    compaction: CompactionParameters | None = None
+    runtime: execution.Runtime = execution.Runtime()
+    retry: execution.Retry = execution.Retry()
+    time_limit: fields.Duration = Field(
+        default="2h", description="An attempt that takes longer is stopped."
+    )
+    suspend: bool = Field(default=False, description="Stop, and start nothing.")
+
+
+class ActionResult(fields.Block):
+    """What came of it."""
+
+    file_groups: int | None = None
+    files: int | None = None
+    bytes: int | None = None
+    records: int | None = None
+    duration_ms: int | None = None
+    lock_wait_ms: int | None = None
+    lock_hold_ms: int | None = None
+    findings: tuple[fields.Text, ...] | None = Field(default=None, max_length=20)
+
+
+class TableActionStatus(conditions.Status):
+    """How far the action is."""
+
+    instant: fields.Word | None = Field(
+        default=None, description="The instant that it planned or executes."
+    )
+    runs: attempts.Runs | None = None
+    result: ActionResult | None = None
+    finished_time: fields.Word | None = None
+
+
+RULES: rules.Rules[TableActionSpec] = rules.Rules(
+    within=(
+        rules.Rule(
+            name="compaction-block",
+            field="compaction",
+            message="goes with type Compaction only",
+            cel="!has(self.compaction) || self.type == 'Compaction'",
+            holds=lambda spec: spec.compaction is None or spec.type is ActionType.COMPACTION,
+        ),
+    ),
+    between=(
+        rules.immutable("tableRef", lambda spec: spec.table_ref),
+        rules.immutable("type", lambda spec: spec.type),
+        rules.immutable_optional("compaction", lambda spec: spec.compaction),
+        rules.immutable("runtime", lambda spec: spec.runtime),
+        rules.immutable("retry", lambda spec: spec.retry),
+        rules.immutable("timeLimit", lambda spec: spec.time_limit),
+    ),
+)

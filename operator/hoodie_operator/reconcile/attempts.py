@@ -1,0 +1,232 @@
+"""The attempts of one object's run: what happened is folded into its status, what is next decided.
+
+Nothing here asks what a run does. An attempt's number is never used twice; a failure that may pass
+is followed by another attempt after a growing wait, until too many failed in a row for one basis.
+A basis is a text that changes when something was mended: spec, protocol, input.
+
+    phase x wanted -> step: `STEPS` is the machine.
+"""
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hoodie import errors
+from hoodie_operator.api import attempts, execution, times
+from hoodie_operator.api.attempts import Outcome
+from hoodie_operator.reconcile import facts, retries
+
+STUBBORN_GRACES: Final = 3
+"""After so many graces a process that does not end is the user's to look at."""
+
+
+class Phase(enum.Enum):
+    """Where the runs of an object are."""
+
+    IDLE = "nothing runs, and an attempt may start"
+    BACKING_OFF = "nothing runs, and the next attempt's time has not come"
+    EXHAUSTED = "nothing runs, and too many attempts failed"
+    FAILED = "nothing runs, and the last attempt failed for a reason that does not pass"
+    STARTING = "an attempt was started and has told nothing yet"
+    RUNNING = "an attempt is at work"
+    OVERDUE = "an attempt is at work and has told nothing, or not ended, for too long"
+    STOPPING = "an attempt was told to stop"
+    STUBBORN = "an attempt was told to stop and its grace is over"
+
+
+class Step(enum.Enum):
+    """What to do about it."""
+
+    START = "start the next attempt"
+    WAIT = "wait"
+    REST = "leave it"
+    STOP = "tell it to stop"
+    KILL = "end it"
+
+
+STEPS: Final[Mapping[tuple[Phase, bool], Step]] = {
+    (Phase.IDLE, True): Step.START,
+    (Phase.IDLE, False): Step.REST,
+    (Phase.BACKING_OFF, True): Step.WAIT,
+    (Phase.BACKING_OFF, False): Step.REST,
+    (Phase.EXHAUSTED, True): Step.REST,
+    (Phase.EXHAUSTED, False): Step.REST,
+    (Phase.FAILED, True): Step.REST,
+    (Phase.FAILED, False): Step.REST,
+    (Phase.STARTING, True): Step.WAIT,
+    (Phase.STARTING, False): Step.STOP,
+    (Phase.RUNNING, True): Step.WAIT,
+    (Phase.RUNNING, False): Step.STOP,
+    (Phase.OVERDUE, True): Step.STOP,
+    (Phase.OVERDUE, False): Step.STOP,
+    (Phase.STOPPING, True): Step.WAIT,
+    (Phase.STOPPING, False): Step.WAIT,
+    (Phase.STUBBORN, True): Step.KILL,
+    (Phase.STUBBORN, False): Step.KILL,
+}
+
+AT_WORK: Final = frozenset(
+    {Phase.STARTING, Phase.RUNNING, Phase.OVERDUE, Phase.STOPPING, Phase.STUBBORN}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deadlines:
+    """How long an attempt may take for what.
+
+    Attributes:
+        start_ms: To tell of anything at all.
+        progress_ms: Between two signs of life.
+        total_ms: In all; None for no limit.
+        stop_ms: To end after being told to.
+    """
+
+    start_ms: int
+    progress_ms: int
+    total_ms: int | None
+    stop_ms: int
+
+
+def fold(
+    previous: attempts.Runs | None,
+    runs: Sequence[facts.Run],
+    retry: execution.Retry,
+    basis: str,
+) -> attempts.Runs:
+    """Return the status of the runs after everything seen.
+
+    Args:
+        previous: The stored status.
+        runs: What is known of the attempts, in their order.
+        retry: How failures are answered.
+        basis: What failures are counted for.
+    """
+    status = previous or attempts.Runs()
+    if status.basis != basis:
+        status = status.model_copy(
+            update={"basis": basis, "failures": 0, "next_attempt_time": None}
+        )
+    open_attempt = status.current.number if status.current else None
+    for run in runs:
+        if run.id.attempt > status.attempts or run.id.attempt == open_attempt:
+            status = _with(status, run, retry)
+    if open_attempt is not None and open_attempt not in {run.id.attempt for run in runs}:
+        status = status.model_copy(update={"current": None})
+    return status
+
+
+def _with(status: attempts.Runs, run: facts.Run, retry: execution.Retry) -> attempts.Runs:
+    number = max(status.attempts, run.id.attempt)
+    if run.ended_ms is None:
+        current = attempts.Current(
+            number=run.id.attempt,
+            start_time=times.text(run.started_ms),
+            process=run.process or None,
+            phase=run.progress.phase[:200] if run.progress else None,
+            done=run.progress.done if run.progress else None,
+            total=run.progress.total if run.progress else None,
+        )
+        return status.model_copy(update={"attempts": number, "current": current})
+    ended = _ended(run, run.ended_ms)
+    failures = status.failures
+    next_attempt = None
+    if ended.outcome is Outcome.SUCCEEDED:
+        failures = 0
+    elif ended.outcome is Outcome.FAILED:
+        failures = 1 if ended.commits else failures + 1
+        wait_ms = retries.delay_ms(retry, failures, run.id)
+        next_attempt = times.text(run.ended_ms + wait_ms + 999)
+    return status.model_copy(
+        update={
+            "attempts": number,
+            "failures": failures,
+            "next_attempt_time": next_attempt,
+            "current": None,
+            "history": (*(status.history or ()), ended)[-attempts.ATTEMPTS_KEPT :],
+        }
+    )
+
+
+def _ended(run: facts.Run, ended_ms: int) -> attempts.Attempt:
+    result = run.result
+    kind: str | None = None
+    message: str | None = None
+    outcome = Outcome.SUCCEEDED
+    if run.stop_reason == retries.NO_PROGRESS and (result is None or result.error is not None):
+        outcome, kind = Outcome.FAILED, retries.NO_PROGRESS
+        message = "it showed no progress for too long, or took too long, and was stopped"
+    elif result is None:
+        code = "unknown" if run.exit_code is None else str(run.exit_code)
+        outcome, kind = Outcome.FAILED, retries.KILLED
+        message = f"it ended without a result, exit code {code}"
+    elif result.error is not None:
+        outcome, kind, message = Outcome.FAILED, result.error.kind, result.error.message
+    if outcome is Outcome.FAILED and run.stop_reason not in ("", retries.NO_PROGRESS):
+        outcome = Outcome.STOPPED
+        message = f"it was stopped: {run.stop_reason}"
+    return attempts.Attempt(
+        number=run.id.attempt,
+        start_time=times.text(run.started_ms),
+        end_time=times.text(ended_ms),
+        outcome=outcome,
+        error_kind=kind,
+        message=message[:1000] if message else None,
+        commits=result.commit_count if result else None,
+    )
+
+
+def phase(
+    status: attempts.Runs,
+    run: facts.Run | None,
+    retry: execution.Retry,
+    deadlines: Deadlines,
+    now_ms: int,
+) -> Phase:
+    """Return where the runs are.
+
+    Args:
+        status: After `fold`.
+        run: The attempt at work; None when there is none.
+        retry: How failures are answered.
+        deadlines: For the attempt at work.
+        now_ms: The operator's clock.
+    """
+    if run is not None:
+        return _phase_at_work(run, deadlines, now_ms)
+    if status.failures == 0:
+        return Phase.IDLE
+    last = status.history[-1] if status.history else None
+    failed = last is not None and last.outcome is Outcome.FAILED
+    if failed and last is not None and not retries.is_transient(last.error_kind or ""):
+        return Phase.FAILED
+    if status.failures > retry.limit:
+        return Phase.EXHAUSTED
+    due = status.next_attempt_time
+    return Phase.BACKING_OFF if due and now_ms < times.epoch_ms(due) else Phase.IDLE
+
+
+def _phase_at_work(run: facts.Run, deadlines: Deadlines, now_ms: int) -> Phase:
+    if run.stop_requested_ms is not None:
+        is_over = now_ms - run.stop_requested_ms > deadlines.stop_ms
+        return Phase.STUBBORN if is_over else Phase.STOPPING
+    silence_ms = now_ms - run.last_sign_ms
+    allowed_ms = deadlines.progress_ms if run.progress else deadlines.start_ms
+    is_too_long = deadlines.total_ms is not None and now_ms - run.started_ms > deadlines.total_ms
+    if silence_ms > allowed_ms or is_too_long:
+        return Phase.OVERDUE
+    return Phase.RUNNING if run.progress else Phase.STARTING
+
+
+def last_failure(status: attempts.Runs) -> str:
+    """Return why the last attempt failed, for messages; empty when it did not."""
+    last = status.history[-1] if status.history else None
+    if last is None or last.outcome is not Outcome.FAILED:
+        return ""
+    return f"attempt {last.number}: {last.error_kind or errors.HoodieError.kind}: {last.message}"
+
+
+def is_stuck(run: facts.Run, deadlines: Deadlines, now_ms: int) -> bool:
+    """Return whether a run that was told to stop has not ended for so long that it may never."""
+    asked_ms = run.stop_requested_ms
+    return asked_ms is not None and now_ms - asked_ms > STUBBORN_GRACES * deadlines.stop_ms

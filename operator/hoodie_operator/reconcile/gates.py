@@ -1,0 +1,174 @@
+"""What every run of a table has to pass before it starts, and what makes one at work unwanted.
+
+gates, in order: rules, suspension, table, its suspension, its readiness, its configuration
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from hoodie_operator.api import kinds, objects
+from hoodie_operator.api.conditions import Type
+from hoodie_operator.api.reasons import Reason
+from hoodie_operator.api.states import State
+from hoodie_operator.reconcile import effective, facts, hudi_tables, references
+from hoodie_operator.reconcile.verdicts import Verdict, broken_rule, stalled
+from hoodie_operator.reconcile.world import World
+
+Runner: TypeAlias = objects.Writer | objects.Action
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The table that runs are for.
+
+    Attributes:
+        table: The object; None when there is none.
+        wanted: Its effective configuration, or why it has none now; None without a table.
+        seen: What its storage told; None when it was not looked at.
+    """
+
+    table: objects.Table | None
+    wanted: effective.EffectiveTable | Verdict | None
+    seen: facts.TableFacts | None
+
+    @property
+    def protocol_hash(self) -> str | None:
+        """The current hash; None while it is not known."""
+        if isinstance(self.wanted, effective.EffectiveTable):
+            return self.wanted.protocol_hash
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTarget:
+    """A table that runs may be started on."""
+
+    table: objects.Table
+    wanted: effective.EffectiveTable
+
+
+def target(world: World, me: Runner) -> Target:
+    """Return the table that an object refers to."""
+    table = world.table(me.key.namespace, me.spec.table_ref.name)
+    if table is None:
+        return Target(table=None, wanted=None, seen=None)
+    return Target(
+        table=table,
+        wanted=hudi_tables.resolve(world, table),
+        seen=world.seen.tables.get(table.uid),
+    )
+
+
+def unwanted(
+    me: Runner, found: Target, run: facts.Run, *, is_for_deletion: bool = False
+) -> str | None:
+    """Return why an attempt at work has to stop; None when it may go on.
+
+    Args:
+        me: Whose.
+        found: The table.
+        run: The attempt.
+        is_for_deletion: Whether it is there to delete the table.
+    """
+    table = found.table
+    is_hash_old = found.protocol_hash is not None and run.protocol_hash != found.protocol_hash
+    for is_so, why in (
+        (me.is_deleting, f"the {me.key.kind} is deleted"),
+        (me.spec.suspend, f"the {me.key.kind} is suspended"),
+        (table is None, f"HudiTable {me.spec.table_ref.name} does not exist"),
+        (
+            table is not None and table.is_deleting and not is_for_deletion,
+            f"HudiTable {me.spec.table_ref.name} is deleted",
+        ),
+        (
+            table is not None and table.spec.suspend and not is_for_deletion,
+            f"HudiTable {me.spec.table_ref.name} is suspended",
+        ),
+        (is_hash_old, f"the protocol of HudiTable {me.spec.table_ref.name} changed"),
+    ):
+        if is_so:
+            return why
+    return None
+
+
+def enter(
+    world: World, me: Runner, found: Target, *, needs_ready: bool = True
+) -> OpenTarget | Verdict:
+    """Return the table if runs may be started on it, or why not.
+
+    Args:
+        world: Everything.
+        me: Who wants to run.
+        found: The table.
+        needs_ready: Whether the table has to be there and as declared.
+    """
+    broken = broken_rule(me)
+    if broken is not None:
+        return broken
+    if me.spec.suspend:
+        return _suspended(Reason.SUSPENDED, "nothing is started")
+    table = found.table
+    if table is None:
+        return references.missing(world, me, kinds.HUDI_TABLE, me.spec.table_ref.name)
+    closed = check_ready(table, me) if needs_ready else None
+    if closed is not None:
+        return closed
+    if isinstance(found.wanted, effective.EffectiveTable):
+        return OpenTarget(table=table, wanted=found.wanted)
+    assert found.wanted is not None, "a table has a configuration or a reason for none"
+    return Verdict(
+        state=State.BLOCKED,
+        reason=Reason.TABLE_NOT_READY,
+        message=f"HudiTable {table.name}: {found.wanted.message}",
+    )
+
+
+def check_ready(table: objects.Table, asking: objects.AnyObject) -> Verdict | None:
+    """Return why a table is not to be used now; None when it is.
+
+    What only a user can mend about the table, only a user can mend here.
+    """
+    if table.spec.suspend and not table.is_deleting:
+        return _suspended(Reason.TABLE_SUSPENDED, f"HudiTable {table.name} is suspended")
+    ready = table.status.condition(Type.READY)
+    why = f": {ready.message}" if ready else ""
+    is_current = table.status.observed_generation == table.generation
+    if is_current and not table.is_deleting:
+        if table.status.is_true(Type.READY):
+            return None
+        if table.status.is_true(Type.STALLED):
+            return stalled(
+                asking, Reason.TABLE_NOT_READY, f"HudiTable {table.name} is stalled{why}"
+            )
+    is_runner = State.BLOCKED in kinds.BY_NAME[asking.key.kind].states
+    return Verdict(
+        state=State.BLOCKED if is_runner else State.PENDING,
+        reason=Reason.TABLE_NOT_READY,
+        message=f"HudiTable {table.name} is not ready{why}",
+    )
+
+
+def confirmed(world: World, me: Runner, found: Target) -> facts.TableFacts | Verdict:
+    """Return the table's facts if they were seen after the last attempt's end, or why to wait."""
+    ended_ms = max((run.ended_ms or 0 for run in world.runs(me)), default=0)
+    seen = found.seen
+    if seen is not None and seen.problem is None and seen.observed_ms >= ended_ms:
+        return seen
+    why = f": {seen.problem.message}" if seen is not None and seen.problem is not None else ""
+    return Verdict(
+        state=State.PENDING,
+        reason=Reason.CONFIRMING,
+        message=f"the timeline is being read for what is committed{why}",
+    )
+
+
+def basis(parts: list[str], previous: str | None, *, is_known: bool) -> str:
+    """Return what failures are counted for.
+
+    While the table cannot be resolved or read nothing was mended, and the count goes on.
+    """
+    return " ".join(parts) if is_known or previous is None else previous
+
+
+def _suspended(reason: Reason, message: str) -> Verdict:
+    return Verdict(state=State.SUSPENDED, reason=reason, message=message)

@@ -1,0 +1,373 @@
+"""What is to be done about a HudiTable: bring it into being, compare it, tell how it is.
+
+    gates, in order: deletion, rules, location (R14), lock, observation, existence, comparison
+
+Success is read from the storage: a table is there when its properties are, and as declared when
+they are equal.
+"""
+
+from collections.abc import Sequence
+
+from hoodie import errors
+from hoodie.model import schemas, table_config
+from hoodie_operator.api import (
+    fields,
+    hudi_table,
+    kinds,
+    lock_provider,
+    objects,
+    table_action,
+    times,
+)
+from hoodie_operator.api.conditions import Type
+from hoodie_operator.api.reasons import Reason
+from hoodie_operator.api.states import State
+from hoodie_operator.reconcile import effective, facts, names, references, timelines
+from hoodie_operator.reconcile.effects import CreateObject, Effect, RemoveObject, SetStatus
+from hoodie_operator.reconcile.verdicts import Verdict, broken_rule, stated
+from hoodie_operator.reconcile.world import World
+
+# Properties that can never change, and what tells of them in messages.
+_COMPARED = (
+    "hoodie.table.name",
+    "hoodie.database.name",
+    "hoodie.table.type",
+    "hoodie.table.version",
+    "hoodie.table.recordkey.fields",
+    "hoodie.table.partition.fields",
+    "hoodie.table.ordering.fields",
+    "hoodie.table.precombine.field",
+    "hoodie.record.merge.mode",
+    "hoodie.table.partial.update.mode",
+    "hoodie.datasource.write.hive_style_partitioning",
+    "hoodie.datasource.write.partitionpath.urlencode",
+    table_config.BUCKET_COUNT_KEY,
+    table_config.HASH_FIELDS_KEY,
+)
+
+
+def decide(world: World, table: objects.Table) -> Sequence[Effect]:
+    """Return what to do about a table."""
+    if table.is_deleting:
+        return _delete(world, table)
+    resolved = resolve(world, table)
+    status = _told(world, table, resolved)
+    if isinstance(resolved, Verdict):
+        return [_set(table, status, resolved, world)]
+    conflict = _location_conflict(world, table, resolved.uri)
+    if conflict is not None:
+        return [_set(table, status, conflict, world)]
+    return _provide(world, table, status, resolved)
+
+
+def resolve(world: World, table: objects.Table) -> effective.EffectiveTable | Verdict:
+    """Return the table's effective configuration, or why it has none now."""
+    broken = broken_rule(table)
+    if broken is not None:
+        return broken
+    uri = effective.location(table.spec, world.limits.data_root)
+    if isinstance(uri, effective.Refusal):
+        return _stalled(uri.reason, uri.message)
+    wanted = effective.config(table)
+    if isinstance(wanted, effective.Refusal):
+        return _stalled(wanted.reason, wanted.message)
+    locked = _lock(world, table)
+    if isinstance(locked, Verdict):
+        return locked
+    provider, servers = locked
+    address = effective.lock_address(table, provider, servers)
+    if isinstance(address, effective.Refusal):
+        return _stalled(address.reason, address.message)
+    return effective.EffectiveTable(
+        uri=uri,
+        config=wanted,
+        settings=effective.write_settings(table.spec, provider),
+        lock=address,
+        protocol_hash=effective.protocol_hash(uri, wanted, address, table.spec),
+    )
+
+
+def _location_conflict(world: World, table: objects.Table, uri: str) -> Verdict | None:
+    for other in world.tables():
+        is_older = other.seniority < table.seniority
+        if other.uid == table.uid or not is_older:
+            continue
+        if effective.location(other.spec, world.limits.data_root) == uri:
+            return _stalled(
+                Reason.LOCATION_CONFLICT,
+                f"HudiTable {other.name} of namespace {other.key.namespace} is at {uri} already, "
+                "expected a place of its own",
+            )
+    return None
+
+
+def _lock(
+    world: World, table: objects.Table
+) -> tuple[lock_provider.LockProviderSpec | None, Sequence[str]] | Verdict:
+    reference = table.spec.concurrency.lock_ref
+    if reference is None:
+        return None, ()
+    lock = world.lock(table.key.namespace, reference.name)
+    if lock is None:
+        return references.missing(world, table, kinds.LOCK_PROVIDER, reference.name)
+    is_in_process = lock.spec.type is lock_provider.LockType.IN_PROCESS
+    if is_in_process and (table.spec.is_non_blocking or table.spec.concurrency.external_writers):
+        return _stalled(
+            Reason.LOCK_NOT_SHARED,
+            f"LockProvider {lock.name} is InProcess and excludes no other process, expected "
+            "ZooKeeper or FileSystem for a table with several writers",
+        )
+    seen = world.seen.locks.get(lock.uid)
+    if lock.status.is_true(Type.READY) and seen is not None and seen.is_ready:
+        return lock.spec, seen.servers
+    ready = lock.status.condition(Type.READY)
+    why = f": {ready.message}" if ready else ""
+    return Verdict(
+        state=State.STALLED if lock.status.is_true(Type.STALLED) else State.PENDING,
+        reason=Reason.LOCK_NOT_READY,
+        message=f"LockProvider {lock.name} is not ready{why}",
+    )
+
+
+def _provide(
+    world: World,
+    table: objects.Table,
+    status: hudi_table.HudiTableStatus,
+    wanted: effective.EffectiveTable,
+) -> Sequence[Effect]:
+    if table.spec.suspend:
+        verdict = Verdict(
+            state=State.SUSPENDED, reason=Reason.SUSPENDED, message="nothing is started on it"
+        )
+        return [_set(table, status, verdict, world)]
+    seen = world.seen.tables.get(table.uid)
+    if seen is None:
+        verdict = _pending(Reason.NOT_OBSERVED, f"{wanted.uri} was not looked at yet")
+        return [_set(table, status, verdict, world)]
+    if seen.problem is not None:
+        verdict = _unreadable(seen.problem)
+        return [_set(table, status, verdict, world)]
+    if not status.provisioned:
+        return _provision(world, table, status, wanted, seen)
+    return [_set(table, status, _compared(wanted, seen), world)]
+
+
+def _provision(
+    world: World,
+    table: objects.Table,
+    status: hudi_table.HudiTableStatus,
+    wanted: effective.EffectiveTable,
+    seen: facts.TableFacts,
+) -> Sequence[Effect]:
+    """Create or adopt, as a TableAction; done when it succeeded and the table is there."""
+    adoption = table.spec.adoption
+    name = names.action(table, table_action.ActionType.CREATE, f"g{table.generation}")
+    key = objects.ObjectKey(kind=kinds.TABLE_ACTION.name, namespace=table.key.namespace, name=name)
+    action = _creation(world, table, key)
+    if action is not None and action.status.state == State.SUCCEEDED.value:
+        verdict = _compared(wanted, seen)
+        is_there = verdict.state is State.READY
+        if not is_there and _is_before_end(action, seen):
+            verdict = Verdict(
+                state=State.PROVISIONING,
+                reason=Reason.CREATING,
+                message=f"TableAction {action.name} is done; what it made is being read",
+            )
+        status = status.model_copy(update={"provisioned": is_there})
+        return [_set(table, status, verdict, world)]
+    if action is not None and action.status.is_true(Type.STALLED):
+        ready = action.status.condition(Type.READY)
+        verdict = _stalled(
+            Reason.ACTION_FAILED, f"TableAction {action.name}: {ready.message if ready else ''}"
+        )
+        return [_set(table, status, verdict, world)]
+    if seen.config is not None and adoption is hudi_table.Adoption.CREATE_ONLY and action is None:
+        verdict = _stalled(
+            Reason.ALREADY_EXISTS,
+            f"a table is at {wanted.uri} already, expected none by adoption {adoption.value}",
+        )
+        return [_set(table, status, verdict, world)]
+    if seen.config is None and adoption is hudi_table.Adoption.ADOPT_ONLY:
+        verdict = _stalled(
+            Reason.TABLE_NOT_FOUND,
+            f"no table is at {wanted.uri}, expected one by adoption {adoption.value}",
+        )
+        return [_set(table, status, verdict, world)]
+    if seen.config is not None and (mismatch := _mismatch(wanted, seen.config)) is not None:
+        return [_set(table, status, mismatch, world)]
+    name = action.name if action is not None else name
+    verdict = Verdict(
+        state=State.PROVISIONING, reason=Reason.CREATING, message=f"by TableAction {name}"
+    )
+    effects: list[Effect] = [_set(table, status, verdict, world)]
+    if action is None:
+        spec = table_action.TableActionSpec(
+            table_ref=fields.Reference(name=table.name), type=table_action.ActionType.CREATE
+        )
+        effects.append(CreateObject(key=key, owner=names.owner(table), spec=spec))
+    return effects
+
+
+def _creation(world: World, table: objects.Table, key: objects.ObjectKey) -> objects.Action | None:
+    """Return the creation that counts: one that did not fail, or the one of this generation.
+
+    One that failed is followed by another when the table was edited.
+    """
+    made = [
+        action
+        for action in world.actions_of(table)
+        if action.spec.type is table_action.ActionType.CREATE
+        and action.owner == names.owner(table)
+        and not action.is_deleting
+        and (action.key == key or not action.status.is_true(Type.STALLED))
+    ]
+    return made[-1] if made else None
+
+
+def _is_before_end(action: objects.Action, seen: facts.TableFacts) -> bool:
+    finished = action.status.finished_time
+    return finished is not None and seen.observed_ms < times.epoch_ms(finished)
+
+
+def _compared(wanted: effective.EffectiveTable, seen: facts.TableFacts) -> Verdict:
+    if seen.config is None:
+        return _stalled(
+            Reason.TABLE_NOT_FOUND,
+            f"no table is at {wanted.uri} any more, expected the one that was made or adopted",
+        )
+    mismatch = _mismatch(wanted, seen.config)
+    if mismatch is not None:
+        return mismatch
+    count = len(seen.commits)
+    return Verdict(
+        state=State.READY,
+        reason=Reason.READY,
+        message=f"{count} commit{'' if count == 1 else 's'} at {wanted.uri}",
+    )
+
+
+def mismatches(
+    wanted: table_config.TableConfig, stored: table_config.TableConfig
+) -> tuple[hudi_table.PropertyMismatch, ...]:
+    """Return the properties that can never change and that differ."""
+    desired, actual = table_config.to_properties(wanted), table_config.to_properties(stored)
+    if wanted.create_schema is not None and stored.create_schema is not None:
+        desired["schema"] = _columns(wanted.create_schema)
+        actual["schema"] = _columns(stored.create_schema)
+    return tuple(
+        hudi_table.PropertyMismatch(
+            property=name, desired=desired.get(name, "")[:1000], actual=actual.get(name, "")[:1000]
+        )
+        for name in (*_COMPARED, "schema")
+        if desired.get(name, "") != actual.get(name, "")
+    )
+
+
+def _columns(avro: str) -> str:
+    return ", ".join(f"{column.name} {column.type}" for column in schemas.from_avro(avro).arrow)
+
+
+def _mismatch(wanted: effective.EffectiveTable, stored: table_config.TableConfig) -> Verdict | None:
+    differing = mismatches(wanted.config, stored)
+    if not differing:
+        return None
+    told = "; ".join(
+        f"{each.property} is {each.actual!r}, expected {each.desired!r}" for each in differing
+    )
+    return _stalled(Reason.IMMUTABLE_MISMATCH, f"the table at {wanted.uri} differs: {told}")
+
+
+def _delete(world: World, table: objects.Table) -> Sequence[Effect]:
+    """Let the object go; where the data is to go too, first wait for all who need it."""
+    is_kept = table.spec.deletion_policy is hudi_table.DeletionPolicy.RETAIN
+    if is_kept or not table.status.provisioned:
+        return [RemoveObject(key=table.key, uid=table.uid)]
+    users = [
+        *(writer.key for writer in world.writers_of(table)),
+        *(
+            action.key
+            for action in world.actions_of(table)
+            if world.has_run_at_work(action)
+            and action.spec.type is not table_action.ActionType.DELETE
+        ),
+    ]
+    if users:
+        verdict = Verdict(
+            state=State.DELETING,
+            reason=Reason.IN_USE,
+            message=f"it goes when these are gone: {', '.join(str(key) for key in users[:5])}",
+        )
+        return [_set(table, table.status, verdict, world)]
+    name = names.action(table, table_action.ActionType.DELETE, "data")
+    key = objects.ObjectKey(kind=kinds.TABLE_ACTION.name, namespace=table.key.namespace, name=name)
+    action = world.action(key)
+    if action is not None and action.status.state == State.SUCCEEDED.value:
+        return [RemoveObject(key=table.key, uid=table.uid)]
+    why = ""
+    if action is not None and (ready := action.status.condition(Type.READY)) is not None:
+        why = f": {ready.message}"
+    verdict = Verdict(
+        state=State.DELETING,
+        reason=Reason.DELETING,
+        message=f"the data is deleted by TableAction {name}{why}",
+    )
+    effects: list[Effect] = [_set(table, table.status, verdict, world)]
+    if action is None:
+        spec = table_action.TableActionSpec(
+            table_ref=fields.Reference(name=table.name), type=table_action.ActionType.DELETE
+        )
+        effects.append(CreateObject(key=key, owner=names.owner(table), spec=spec))
+    return effects
+
+
+def _told(
+    world: World, table: objects.Table, resolved: effective.EffectiveTable | Verdict
+) -> hudi_table.HudiTableStatus:
+    """Return the status with everything that is known of the table put into it."""
+    update: dict[str, object] = {
+        "writers": tuple(
+            writer.name for writer in world.writers_of(table) if world.has_run_at_work(writer)
+        )
+        or None
+    }
+    if isinstance(resolved, effective.EffectiveTable):
+        update |= {
+            "uri": resolved.uri,
+            "lock": resolved.lock,
+            "protocol_hash": resolved.protocol_hash,
+        }
+    seen = world.seen.tables.get(table.uid)
+    if seen is not None and seen.config is not None:
+        update |= {
+            "version": seen.config.version,
+            "commits": len(seen.commits),
+            "latest_commit": timelines.latest_commit(seen),
+            "backlog": timelines.backlog(seen),
+        }
+        if isinstance(resolved, effective.EffectiveTable):
+            update["mismatches"] = mismatches(resolved.config, seen.config) or None
+    return table.status.model_copy(update=update)
+
+
+def _set(
+    table: objects.Table, status: hudi_table.HudiTableStatus, verdict: Verdict, world: World
+) -> SetStatus:
+    return SetStatus(
+        key=table.key, uid=table.uid, status=stated(status, table, verdict, world.now_ms)
+    )
+
+
+def _unreadable(problem: facts.Problem) -> Verdict:
+    message = f"{problem.kind}: {problem.message}"
+    if problem.is_transient:
+        return _pending(Reason.STORAGE_UNREACHABLE, message)
+    is_outside = problem.kind == errors.InvalidInputError.kind
+    return _stalled(Reason.PATH_NOT_ALLOWED if is_outside else Reason.TABLE_UNREADABLE, message)
+
+
+def _pending(reason: Reason, message: str) -> Verdict:
+    return Verdict(state=State.PENDING, reason=reason, message=message)
+
+
+def _stalled(reason: Reason, message: str) -> Verdict:
+    return Verdict(state=State.STALLED, reason=reason, message=message)

@@ -1,0 +1,154 @@
+"""Whether a run may start now: the interlocks between the runs of one table, as one function.
+
+    R1   a service runs by the operator only if the table says that the operator owns it
+    R2   nothing runs without a ready table, which includes its lock (in `gates`); under
+         SingleWriter nothing runs beside a writer
+    R4   one action per instant, one plan at a time
+    R9   a SingleWriter table has one Writer; a second one is refused, not made to wait
+    R14  of two HudiTables with one location the younger is refused (in `hudi_tables`)
+
+What is refused needs a user; what waits does not. R1 and R4 are asked where the answer is needed:
+in `compaction_policies` and `table_actions`. A table has one effective configuration, whose hash
+every run carries and a fence checks (R12), and `states` limits every wait (R15).
+"""
+
+from hoodie.model import commits
+from hoodie.write import combinations
+from hoodie_operator.api import objects
+from hoodie_operator.api.reasons import Reason
+from hoodie_operator.api.states import State
+from hoodie_operator.reconcile import effective, facts
+from hoodie_operator.reconcile.verdicts import Verdict, stalled
+from hoodie_operator.reconcile.world import World
+
+
+def check_alone(world: World, table: objects.Table, me: objects.AnyObject) -> Verdict | None:
+    """Return why a run has to wait for others of a table that takes one at a time (R2)."""
+    if table.spec.is_non_blocking:
+        return None
+    for other in (*world.writers_of(table), *world.actions_of(table)):
+        if other.uid != me.uid and world.has_run_at_work(other):
+            return Verdict(
+                state=State.BLOCKED,
+                reason=Reason.TABLE_BUSY,
+                message=(
+                    f"{other.key} is at work, and a {table.spec.concurrency.mode.value} table "
+                    "takes one run at a time"
+                ),
+            )
+    return None
+
+
+def is_elsewhere(world: World, table: objects.Table, pending: facts.Pending) -> bool:
+    """Return whether a process that we do not know works on a pending instant.
+
+    A fresh heartbeat proves nothing once the run that it belonged to is known to have ended.
+    """
+    if not pending.is_alive:
+        return False
+    owners = [each for each in world.actions_of(table) if each.name == pending.action_id]
+    return not owners
+
+
+def check_writer(
+    world: World, table: objects.Table, wanted: effective.EffectiveTable, me: objects.Writer
+) -> Verdict | None:
+    """Return why a Writer is refused beside the older Writers of its table; None when it is not."""
+    for other in world.writers_of(table):
+        if other.uid == me.uid:
+            # The rest is younger: it is they who are refused.
+            return None
+        if other.is_deleting:
+            continue
+        verdict = _beside(world, table, wanted, me, other)
+        if verdict is not None:
+            return verdict
+    return None
+
+
+def _beside(
+    world: World,
+    table: objects.Table,
+    wanted: effective.EffectiveTable,
+    me: objects.Writer,
+    other: objects.Writer,
+) -> Verdict | None:
+    """Return why a Writer is refused beside one older Writer."""
+    if effective.writer_id(other) == effective.writer_id(me):
+        return stalled(
+            me,
+            Reason.DUPLICATE_WRITER_ID,
+            f"Writer {other.name} of HudiTable {table.name} has the id "
+            f"{effective.writer_id(me)!r} too, expected one of its own",
+        )
+    if not table.spec.is_non_blocking:
+        return stalled(
+            me,
+            Reason.SECOND_WRITER,
+            f"HudiTable {table.name} is {table.spec.concurrency.mode.value} and has Writer "
+            f"{other.name}, expected no other",
+        )
+    if table.spec.concurrency.acknowledge_order_dependence:
+        return None
+    return _sharing(world, table, wanted, me, other)
+
+
+def _sharing(
+    world: World,
+    table: objects.Table,
+    wanted: effective.EffectiveTable,
+    me: objects.Writer,
+    other: objects.Writer,
+) -> Verdict | None:
+    """Return why what two Writers make of one row would be chance."""
+    seen = source_of(world, other)
+    if seen is None:
+        return Verdict(
+            state=State.PENDING,
+            reason=Reason.NOT_OBSERVED,
+            message=f"the source of Writer {other.name} was not read yet, to compare the columns",
+        )
+    if seen.problem is not None:
+        return None
+    why = combinations.order_dependence(
+        wanted.config, _stream(world, me, wanted), _stream(world, other, wanted)
+    )
+    if why is None:
+        return None
+    return stalled(
+        me,
+        Reason.SHARED_COLUMNS,
+        f"beside Writer {other.name} the content of HudiTable {table.name} would depend on when "
+        f"compaction runs: {why}",
+    )
+
+
+def source_of(world: World, writer: objects.Writer) -> facts.SourceFacts | None:
+    """Return what is known of a Writer's source as it is declared now."""
+    seen = world.seen.sources.get(writer.uid)
+    return seen if seen is not None and seen.generation == writer.generation else None
+
+
+def columns_of(world: World, writer: objects.Writer) -> frozenset[str] | None:
+    """Return the table's columns that a Writer writes; None when nobody knows."""
+    declared = writer.spec.source.files.columns
+    if declared is not None:
+        return frozenset(declared)
+    seen = source_of(world, writer)
+    if seen is None or seen.columns is None:
+        return None
+    return frozenset(seen.columns)
+
+
+def _stream(
+    world: World, writer: objects.Writer, wanted: effective.EffectiveTable
+) -> combinations.Stream:
+    columns = columns_of(world, writer)
+    operation = commits.Operation(writer.spec.operation.value.upper())
+    return combinations.Stream(
+        writer_id=effective.writer_id(writer),
+        columns=None if columns is None else tuple(sorted(columns)),
+        is_order_dependent_delete=combinations.is_order_dependent_delete(
+            wanted.config, operation, columns or ()
+        ),
+    )

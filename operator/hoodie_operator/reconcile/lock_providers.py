@@ -1,0 +1,71 @@
+"""What is to be done about a LockProvider: serve it if it is ours, tell whether it answers."""
+
+from collections.abc import Sequence
+
+from hoodie_operator.api import lock_provider, objects
+from hoodie_operator.api.reasons import Reason
+from hoodie_operator.api.states import State
+from hoodie_operator.reconcile import facts
+from hoodie_operator.reconcile.effects import Effect, RemoveObject, ServeLock, SetStatus
+from hoodie_operator.reconcile.verdicts import Verdict, broken_rule, stated
+from hoodie_operator.reconcile.world import World
+
+UNREACHABLE_MS = 60_000
+"""A provider that did not answer for this long is a user's to look at."""
+
+
+def decide(world: World, me: objects.Lock) -> Sequence[Effect]:
+    """Return what to do about a LockProvider."""
+    users = _users(world, me)
+    if me.is_deleting:
+        if not users:
+            return [RemoveObject(key=me.key, uid=me.uid)]
+        verdict = Verdict(
+            state=State.DELETING,
+            reason=Reason.IN_USE,
+            message=f"HudiTable {', '.join(users[:5])} refers to it",
+        )
+        return [_set(world, me, users, verdict)]
+    broken = broken_rule(me)
+    if broken is not None:
+        return [_set(world, me, users, broken)]
+    effects: list[Effect] = [_set(world, me, users, _verdict(world, me))]
+    if me.spec.embedded:
+        effects.append(ServeLock(key=me.key, uid=me.uid))
+    return effects
+
+
+def _verdict(world: World, me: objects.Lock) -> Verdict:
+    seen = world.seen.locks.get(me.uid)
+    if seen is None or seen.generation != me.generation:
+        return Verdict(
+            state=State.PENDING, reason=Reason.NOT_OBSERVED, message="it was not tried yet"
+        )
+    if seen.is_ready:
+        return Verdict(state=State.READY, reason=Reason.READY, message=seen.message)
+    if world.now_ms - seen.since_ms > UNREACHABLE_MS:
+        return Verdict(state=State.STALLED, reason=Reason.LOCK_UNREACHABLE, message=seen.message)
+    reason = Reason.STARTING if me.spec.embedded else Reason.NOT_OBSERVED
+    return Verdict(state=State.PENDING, reason=reason, message=seen.message)
+
+
+def _users(world: World, me: objects.Lock) -> list[str]:
+    return sorted(
+        table.name
+        for table in world.tables(me.key.namespace)
+        if table.spec.concurrency.lock_ref is not None
+        and table.spec.concurrency.lock_ref.name == me.name
+    )
+
+
+def _set(world: World, me: objects.Lock, users: list[str], verdict: Verdict) -> SetStatus:
+    seen: facts.LockFacts | None = world.seen.locks.get(me.uid)
+    address = {
+        lock_provider.LockType.ZOOKEEPER: ",".join(seen.servers) if seen else "",
+        lock_provider.LockType.FILE_SYSTEM: "a file beside each table",
+        lock_provider.LockType.IN_PROCESS: "inside each process",
+    }[me.spec.type]
+    status = me.status.model_copy(
+        update={"address": address or None, "tables": tuple(users[:100]) or None}
+    )
+    return SetStatus(key=me.key, uid=me.uid, status=stated(status, me, verdict, world.now_ms))

@@ -1,0 +1,28 @@
+"""Names of objects that are made, not declared: deterministic, so that none is made twice."""
+
+import hashlib
+
+from hoodie_operator.api import objects, table_action
+
+_LENGTH_MAX = 63
+
+
+def action(table: objects.Table, action_type: table_action.ActionType, basis: str) -> str:
+    """Return the name of a TableAction.
+
+    Args:
+        table: The table; its uid is part of the name, so that a table made anew has its own.
+        action_type: What is done.
+        basis: The pending instant, or the last completed one when the action makes the instant.
+    """
+    tail = f"-{action_type.value.lower()}-{table.uid[:6].lower()}-{basis}"
+    head = table.name
+    if len(head) + len(tail) > _LENGTH_MAX:
+        digest = hashlib.sha256(head.encode()).hexdigest()[:6]
+        head = f"{head[: _LENGTH_MAX - len(tail) - 7]}-{digest}"
+    return head + tail
+
+
+def owner(owning: objects.AnyObject) -> objects.Owner:
+    """Return the reference by which an object owns another."""
+    return objects.Owner(kind=owning.key.kind, name=owning.name, uid=owning.uid)

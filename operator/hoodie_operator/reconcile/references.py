@@ -1,0 +1,30 @@
+"""What to say of an object that is referred to and not there."""
+
+from hoodie_operator.api import kinds, objects, times
+from hoodie_operator.api.conditions import Type
+from hoodie_operator.api.reasons import Reason
+from hoodie_operator.api.states import State
+from hoodie_operator.reconcile.verdicts import Verdict, stalled_state
+from hoodie_operator.reconcile.world import World
+
+
+def missing(world: World, asking: objects.AnyObject, kind: kinds.Kind, name: str) -> Verdict:
+    """Return the verdict: it may be on its way for a while, then somebody has to mend it."""
+    is_awaited = world.limits.reference_grace_ms > 0 and not _is_over(world, asking)
+    return Verdict(
+        state=State.PENDING if is_awaited else stalled_state(asking),
+        reason=Reason.REFERENCE_NOT_FOUND,
+        message=f"{kind.name} {name} does not exist in namespace {asking.key.namespace}",
+    )
+
+
+def _is_over(world: World, asking: objects.AnyObject) -> bool:
+    """Return whether the grace for what is missing has passed, as the status remembers it."""
+    status = asking.status
+    stalled = status.condition(Type.STALLED)
+    if stalled is not None and stalled.reason == Reason.REFERENCE_NOT_FOUND.value:
+        return True
+    waiting = status.waiting
+    if waiting is None or waiting.reason != Reason.REFERENCE_NOT_FOUND.value:
+        return False
+    return world.now_ms - times.epoch_ms(waiting.since) >= world.limits.reference_grace_ms

@@ -1,0 +1,240 @@
+"""Carrying the attempts of an object one step on: from phase and wish to effects and a verdict.
+
+Shared by Writers and TableActions; `attempts.STEPS` is the machine behind it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hoodie.model import jobs
+from hoodie_operator.api import attempts as api_attempts
+from hoodie_operator.api import execution, objects
+from hoodie_operator.api.reasons import Reason
+from hoodie_operator.api.states import State
+from hoodie_operator.reconcile import attempts, effective, facts, retries
+from hoodie_operator.reconcile.attempts import Phase, Step
+from hoodie_operator.reconcile.effects import Effect, StartRun, StopRun
+from hoodie_operator.reconcile.verdicts import Verdict, stalled_state
+from hoodie_operator.reconcile.world import World
+
+_ENGINES = {
+    execution.Engine.LOCAL: jobs.EngineKind.LOCAL,
+    execution.Engine.SPARK: jobs.EngineKind.SPARK,
+}
+
+
+_ATTEMPTS_MAX = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """Where the runs of an object are.
+
+    Attributes:
+        owner: The object.
+        status: Its runs, everything seen folded in.
+        run: The attempt at work; None when there is none.
+        phase: See `attempts.Phase`.
+        deadlines: For the attempt at work.
+        now_ms: The operator's clock.
+    """
+
+    owner: objects.AnyObject
+    status: api_attempts.Runs
+    run: facts.Run | None
+    phase: Phase
+    deadlines: attempts.Deadlines
+    now_ms: int
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether an attempt has not ended."""
+        return self.run is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What an attempt would do.
+
+    Attributes:
+        table: The table's effective configuration.
+        work: The work.
+        runtime: What on.
+        writer_id: Of a Writer's run.
+        action_id: Of a TableAction's run.
+    """
+
+    table: effective.EffectiveTable
+    work: jobs.CreateTable | jobs.WriteBatches | jobs.Compact | jobs.DropTable
+    runtime: execution.Runtime
+    writer_id: str | None = None
+    action_id: str | None = None
+
+
+def situation(
+    world: World,
+    owner: objects.AnyObject,
+    previous: api_attempts.Runs | None,
+    retry: execution.Retry,
+    deadlines: attempts.Deadlines,
+    basis: str,
+) -> Situation:
+    """Return where the runs of an object are.
+
+    Args:
+        world: Everything.
+        owner: The object.
+        previous: The stored status of its runs.
+        retry: How failures are answered.
+        deadlines: For an attempt at work.
+        basis: What failures are counted for.
+    """
+    runs = world.runs(owner)
+    status = attempts.fold(previous, runs, retry, basis)
+    run = next((run for run in runs if run.is_running), None)
+    return Situation(
+        owner=owner,
+        status=status,
+        run=run,
+        phase=attempts.phase(status, run, retry, deadlines, world.now_ms),
+        deadlines=deadlines,
+        now_ms=world.now_ms,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What comes of one step.
+
+    Attributes:
+        effects: What to do.
+        verdict: How the object then is.
+        status: Of its runs.
+    """
+
+    effects: Sequence[Effect]
+    verdict: Verdict
+    status: api_attempts.Runs
+
+
+def carry_on(found: Situation, job: Job | None) -> Outcome:
+    """Return what to do about runs that are wanted.
+
+    Args:
+        found: Where the runs are.
+        job: What the next attempt would do; None while one is at work.
+    """
+    step = attempts.STEPS[found.phase, True]
+    if found.is_at_work:
+        effects = _stop(found, step, retries.NO_PROGRESS)
+        return Outcome(effects=effects, verdict=at_work(found), status=found.status)
+    if step is not Step.START:
+        return Outcome(effects=[], verdict=_idle(found), status=found.status)
+    if _was_in_vain(found):
+        last = found.status.attempts
+        verdict = Verdict(
+            state=stalled_state(found.owner),
+            reason=Reason.RUN_FAILED,
+            message=f"attempt {last} told of success, but the storage does not have what it did",
+        )
+        return Outcome(effects=[], verdict=verdict, status=found.status)
+    assert job is not None, "an attempt needs something to do"
+    return _start(found, job)
+
+
+def leave_off(found: Situation, reason: str) -> Outcome:
+    """Return what ends an attempt at work that is not wanted any more."""
+    effects = _stop(found, attempts.STEPS[found.phase, False], reason)
+    return Outcome(effects=effects, verdict=at_work(found), status=found.status)
+
+
+def has_succeeded(status: api_attempts.Runs) -> bool:
+    """Return whether the newest ended attempt told of success."""
+    history = status.history or ()
+    return bool(history) and history[-1].outcome is api_attempts.Outcome.SUCCEEDED
+
+
+def _was_in_vain(found: Situation) -> bool:
+    """Return whether the newest attempt succeeded at what still is to be done."""
+    status = found.status
+    return has_succeeded(status) and status.tried_basis == status.basis
+
+
+def at_work(found: Situation) -> Verdict:
+    """Return the verdict about an object with an attempt at work."""
+    run = found.run
+    assert run is not None
+    where = f"attempt {run.id.attempt}" + (f", {run.process}" if run.process else "")
+    if found.phase in (Phase.STOPPING, Phase.STUBBORN, Phase.OVERDUE):
+        reason = run.stop_reason or retries.NO_PROGRESS
+        if attempts.is_stuck(run, found.deadlines, found.now_ms):
+            where += " (it does not end)"
+        message = f"{where} was told to stop: {reason}"
+        return Verdict(state=State.STOPPING, reason=Reason.STOPPING, message=message)
+    if run.progress is None:
+        return Verdict(state=State.STARTING, reason=Reason.STARTING, message=f"{where} starts")
+    progress = run.progress
+    count = f" {progress.done}/{progress.total}" if progress.total else ""
+    message = f"{where}: {progress.phase}{count}"
+    return Verdict(state=State.RUNNING, reason=Reason.RUNNING, message=message)
+
+
+def _idle(found: Situation) -> Verdict:
+    """Return the verdict about an object without an attempt at work that is not to start one."""
+    failure = attempts.last_failure(found.status)
+    if found.phase is Phase.BACKING_OFF:
+        due = found.status.next_attempt_time
+        assert due is not None
+        return Verdict(
+            state=State.BACKING_OFF,
+            reason=Reason.BACKING_OFF,
+            message=f"next attempt at {due}; {failure}",
+        )
+    if found.phase is Phase.EXHAUSTED:
+        return Verdict(
+            state=stalled_state(found.owner),
+            reason=Reason.RETRIES_EXHAUSTED,
+            message=f"{found.status.failures} attempts failed in a row; the last, {failure}",
+        )
+    assert found.phase is Phase.FAILED, found.phase
+    return Verdict(state=stalled_state(found.owner), reason=Reason.RUN_FAILED, message=failure)
+
+
+def _start(found: Situation, job: Job) -> Outcome:
+    number = found.status.attempts + 1
+    owner = found.owner
+    run_id = facts.RunId(kind=owner.key.kind, name=owner.name, uid=owner.uid, attempt=number)
+    engine = jobs.EngineSpec(
+        kind=_ENGINES[job.runtime.engine],
+        parallelism=job.runtime.parallelism,
+        spark_conf=job.runtime.spark_conf or {},
+    )
+    start = StartRun(
+        id=run_id,
+        fence_number=_fence_number(owner, number),
+        table=job.table,
+        work=job.work,
+        engine=engine,
+        writer_id=job.writer_id,
+        action_id=job.action_id,
+    )
+    verdict = Verdict(
+        state=State.STARTING, reason=Reason.STARTING, message=f"attempt {number} starts"
+    )
+    status = found.status.model_copy(update={"tried_basis": found.status.basis})
+    return Outcome(effects=[start], verdict=verdict, status=status)
+
+
+def _fence_number(owner: objects.AnyObject, attempt: int) -> int:
+    """Return the number that fences off all earlier attempts.
+
+    The table remembers the highest number of a writer beyond the life of the object: one that was
+    made anew, after a state folder or a namespace was lost, begins above all of the old one's.
+    """
+    return owner.created_ms // 1000 * _ATTEMPTS_MAX + min(attempt, _ATTEMPTS_MAX - 1)
+
+
+def _stop(found: Situation, step: Step, reason: str) -> list[Effect]:
+    if found.run is None or step not in (Step.STOP, Step.KILL):
+        return []
+    return [StopRun(id=found.run.id, is_killed=step is Step.KILL, reason=reason)]

@@ -1,0 +1,61 @@
+"""What follows from a timeline: the backlog, what is due, who wrote what."""
+
+from collections.abc import Iterator, Sequence
+
+from hoodie.model import instants
+from hoodie_operator.api import hudi_table
+from hoodie_operator.reconcile import facts
+
+_PLANS = frozenset({instants.Action.COMPACTION.value})
+
+
+def latest_commit(seen: facts.TableFacts) -> hudi_table.LatestCommit | None:
+    """Return the write that completed last."""
+    if not seen.commits:
+        return None
+    last = seen.commits[-1]
+    return hudi_table.LatestCommit(
+        instant=last.requested_time, completion_time=last.completion_time, action=last.action
+    )
+
+
+def pending_compactions(seen: facts.TableFacts) -> list[facts.Pending]:
+    """Return the compactions that are planned or being executed, the oldest first."""
+    return [pending for pending in seen.pending if pending.action in _PLANS]
+
+
+def last_planned(seen: facts.TableFacts) -> str:
+    """Return the requested time of the newest compaction, pending or done; empty for none."""
+    planned = [pending.requested_time for pending in pending_compactions(seen)]
+    done = [commit.requested_time for commit in seen.commits if commit.is_compaction]
+    return max([*planned, *done], default="")
+
+
+def uncompacted(seen: facts.TableFacts) -> list[facts.Commit]:
+    """Return the delta commits that completed after the newest compaction was planned."""
+    since = last_planned(seen)
+    return [
+        commit
+        for commit in seen.commits
+        if not commit.is_compaction and commit.log_bytes and commit.completion_time > since
+    ]
+
+
+def backlog(seen: facts.TableFacts) -> hudi_table.Backlog:
+    """Return what compaction has before it."""
+    waiting = uncompacted(seen)
+    return hudi_table.Backlog(
+        delta_commits=len(waiting),
+        log_bytes=sum(commit.log_bytes for commit in waiting),
+        pending_compactions=len(pending_compactions(seen)),
+    )
+
+
+def commits_of(seen: facts.TableFacts, writer_id: str) -> Iterator[facts.Commit]:
+    """Yield a writer's commits in the order of their completion."""
+    return (commit for commit in seen.commits if commit.writer_id == writer_id)
+
+
+def commits_of_action(seen: facts.TableFacts, action_id: str) -> Sequence[facts.Commit]:
+    """Return the commits that a TableAction made."""
+    return [commit for commit in seen.commits if commit.action_id == action_id]

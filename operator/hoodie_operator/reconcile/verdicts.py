@@ -1,0 +1,135 @@
+"""From a verdict (state, reason, message) to a status with its conditions."""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from hoodie_operator.api import conditions, kinds, objects, times
+from hoodie_operator.api.conditions import Condition, ConditionStatus, Type
+from hoodie_operator.api.reasons import Reason
+from hoodie_operator.api.states import Row, State
+
+StatusT = TypeVar("StatusT", bound=conditions.Status)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Where an object is, and why.
+
+    Attributes:
+        state: The state.
+        reason: One of the state's reasons.
+        message: A sentence for people, with names and numbers.
+    """
+
+    state: State
+    reason: Reason
+    message: str
+
+
+def stalled_state(owner: objects.AnyObject) -> State:
+    """Return the state of an object's kind in which a user has to mend something."""
+    return State.STALLED if State.STALLED in kinds.BY_NAME[owner.key.kind].states else State.FAILED
+
+
+def stalled(owner: objects.AnyObject, reason: Reason, message: str) -> Verdict:
+    """Return the verdict that a user has to mend something."""
+    return Verdict(state=stalled_state(owner), reason=reason, message=message)
+
+
+def broken_rule(owner: objects.AnyObject) -> Verdict | None:
+    """Return the verdict about a spec that breaks a rule of its kind; None when it breaks none.
+
+    Manifests are checked before they get here; an object may have been stored under older rules.
+    """
+    broken = kinds.BY_NAME[owner.key.kind].rules.violations(owner.spec)
+    if not broken:
+        return None
+    return stalled(owner, Reason.INVALID_SPEC, f"spec.{broken[0].field} {broken[0].message}")
+
+
+def stated(status: StatusT, owner: objects.AnyObject, verdict: Verdict, now_ms: int) -> StatusT:
+    """Return a status with everything that a verdict means put into it.
+
+    An object that stays in one waiting state for one reason beyond the state's limit is stalled;
+    it leaves that by itself as soon as the verdict is another.
+    """
+    rows = kinds.BY_NAME[owner.key.kind].states
+    row = rows[verdict.state]
+    assert verdict.reason in row.reasons, f"{verdict.state} is not known with {verdict.reason}"
+    waiting = _waiting(status, row, verdict, now_ms)
+    state, reason, message = verdict.state, verdict.reason.value, verdict.message
+    if waiting is not None and row.limit_ms is not None:
+        waited_ms = now_ms - times.epoch_ms(waiting.since)
+        if waited_ms > row.limit_ms:
+            state = stalled_state(owner)
+            message = (
+                f"{verdict.state.value} for more than {times.span(row.limit_ms)}: "
+                f"{reason}: {message}"
+            )
+            reason = Reason.TIMED_OUT.value
+            row = rows[state]
+    limit = conditions.MESSAGE_LENGTH_MAX
+    if len(message) > limit:
+        message = message[: limit - 3] + "..."
+    made = []
+    for condition_type, value in _standing(row):
+        before = status.condition(condition_type)
+        is_same = before is not None and before.status is value
+        made.append(
+            Condition(
+                type=condition_type.value,
+                status=value,
+                reason=reason,
+                message=message,
+                last_transition_time=before.last_transition_time
+                if before is not None and is_same
+                else times.text(now_ms),
+                observed_generation=owner.generation,
+            )
+        )
+    return status.model_copy(
+        update={
+            "observed_generation": owner.generation,
+            "state": state.value,
+            "waiting": waiting,
+            "conditions": tuple(made),
+        }
+    )
+
+
+def _standing(row: Row) -> list[tuple[Type, ConditionStatus]]:
+    standing = [(Type.READY, row.ready)]
+    if row.is_reconciling:
+        standing.append((Type.RECONCILING, ConditionStatus.TRUE))
+    if row.is_stalled:
+        standing.append((Type.STALLED, ConditionStatus.TRUE))
+    if row.is_suspended:
+        standing.append((Type.SUSPENDED, ConditionStatus.TRUE))
+    return standing
+
+
+def _waiting(
+    status: conditions.Status, row: Row, verdict: Verdict, now_ms: int
+) -> conditions.Waiting | None:
+    if not row.is_reconciling:
+        return None
+    before = status.waiting
+    if before and (before.state, before.reason) == (verdict.state.value, verdict.reason.value):
+        return before
+    return conditions.Waiting(
+        state=verdict.state.value, reason=verdict.reason.value, since=times.text(now_ms)
+    )
+
+
+def is_settled(owner: objects.AnyObject) -> bool:
+    """Return whether an object is Ready or Stalled, for its current spec.
+
+    One that is to go and that others still need waits for a user too.
+    """
+    status = owner.status
+    ready = status.condition(Type.READY)
+    if owner.is_deleting:
+        return ready is not None and ready.reason == Reason.IN_USE.value
+    return status.observed_generation == owner.generation and (
+        status.is_true(Type.READY) or status.is_true(Type.STALLED)
+    )

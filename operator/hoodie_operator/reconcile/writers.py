@@ -1,0 +1,240 @@
+"""What is to be done about a Writer: write every file of its source once, one run at a time.
+
+    gates, in order: deletion, rules, table, lock, other Writers, source, columns, remaining files
+
+What is written already is read from the commits of the table's timeline, never from a result: a run
+that was killed after any commit is followed by one that begins at the next batch.
+"""
+
+from collections.abc import Sequence
+
+from hoodie import errors
+from hoodie.model import commits, jobs, schemas
+from hoodie_operator.api import fields, objects, states, writer
+from hoodie_operator.api.reasons import Reason
+from hoodie_operator.api.states import State
+from hoodie_operator.reconcile import (
+    attempts,
+    effective,
+    facts,
+    gates,
+    interlocks,
+    runs,
+    sources,
+    timelines,
+)
+from hoodie_operator.reconcile.effects import Effect, RemoveObject, SetStatus
+from hoodie_operator.reconcile.verdicts import Verdict, stalled, stated
+from hoodie_operator.reconcile.world import World
+
+_FORMATS = {
+    writer.FileFormat.CSV: jobs.SourceFormat.CSV,
+    writer.FileFormat.JSON: jobs.SourceFormat.JSON,
+    writer.FileFormat.PARQUET: jobs.SourceFormat.PARQUET,
+}
+
+
+def decide(world: World, me: objects.Writer) -> Sequence[Effect]:
+    """Return what to do about a Writer."""
+    target = gates.target(world, me)
+    remaining = _remaining(world, me, target.seen)
+    found = _situation(world, me, target, remaining)
+    status = _told(world, me, target, found)
+    if found.run is not None:
+        why = gates.unwanted(me, target, found.run)
+        step = runs.leave_off(found, why) if why else runs.carry_on(found, None)
+        return [*step.effects, _set(world, me, status, step.verdict)]
+    if me.is_deleting:
+        return [RemoveObject(key=me.key, uid=me.uid)]
+    job = _job(world, me, target, remaining)
+    if isinstance(job, Verdict):
+        return [_set(world, me, status, job)]
+    step = runs.carry_on(found, job)
+    status = status.model_copy(update={"runs": step.status})
+    return [*step.effects, _set(world, me, status, step.verdict)]
+
+
+def _situation(
+    world: World, me: objects.Writer, target: gates.Target, remaining: Sequence[jobs.Batch]
+) -> runs.Situation:
+    interval = me.spec.pacing.commit_interval
+    deadlines = attempts.Deadlines(
+        start_ms=world.limits.start_deadline_ms,
+        # A commit that is kept open on purpose shows no progress meanwhile.
+        progress_ms=fields.duration_ms(me.spec.progress_deadline)
+        + (fields.duration_ms(interval) if interval else 0),
+        total_ms=None,
+        stop_ms=world.limits.stop_grace_ms,
+    )
+    previous = me.status.runs
+    first = remaining[0].id[:100] if remaining else ""
+    basis = gates.basis(
+        [str(me.generation), target.protocol_hash or "", first],
+        previous.basis if previous else None,
+        is_known=target.protocol_hash is not None and bool(remaining),
+    )
+    return runs.situation(world, me, previous, me.spec.retry, deadlines, basis)
+
+
+def _job(
+    world: World, me: objects.Writer, target: gates.Target, remaining: tuple[jobs.Batch, ...]
+) -> runs.Job | Verdict:
+    """Return what an attempt would write, or why none is to start."""
+    opened = gates.enter(world, me, target)
+    if isinstance(opened, Verdict):
+        return opened
+    refused = interlocks.check_writer(world, opened.table, opened.wanted, me) or _source_problem(
+        world, me, opened.wanted
+    )
+    if refused is not None:
+        return refused
+    seen = gates.confirmed(world, me, target)
+    if isinstance(seen, Verdict):
+        return seen
+    if not remaining:
+        return _done(world, me)
+    busy = interlocks.check_alone(world, opened.table, me)
+    if busy is not None:
+        return busy
+    return runs.Job(
+        table=opened.wanted,
+        work=_work(me, remaining),
+        runtime=me.spec.runtime,
+        writer_id=effective.writer_id(me),
+    )
+
+
+def _source_problem(
+    world: World, me: objects.Writer, wanted: effective.EffectiveTable
+) -> Verdict | None:
+    source = interlocks.source_of(world, me)
+    if source is None:
+        return Verdict(
+            state=State.PENDING,
+            reason=Reason.NOT_OBSERVED,
+            message="the source was not looked at yet",
+        )
+    if source.problem is not None:
+        reason = {
+            errors.NotFoundError.kind: Reason.SOURCE_NOT_FOUND,
+            errors.InvalidInputError.kind: Reason.PATH_NOT_ALLOWED,
+        }.get(source.problem.kind, Reason.SOURCE_UNREADABLE)
+        return stalled(me, reason, source.problem.message)
+    return _column_problem(world, me, source, wanted)
+
+
+def _column_problem(
+    world: World,
+    me: objects.Writer,
+    source: facts.SourceFacts,
+    wanted: effective.EffectiveTable,
+) -> Verdict | None:
+    """Return what is wrong with the columns that a Writer carries, as far as it can be seen."""
+    mapping = me.spec.source.files.columns
+    missing = sorted(set((mapping or {}).values()) - set(source.columns or ()))
+    if missing and source.columns is not None:
+        return stalled(
+            me,
+            Reason.SCHEMA_MISMATCH,
+            f"source.files.columns names {', '.join(missing)}, the files have "
+            f"{', '.join(source.columns)}",
+        )
+    columns = interlocks.columns_of(world, me)
+    assert wanted.config.create_schema is not None
+    known = schemas.from_avro(wanted.config.create_schema).arrow.names
+    if columns is None:
+        return None
+    if unknown := sorted(columns - set(known)):
+        return stalled(
+            me,
+            Reason.SCHEMA_MISMATCH,
+            f"column {', '.join(unknown)} of the source is not in the table, expected some of "
+            f"{', '.join(known)}; source.files.columns selects and renames",
+        )
+    needed = (*wanted.config.record_key_fields, *wanted.config.partition_fields)
+    if missing := [name for name in needed if name not in columns]:
+        return stalled(
+            me,
+            Reason.SCHEMA_MISMATCH,
+            f"the source lacks {', '.join(missing)}, expected every field of key and partition",
+        )
+    return None
+
+
+def _remaining(
+    world: World, me: objects.Writer, seen: facts.TableFacts | None
+) -> tuple[jobs.Batch, ...]:
+    source = interlocks.source_of(world, me)
+    if source is None or seen is None:
+        return ()
+    return sources.remaining(source, _committed(me, seen))
+
+
+def _committed(me: objects.Writer, seen: facts.TableFacts) -> frozenset[str]:
+    writer_id = effective.writer_id(me)
+    held = sources.committed_tokens(timelines.commits_of(seen, writer_id))
+    return held.union(seen.ledger.get(writer_id, ()))
+
+
+def _work(me: objects.Writer, batches: tuple[jobs.Batch, ...]) -> jobs.WriteBatches:
+    files = me.spec.source.files
+    csv = files.csv or writer.Csv()
+    interval = me.spec.pacing.commit_interval
+    return jobs.WriteBatches(
+        operation=commits.Operation(me.spec.operation.value.upper()),
+        source=jobs.Source(
+            format=_FORMATS[files.format],
+            columns=tuple(
+                jobs.ColumnMapping(name=name, source=source)
+                for name, source in (files.columns or {}).items()
+            ),
+            has_header=csv.header,
+            delimiter=csv.delimiter,
+            null_text=csv.null_text,
+        ),
+        batches=batches,
+        commit_interval_ms=fields.duration_ms(interval) if interval else 0,
+    )
+
+
+def _done(world: World, me: objects.Writer) -> Verdict:
+    source = interlocks.source_of(world, me)
+    count = sum(len(group) for group in source.groups) if source else 0
+    return Verdict(
+        state=State.COMPLETED,
+        reason=Reason.UP_TO_DATE,
+        message=f"{'all ' if count > 1 else ''}{count} file{'' if count == 1 else 's'} committed",
+    )
+
+
+def _told(
+    world: World, me: objects.Writer, target: gates.Target, found: runs.Situation
+) -> writer.WriterStatus:
+    seen = target.seen
+    update: dict[str, object] = {"runs": found.status}
+    if target.protocol_hash is not None:
+        update["protocol_hash"] = target.protocol_hash
+    source = interlocks.source_of(world, me)
+    if source is not None and source.problem is None:
+        columns = interlocks.columns_of(world, me)
+        update["columns"] = tuple(sorted(columns)) if columns is not None else None
+        if seen is not None and seen.problem is None:
+            committed = _committed(me, seen)
+            tokens = [file.token for group in source.groups for file in group]
+            update["files"] = writer.Batches(
+                total=len(tokens), committed=sum(token in committed for token in tokens)
+            )
+    if seen is not None:
+        mine = list(timelines.commits_of(seen, effective.writer_id(me)))
+        if mine:
+            update["last_commit"] = writer.LastCommit(
+                instant=mine[-1].requested_time, completion_time=mine[-1].completion_time
+            )
+    return me.status.model_copy(update=update)
+
+
+def _set(
+    world: World, me: objects.Writer, status: writer.WriterStatus, verdict: Verdict
+) -> SetStatus:
+    assert verdict.state in states.WRITER, verdict
+    return SetStatus(key=me.key, uid=me.uid, status=stated(status, me, verdict, world.now_ms))

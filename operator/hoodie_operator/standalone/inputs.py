@@ -1,0 +1,172 @@
+"""Looking at sources: which files there are, what is in them, which columns they have.
+
+A relative path begins at the data root, and none leads out of it, links resolved.
+A file is known by its path below the first wildcard's folder and a digest of its content, so that a
+copy with new times is the same file, and one with new content is another. Reading all of a very
+large file only to know it would cost as much as writing it: there the digest is of its size, its
+time and samples of its content.
+"""
+
+import glob
+import hashlib
+import os
+from io import BufferedReader
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from hoodie import clock, errors
+from hoodie.model import jobs
+from hoodie.sources import local_files
+from hoodie.storage import uris
+from hoodie_operator.api import writer
+from hoodie_operator.reconcile import facts, sources
+
+FILES_MAX = 100_000
+_DIGEST_BYTES = 8
+_WHOLE_BYTES_MAX = 256 << 20
+_SAMPLES = 64
+_SAMPLE_BYTES = 64 << 10
+_WILDCARDS = frozenset("*?[")
+
+
+class InputObserver:
+    """Reads sources in this process."""
+
+    def __init__(self, data_root: Path, operator_clock: clock.Clock) -> None:
+        """Take where relative paths begin, and every file lies."""
+        self._root = data_root.resolve()
+        self._clock = operator_clock
+        self._digests: dict[str, tuple[tuple[int, int, int], str]] = {}
+        self._columns: dict[tuple[str, str], tuple[str, ...] | None] = {}
+
+    def look(self, generation: int, source: writer.Source) -> facts.SourceFacts:
+        """Return what a source tells now; only files that are new or changed are read."""
+        now_ms = self._clock.now_ms()
+        try:
+            groups = self._groups(source.files)
+            return facts.SourceFacts(
+                generation=generation,
+                observed_ms=now_ms,
+                groups=groups,
+                columns=self._columns_of(groups[0][0], source.files),
+            )
+        except OSError as error:
+            problem = facts.Problem(
+                kind=errors.StorageError.kind, message=str(error), is_transient=True
+            )
+        except errors.HoodieError as error:
+            problem = facts.Problem(
+                kind=error.kind, message=str(error), is_transient=error.is_transient
+            )
+        return facts.SourceFacts(generation=generation, observed_ms=now_ms, problem=problem)
+
+    def _groups(self, source: writer.FilesSource) -> tuple[tuple[facts.SourceFile, ...], ...]:
+        if source.batches is not None:
+            return tuple(
+                tuple(file for path in batch.files for file in self._matching(path))
+                for batch in source.batches
+            )
+        assert source.path is not None
+        files = self._matching(source.path)
+        size = source.files_per_commit or 1
+        return tuple(tuple(files[start : start + size]) for start in range(0, len(files), size))
+
+    def _matching(self, pattern: str) -> list[facts.SourceFile]:
+        """Return the files that a pattern names, in the order of their names.
+
+        Raises:
+            NotFoundError: There is none.
+            InvalidInputError: The pattern or a file leads out of the data root.
+        """
+        base, rest = self._split(pattern)
+        if not rest:
+            paths = [base] if base.is_file() else []
+            base = base.parent
+        else:
+            found = glob.iglob(rest, root_dir=base, recursive=True)  # noqa: PTH207 - of a text
+            paths = sorted(base / name for name in found if (base / name).is_file())
+        if not paths:
+            raise errors.NotFoundError(
+                f"no file is at {pattern} (looked in {base}), expected at least one"
+            )
+        if len(paths) > FILES_MAX:
+            raise errors.InvalidInputError(f"{pattern} names more than {FILES_MAX} files")
+        return [self._file(path, base) for path in paths]
+
+    def _split(self, pattern: str) -> tuple[Path, str]:
+        """Return the folder before the first wildcard, and what follows."""
+        location = uris.parse(pattern, working_directory=str(self._root))
+        if location.scheme != uris.LOCAL:
+            raise errors.UnsupportedError(
+                f"{pattern}: files are read from local folders, expected a path"
+            )
+        parts = location.path.split("/")
+        plain = next((n for n, part in enumerate(parts) if _WILDCARDS & set(part)), len(parts))
+        base = Path("/", *parts[:plain])
+        self._check_allowed(base, pattern)
+        return base, "/".join(parts[plain:])
+
+    def _file(self, path: Path, base: Path) -> facts.SourceFile:
+        self._check_allowed(path, str(path))
+        name = os.path.relpath(path, base)
+        return facts.SourceFile(path=str(path), token=sources.token(name, self._digest(path)))
+
+    def _check_allowed(self, path: Path, shown: str) -> None:
+        real = path.resolve()
+        if not real.is_relative_to(self._root):
+            raise errors.InvalidInputError(
+                f"{shown} leads to {real}, expected a place below {self._root}"
+            )
+
+    def _digest(self, path: Path) -> str:
+        status = path.stat()
+        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+        known = self._digests.get(str(path))
+        if known is not None and known[0] == stamp:
+            return known[1]
+        with path.open("rb") as file:
+            digest = _digest_of(file, status.st_size, status.st_mtime_ns)
+        self._digests[str(path)] = (stamp, digest)
+        return digest
+
+    def _columns_of(
+        self, file: facts.SourceFile, source: writer.FilesSource
+    ) -> tuple[str, ...] | None:
+        csv = source.csv or writer.Csv()
+        key = (file.token, f"{source.format} {csv}")
+        if key not in self._columns:
+            self._columns[key] = _columns(file.path, source.format, csv)
+        return self._columns[key]
+
+
+def _digest_of(file: BufferedReader, size: int, modified_ns: int) -> str:
+    if size <= _WHOLE_BYTES_MAX:
+        whole = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=_DIGEST_BYTES))
+        return whole.hexdigest()
+    digest = hashlib.blake2b(f"{size} {modified_ns}".encode(), digest_size=_DIGEST_BYTES)
+    for number in range(_SAMPLES):
+        file.seek((size - _SAMPLE_BYTES) * number // (_SAMPLES - 1))
+        digest.update(file.read(_SAMPLE_BYTES))
+    return digest.hexdigest()
+
+
+def _columns(path: str, file_format: writer.FileFormat, csv: writer.Csv) -> tuple[str, ...] | None:
+    """Return the columns of a file; None when only reading all of it would tell."""
+    match file_format:
+        case writer.FileFormat.CSV:
+            source = jobs.Source(
+                format=jobs.SourceFormat.CSV,
+                has_header=csv.header,
+                delimiter=csv.delimiter,
+                null_text=csv.null_text,
+            )
+            return tuple(local_files.csv_names(path, source))
+        case writer.FileFormat.PARQUET:
+            try:
+                return tuple(parquet.read_schema(path).names)
+            except pa.ArrowInvalid as error:
+                raise errors.InvalidInputError(f"{path}: {error}") from error
+        case writer.FileFormat.JSON:
+            return None

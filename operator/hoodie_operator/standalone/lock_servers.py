@@ -1,0 +1,105 @@
+"""Looking at lock providers, and serving those that are to be served here."""
+
+import socket
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
+
+from hoodie import clock, errors
+from hoodie_operator.api import lock_provider, objects
+from hoodie_operator.reconcile import facts
+from hoodie_operator.standalone.embedded_zookeeper import EmbeddedZooKeeper
+
+_ANSWER_S = 2.0
+_START_WAIT_S = 60.0
+
+
+class LockServers:
+    """The lock servers of one state folder."""
+
+    def __init__(self, state: Path, operator_clock: clock.Clock) -> None:
+        """Take the state folder; nothing is started."""
+        self._folder = state / "locks"
+        self._clock = operator_clock
+        self._addresses: dict[str, str] = {}
+        self._failures: dict[str, str] = {}
+        self._starting: dict[str, Future[str]] = {}
+        self._threads = ThreadPoolExecutor(thread_name_prefix="lock-servers")
+
+    def serve(self, uid: str) -> None:
+        """See to it that the server of a LockProvider runs; it is started in the background."""
+        starting = self._starting.get(uid)
+        if starting is not None:
+            if not starting.done():
+                return
+            del self._starting[uid]
+            self._note(uid, starting)
+        elif uid in self._addresses and self._server(uid).is_serving():
+            return
+        else:
+            self._starting[uid] = self._threads.submit(self._server(uid).start, _START_WAIT_S)
+
+    def _note(self, uid: str, started: Future[str]) -> None:
+        try:
+            self._addresses[uid] = started.result()
+            self._failures.pop(uid, None)
+        except errors.HoodieError as error:
+            self._addresses.pop(uid, None)
+            self._failures[uid] = f"{error.kind}: {error}"
+
+    def stop(self, uid: str) -> None:
+        """Stop the server of a LockProvider; nothing when none runs."""
+        starting = self._starting.pop(uid, None)
+        if starting is not None:
+            wait([starting])
+        self._addresses.pop(uid, None)
+        if (self._folder / uid).is_dir():
+            self._server(uid).stop()
+
+    def look(self, found: objects.Lock, before: facts.LockFacts | None) -> facts.LockFacts:
+        """Return whether a provider answers now."""
+        is_ready, servers, message = self._ask(found)
+        is_same = before is not None and before.is_ready == is_ready
+        return facts.LockFacts(
+            generation=found.generation,
+            is_ready=is_ready,
+            servers=servers,
+            message=message,
+            since_ms=before.since_ms if before is not None and is_same else self._clock.now_ms(),
+        )
+
+    def _ask(self, found: objects.Lock) -> tuple[bool, tuple[str, ...], str]:
+        spec = found.spec
+        if spec.type is lock_provider.LockType.FILE_SYSTEM:
+            return True, (), "a lock file beside each table"
+        if spec.type is lock_provider.LockType.IN_PROCESS:
+            return True, (), "a lock inside each process"
+        if spec.embedded:
+            return self._ask_embedded(found.uid)
+        assert spec.zookeeper is not None
+        assert spec.zookeeper.servers is not None
+        servers = spec.zookeeper.servers
+        silent = [server for server in servers if not _connects(server)]
+        if len(silent) == len(servers):
+            return False, servers, f"{', '.join(silent)} does not answer, expected a ZooKeeper"
+        told = f"; {', '.join(silent)} does not answer" if silent else ""
+        return True, servers, f"{len(servers) - len(silent)} of {len(servers)} answer{told}"
+
+    def _ask_embedded(self, uid: str) -> tuple[bool, tuple[str, ...], str]:
+        address = self._addresses.get(uid)
+        if address is None:
+            return False, (), self._failures.get(uid, "the embedded server starts")
+        if not self._server(uid).is_serving():
+            return False, (address,), f"the embedded server at {address} does not answer"
+        return True, (address,), f"the embedded server answers at {address}"
+
+    def _server(self, uid: str) -> EmbeddedZooKeeper:
+        return EmbeddedZooKeeper(self._folder / uid, self._clock)
+
+
+def _connects(server: str) -> bool:
+    host, _, port = server.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_S):
+            return True
+    except (OSError, ValueError, OverflowError):
+        return False

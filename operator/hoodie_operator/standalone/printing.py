@@ -1,0 +1,177 @@
+"""`get`, `describe` and `validate`: what a state folder holds, printed as kubectl prints it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from hoodie import errors
+from hoodie_operator.api import documents, json_paths, kinds, objects, times
+
+_ALIASES: Mapping[str, kinds.Kind] = {
+    alias: kind
+    for kind in kinds.KINDS
+    for alias in (
+        kind.singular,
+        kind.plural,
+        *kind.short_names,
+        kind.short_word,
+        f"{kind.short_word.removesuffix('y')}{'ies' if kind.short_word.endswith('y') else 's'}",
+    )
+}
+_NONE = "<none>"
+_GAP = "   "
+
+
+def kind_named(name: str) -> kinds.Kind:
+    """Return the kind of a name as people write it: `tables`, `hw`, `CompactionPolicy`.
+
+    Raises:
+        InvalidInputError: No kind has it.
+    """
+    kind = _ALIASES.get(name.lower())
+    if kind is None:
+        raise errors.InvalidInputError(
+            f"{name!r} is no kind, expected tables, writers, actions, policies or locks"
+        )
+    return kind
+
+
+def get(found: Sequence[objects.AnyObject], kind: kinds.Kind, *, is_wide: bool, now_ms: int) -> str:
+    """Return objects of one kind as a table of text."""
+    if not found:
+        return f"No {kind.plural} found.\n"
+    columns = [column for column in kind.columns if is_wide or not column.is_wide]
+    rows = [["NAME", *(column.name.upper() for column in columns)]]
+    for each in found:
+        document = documents.to_document(each)
+        rows.append([each.name, *(_cell(document, column, now_ms) for column in columns)])
+    return _aligned(rows)
+
+
+def get_json(found: Sequence[objects.AnyObject]) -> str:
+    """Return objects as Kubernetes' JSON list."""
+    items = [documents.to_document(each) for each in found]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=2) + "\n"
+
+
+def describe(found: objects.AnyObject, owned: Sequence[objects.AnyObject], log: str | None) -> str:
+    """Return everything about one object.
+
+    Args:
+        found: The object.
+        owned: What was made for it.
+        log: Where the output of its newest attempt is; None when it had none.
+    """
+    document = documents.to_document(found)
+    status: dict[str, Any] = dict(document["status"])
+    standing = status.pop("conditions", [])
+    status.pop("waiting", None)
+    runs = status.pop("runs", None)
+    metadata = document["metadata"]
+    lines = [
+        f"Name:         {found.name}",
+        f"Namespace:    {found.key.namespace}",
+        f"Kind:         {found.key.kind}",
+        f"Labels:       {_labels(metadata.get('labels'))}",
+        f"UID:          {found.uid}",
+        f"Generation:   {found.generation}",
+        f"Created:      {metadata['creationTimestamp']}",
+    ]
+    if found.owner is not None:
+        lines.append(f"Made for:     {found.owner.kind}/{found.owner.name}")
+    if found.is_deleting:
+        lines.append(f"Deleting:     since {metadata['deletionTimestamp']}")
+    text = "\n".join(lines) + "\n"
+    text += "Spec:\n" + _indented(document["spec"])
+    text += "Status:\n" + _indented(status)
+    if runs:
+        text += _runs(runs, log)
+    text += _conditions(standing)
+    if owned:
+        text += "Made for it:\n"
+        rows = [["NAME", "KIND", "STATE"]]
+        rows += [[each.name, each.key.kind, each.status.state or _NONE] for each in owned]
+        text += _aligned(rows, "  ")
+    return text
+
+
+def _runs(runs: Mapping[str, Any], log: str | None) -> str:
+    attempts, failures = runs.get("attempts", 0), runs.get("failures", 0)
+    text = f"Runs:         {attempts} attempts, {failures} failures in a row"
+    if runs.get("nextAttemptTime"):
+        text += f", next at {runs['nextAttemptTime']}"
+    text += "\n"
+    rows = [["ATTEMPT", "STARTED", "ENDED", "OUTCOME", "COMMITS", "MESSAGE"]]
+    for each in runs.get("history", []):
+        commits = each.get("commits")
+        rows.append(
+            [
+                str(each["number"]),
+                each["startTime"],
+                each["endTime"],
+                each["outcome"],
+                _NONE if commits is None else str(commits),
+                ": ".join(part for part in (each.get("errorKind"), each.get("message")) if part),
+            ]
+        )
+    current = runs.get("current")
+    if current:
+        done = f" {current['done']}/{current['total']}" if current.get("total") else ""
+        told = f"{current.get('phase', 'starting')}{done}"
+        rows.append(
+            [
+                str(current["number"]),
+                current["startTime"],
+                "",
+                "at work",
+                "",
+                f"{told} ({current.get('process', 'unknown')})",
+            ]
+        )
+    if len(rows) > 1:
+        text += _aligned(rows, "  ")
+    if log is not None:
+        text += f"  Log:        {log}\n"
+    return text
+
+
+def _conditions(standing: Sequence[Mapping[str, Any]]) -> str:
+    if not standing:
+        return "Conditions:   none; it was not looked at yet\n"
+    rows = [["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"]]
+    rows += [
+        [each["type"], each["status"], each["reason"], each["lastTransitionTime"], each["message"]]
+        for each in standing
+    ]
+    return "Conditions:\n" + _aligned(rows, "  ")
+
+
+def _labels(labels: Mapping[str, str] | None) -> str:
+    return ", ".join(f"{key}={value}" for key, value in (labels or {}).items()) or _NONE
+
+
+def _indented(data: object) -> str:
+    if not data:
+        return f"  {_NONE}\n"
+    text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=100)
+    return "".join(f"  {line}\n" for line in text.splitlines())
+
+
+def _cell(document: Mapping[str, Any], column: kinds.PrinterColumn, now_ms: int) -> str:
+    value = json_paths.value_at(document, column.path)
+    if value is None:
+        return _NONE
+    if column.type == "date":
+        return times.span(max(0, now_ms - times.epoch_ms(str(value)))).replace(" ", "")
+    return " ".join(str(value).split())
+
+
+def _aligned(rows: Sequence[Sequence[str]], indent: str = "") -> str:
+    widths = [max(len(row[n]) for row in rows) for n in range(len(rows[0]))]
+    lines = (
+        indent + _GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in rows
+    )
+    return "".join(f"{line.rstrip()}\n" for line in lines)

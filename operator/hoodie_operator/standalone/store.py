@@ -1,0 +1,71 @@
+"""The objects of a state folder: one JSON file each, as Kubernetes would store it.
+
+    STATE/objects/KIND/NAMESPACE.NAME.json
+
+Only the folder's owner writes; anybody may read.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from hoodie import errors
+from hoodie_operator.api import documents, kinds, objects
+from hoodie_operator.standalone import state_files
+
+_FOLDER = "objects"
+
+
+class Store:
+    """The objects of one state folder, held in memory and written through."""
+
+    def __init__(self, state: Path) -> None:
+        """Read all objects.
+
+        Raises:
+            FormatError: A file is no object; the message names it.
+            StorageError: The folder cannot be read.
+        """
+        self._folder = state / _FOLDER
+        self._objects = load(state)
+
+    @property
+    def by_key(self) -> Mapping[objects.ObjectKey, objects.AnyObject]:
+        """All objects."""
+        return self._objects
+
+    def put(self, found: objects.AnyObject) -> None:
+        """Store an object, new or changed."""
+        state_files.replace_json(self._path(found.key), documents.to_document(found))
+        self._objects[found.key] = found
+
+    def remove(self, key: objects.ObjectKey) -> None:
+        """Remove an object; nothing when it is gone."""
+        self._path(key).unlink(missing_ok=True)
+        self._objects.pop(key, None)
+
+    def _path(self, key: objects.ObjectKey) -> Path:
+        # Names hold no dot, so the file's name is taken apart in one way only.
+        return self._folder / key.kind / f"{key.namespace}.{key.name}.json"
+
+
+def load(state: Path) -> dict[objects.ObjectKey, objects.AnyObject]:
+    """Return the objects of a state folder, of an owner or a bystander.
+
+    Raises:
+        FormatError: A file is no object; the message names it.
+        StorageError: The folder cannot be read.
+    """
+    found: dict[objects.ObjectKey, objects.AnyObject] = {}
+    for kind in kinds.KINDS:
+        for path in sorted((state / _FOLDER / kind.name).glob("*.json")):
+            if path.name.startswith("."):
+                continue
+            document = state_files.read_json(path)
+            if document is None:
+                continue
+            try:
+                loaded = documents.from_document(document)
+            except errors.FormatError as error:
+                raise errors.FormatError(f"{path}: {error}") from error
+            found[loaded.key] = loaded
+    return found

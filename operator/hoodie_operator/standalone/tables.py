@@ -1,0 +1,159 @@
+"""Looking at tables: their properties, their timeline, and what their commits say of themselves.
+
+Completed commits never change, so that each is read once.
+"""
+
+import json
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hoodie import clock, environment, errors
+from hoodie.filegroup import snapshots
+from hoodie.model import commits, instants, jobs
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import active, table_properties, transitions
+from hoodie.transaction import heartbeats, writer_batches
+from hoodie_operator.reconcile import facts
+from hoodie_operator.reconcile.observer import TableTarget
+
+logger = logging.getLogger(__name__)
+
+_CACHED_MAX = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """What a completed instant says.
+
+    Attributes:
+        commit: Of itself.
+        ledger: Of all writers' newest batches; None when it has none.
+    """
+
+    commit: facts.Commit
+    ledger: Mapping[str, Sequence[str]] | None
+
+
+class TableObserver:
+    """Reads tables in this process."""
+
+    def __init__(self, outside: environment.Environment) -> None:
+        """Take what the outside gives."""
+        self._environment = outside
+        self._commits: OrderedDict[tuple[str, str], _Seen] = OrderedDict()
+
+    def look(self, target: TableTarget) -> facts.TableFacts:
+        """Return what a table's storage tells now: a listing, and what is new since the last."""
+        observed_ms = self._environment.clock.now_ms()
+        try:
+            return self._look(target, observed_ms)
+        except errors.HoodieError as error:
+            problem = facts.Problem(
+                kind=error.kind, message=str(error), is_transient=error.is_transient
+            )
+            return facts.TableFacts(observed_ms=observed_ms, problem=problem)
+
+    def _look(self, target: TableTarget, observed_ms: int) -> facts.TableFacts:
+        storage = self._environment.open_storage(target.uri)
+        try:
+            config = table_properties.load(storage, _Impatient(self._environment.clock))
+        except errors.NotFoundError:
+            return facts.TableFacts(observed_ms=observed_ms)
+        timeline = active.load(storage)
+        seen = [self._commit(storage, target.uri, each) for each in timeline.completed_writes]
+        return facts.TableFacts(
+            observed_ms=observed_ms,
+            config=config,
+            commits=tuple(each.commit for each in seen),
+            pending=self._pending(storage, target, timeline.pending),
+            ledger=next((each.ledger for each in reversed(seen) if each.ledger is not None), {}),
+        )
+
+    def _commit(self, storage: Storage, uri: str, instant: instants.Instant) -> _Seen:
+        assert instant.completion_time is not None
+        key = (uri, transitions.path(instant))
+        known = self._commits.get(key)
+        if known is not None:
+            return known
+        metadata = writer_batches.read_metadata(storage, instant)
+        extra = metadata.extra
+        files = extra.get(jobs.BATCH_FILES_KEY)
+        ledger = extra.get(writer_batches.LEDGER_KEY)
+        commit = facts.Commit(
+            requested_time=instant.requested_time,
+            completion_time=instant.completion_time,
+            action=instant.action.value,
+            is_compaction=metadata.is_compacted
+            or metadata.operation == commits.Operation.COMPACT.value,
+            writer_id=extra.get(jobs.WRITER_ID_KEY),
+            batch_id=extra.get(jobs.BATCH_ID_KEY),
+            files=_texts(files) if files is not None else (),
+            action_id=extra.get(jobs.ACTION_ID_KEY),
+            log_bytes=sum(stat.size_bytes for stat in metadata.stats if stat.log_files),
+        )
+        seen = _Seen(
+            commit=commit,
+            ledger=None if ledger is None else writer_batches.decode(ledger, key[1]),
+        )
+        self._commits[key] = seen
+        if len(self._commits) > _CACHED_MAX:
+            self._commits.popitem(last=False)
+        return seen
+
+    def _pending(
+        self, storage: Storage, target: TableTarget, pending: Sequence[instants.Instant]
+    ) -> tuple[facts.Pending, ...]:
+        """Return the pending instants; who works on one matters for compactions alone."""
+        compactions = [
+            each.requested_time for each in pending if each.action is instants.Action.COMPACTION
+        ]
+        beats = heartbeats.Heartbeats(
+            storage, self._environment.clock, self._environment.background, target.settings
+        )
+        sightings = beats.look_at(compactions)
+        return tuple(
+            facts.Pending(
+                requested_time=each.requested_time,
+                action=each.action.value,
+                action_id=_planner(storage, each) if each.requested_time in sightings else None,
+                is_alive=each.requested_time in sightings
+                and sightings[each.requested_time].liveness.is_alive,
+            )
+            for each in pending
+        )
+
+
+class _Impatient:
+    """A clock that does not wait: what is being changed now is looked at again soon anyway."""
+
+    def __init__(self, system: clock.Clock) -> None:
+        self._system = system
+
+    def now_ms(self) -> int:
+        return self._system.now_ms()
+
+    def monotonic_s(self) -> float:
+        return self._system.monotonic_s()
+
+    def sleep_s(self, seconds: float) -> None:
+        del seconds
+
+
+def _planner(storage: Storage, instant: instants.Instant) -> str | None:
+    """Return the TableAction that a compaction was planned by; None when the plan does not say."""
+    try:
+        return snapshots.read_plan(storage, instant.requested_time).extra.get(jobs.ACTION_ID_KEY)
+    except (errors.NotFoundError, errors.FormatError) as error:
+        # It was completed meanwhile, or another engine's is beyond us: its execution will tell.
+        logger.debug("%s: %s", storage.uri, error)
+        return None
+
+
+def _texts(encoded: str) -> tuple[str, ...]:
+    try:
+        data = json.loads(encoded)
+    except ValueError:
+        return ()
+    return tuple(str(each) for each in data) if isinstance(data, list) else ()
