@@ -1,0 +1,351 @@
+"""Every command does what its help says, on real tables."""
+
+import gzip
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from hoodie.cli import spark_job
+from support.command_line import Answer, Run, put
+
+
+def fine(answer: Answer) -> Answer:
+    assert answer.code == 0, answer.err
+    return answer
+
+
+def ids(answer: Answer) -> list[str]:
+    return sorted(row["id"] for row in fine(answer).rows)
+
+
+def test_created_table_is_described(hoodie: Run, tmp_path: Path, schema: Path) -> None:
+    table = tmp_path / "trips"
+    created = fine(
+        hoodie(
+            *(
+                "create",
+                table,
+                "--schema",
+                schema,
+                "--record-key",
+                "id",
+                "--ordering",
+                "updated_at",
+            ),
+            *("--partition-by", "city", "--buckets", "3", "--hive-style"),
+        )
+    )
+    assert created.out == f"created table trips in file://{table}\n"
+    shown = fine(hoodie("describe", table, "--json")).document
+    assert shown["name"] == "trips"
+    assert shown["table"] == f"file://{table}"
+    assert (shown["record_key"], shown["partition_by"]) == (["id"], ["city"])
+    assert (shown["merge_mode"], shown["ordering"]) == ("EVENT_TIME_ORDERING", ["updated_at"])
+    assert (shown["buckets"], shown["version"]) == (3, 9)
+    assert shown["columns"][0] == {
+        "name": "id",
+        "type": "string",
+        "is_nullable": False,
+        "role": "record key, bucket",
+    }
+    text = fine(hoodie("describe", table)).out
+    assert re.search(r"partitioned by +city", text)
+    assert re.search(r"updated_at +int64 +yes +ordering", text)
+
+
+def test_parquet_file_gives_the_schema(hoodie: Run, table: Path, trips: Path) -> None:
+    fine(hoodie("write", table, "--input", trips))
+    copy, other = table.parent / "copy.parquet", table.parent / "other"
+    fine(hoodie("read", table, "--output", copy))
+    fine(hoodie("create", other, "--schema", copy, "--record-key", "id", "--table-version", "8"))
+    fine(hoodie("write", other, "--input", copy))
+    assert ids(hoodie("read", other, "--json")) == ["a", "b", "c"]
+    assert fine(hoodie("describe", other, "--json")).document["version"] == 8
+
+
+def test_written_rows_are_read(hoodie: Run, table: Path, trips: Path) -> None:
+    written = fine(hoodie("write", table, "--input", trips))
+    assert re.fullmatch(
+        r"committed \d{17}: upsert of 3 rows, \d files?, [\d.]+ KiB, in [\d.]+ s\n", written.out
+    )
+    rows = {row["id"]: row for row in fine(hoodie("read", table, "--json")).rows}
+    assert rows["a"] == {
+        "id": "a",
+        "city": "Rome",
+        "fare": 10.5,
+        "seats": 1,
+        "updated_at": 1,
+        "day": "2013-01-01",
+        "at": "2013-01-01 05:00:00.000000Z",
+    }
+    assert (rows["b"]["fare"], rows["c"]["seats"], rows["c"]["day"]) == (None, None, None)
+
+
+def test_rows_are_chosen_and_columns_too(hoodie: Run, table: Path, trips: Path) -> None:
+    fine(hoodie("write", table, "--input", trips))
+
+    def read(where: str) -> list[str]:
+        return ids(hoodie("read", table, "--json", "--columns", "fare,id", "--where", where))
+
+    assert read("city = 'Rome'") == ["a", "c"]
+    assert read("city = 'Rome' and not fare > 8") == ["c"]
+    assert read("fare is null or seats in (1)") == ["a", "b"]
+    assert read("day >= '2013-01-02'") == ["b"]
+    answer = fine(hoodie("read", table, "--columns", "seats,id", "--where", "id = 'b'"))
+    assert answer.out == '"seats","id"\n2,"b"\n'
+    assert fine(hoodie("read", table, "--limit", "1", "--columns", "city")).out.count("\n") == 2
+
+
+def test_meta_columns_are_read_when_asked_for(hoodie: Run, table: Path, trips: Path) -> None:
+    fine(hoodie("write", table, "--input", trips))
+    (row,) = fine(
+        hoodie("read", table, "--json", "--meta", "--columns", "city", "--where", "id = 'a'")
+    ).rows
+    assert list(row) == [
+        "_hoodie_commit_time",
+        "_hoodie_commit_seqno",
+        "_hoodie_record_key",
+        "_hoodie_partition_path",
+        "_hoodie_file_name",
+        "city",
+    ]
+    assert (row["_hoodie_record_key"], row["city"]) == ("a", "Rome")
+    (row,) = fine(
+        hoodie(*("read", table, "--json", "--columns", "_hoodie_record_key"), "--where", "id = 'a'")
+    ).rows
+    assert row == {"_hoodie_record_key": "a"}
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.csv"])
+def test_rows_go_to_files(hoodie: Run, table: Path, trips: Path, name: str) -> None:
+    fine(hoodie("write", table, "--input", trips))
+    path = table.parent / name
+    answer = fine(hoodie("read", table, "--output", path, "--json"))
+    assert answer.document == {"table": f"file://{table}", "output": str(path), "rows": 3}
+    fine(
+        hoodie(
+            "create",
+            table.parent / "copy",
+            "--schema",
+            table.parent / "trips.avsc",
+            "--record-key",
+            "id",
+        )
+    )
+    fine(hoodie("write", table.parent / "copy", "--input", path))
+    assert fine(hoodie("read", table.parent / "copy", "--where", "id='a'")).out == (
+        fine(hoodie("read", table, "--where", "id = 'a'")).out
+    )
+
+
+def test_upserts_and_deletes_change_rows(hoodie: Run, table: Path, trips: Path) -> None:
+    fine(hoodie("write", table, "--input", trips))
+    newer = put(table.parent / "newer.json", '{"id": "a", "city": "Bari"}\n{"id": "d"}\n')
+    gone = put(table.parent / "gone.csv", "id\nb\n")
+    fine(hoodie("write", table, "--input", newer))
+    deleted = fine(hoodie("write", table, "--input", gone, "--operation", "delete", "--json"))
+    assert (deleted.document["deletes"], deleted.document["records"]) == (1, 0)
+    assert ids(hoodie("read", table, "--json")) == ["a", "c", "d"]
+    (row,) = fine(hoodie("read", table, "--json", "--where", "id = 'a'")).rows
+    assert (row["city"], row["fare"]) == ("Bari", None)
+
+
+def test_partial_updates_keep_what_the_input_lacks(hoodie: Run, table: Path, trips: Path) -> None:
+    partial = table.parent / "partial"
+    schema = table.parent / "trips.avsc"
+    fine(hoodie("create", partial, "--schema", schema, "--record-key", "id", "--partial-updates"))
+    fine(hoodie("write", partial, "--input", trips))
+    change = put(table.parent / "change.csv", "id,city,seats\na,,4\n")
+    fine(hoodie("write", partial, "--input", change))
+    for _ in ("from logs", "compacted"):
+        (row,) = fine(hoodie("read", partial, "--json", "--where", "id = 'a'")).rows
+        assert (row["city"], row["fare"], row["seats"]) == ("Rome", 10.5, 4)
+        fine(hoodie("compact", partial))
+
+
+def test_json_lines_carry_the_columns_that_a_line_has(
+    hoodie: Run, table: Path, trips: Path
+) -> None:
+    partial = table.parent / "partial"
+    schema = table.parent / "trips.avsc"
+    fine(hoodie("create", partial, "--schema", schema, "--record-key", "id", "--partial-updates"))
+    fine(hoodie("write", partial, "--input", trips))
+    lines = put(table.parent / "lines.json", '{"id": "a", "seats": 4}\n{"id": "b"}\n')
+    fine(hoodie("write", partial, "--input", lines, "--concurrency", "nbcc"))
+    rows = {row["id"]: row["seats"] for row in fine(hoodie("read", partial, "--json")).rows}
+    assert rows == {"a": 4, "b": 2, "c": None}
+
+
+def test_many_files_make_one_commit(hoodie: Run, table: Path, tmp_path: Path) -> None:
+    header = "id|city|fare|seats|updated_at|day|at\n"
+    first = put(tmp_path / "1.csv", header + "a|Rome|NA|||NA|\nb|Oslo|1||||\n")
+    second = tmp_path / "2.csv.gz"
+    second.write_bytes(gzip.compress((header + "a|Bari|2||||\n").encode()))
+    answer = fine(
+        hoodie("write", table, "--input", first, second, "--delimiter", "|", "--null-text", "NA")
+    )
+    assert "upsert of" in answer.out
+    rows = {row["id"]: row["city"] for row in fine(hoodie("read", table, "--json")).rows}
+    assert rows == {"a": "Bari", "b": "Oslo"}
+    assert len(fine(hoodie("timeline", table, "--json")).document["instants"]) == 1
+
+
+def test_batch_is_written_once(hoodie: Run, table: Path, trips: Path) -> None:
+    batch = ("--writer-id", "w", "--batch-id", "2013")
+    assert fine(hoodie("write", table, "--input", trips, *batch, "--json")).document["is_written"]
+    again = fine(hoodie("write", table, "--input", trips, *batch))
+    assert again.out == "batch 2013 is in the table already, nothing was written\n"
+    (instant,) = fine(hoodie("timeline", table, "--json")).document["instants"]
+    assert instant["writer_id"] == "w"
+
+
+def test_timeline_tells_what_happened(hoodie: Run, table: Path, trips: Path) -> None:
+    assert fine(hoodie("timeline", table)).out == "the timeline is empty\n"
+    fine(hoodie("write", table, "--input", trips))
+    fine(hoodie("write", table, "--input", trips, "--concurrency", "nbcc", "--writer-id", "eta"))
+    planned = fine(hoodie("compact", table, "--schedule", "--json")).document["instant"]
+    first, second, plan = fine(hoodie("timeline", table, "--json")).document["instants"]
+    assert (first["writer_id"], second["writer_id"]) == (None, "eta")
+    assert (second["action"], second["state"]) == ("deltacommit", "completed")
+    assert (second["operation"], second["records"], second["deletes"]) == ("upsert", 3, 0)
+    assert first["completion_time"] < second["requested_time"] < second["completion_time"]
+    assert (plan["action"], plan["state"]) == ("compaction", "requested")
+    assert (plan["requested_time"], plan["completion_time"]) == (planned, None)
+    text = fine(hoodie("timeline", table)).out
+    assert re.search(r"deltacommit +completed +\d{17} .* eta +upsert +3 ", text)
+    assert re.search(rf"{planned} +compaction +requested", text)
+    newest = fine(hoodie("timeline", table, "--limit", "1", "--json")).document["instants"]
+    assert [each["requested_time"] for each in newest] == [planned]
+
+
+def test_compaction_is_planned_executed_and_done_once(
+    hoodie: Run, table: Path, trips: Path
+) -> None:
+    assert fine(hoodie("compact", table)).out == "nothing to compact\n"
+    fine(hoodie("write", table, "--input", trips))
+    fine(hoodie("write", table, "--input", trips))
+    before = fine(hoodie("read", table, "--json")).out
+    planned = fine(hoodie("compact", table, "--schedule")).out.split()[-1]
+    pending = fine(hoodie("slices", table, "--json")).document["slices"]
+    assert {each["pending_compaction"] for each in pending} == {planned}
+    done = fine(hoodie("compact", table, "--execute", planned))
+    assert re.match(rf"compacted {planned}: [12] file groups?, 3 rows, ", done.out)
+    assert hoodie("compact", table, "--execute", planned).code == 10
+    compacted = fine(hoodie("slices", table, "--json")).document["slices"]
+    assert all(each["base_file"] and not each["logs"] for each in compacted)
+    assert sorted(fine(hoodie("read", table, "--json")).rows, key=str) == sorted(
+        [json.loads(line) for line in before.splitlines()], key=str
+    )
+    assert fine(hoodie("compact", table)).out == "nothing to compact\n"
+
+
+def test_compaction_runs_on_spark(hoodie: Run, table: Path, trips: Path) -> None:
+    for _ in range(2):
+        fine(hoodie("write", table, "--input", trips))
+    spark = ("--engine", "spark")
+    done = fine(hoodie("compact", table, *spark, "--json")).document
+    assert (done["file_groups"], done["records"]) == (2, 3)
+    assert done["completion_time"] > done["instant"]
+    assert ids(hoodie("read", table, "--json", "--read-optimized")) == ["a", "b", "c"]
+
+
+def test_spark_job_that_ends_without_a_result_is_told(
+    hoodie: Run, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Some other program in its place, that knows no specs.
+    monkeypatch.setattr(spark_job, "MODULE", "json.tool")
+    answer = hoodie("compact", table, "--engine", "spark")
+    assert answer.code == 30
+    assert "error: the Spark job ended with exit code 0 and without a result" in answer.err
+
+
+def test_spark_that_is_not_installed_is_named(
+    hoodie: Run, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    answer = hoodie("compact", table, "--engine", "spark")
+    assert answer.code == 24
+    assert answer.err.startswith("error: --engine spark needs the package pyspark, expected")
+
+
+def test_slices_tell_bases_and_logs(hoodie: Run, table: Path, trips: Path) -> None:
+    assert fine(hoodie("slices", table)).out == "0 file groups, 0 B, of which 0 B in 0 log files\n"
+    fine(hoodie("write", table, "--input", trips))
+    fine(hoodie("write", table, "--input", trips))
+    text = fine(hoodie("slices", table)).out
+    group = "0000000[01]-0000-0000-0000-000000000000-0"
+    assert re.search(rf"\. +{group} +\d{{17}} +[\d.]+ KiB +1 +[\d.]+ KiB", text)
+    assert "in 2 log files" in text
+
+
+def test_read_optimized_reads_what_was_compacted(hoodie: Run, table: Path, trips: Path) -> None:
+    fine(hoodie("write", table, "--input", trips))
+    gone = put(table.parent / "gone.csv", "id\na\n")
+    fine(hoodie("write", table, "--input", gone, "--operation", "delete"))
+    assert ids(hoodie("read", table, "--json", "--read-optimized")) == ["a", "b", "c"]
+    assert ids(hoodie("read", table, "--json")) == ["b", "c"]
+    fine(hoodie("compact", table))
+    assert ids(hoodie("read", table, "--json", "--read-optimized")) == ["b", "c"]
+
+
+def test_sound_table_has_no_findings(hoodie: Run, table: Path, trips: Path) -> None:
+    fine(hoodie("write", table, "--input", trips))
+    answer = fine(hoodie("check", table))
+    assert (answer.out, answer.err) == ("", "no findings\n")
+    assert fine(hoodie("check", table, "--json")).document == {
+        "table": f"file://{table}",
+        "findings": [],
+        "notes": [],
+    }
+
+
+def test_commands_take_uris(hoodie: Run, table: Path, trips: Path) -> None:
+    fine(hoodie("write", f"file://{table}", "--input", f"file://{trips}"))
+    assert ids(hoodie("read", f"file://{table}/", "--json")) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["create", "write", "read", "describe", "timeline", "slices", "check", "compact"],
+)
+def test_every_command_explains_itself(hoodie: Run, command: str) -> None:
+    answer = fine(hoodie(command, "--help"))
+    assert f"hoodie {command}" in answer.out
+    assert "--json" in answer.out
+    assert fine(hoodie("--help")).out.count(command) >= 1
+
+
+def test_help_of_read_has_the_grammar(hoodie: Run) -> None:
+    text = fine(hoodie("read", "--help")).out
+    assert 'name [ "not" ] "in" "(" literal { "," literal } ")"' in text
+    assert 'name "is" [ "not" ] "null"' in text
+
+
+def test_help_without_arguments_and_version(hoodie: Run) -> None:
+    assert "Usage: hoodie" in fine(hoodie()).out
+    assert re.fullmatch(r"hoodie \d+\.\d+\.\d+\n", fine(hoodie("--version")).out)
+
+
+def test_columns_may_have_other_names_in_the_input(hoodie: Run, table: Path) -> None:
+    partial = table.parent / "partial"
+    schema = table.parent / "trips.avsc"
+    fine(hoodie("create", partial, "--schema", schema, "--record-key", "id", "--partial-updates"))
+    bare = put(table.parent / "bare.csv", "x,Rome,1\n")
+    fine(
+        hoodie(
+            *("write", partial, "--input", bare, "--no-header"),
+            *("--column", "id=_c0", "--column", "city=_c1"),
+        )
+    )
+    (row,) = fine(hoodie("read", partial, "--json")).rows
+    assert (row["id"], row["city"], row["fare"]) == ("x", "Rome", None)
+
+
+def test_compaction_that_was_left_planned_is_run(hoodie: Run, table: Path, trips: Path) -> None:
+    fine(hoodie("write", table, "--input", trips, "--concurrency", "nbcc", "--writer-id", "w"))
+    planned = fine(hoodie("compact", table, "--schedule", "--json")).document["instant"]
+    assert fine(hoodie("compact", table, "--json")).document["instant"] == planned
+    assert fine(hoodie("compact", table, "--json")).document["instant"] is None

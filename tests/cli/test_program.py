@@ -1,0 +1,136 @@
+"""The installed program: what only a process has, such as streams, terminals and signals."""
+
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+from fcntl import ioctl
+from pathlib import Path
+
+import pytest
+
+from hoodie.sources import local_files
+from support.command_line import Run, put
+
+PROGRAM_TIMEOUT_S = 60
+CONTROL_SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def at_terminal(program: Path, *argv: str | Path, columns: int = 80) -> str:
+    """Run a command at a terminal and return what it shows, without colours."""
+    master, slave = pty.openpty()
+    ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environment = {key: text for key, text in os.environ.items() if key != "COLUMNS"}
+    with subprocess.Popen(
+        [program, *argv],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env={**environment, "TERM": "xterm"},
+    ) as process:
+        os.close(slave)
+        shown = b"".join(iter(lambda: _read(master), b""))
+        os.close(master)
+        assert process.wait(PROGRAM_TIMEOUT_S) == 0, shown
+    return CONTROL_SEQUENCE.sub("", shown.decode()).replace("\r", "")
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # So Linux says that the other side is closed.
+        return b""
+
+
+def test_main_path_of_a_stranger(program: Run, tmp_path: Path, schema: Path, trips: Path) -> None:
+    table = tmp_path / "trips"
+    created = program("create", table, "--schema", schema, "--record-key", "id")
+    assert (created.code, created.err) == (0, "")
+    assert program("write", table, "--input", trips).code == 0
+    answer = program("read", table, "--columns", "id,city", "--where", "city = 'Oslo'")
+    assert (answer.code, answer.out, answer.err) == (0, '"id","city"\n"b","Oslo"\n', "")
+    missing = program("read", tmp_path / "no")
+    assert (missing.code, missing.out) == (22, "")
+    assert missing.err.startswith("error: there is no table in ")
+    assert "Traceback" not in missing.err
+
+
+def test_terminal_shows_what_fits(
+    hoodie: Run, program_path: Path, table: Path, trips: Path
+) -> None:
+    assert hoodie("write", table, "--input", trips).code == 0
+    for command, marks in (
+        ("timeline", ["requested", "completed", "rows", "hidden, for the terminal is narrow: "]),
+        ("slices", ["file group", "0000000", "in 0 log files"]),
+    ):
+        shown = at_terminal(program_path, command, table)
+        assert all(mark in shown for mark in marks), shown
+        lines = [line for line in shown.splitlines() if not line.startswith("hidden")]
+        assert max(map(len, lines)) <= 80, shown
+
+
+def test_terminal_shows_some_rows_and_says_so(
+    hoodie: Run, program_path: Path, table: Path, tmp_path: Path
+) -> None:
+    header = "id,city,fare,seats,updated_at,day,at\n"
+    rows = put(
+        tmp_path / "many.csv", header + "".join(f"{n},\x1b[31mred,,,,,\n" for n in range(50))
+    )
+    assert hoodie("write", table, "--input", rows).code == 0
+    shown = at_terminal(program_path, "read", table)
+    assert shown.count("␛[31mred") == 20
+    assert "the first 20 rows; more with --limit N, all with --output FILE" in shown
+
+
+def test_reader_that_goes_away_ends_the_program_quietly(
+    hoodie: Run, program_path: Path, table: Path, tmp_path: Path
+) -> None:
+    header = "id,city,fare,seats,updated_at,day,at\n"
+    rows = put(tmp_path / "many.csv", header + "".join(f"{n},Rome,,,,,\n" for n in range(50_000)))
+    assert hoodie("write", table, "--input", rows).code == 0
+    with subprocess.Popen(
+        [program_path, "read", table], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait(PROGRAM_TIMEOUT_S)) == (b"", 141)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_full_device_is_told(hoodie: Run, program: Run, table: Path, trips: Path) -> None:
+    assert hoodie("write", table, "--input", trips).code == 0
+    with Path("/dev/full").open("wb") as full:
+        answer = program("read", table, stdout=full)
+    assert answer.code == 30
+    assert answer.err.startswith("error: standard output: No space left on device\n")
+
+
+def test_interrupt_is_told_without_traceback(
+    hoodie: Run, table: Path, trips: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(local_files, "read", interrupt)
+    answer = hoodie("write", table, "--input", trips)
+    assert (answer.code, answer.out) == (130, "")
+    assert answer.err == "error: interrupted\nhint: what was not committed stays invisible\n"
+    assert hoodie("timeline", table).out == "the timeline is empty\n"
+
+
+def test_bug_is_told_with_its_traceback(
+    hoodie: Run, table: Path, trips: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("oops")
+
+    monkeypatch.setattr(local_files, "read", fail)
+    answer = hoodie("write", table, "--input", trips, "--json")
+    assert answer.code == 70
+    assert answer.document["error"] == {"kind": "Internal", "message": "RuntimeError: oops"}
+    assert answer.err.startswith("Traceback")
+    assert "error: RuntimeError: oops\nhint: this is a bug of hoodie" in answer.err

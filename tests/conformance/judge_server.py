@@ -1,0 +1,288 @@
+"""Apache Hudi behind a pipe: one warm Spark session that does what JSON lines on stdin ask.
+
+Runs in the peer's own environment (pyspark 3.5 and the Apache Hudi bundle) and imports nothing of
+ours, so that what it says about a table is Apache Hudi's opinion alone. A JVM takes more than ten
+seconds to start; this process pays that once and then serves a whole test session or benchmark.
+
+Protocol. Each request is one line `{"id": 7, "operation": "read", ...arguments}`; each answer is
+one line `{"id": 7, "ok": true, "seconds": 1.2, "result": {...}}` or `{"id": 7, "ok": false,
+"seconds": 0.1, "error": {"causes": [{"type", "message"}], "trace"}}`. `seconds` is the wall time
+of the operation inside this process. The first line that is written, without a request, is the
+greeting with id 0. End of input ends the process, and the JVM with it.
+
+Answers go to a private copy of stdout. The descriptors 1 and 2 both lead to stderr: the JVM, Ivy
+and Spark's shell scripts write on both, and would break the protocol.
+
+Arguments on the command line: the JVM options as one JSON object, see `Settings` in
+`tests/support/judge.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions.captured import CapturedException
+from pyspark.sql import DataFrame, SparkSession
+
+TRACE_CHARACTERS_MAX = 20_000
+
+Batch = TypeVar("Batch")
+
+
+class Server:
+    """The operations. Each takes the request and returns the result, both plain JSON."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.jvm: Any = spark._jvm
+        self.locks: dict[str, Any] = {}
+        self.operations = {
+            "describe": self.describe,
+            "write": self.write,
+            "read": self.read,
+            "sql": self.sql,
+            "schedule_compaction": self.schedule_compaction,
+            "execute_compaction": self.execute_compaction,
+            "rollback": self.rollback,
+            "lock": self.lock,
+            "unlock": self.unlock,
+            "timeline": self.timeline,
+            "memory": self.memory,
+        }
+
+    def describe(self, _request: dict[str, Any]) -> dict[str, Any]:
+        """Return the versions and the JVM's process id."""
+        return {
+            "pid": self._jvm_pid(),
+            "spark": self.spark.version,
+            "java": self.jvm.java.lang.System.getProperty("java.version"),
+            "hudi": self.jvm.org.apache.hudi.HoodieVersion.get(),
+        }
+
+    def write(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Write the parquet file or folder `input` through the Hudi data source.
+
+        `gate`, if given, is a file name: the first row is handed over only when it exists. By then
+        the instant is requested, so the writer stays in flight for as long as the caller likes.
+        """
+        frame = self.spark.read.parquet(request["input"])
+        if request.get("gate"):
+            frame = held_back(frame, request["gate"])
+        writer = frame.write.format("hudi").options(**request["options"])
+        writer.mode("append").save(request["path"])
+        return {}
+
+    def read(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Read the table at `path` and send the rows to `sink`.
+
+        Sinks: `parquet` writes files into the folder `output`; `arrow` collects record batches
+        into this process; `noop` makes every row and drops it; `schema` reads no rows.
+        """
+        reader = self.spark.read.format("hudi").options(**request["options"])
+        frame = reader.load(request["path"])
+        if request.get("where"):
+            frame = frame.where(request["where"])
+        if request.get("columns"):
+            frame = frame.select(*request["columns"])
+        if request.get("select"):
+            frame.createOrReplaceTempView("scanned")
+            frame = self.spark.sql(request["select"])
+        return self._send(frame, request)
+
+    def sql(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Run one statement; the sinks are those of `read`."""
+        return self._send(self.spark.sql(request["statement"]), request)
+
+    def schedule_compaction(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Write a compaction plan; the instant is null if nothing is due."""
+        with self._write_client(request) as client:
+            instant = client.scheduleCompaction(self.jvm.org.apache.hudi.common.util.Option.empty())
+            return {"instant": instant.get() if instant.isPresent() else None}
+
+    def execute_compaction(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Execute and commit the plan of `instant`."""
+        with self._write_client(request) as client:
+            client.compact(request["instant"], True)
+            return {}
+
+    def rollback(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Take back the commit `instant`."""
+        with self._write_client(request) as client:
+            return {"done": client.rollback(request["instant"])}
+
+    def lock(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Take the table's lock with Hudi's own provider and keep it until `unlock`."""
+        properties = self.jvm.org.apache.hudi.common.config.TypedProperties()
+        for key, value in ({"hoodie.base.path": request["path"]} | request["options"]).items():
+            properties.setProperty(key, value)
+        configuration = self.jvm.org.apache.hudi.common.config.LockConfiguration(properties)
+        provider: Any = self.jvm
+        for part in request["options"]["hoodie.write.lock.provider"].split("."):
+            provider = getattr(provider, part)
+        lock = provider(configuration, storage_configuration(self.spark))
+        seconds = self.jvm.java.util.concurrent.TimeUnit.SECONDS
+        try:
+            acquired = bool(lock.tryLock(request["wait_s"], seconds))
+        except Py4JJavaError as error:
+            # ZooKeeper's provider throws where the others return false.
+            if "FAILED_TO_ACQUIRE" not in str(error.java_exception.getMessage()):
+                raise
+            acquired = False
+        if acquired:
+            self.locks[request["path"]] = lock
+        elif "FileSystemBased" not in request["options"]["hoodie.write.lock.provider"]:
+            # Closing that one deletes the lock file, whoever owns it (seen in 1.2.0).
+            lock.close()
+        return {"acquired": acquired}
+
+    def unlock(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Give the lock back."""
+        lock = self.locks.pop(request["path"])
+        lock.unlock()
+        lock.close()
+        return {}
+
+    def timeline(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the active timeline as HoodieTableMetaClient sees it, in Hudi's own order."""
+        builder = self.jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
+        client = (
+            builder.setConf(storage_configuration(self.spark)).setBasePath(request["path"]).build()
+        )
+        return {
+            "instants": [
+                {
+                    "requested_time": instant.requestedTime(),
+                    "completion_time": instant.getCompletionTime(),
+                    "action": instant.getAction(),
+                    "state": instant.getState().name(),
+                }
+                for instant in client.getActiveTimeline().getInstants()
+            ]
+        }
+
+    def memory(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the JVM's peak resident memory in bytes since the last call with `reset`."""
+        process = Path("/proc") / str(self._jvm_pid())
+        lines = (process / "status").read_text().splitlines()
+        kilobytes = {name: value for name, _, value in (line.partition(":") for line in lines)}
+        if request.get("reset"):
+            (process / "clear_refs").write_text("5")
+        return {"peak_bytes": int(kilobytes["VmHWM"].split()[0]) * 1024}
+
+    def _send(self, frame: DataFrame, request: dict[str, Any]) -> dict[str, Any]:
+        match request["sink"]:
+            case "parquet":
+                frame.write.mode("overwrite").parquet(request["output"])
+                return {}
+            case "arrow":
+                # Spark 4 has it as the public `toArrow`.
+                batches = frame._collect_as_arrow()
+                return {"rows": sum(batch.num_rows for batch in batches)}
+            case "noop":
+                frame.write.format("noop").mode("overwrite").save()
+                return {}
+            case "schema":
+                return {"schema": frame.schema.jsonValue()}
+            case other:
+                raise ValueError(f"sink {other!r} is none of parquet, arrow, noop, schema")
+
+    def _jvm_pid(self) -> int:
+        return int(self.jvm.java.lang.ProcessHandle.current().pid())
+
+    @contextlib.contextmanager
+    def _write_client(self, request: dict[str, Any]) -> Iterator[Any]:
+        # Hudi's stored procedures make the same client; they cannot take an option with a comma.
+        options = self.jvm.PythonUtils.toScalaMap(self.jvm.java.util.HashMap(request["options"]))
+        client = self.jvm.org.apache.hudi.HoodieCLIUtils.createHoodieWriteClient(
+            self.spark._jsparkSession,
+            request["path"],
+            options,
+            self.jvm.scala.Option.apply(None),  # a name would be looked up in the catalog
+        )
+        try:
+            yield client
+        finally:
+            client.close()
+
+
+def storage_configuration(spark: SparkSession) -> JavaObject:
+    """Return Hadoop's configuration as Hudi's classes want it."""
+    jvm: Any = spark._jvm
+    jsc: Any = spark.sparkContext._jsc
+    configuration: JavaObject = jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(
+        jsc.hadoopConfiguration()
+    )
+    return configuration
+
+
+def held_back(frame: DataFrame, gate: str) -> DataFrame:
+    """Return the same rows, of which none comes before the file `gate` exists."""
+
+    def wait(batches: Iterator[Batch]) -> Iterator[Batch]:
+        while not os.path.exists(gate):  # noqa: PTH110 (runs in a worker; keep its pickle small)
+            time.sleep(0.05)
+        yield from batches
+
+    return frame.mapInArrow(wait, frame.schema)
+
+
+def session(settings: dict[str, Any]) -> SparkSession:
+    """Start Spark with the Hudi bundle on the class path."""
+    builder = SparkSession.builder.master(settings["master"]).appName(settings["name"])
+    for key, value in settings["conf"].items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel(settings["log_level"])
+    return spark
+
+
+def explain(error: BaseException) -> dict[str, Any]:
+    """Return the chain of causes, the Java ones included, outermost first."""
+    causes: list[dict[str, str]] = []
+    java: Any = None
+    match error:
+        case Py4JJavaError():
+            java = error.java_exception
+        case CapturedException():
+            java = getattr(error, "_origin", None)
+    if java is None:
+        causes.append({"type": type(error).__name__, "message": str(error)})
+    while java is not None:
+        causes.append({"type": java.getClass().getName(), "message": str(java.getMessage())})
+        java = java.getCause()
+    return {"causes": causes, "trace": traceback.format_exc()[-TRACE_CHARACTERS_MAX:]}
+
+
+def main() -> None:
+    """Serve requests until the input ends."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    started = time.perf_counter()
+    server = Server(session(json.loads(sys.argv[1])))
+    greeting = {"id": 0, "ok": True, "result": server.describe({})}
+    print(json.dumps(greeting | {"seconds": time.perf_counter() - started}), file=answers)
+    for line in sys.stdin:
+        request = json.loads(line)
+        started = time.perf_counter()
+        answer: dict[str, Any] = {"id": request["id"]}
+        try:
+            answer |= {"ok": True, "result": server.operations[request["operation"]](request)}
+        # The edge of the loop: the caller gets the error.
+        except Exception as error:
+            answer |= {"ok": False, "error": explain(error)}
+        answer["seconds"] = time.perf_counter() - started
+        print(json.dumps(answer), file=answers)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Tables as a Spark data source: the rows of the core's own read, columns and filters pushed."""
+
+import re
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession, datasource
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from hoodie.model import jobs
+from hoodie_jobs.spark import data_source
+from support.job_workshop import Workshop
+
+
+@pytest.fixture
+def written(workshop: Workshop) -> Workshop:
+    """A table with a base file, logs over it, and one group of logs alone."""
+    workshop.write(workshop.file("1", "a,eu,1,x\nb,eu,2,y\nc,us,3,\n"))
+    workshop.run(workshop.spec(jobs.Compact(step=jobs.CompactionStep.SCHEDULE_AND_EXECUTE)))
+    workshop.write(workshop.file("2", "a,eu,10,\nd,asia,4,z\n"), attempt=2)
+    return workshop
+
+
+@pytest.fixture(autouse=True, scope="module")
+def register(spark: SparkSession) -> None:
+    spark.dataSource.register(data_source.HoodieDataSource)
+
+
+def load(spark: SparkSession, workshop: Workshop, **options: str) -> DataFrame:
+    return spark.read.format("hoodie").options(**options).load(workshop.uri)
+
+
+def rows(frame: DataFrame) -> set[tuple[object, ...]]:
+    return {tuple(row) for row in frame.collect()}
+
+
+def test_snapshot_is_the_tables_rows(spark: SparkSession, written: Workshop) -> None:
+    frame = load(spark, written)
+    assert frame.columns == ["id", "region", "amount", "note"]
+    assert rows(frame) == set(written.rows().values())
+    assert frame.rdd.getNumPartitions() == 1
+
+
+def test_read_optimized_leaves_logs_out(spark: SparkSession, written: Workshop) -> None:
+    frame = load(spark, written, query="read_optimized")
+    assert rows(frame) == {("a", "eu", 1, "x"), ("b", "eu", 2, "y"), ("c", "us", 3, None)}
+
+
+def test_columns_go_by_option_or_schema(spark: SparkSession, written: Workshop) -> None:
+    expected = {(10, "a"), (2, "b"), (3, "c"), (4, "d")}
+    assert rows(load(spark, written, columns="amount, id")) == expected
+    schema = StructType([StructField("amount", LongType()), StructField("id", StringType())])
+    assert rows(spark.read.format("hoodie").schema(schema).load(written.uri)) == expected
+
+
+def test_meta_columns_are_there_when_named(spark: SparkSession, written: Workshop) -> None:
+    frame = load(spark, written, columns="_hoodie_record_key,_hoodie_partition_path,id")
+    assert rows(frame) == {
+        ("a", "eu", "a"),
+        ("b", "eu", "b"),
+        ("c", "us", "c"),
+        ("d", "asia", "d"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("condition", "ids", "pushed"),
+    [
+        ("id = 'a'", "a", True),
+        ("region = 'eu' and amount > 5", "a", True),
+        ("note is null", "c", True),
+        ("id in ('a', 'd') and not region = 'eu'", "d", True),
+        ("note like '%y%'", "b", False),
+        ("amount % 2 = 0", "abd", False),
+    ],
+)
+def test_filters_are_pushed_and_exact(
+    spark: SparkSession,
+    written: Workshop,
+    condition: str,
+    ids: str,
+    *,
+    pushed: bool,
+) -> None:
+    frame = load(spark, written).where(condition)
+    assert {row.id for row in frame.collect()} == set(ids)
+    plan = frame._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator] # of the JVM
+    assert (re.search(r"\bFilter ", plan) is None) is pushed
+
+
+def test_only_small_slices_share_a_partition(
+    spark: SparkSession, written: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = data_source.HoodieReader({"path": written.uri}, load(spark, written).schema)
+    slices = len(written.table().slices())
+    assert [len(partition.tasks) for partition in reader.partitions()] == [slices]
+    monkeypatch.setattr(data_source, "PARTITION_BYTES", 1)
+    assert [len(partition.tasks) for partition in reader.partitions()] == [1] * slices
+
+
+def test_filter_on_partition_or_key_leaves_slices_out(
+    spark: SparkSession, written: Workshop
+) -> None:
+    frame = load(spark, written)
+    for pushed, slices in (
+        (datasource.EqualTo(("region",), "asia"), 1),
+        (datasource.EqualTo(("id",), "c"), 2),
+    ):
+        reader = data_source.HoodieReader({"path": written.uri}, frame.schema)
+        assert list(reader.pushFilters([pushed])) == []
+        assert sum(len(partition.tasks) for partition in reader.partitions()) <= slices
+
+
+def test_aggregate_over_the_table(spark: SparkSession, written: Workshop) -> None:
+    frame = load(spark, written, columns="region,amount").groupBy("region").sum("amount")
+    assert rows(frame) == {("eu", 12), ("us", 3), ("asia", 4)}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"columns": "colour"}, "there is no column 'colour'"),
+        ({"query": "incremental"}, "option query is 'incremental'"),
+    ],
+)
+def test_wrong_option_is_told(
+    spark: SparkSession, written: Workshop, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(Exception, match=message):
+        load(spark, written, **options).collect()
+
+
+def test_missing_table_is_told(spark: SparkSession, workshop: Workshop) -> None:
+    with pytest.raises(Exception, match=r"(?s)nowhere"):
+        spark.read.format("hoodie").load(f"{workshop.uri}/nowhere").collect()

@@ -1,0 +1,129 @@
+"""Tables are created, taken over, compacted and dropped by jobs that may be run again."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hoodie import errors
+from hoodie.model import commits, jobs, schemas
+from hoodie.write import sessions
+from hoodie_jobs import drop, opening
+from support.job_workshop import SCHEMA, Workshop, batches_of, config
+
+COMPACT = jobs.Compact(step=jobs.CompactionStep.SCHEDULE_AND_EXECUTE)
+
+
+def test_table_is_created_once(workshop: Workshop) -> None:
+    workshop.write(workshop.file("1", "a,eu,1,x\n"))
+    workshop.create()
+    assert workshop.rows() == {"a": ("a", "eu", 1, "x")}
+    assert workshop.table().config.bucket_count == 4
+
+
+def test_existing_table_is_not_taken_over_unless_allowed(workshop: Workshop) -> None:
+    with pytest.raises(errors.AlreadyExistsError, match="there is a table"):
+        workshop.run(workshop.spec(jobs.CreateTable(may_adopt=False)))
+
+
+def test_absent_table_is_not_created_unless_allowed(tmp_path: Path) -> None:
+    workshop = Workshop(tmp_path)
+    with pytest.raises(errors.NotFoundError):
+        workshop.run(workshop.spec(jobs.CreateTable(may_create=False)))
+    assert not Path(workshop.uri).exists()
+
+
+def test_table_that_differs_is_named_with_every_difference(workshop: Workshop) -> None:
+    other = SCHEMA.set(2, SCHEMA.field("amount").with_type(pa.int32())).remove(3)
+    workshop.config = replace(
+        config(), bucket_count=8, create_schema=schemas.from_arrow(other, "orders").avro
+    )
+    with pytest.raises(errors.ConfigurationError) as caught:
+        workshop.create()
+    for difference in (
+        "its bucket count is 4, expected 8",
+        "its column 'amount' is int64, expected int32",
+        "its column 'note' is string, expected no such column",
+    ):
+        assert difference in str(caught.value)
+
+
+def test_compaction_joins_logs_and_changes_no_row(
+    workshop: Workshop, engine: jobs.EngineKind
+) -> None:
+    workshop.write(workshop.file("1", "a,eu,1,x\nb,us,2,y\n"), workshop.file("2", "a,eu,3,\n"))
+    before = workshop.rows()
+
+    result = workshop.run(workshop.spec(COMPACT, engine))
+
+    assert workshop.rows() == before
+    assert (result.commit_count, result.file_groups, result.records) == (1, 2, 2)
+    assert [each.action for each in result.instants] == ["commit"]
+    assert all(each.log_files == () and each.base_file for each in workshop.table().slices())
+
+
+def test_planned_compaction_is_executed_by_another_run(
+    workshop: Workshop, engine: jobs.EngineKind
+) -> None:
+    workshop.write(workshop.file("1", "a,eu,1,x\n"))
+    planned = workshop.run(workshop.spec(jobs.Compact(step=jobs.CompactionStep.SCHEDULE), engine))
+    [plan] = planned.instants
+    assert (plan.action, plan.completion_time, planned.commit_count) == ("compaction", None, 0)
+    workshop.write(workshop.file("2", "a,eu,2,y\n"))
+
+    step = jobs.Compact(step=jobs.CompactionStep.EXECUTE, instant_time=plan.requested_time)
+    result = workshop.run(workshop.spec(step, engine))
+
+    assert [each.requested_time for each in result.instants] == [plan.requested_time]
+    assert workshop.rows() == {"a": ("a", "eu", 2, "y")}
+    with pytest.raises(errors.ConflictError):
+        workshop.run(workshop.spec(step, engine))
+
+
+def test_nothing_to_compact_is_a_finding(workshop: Workshop) -> None:
+    result = workshop.run(workshop.spec(COMPACT))
+    assert result.findings == ("there is nothing to compact",)
+    assert workshop.table().timeline().instants == ()
+
+
+def test_dropped_table_leaves_nothing(workshop: Workshop) -> None:
+    workshop.write(workshop.file("1", "a,eu,1,x\n"))
+    workshop.run(workshop.spec(jobs.DropTable()))
+    assert not Path(workshop.uri).exists()
+    workshop.run(workshop.spec(jobs.DropTable(), attempt=2))
+
+
+def test_interrupted_deletion_goes_on(workshop: Workshop) -> None:
+    workshop.write(workshop.file("1", "a,eu,1,x\n"))
+    spec = workshop.spec(jobs.DropTable())
+    root = Path(workshop.uri)
+    (root / drop.MARK).parent.mkdir(parents=True, exist_ok=True)
+    (root / drop.MARK).touch()
+    (root / ".hoodie" / "hoodie.properties").unlink()
+
+    workshop.run(spec)
+
+    assert not root.exists()
+
+
+def test_folder_that_is_no_table_is_not_deleted(tmp_path: Path) -> None:
+    workshop = Workshop(tmp_path)
+    Path(workshop.uri).mkdir()
+    (Path(workshop.uri) / "thesis.txt").touch()
+    with pytest.raises(errors.InvalidInputError, match=r"no table, and holds thesis.txt"):
+        workshop.run(workshop.spec(jobs.DropTable()))
+
+
+def test_table_that_is_being_written_is_not_deleted(workshop: Workshop) -> None:
+    transaction = opening.transaction_of(workshop.spec(batches_of()))
+    options = sessions.WriteOptions(operation=commits.Operation.UPSERT, transaction=transaction)
+    session = workshop.table().begin_write(options, ["id"])
+    assert isinstance(session, sessions.WriteSession)
+
+    with pytest.raises(errors.ConflictError, match="is pending"):
+        workshop.run(workshop.spec(jobs.DropTable()))
+
+    session.commit([])
+    workshop.run(workshop.spec(jobs.DropTable(), attempt=2))
+    assert not Path(workshop.uri).exists()

@@ -1,0 +1,213 @@
+"""Batches are committed once each, in order, on every engine; what does not fit leaves no trace."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hoodie import errors
+from hoodie.model import commits, instants, jobs, settings
+from support.job_workshop import Workshop, batches_of
+
+
+def test_each_batch_is_one_commit_in_order(workshop: Workshop, engine: jobs.EngineKind) -> None:
+    first = workshop.file("1", "a,eu,1,x\nb,us,2,y\n")
+    second = workshop.file("2", "a,eu,3,\nc,eu,4,z\n")
+
+    result = workshop.write(first, second, engine=engine)
+
+    assert workshop.rows() == {
+        "a": ("a", "eu", 3, "x"),
+        "b": ("b", "us", 2, "y"),
+        "c": ("c", "eu", 4, "z"),
+    }
+    assert [instant.batch_id for instant in result.instants] == ["1", "2"]
+    assert (result.commit_count, result.records, result.skipped_count) == (2, 4, 0)
+    completed = workshop.table().timeline().completed_writes
+    assert [each.requested_time for each in completed] == [
+        instant.requested_time for instant in result.instants
+    ]
+
+
+def test_committed_batch_is_skipped(workshop: Workshop, engine: jobs.EngineKind) -> None:
+    first = workshop.file("1", "a,eu,1,x\n")
+    second = workshop.file("2", "b,eu,2,y\n")
+    workshop.write(first, engine=engine)
+
+    result = workshop.write(first, second, engine=engine, attempt=2)
+
+    assert (result.commit_count, result.skipped_count) == (1, 1)
+    assert len(workshop.table().timeline().completed_writes) == 2
+    assert workshop.write(first, second, engine=engine, attempt=3).skipped_count == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("b,eu,two,y\n", "2: column 'amount' has the value 'two'"),
+        ("b,eu,2,y\n,eu,2,y\n", "id"),
+        ("b,eu\n", "2: .*Expected 4 columns, got 2"),
+    ],
+)
+def test_batch_that_does_not_fit_leaves_no_trace_and_the_ones_before_stay(
+    workshop: Workshop, engine: jobs.EngineKind, rows: str, message: str
+) -> None:
+    first = workshop.file("1", "a,eu,1,x\n")
+
+    with pytest.raises(errors.InvalidInputError, match=message):
+        workshop.write(first, workshop.file("2", rows), engine=engine)
+
+    assert workshop.rows() == {"a": ("a", "eu", 1, "x")}
+    timeline = workshop.table().timeline()
+    assert len(timeline.completed_writes) == 1
+    assert len(workshop.data_files()) == 1
+    if engine is jobs.EngineKind.LOCAL:
+        # Spark finds out in the tasks of a write that has begun, and gives that up.
+        assert timeline.pending == ()
+
+
+def test_later_row_of_a_batch_wins(workshop: Workshop, engine: jobs.EngineKind) -> None:
+    # As text of more than a task's share: the rows of one key are in parts of different tasks.
+    filler = "".join(f"k{number},eu,{number},{'x' * 100}\n" for number in range(30_000))
+    path = workshop.file("1", f"a,eu,1,first\n{filler}a,eu,2,second\n")
+
+    workshop.write(path, engine=engine)
+
+    rows = workshop.rows()
+    assert len(rows) == 30_001
+    assert rows["a"] == ("a", "eu", 2, "second")
+
+
+@pytest.mark.parametrize("mode", list(settings.ConcurrencyMode))
+def test_new_table_is_filled_by_many_tasks(
+    workshop: Workshop, engine: jobs.EngineKind, mode: settings.ConcurrencyMode
+) -> None:
+    rows = "".join(f"k{number},eu,{number},{'x' * 100}\n" for number in range(30_000))
+    alone = settings.WriteSettings(concurrency=mode, clock_wait_ms=0)
+
+    workshop.write(workshop.file("1", rows), engine=engine, settings=alone)
+
+    assert len(workshop.rows()) == 30_000
+    assert len(workshop.table().slices()) == 4
+    workshop.write(workshop.file("2", rows), engine=engine, settings=alone, attempt=2)
+    assert len(workshop.rows()) == 30_000
+
+
+def test_files_of_a_batch_count_in_their_order(workshop: Workshop, engine: jobs.EngineKind) -> None:
+    # The larger one last: Spark by itself would take it first.
+    large = "".join(f"k{number},eu,{number},{'x' * 100}\n" for number in range(30_000))
+    files = (
+        workshop.file("1", "a,eu,1,first\n"),
+        workshop.file("2", f"a,eu,2,second\n{large}"),
+        workshop.file("3", "a,eu,3,third\n"),
+    )
+    work = batches_of(*files, batches=(jobs.Batch(id="all", files=files),))
+
+    result = workshop.run(workshop.spec(work, engine))
+
+    assert result.commit_count == 1
+    assert workshop.rows()["a"] == ("a", "eu", 3, "third")
+
+
+def test_delete_removes_keys(workshop: Workshop, engine: jobs.EngineKind) -> None:
+    workshop.write(workshop.file("1", "a,eu,1,x\nb,eu,2,y\n"))
+    gone = workshop.folder / "gone"
+    gone.write_text("id,region\na,eu\n")
+    work = batches_of(str(gone), operation=commits.Operation.DELETE)
+
+    result = workshop.run(workshop.spec(work, engine))
+
+    assert result.deletes == 1
+    assert workshop.rows() == {"b": ("b", "eu", 2, "y")}
+
+
+def test_empty_file_is_an_empty_commit(workshop: Workshop, engine: jobs.EngineKind) -> None:
+    result = workshop.write(workshop.file("1", ""), engine=engine)
+    assert (result.commit_count, result.records, result.files) == (1, 0, 0)
+
+
+def test_commit_stays_open_for_its_interval(workshop: Workshop) -> None:
+    work = batches_of(workshop.file("1", "a,eu,1,x\n"), commit_interval_ms=1500)
+
+    [commit] = workshop.run(workshop.spec(work)).instants
+
+    assert commit.completion_time is not None
+    requested_ms, completed_ms = map(
+        instants.parse_time, (commit.requested_time, commit.completion_time)
+    )
+    assert completed_ms - requested_ms >= 1500
+
+
+def test_stop_before_the_commit_publishes_nothing(
+    workshop: Workshop, engine: jobs.EngineKind
+) -> None:
+    workshop.stop.request()
+    with pytest.raises(errors.CancelledError):
+        workshop.write(workshop.file("1", "a,eu,1,x\n"), engine=engine)
+    assert workshop.table().timeline().instants == ()
+
+
+@pytest.mark.parametrize(
+    ("fence", "message"),
+    [
+        (jobs.Fence(attempt=2, protocol_hash="h"), "attempt 2 is the current one"),
+        (jobs.Fence(attempt=1, protocol_hash="other"), "the current one is other"),
+        (None, "lost its fence"),
+    ],
+)
+def test_fenced_attempt_publishes_nothing(
+    workshop: Workshop, fence: jobs.Fence | None, message: str
+) -> None:
+    path = workshop.folder / "fence.json"
+    if fence is not None:
+        path.write_bytes(jobs.encode_fence(fence))
+
+    with pytest.raises(errors.FencedError, match=message):
+        workshop.write(workshop.file("1", "a,eu,1,x\n"), fence_path=str(path), protocol_hash="h")
+
+    assert workshop.table().timeline().completed_writes == ()
+    assert workshop.rows() == {}
+
+
+def test_current_attempt_passes_its_fence(workshop: Workshop) -> None:
+    path = workshop.folder / "fence.json"
+    path.write_bytes(jobs.encode_fence(jobs.Fence(attempt=1, protocol_hash="h")))
+    result = workshop.write(
+        workshop.file("1", "a,eu,1,x\n"), fence_path=str(path), protocol_hash="h"
+    )
+    assert result.commit_count == 1
+
+
+def test_input_outside_the_allowed_root_is_refused(
+    workshop: Workshop, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside") / "in.csv"
+    outside.write_text("id,region,amount,note\na,eu,1,x\n")
+    link = workshop.folder / "link.csv"
+    link.symlink_to(outside)
+    for path in (outside, link):
+        with pytest.raises(errors.InvalidInputError, match="outside the allowed root"):
+            workshop.write(str(path), allowed_root=str(workshop.folder))
+    assert workshop.table().timeline().instants == ()
+
+
+def test_table_that_is_not_there_is_named(tmp_path: Path) -> None:
+    workshop = Workshop(tmp_path)
+    with pytest.raises(errors.NotFoundError, match="table"):
+        workshop.write(workshop.file("1", "a,eu,1,x\n"))
+
+
+def test_missing_input_is_named(workshop: Workshop, engine: jobs.EngineKind) -> None:
+    with pytest.raises(errors.NotFoundError, match="/nowhere: there is no such file"):
+        workshop.write("/nowhere", engine=engine)
+
+
+def test_one_session_writes_what_the_other_engine_began(
+    workshop: Workshop, engine: jobs.EngineKind
+) -> None:
+    """A run may be resumed on another engine."""
+    files = [workshop.file(str(number), f"a,eu,{number},x\n") for number in range(2)]
+    workshop.write(files[0])
+    spec = replace(workshop.spec(batches_of(*files), engine), attempt=2)
+    assert workshop.run(spec).commit_count == 1
+    assert workshop.rows()["a"] == ("a", "eu", 1, "x")

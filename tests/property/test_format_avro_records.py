@@ -1,0 +1,94 @@
+"""Avro data blocks of any columns and rows, against fastavro in both directions."""
+
+import contextlib
+import io
+import json
+import struct
+from typing import Any, TypeAlias
+
+import fastavro
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hoodie import errors
+from hoodie.format import avro_records
+
+Json: TypeAlias = Any
+"""A schema or row as fastavro takes it."""
+
+INTS = st.integers(-(2**31), 2**31 - 1)
+LONGS = st.integers(-(2**63), 2**63 - 1)
+VALUES: dict[str, st.SearchStrategy[object]] = {
+    "boolean": st.booleans(),
+    "int": INTS,
+    "long": LONGS,
+    "float": st.floats(width=32, allow_nan=False),
+    "double": st.floats(allow_nan=False),
+    "bytes": st.binary(max_size=80),
+    "string": st.text(st.characters(exclude_categories=["Cs"]), max_size=80),
+}
+TYPES = st.sampled_from(list(VALUES))
+
+
+@st.composite
+def blocks(draw: st.DrawFn) -> tuple[Json, list[Json]]:
+    """Draw a schema and rows of it."""
+    types = draw(st.lists(TYPES, max_size=6))
+    fields, strategies = [], {}
+    for position, type_ in enumerate(types):
+        name = f"c{position}"
+        union = draw(st.sampled_from([type_, ["null", type_], [type_, "null"], [type_]]))
+        fields.append({"name": name, "type": union})
+        is_nullable = isinstance(union, list) and "null" in union
+        strategies[name] = st.none() | VALUES[type_] if is_nullable else VALUES[type_]
+    schema = {"type": "record", "name": "t_record", "namespace": "hoodie.t", "fields": fields}
+    return schema, draw(st.lists(st.fixed_dictionaries(strategies), max_size=12))
+
+
+def by_fastavro(schema: Json, rows: list[Json]) -> bytes:
+    parsed = fastavro.parse_schema(schema)
+    content = struct.pack(">ii", 3, len(rows))
+    for row in rows:
+        stream = io.BytesIO()
+        fastavro.schemaless_writer(stream, parsed, row)
+        content += struct.pack(">i", len(stream.getvalue())) + stream.getvalue()
+    return content
+
+
+@settings(deadline=None)  # The machine is shared.
+@given(blocks())
+def test_rows_are_written_and_read_as_fastavro_does(block: tuple[Json, list[Json]]) -> None:
+    schema, rows = block
+    expected = by_fastavro(schema, rows)
+    table = avro_records.decode(pa.py_buffer(expected), json.dumps(schema))
+    table.validate(full=True)
+    if schema["fields"]:
+        assert table.to_pylist() == rows
+        assert avro_records.encode(table, json.dumps(schema)) == expected
+
+
+@settings(deadline=None)  # The machine is shared.
+@given(blocks(), st.sets(st.integers(0, 5)))
+def test_chosen_columns_are_those_of_all(block: tuple[Json, list[Json]], chosen: set[int]) -> None:
+    schema, rows = block
+    content = pa.py_buffer(by_fastavro(schema, rows))
+    everything = avro_records.decode(content, json.dumps(schema))
+    names = [f"c{position}" for position in sorted(chosen) if position < len(schema["fields"])]
+    some = avro_records.decode(content, json.dumps(schema), names)
+    assert some.column_names == names
+    assert all(some.column(name) == everything.column(name) for name in names)
+
+
+@settings(deadline=None, max_examples=300)  # The machine is shared.
+@given(blocks(), st.data())
+def test_broken_block_is_rows_or_a_format_error(
+    block: tuple[Json, list[Json]], data: st.DataObject
+) -> None:
+    schema, rows = block
+    content = by_fastavro(schema, rows)
+    at = data.draw(st.integers(0, len(content) - 1))
+    change = data.draw(st.binary(min_size=1, max_size=11))
+    broken = content[:at] + change + content[at + data.draw(st.integers(0, 11)) :]
+    with contextlib.suppress(errors.FormatError, errors.UnsupportedError):
+        avro_records.decode(pa.py_buffer(broken), json.dumps(schema)).validate(full=True)

@@ -1,0 +1,5 @@
+import sys
+
+import fake_jobs
+
+sys.exit(fake_jobs.main(fake_jobs.create))

@@ -1,0 +1,277 @@
+"""`hudi-operator` from the command line: on real jobs and real tables, and on what does not fit."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hoodie import environment, errors, table
+from hoodie.model import jobs, results, settings
+from support.standalone_place import Place
+
+
+def _standalone(place: Place, *options: str) -> "subprocess.CompletedProcess[str]":
+    folders = ("-f", str(place.manifests), "--data", str(place.data), "--state", str(place.state))
+    return place.command("standalone", *folders, "--until-settled", *options)
+
+
+@pytest.fixture
+def settled(place: Place) -> Place:
+    """A place where two writers and a compaction, real ones, are done."""
+    place.declare_flights()
+    place.declare(
+        "CompactionPolicy",
+        "often",
+        {"target": {"tableRef": {"name": "flights"}}, "triggers": {"deltaCommits": 8}},
+    )
+    ended = _standalone(place)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return place
+
+
+def test_real_jobs_write_and_compact_what_the_manifests_declare(settled: Place) -> None:
+    opened = table.open_table(str(settled.data / "flights"), environment.system())
+    rows = opened.read().read_all().sort_by("id").to_pylist()
+    assert rows == sorted(
+        (
+            {"id": f"{number}-{row}", "a": str(number), "b": number}
+            for number in range(1, 5)
+            for row in range(10)
+        ),
+        key=lambda row: str(row["id"]),
+    )
+    actions = [instant.action.value for instant in opened.timeline().completed_writes]
+    assert sorted(actions) == ["commit", *["deltacommit"] * 8]
+    _get_prints_like_kubectl(settled)
+    _describe_tells_everything(settled)
+
+
+def _get_prints_like_kubectl(place: Place) -> None:
+    state = ("--state", str(place.state))
+    heading, row = place.command("get", "tables", *state).stdout.splitlines()
+    assert heading.split()[:4] == ["NAME", "TYPE", "VERSION", "MODE"]
+    assert row.split()[:5] == ["flights", "MergeOnRead", "9", "NonBlocking", "9"]
+    writers = place.command("get", "hw", *state).stdout.splitlines()
+    assert [line.split()[0] for line in writers] == ["NAME", "left", "right"]
+    wide = place.command("get", "writers", "left", "-o", "wide", *state).stdout
+    assert "all 4 files committed" in wide
+    listed = json.loads(place.command("get", "actions", "-o", "json", *state).stdout)
+    assert {item["spec"]["type"] for item in listed["items"]} == {"Create", "Compaction"}
+    compaction = next(item for item in listed["items"] if item["spec"]["type"] == "Compaction")
+    assert compaction["status"]["result"]["fileGroups"] == 2
+    assert [owner["name"] for owner in compaction["metadata"]["ownerReferences"]] == ["often"]
+
+
+def _describe_tells_everything(place: Place) -> None:
+    told = place.command("describe", "writer", "left", "--state", str(place.state)).stdout
+    for part in (
+        "Name:         left",
+        "Runs:         1 attempts, 0 failures",
+        "log.txt",
+        "UpToDate",
+    ):
+        assert part in told
+
+
+def test_reason_for_what_does_not_run_is_told(place: Place) -> None:
+    place.declare_flights(["left", "middle"])
+    ended = _standalone(place)
+    assert ended.returncode == errors.EXIT_FINDINGS
+    state = ("--state", str(place.state))
+    assert "SharedColumns" in place.command("get", "writers", *state).stdout
+    told = place.command("describe", "hw", "middle", *state).stdout
+    assert "both write columns a" in told
+
+
+@pytest.mark.parametrize(
+    ("edit", "told"),
+    [
+        ({"tableRef": {"nam": "flights"}}, "spec.tableRef.nam: is not known, expected perhaps nam"),
+        ({"operation": "Merge"}, 'spec.operation: is "Merge", expected one of Upsert, Insert'),
+        ({"suspend": "no"}, 'spec.suspend: is "no", expected true or false'),
+    ],
+)
+def test_manifest_that_does_not_fit_is_told_and_nothing_is_begun(
+    place: Place, edit: dict[str, object], told: str
+) -> None:
+    place.declare_flights(["left"])
+    place.declare_writer("left", **edit)
+    ended = _standalone(place)
+    assert ended.returncode == errors.InvalidInputError.exit_code
+    assert f"Writer-left.yaml, document 1: {told}" in ended.stderr
+    assert not place.state.exists()
+    validated = place.command("validate", "-f", str(place.manifests))
+    assert validated.returncode == errors.InvalidInputError.exit_code
+    assert told in validated.stderr
+
+
+def test_validation_follows_references_and_keys(place: Place) -> None:
+    place.declare_flights(["left"], keys={"recordFields": ["c"]})
+    (place.manifests / "LockProvider-lock.yaml").unlink()
+    validated = place.command("validate", "-f", str(place.manifests))
+    assert validated.returncode == errors.InvalidInputError.exit_code
+    assert "spec.concurrency.lockRef: refers to LockProvider lock, which no" in validated.stderr
+    assert "record key field 'c' is no column" in validated.stderr
+
+
+def test_valid_manifests_are_told_one_by_one(place: Place) -> None:
+    place.declare_flights(["left"])
+    validated = place.command("validate", "-f", str(place.manifests))
+    assert validated.returncode == 0, validated.stderr
+    assert set(validated.stdout.splitlines()) == {
+        "HudiTable/flights is valid",
+        "LockProvider/lock is valid",
+        "Writer/left is valid",
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("none/*.csv", "SourceNotFound"),
+        ("../*.csv", "PathNotAllowed"),
+        ("/etc/passwd", "PathNotAllowed"),
+        ("s3://bucket/x.csv", "SourceUnreadable"),
+    ],
+)
+def test_source_that_is_not_there_or_not_allowed_stalls_the_writer(
+    place: Place, source: str, reason: str
+) -> None:
+    place.declare_flights([])
+    place.declare_writer("left", source={"files": {"path": source, "format": "CSV"}})
+    ended = _standalone(place)
+    assert ended.returncode == errors.EXIT_FINDINGS, ended.stdout
+    assert place.condition("Writer", "left")[1] == reason
+
+
+def test_link_out_of_the_data_root_is_refused(place: Place, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "1.csv").write_text("id,a\n1,x\n")
+    (place.data / "linked").symlink_to(outside)
+    (place.data / "flights").symlink_to(outside / "flights")
+    place.declare_flights([])
+    place.declare_writer("left", source={"files": {"path": "linked/*.csv", "format": "CSV"}})
+    ended = _standalone(place)
+    assert ended.returncode == errors.EXIT_FINDINGS
+    assert place.condition("HudiTable", "flights")[:2] == ("Stalled", "PathNotAllowed")
+    assert not (outside / "flights").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["get", "pods"], 20, "'pods' is no kind, expected tables, writers"),
+        (["get", "tables", "--state", "/nowhere"], 22, "is no state folder"),
+        (["standalone", "-f", "/nowhere"], 22, "there is no such file or folder"),
+        (["standalone"], 2, "Missing option"),
+        (["frobnicate"], 2, "No such command"),
+    ],
+)
+def test_wrong_command_is_one_clear_line(
+    place: Place, arguments: list[str], code: int, told: str
+) -> None:
+    ended = place.command(*arguments)
+    assert ended.returncode == code
+    assert told in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_folder_without_manifests_is_told(place: Place) -> None:
+    ended = _standalone(place)
+    assert ended.returncode == errors.InvalidInputError.exit_code
+    assert "declares nothing" in ended.stderr
+
+
+def test_interrupt_stops_the_runs_and_the_next_start_goes_on(place: Place) -> None:
+    place.declare_flights(["left"])
+    place.declare_writer("left", pacing={"commitInterval": "1s"})
+    folders = ("-f", str(place.manifests), "--data", str(place.data), "--state", str(place.state))
+    operator = subprocess.Popen(
+        [sys.executable, "-m", "hoodie_operator", "standalone", *folders],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+    place.processes.append(operator)
+
+    def has_committed() -> bool:
+        found = place.object("Writer", "left")
+        return found is not None and found.status.model_dump()["last_commit"] is not None
+
+    place.wait_for(has_committed, "a commit")
+    operator.send_signal(signal.SIGINT)
+    output, _ = operator.communicate(timeout=90)
+    assert operator.returncode == 128 + signal.SIGINT, output
+    assert "stopping the runs" in output
+    assert not _alive(place), output
+    place.declare_writer("left")
+    assert _standalone(place).returncode == 0
+    opened = table.open_table(str(place.data / "flights"), environment.system())
+    assert len(opened.timeline().completed_writes) == 4
+    assert opened.read(["id"]).read_all().num_rows == 40
+
+
+def _alive(place: Place) -> list[int]:
+    pids = [json.loads(path.read_text())["pid"] for path in place.state.glob("runs/*/process.json")]
+    return [pid for pid in pids if Path(f"/proc/{pid}/cmdline").exists()]
+
+
+def test_killed_jobs_and_a_killed_operator_leave_the_content_right(place: Place) -> None:
+    place.declare_flights(["left"])
+    place.declare_writer("left", pacing={"commitInterval": "2s"})
+    place.declare_writer("right")
+    place.declare(
+        "CompactionPolicy",
+        "often",
+        {
+            "target": {"tableRef": {"name": "flights"}},
+            "triggers": {"deltaCommits": 2},
+            "retry": {"backoff": {"initial": "100ms", "max": "1s"}},
+        },
+    )
+    folders = ("-f", str(place.manifests), "--data", str(place.data), "--state", str(place.state))
+    operator = subprocess.Popen(
+        [sys.executable, "-m", "hoodie_operator", "standalone", *folders],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    place.processes.append(operator)
+    uri = str(place.data / "flights")
+
+    def commits() -> int:
+        try:
+            opened = table.open_table(uri, environment.system())
+        except errors.HoodieError:
+            return 0
+        return len(opened.timeline().completed_writes)
+
+    place.wait_for(lambda: commits() >= 1, "a commit")
+    for path in place.state.glob("runs/writer.left.*/process.json"):
+        os.kill(json.loads(path.read_text())["pid"], signal.SIGKILL)
+    operator.kill()
+    operator.wait()
+    place.wait_for(lambda: bool(list(place.state.glob("runs/*/process.json"))), "runs")
+    ended = _standalone(place)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    opened = table.open_table(uri, environment.system())
+    rows = {row["id"]: (row["a"], row["b"]) for row in opened.read().read_all().to_pylist()}
+    assert rows == {
+        f"{number}-{row}": (str(number), number) for number in range(1, 5) for row in range(10)
+    }
+    written = opened.metadata(opened.timeline().completed_writes)
+    batches = [
+        (metadata.extra[jobs.WRITER_ID_KEY], metadata.extra[jobs.BATCH_ID_KEY])
+        for metadata in written.values()
+        if jobs.BATCH_ID_KEY in metadata.extra
+    ]
+    assert len(batches) == len(set(batches)) == 8
+    found = opened.check(settings.WriteSettings())
+    # What the killed write left stays invisible, and is told; nothing else is wrong.
+    wrong = [each for each in found if each.severity is results.Severity.ERROR]
+    assert all("nothing of it is visible" in each.message for each in wrong), wrong

@@ -1,0 +1,65 @@
+"""A fault for Spark's tasks: workers that die when their data files are written."""
+
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+
+from hoodie.engine import protocol
+from hoodie.write import tasks
+from hoodie_jobs.spark import reading
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class DyingParser:
+    """Parses as another, in a worker that dies right after it has written its data files."""
+
+    def __init__(self, parser: reading.Parser, mark: Path) -> None:
+        self.parser = parser
+        self.mark = mark
+
+    def parse(self, part: pa.Table) -> pa.Table:
+        if not self.mark.exists():
+            self.mark.touch()
+            write = tasks.run
+
+            def write_and_die(*arguments: object) -> None:
+                write(*arguments)  # type: ignore[arg-type] # passed on as they are
+                os._exit(1)
+
+            tasks.run = write_and_die  # type: ignore[assignment] # in the worker that dies
+        return self.parser.parse(part)
+
+
+class DyingEngine:
+    """Maps as another, but for one worker, which dies right after a task is done."""
+
+    def __init__(self, engine: protocol.Engine, mark: Path) -> None:
+        self.engine = engine
+        self.mark = mark
+
+    @property
+    def parallelism(self) -> int:
+        return self.engine.parallelism
+
+    def map(
+        self,
+        task: Callable[[Item], Result],
+        items: Sequence[Item],
+        *,
+        progress: protocol.Progress | None = None,
+    ) -> list[Result]:
+        return self.engine.map(partial(_run_and_die, task, self.mark), items, progress=progress)
+
+
+def _run_and_die(task: Callable[[Item], Result], mark: Path, item: Item) -> Result:
+    result = task(item)
+    if not mark.exists():
+        mark.touch()
+        os._exit(1)
+    return result

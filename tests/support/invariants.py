@@ -1,0 +1,154 @@
+"""What must hold of every table, after whatever happened to it (concurrency 6.2).
+
+Functions on a table's storage and on what its clients were told; each fails with the facts.
+"""
+
+import collections
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hoodie import errors
+from hoodie.format import timeline_avro
+from hoodie.model import files, instants, jobs
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import active, transitions
+
+
+class Outcome(enum.Enum):
+    """What a client was told of a write."""
+
+    ACKNOWLEDGED = "acknowledged"
+    FAILED = "failed"
+    UNKNOWN = "unknown"  # Nothing, or that it is not known.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """One write as its client saw it.
+
+    Attributes:
+        writer_id: Whose it was; None for a table service.
+        batch_id: What it was to hold; None for a table service.
+        requested_time: Of its instant.
+        begun_ms: When it began, by the world's clock.
+        ended_ms: When the client was told; None when it never was.
+        outcome: What it was told.
+    """
+
+    writer_id: str | None
+    batch_id: str | None
+    requested_time: instants.InstantTime
+    begun_ms: int
+    ended_ms: int | None
+    outcome: Outcome
+
+
+def check_all(storage: Storage, told: Iterable[Told]) -> active.ActiveTimeline:
+    """Check every invariant of a table that only clients of the library wrote."""
+    timeline = active.load(storage)
+    history = list(told)
+    check_acknowledged(timeline, history)
+    check_order(timeline, history)
+    check_completed_once(timeline)
+    check_files_are_there(storage, timeline)
+    check_batches_once(storage, timeline)
+    check_states(timeline)
+    check_times_once(timeline)
+    return timeline
+
+
+def check_acknowledged(timeline: active.ActiveTimeline, told: Iterable[Told]) -> None:
+    """I1: what was acknowledged is completed, what failed is not."""
+    completed = {each.requested_time for each in timeline.completed_writes}
+    for write in told:
+        if write.outcome is Outcome.ACKNOWLEDGED:
+            assert write.requested_time in completed, f"acknowledged and not there: {write}"
+        if write.outcome is Outcome.FAILED:
+            assert write.requested_time not in completed, f"failed and there: {write}"
+
+
+def check_order(timeline: active.ActiveTimeline, told: Iterable[Told]) -> None:
+    """I2: completion times are a total order, and agree with real time."""
+    times = [each.completion_time for each in timeline.completed_writes]
+    assert len(set(times)) == len(times), f"equal completion times: {times}"
+    history = [
+        (write, timeline.completion_time(write.requested_time))
+        for write in told
+        if write.outcome is Outcome.ACKNOWLEDGED
+    ]
+    for first, first_time in history:
+        for second, second_time in history:
+            if first.ended_ms is not None and first.ended_ms < second.begun_ms:
+                assert first_time is not None
+                assert second_time is not None
+                assert first_time < second_time, (
+                    f"{second} began after {first} was acknowledged, and completed before it"
+                )
+
+
+def check_completed_once(timeline: active.ActiveTimeline) -> None:
+    """I9: no instant has two completed files."""
+    assert not timeline.duplicates, timeline.duplicates
+
+
+def check_files_are_there(storage: Storage, timeline: active.ActiveTimeline) -> None:
+    """I9: no completed instant names a file that is not there; for tables never cleaned."""
+    present = {info.path: info.size_bytes for info in storage.list("", is_recursive=True)}
+    for instant in timeline.completed_writes:
+        content = storage.read(transitions.path(instant))
+        for stat in timeline_avro.decode_commit(content, str(instant)).stats:
+            named = [files.join(stat.partition_path, name) for name in stat.log_files]
+            for path in {stat.path, *named}:
+                assert path in present, f"{instant} names {path}, which is not there"
+            assert present[stat.path] == stat.size_bytes, f"{instant}: {stat.path} was changed"
+
+
+def check_batches_once(storage: Storage, timeline: active.ActiveTimeline) -> None:
+    """WR1: no batch is held twice, and each writer's batches are in one order."""
+    held = batches(storage, timeline)
+    twice = [batch for batch, count in collections.Counter(held).items() if count > 1]
+    assert not twice, f"held twice: {twice}"
+
+
+def check_times_once(timeline: active.ActiveTimeline) -> None:
+    """No two instants have one requested time, and no other's completion time; savepoints apart."""
+    times = [
+        time
+        for each in timeline.instants
+        if each.action is not instants.Action.SAVEPOINT
+        for time in (each.requested_time, each.completion_time)
+        if time is not None
+    ]
+    assert len(set(times)) == len(times), sorted(times)
+
+
+def check_states(timeline: active.ActiveTimeline) -> None:
+    """No instant is completed without having been requested.
+
+    What is inflight without being requested, or the other way round, may be the late act of a
+    process that was paused and has been replaced; nobody is misled by it.
+    """
+    requested, completed = (
+        {each.requested_time for each in timeline.files if each.state is state}
+        for state in (instants.State.REQUESTED, instants.State.COMPLETED)
+    )
+    assert completed <= requested, f"completed without requested: {completed - requested}"
+
+
+def batches(storage: Storage, timeline: active.ActiveTimeline) -> list[tuple[str, str]]:
+    """Return the (writer, batch) of every completed write that has one, in completion order."""
+    held = []
+    for instant in timeline.completed_writes:
+        content = storage.read(transitions.path(instant))
+        extra = timeline_avro.decode_commit(content, str(instant)).extra
+        if jobs.BATCH_ID_KEY in extra:
+            held.append((extra[jobs.WRITER_ID_KEY], extra[jobs.BATCH_ID_KEY]))
+    return held
+
+
+def outcome_of(error: BaseException) -> Outcome:
+    """Return what an error tells a client of the write it ended."""
+    if isinstance(error, errors.HoodieError) and not isinstance(error, errors.OutcomeUnknownError):
+        return Outcome.FAILED
+    return Outcome.UNKNOWN

@@ -1,0 +1,127 @@
+"""A table of a temporary folder, its input files, and the jobs about it, run in this process."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from hoodie import clock, environment, table
+from hoodie.model import commits, jobs, schemas, settings, table_config
+from hoodie_jobs import cancellation, compact, create, drop, write
+from hoodie_jobs.run import Run
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("region", pa.string()),
+        ("amount", pa.int64()),
+        ("note", pa.string()),
+    ]
+)
+PERFORM: Mapping[type, Callable[[Run], None]] = {
+    jobs.CreateTable: create.perform,
+    jobs.WriteBatches: write.perform,
+    jobs.Compact: compact.perform,
+    jobs.DropTable: drop.perform,
+}
+
+
+class Workshop:
+    """A table, its input files, and the jobs about it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.uri = str(folder / "table")
+        self.config = config()
+        self.stop = cancellation.Cancellation()
+
+    def file(self, name: str, rows: str) -> str:
+        """Write a CSV file of the table's columns and return its path."""
+        path = self.folder / name
+        path.write_text(f"id,region,amount,note\n{rows}")
+        return str(path)
+
+    def spec(
+        self,
+        work: jobs.CreateTable | jobs.WriteBatches | jobs.Compact | jobs.DropTable,
+        engine: jobs.EngineKind = jobs.EngineKind.LOCAL,
+        **changes: object,
+    ) -> jobs.JobSpec:
+        """Return a spec that can be run as it is."""
+        is_write = isinstance(work, jobs.WriteBatches)
+        spec = jobs.JobSpec(
+            table_uri=self.uri,
+            allowed_root=None,
+            table_properties=table_config.to_properties(self.config),
+            settings=settings.WriteSettings(
+                concurrency=settings.ConcurrencyMode.NON_BLOCKING, clock_wait_ms=0
+            ),
+            lock="filesystem",
+            protocol_hash="",
+            writer_id="orders" if is_write else None,
+            action_id=None if is_write else "action",
+            attempt=1,
+            fence_path=None,
+            work=work,
+            engine=jobs.EngineSpec(kind=engine, parallelism=2),
+            progress_path=str(self.folder / "progress.json"),
+            result_path=str(self.folder / "result.json"),
+        )
+        return replace(spec, **changes)  # type: ignore[arg-type] # what a test varies
+
+    def run(self, spec: jobs.JobSpec) -> jobs.JobResult:
+        """Run a job here and return what it did."""
+        run = Run(spec, clock.SystemClock(), self.stop)
+        PERFORM[type(spec.work)](run)
+        return run.result
+
+    def create(self) -> None:
+        self.run(self.spec(jobs.CreateTable()))
+
+    def write(
+        self, *files: str, engine: jobs.EngineKind = jobs.EngineKind.LOCAL, **changes: object
+    ) -> jobs.JobResult:
+        """Upsert files, a batch each."""
+        return self.run(self.spec(batches_of(*files), engine, **changes))
+
+    def table(self) -> table.Table:
+        return table.open_table(self.uri, environment.system(parallelism=1))
+
+    def rows(self) -> dict[str, tuple[object, ...]]:
+        """Return the table's rows by id."""
+        return {str(row[0]): row for row in rows_of(self.table().read().read_all())}
+
+    def data_files(self) -> set[str]:
+        """Return the names of the data files there are, committed or not."""
+        paths = Path(self.uri).rglob("*")
+        return {
+            path.name
+            for path in paths
+            if path.is_file() and (".log." in path.name or path.suffix == ".parquet")
+        }
+
+
+def config() -> table_config.TableConfig:
+    return table_config.TableConfig(
+        name="orders",
+        record_key_fields=("id",),
+        partition_fields=("region",),
+        bucket_count=4,
+        hash_fields=("id",),
+        has_partial_updates=True,
+        create_schema=schemas.from_arrow(SCHEMA, "orders").avro,
+    )
+
+
+def batches_of(*files: str, **changes: object) -> jobs.WriteBatches:
+    work = jobs.WriteBatches(
+        operation=commits.Operation.UPSERT,
+        source=jobs.Source(format=jobs.SourceFormat.CSV),
+        batches=tuple(jobs.Batch(id=Path(path).name, files=(path,)) for path in files),
+    )
+    return replace(work, **changes)  # type: ignore[arg-type] # what a test varies
+
+
+def rows_of(data: pa.Table) -> list[tuple[object, ...]]:
+    return [tuple(row.values()) for row in data.to_pylist()]

@@ -1,0 +1,193 @@
+"""What every provider of the table lock promises, as tests: a subclass says how to open one.
+
+`LockContract` is for all; `SharedLockContract` adds what those promise that processes share.
+"""
+
+import functools
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hoodie import errors
+from hoodie.clock import SystemClock
+from hoodie.transaction.locks.protocol import LockProvider
+from support import lock_process
+
+Open = Callable[[str], LockProvider]
+LONG_S = 30.0
+
+
+class LockContract(ABC):
+    """The tests; `open_lock(name)` gives another access to one lock, closed when the test ends."""
+
+    @pytest.fixture
+    @abstractmethod
+    def address(self) -> str:
+        """The lock's address."""
+
+    @pytest.fixture
+    def table(self, tmp_path: Path) -> str:
+        return str(tmp_path / "table")
+
+    @pytest.fixture
+    def open_lock(self, address: str, table: str) -> Iterator[Open]:
+        opened: list[LockProvider] = []
+
+        def open_another(name: str) -> LockProvider:
+            opened.append(lock_process.open_lock(address, table, name))
+            return opened[-1]
+
+        yield open_another
+        for lock in opened:
+            lock.close()
+
+    def test_taken_lock_is_held_until_given_back(self, open_lock: Open) -> None:
+        lock = open_lock("first")
+        assert not lock.is_held()
+        lock.acquire(LONG_S)
+        assert lock.is_held()
+        lock.release()
+        assert not lock.is_held()
+
+    def test_second_taker_is_refused_in_time_and_told_the_owner(self, open_lock: Open) -> None:
+        open_lock("first").acquire(LONG_S)
+        second = open_lock("second")
+        clock = SystemClock()
+        for wait_s in (0.0, 0.3):
+            start_s = clock.monotonic_s()
+            with pytest.raises(errors.LockTimeoutError, match=r"second.*held by first \(pid"):
+                in_thread(functools.partial(second.acquire, wait_s))
+            assert clock.monotonic_s() - start_s < wait_s + 5
+        assert not second.is_held()
+
+    def test_waiting_taker_gets_the_lock_when_it_is_given_back(self, open_lock: Open) -> None:
+        first, second = open_lock("first"), open_lock("second")
+        first.acquire(LONG_S)
+        waiter = threading.Thread(target=second.acquire, args=(LONG_S,))
+        waiter.start()
+        waiter.join(timeout=0.1)
+        assert not second.is_held()
+        first.release()
+        waiter.join(timeout=LONG_S)
+        assert second.is_held()
+        assert not first.is_held()
+
+    def test_lock_is_not_re_entrant(self, open_lock: Open) -> None:
+        lock = open_lock("first")
+        lock.acquire(LONG_S)
+        with pytest.raises(errors.InvalidInputError, match="already"):
+            lock.acquire(LONG_S)
+        assert lock.is_held()
+
+    def test_only_the_owner_gives_the_lock_back(self, open_lock: Open) -> None:
+        first, second = open_lock("first"), open_lock("second")
+        first.acquire(LONG_S)
+        with pytest.raises(errors.InvalidInputError, match=r"second .*does not hold"):
+            in_thread(second.release)
+        second.close()
+        assert first.is_held()
+
+    def test_token_grows_from_holding_to_holding(self, open_lock: Open) -> None:
+        first, second = open_lock("first"), open_lock("second")
+        tokens = []
+        for lock in (first, second, first, first, second, open_lock("third")):
+            lock.acquire(LONG_S)
+            tokens.append(lock.fencing_token)
+            assert lock.fencing_token == tokens[-1]
+            lock.release()
+        assert tokens == sorted(set(tokens))
+
+    def test_token_of_a_lock_that_is_not_held_is_refused(self, open_lock: Open) -> None:
+        lock = open_lock("first")
+        with pytest.raises(errors.LockLostError, match=r"first .*does not hold"):
+            _ = lock.fencing_token
+        lock.acquire(LONG_S)
+        lock.release()
+        with pytest.raises(errors.LockLostError):
+            _ = lock.fencing_token
+
+    def test_close_gives_the_lock_back_and_may_be_repeated(self, open_lock: Open) -> None:
+        first = open_lock("first")
+        first.acquire(LONG_S)
+        first.close()
+        first.close()
+        assert not first.is_held()
+        second = open_lock("second")
+        second.acquire(LONG_S)
+        assert second.is_held()
+
+    def test_threads_exclude_each_other(self, open_lock: Open) -> None:
+        inside, most, count, tokens = 0, 0, 0, list[int]()
+
+        def contend(lock: LockProvider) -> None:
+            nonlocal inside, most, count
+            for _ in range(10):
+                lock.acquire(LONG_S)
+                inside += 1
+                most = max(most, inside)
+                tokens.append(lock.fencing_token)
+                seen = count
+                assert lock.is_held()
+                count = seen + 1
+                inside -= 1
+                lock.release()
+
+        threads = [
+            threading.Thread(target=contend, args=(open_lock(f"thread {n}"),)) for n in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=LONG_S)
+        assert (most, count) == (1, 40)
+        assert tokens == sorted(set(tokens))
+
+
+class SharedLockContract(LockContract):
+    """What a lock promises that several processes take."""
+
+    def test_processes_exclude_each_other(self, address: str, table: str, tmp_path: Path) -> None:
+        tokens = lock_process.contend(address, table, tmp_path, processes=4, rounds=15)
+        assert tokens == sorted(set(tokens))
+
+    def test_other_process_is_named_to_who_waits(
+        self, address: str, table: str, open_lock: Open
+    ) -> None:
+        with lock_process.Process(address, table, "hold", "writer a") as process:
+            process.holding()
+            with pytest.raises(errors.LockTimeoutError, match=rf"writer a \(pid {process.pid} on "):
+                open_lock("writer b").acquire(0.2)
+            assert process.ask("held") == "True"
+            assert process.ask("release") == "released"
+            open_lock("writer b").acquire(LONG_S)
+
+    def test_lock_of_a_killed_process_is_taken_over(
+        self, address: str, table: str, open_lock: Open
+    ) -> None:
+        with lock_process.Process(address, table, "hold", "victim") as process:
+            token = process.holding().token
+            process.kill()
+            heir = open_lock("heir")
+            heir.acquire(LONG_S)
+            assert heir.is_held()
+            assert heir.fencing_token > token
+
+
+def in_thread(call: Callable[[], object]) -> None:
+    """Run a call in another thread, and raise here what it raises."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if raised:
+        raise raised[0]

@@ -1,0 +1,261 @@
+"""For every rule of every kind: specs that it accepts and specs that it refuses.
+
+They are the same for the rule's two forms: the predicate (tests/unit/hoodie_operator) and the CEL
+text (the tests on a real API server).
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Spec = dict[str, Any]
+
+TABLE: Spec = {
+    "storage": {"path": "flights"},
+    "schema": {"columns": [{"name": "id", "type": "string"}, {"name": "n", "type": "int"}]},
+    "keys": {"recordFields": ["id"]},
+    "writeIndex": {"bucket": {"count": 4}},
+}
+WRITER: Spec = {
+    "tableRef": {"name": "flights"},
+    "source": {"files": {"path": "in/*.csv", "format": "CSV"}},
+}
+POLICY: Spec = {"target": {"tableRef": {"name": "flights"}}, "triggers": {"deltaCommits": 4}}
+LOCK: Spec = {"type": "ZooKeeper", "embedded": True}
+ACTION: Spec = {"tableRef": {"name": "flights"}, "type": "Compaction"}
+VALID: Mapping[str, Spec] = {
+    "HudiTable": TABLE,
+    "Writer": WRITER,
+    "CompactionPolicy": POLICY,
+    "LockProvider": LOCK,
+    "TableAction": ACTION,
+}
+
+
+def edited(base: Spec, **edits: object) -> Spec:
+    """Return a spec with fields set by paths, `__` for dots; None takes a field away."""
+    spec = copy.deepcopy(base)
+    for path, value in edits.items():
+        *folders, name = path.split("__")
+        place = spec
+        for folder in folders:
+            place = place.setdefault(folder, {})
+        if value is None:
+            place.pop(name, None)
+        else:
+            place[name] = value
+    return spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examples:
+    """What a rule within one spec says to some."""
+
+    accepted: Sequence[Spec]
+    refused: Sequence[Spec]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransitionExamples:
+    """What a rule between two specs says to some: (old, new)."""
+
+    accepted: Sequence[tuple[Spec, Spec]]
+    refused: Sequence[tuple[Spec, Spec]]
+
+
+def changes(base: Spec, field: str, old: object, new: object) -> TransitionExamples:
+    """Return the examples of an immutable field: kept, and changed both ways."""
+    before, after = edited(base, **{field: old}), edited(base, **{field: new})
+    return TransitionExamples(
+        accepted=[(before, before), (after, after)], refused=[(before, after), (after, before)]
+    )
+
+
+_LOCKED = {"concurrency__lockRef": {"name": "zk"}}
+_NBCC = {"concurrency__mode": "NonBlocking", **_LOCKED}
+
+WITHIN: Mapping[tuple[str, str], Examples] = {
+    ("HudiTable", "one-schema"): Examples(
+        accepted=[TABLE, edited(TABLE, schema={"avro": '{"type": "record"}'})],
+        refused=[edited(TABLE, schema={}), edited(TABLE, schema__avro="{}")],
+    ),
+    ("HudiTable", "merge-on-read"): Examples(
+        accepted=[TABLE, edited(TABLE, tableType="MergeOnRead")],
+        refused=[edited(TABLE, tableType="CopyOnWrite")],
+    ),
+    ("HudiTable", "simple-bucket-index"): Examples(
+        accepted=[TABLE, edited(TABLE, writeIndex__type="Bucket")],
+        refused=[
+            edited(TABLE, writeIndex__type="Bloom"),
+            edited(TABLE, writeIndex={}),
+            edited(TABLE, writeIndex__bucket__engine="ConsistentHashing"),
+        ],
+    ),
+    ("HudiTable", "non-blocking-table"): Examples(
+        accepted=[
+            edited(TABLE, **_NBCC),
+            edited(TABLE, tableType="CopyOnWrite"),
+            edited(TABLE, writeIndex__type="Bloom"),
+        ],
+        refused=[
+            edited(TABLE, **_NBCC, tableType="CopyOnWrite"),
+            edited(TABLE, **_NBCC, writeIndex__type="Bloom"),
+            edited(TABLE, **_NBCC, writeIndex={}),
+            edited(TABLE, **_NBCC, writeIndex__bucket__engine="ConsistentHashing"),
+        ],
+    ),
+    ("HudiTable", "non-blocking-lock"): Examples(
+        accepted=[TABLE, edited(TABLE, **_NBCC), edited(TABLE, **_LOCKED)],
+        refused=[edited(TABLE, concurrency__mode="NonBlocking")],
+    ),
+    ("HudiTable", "event-time-ordering"): Examples(
+        accepted=[
+            TABLE,
+            edited(TABLE, merge__mode="EventTime", keys__orderingFields=["n"]),
+        ],
+        refused=[
+            edited(TABLE, merge__mode="EventTime"),
+            edited(TABLE, merge__mode="EventTime", keys__orderingFields=[]),
+        ],
+    ),
+    ("HudiTable", "commit-time-without-ordering"): Examples(
+        accepted=[TABLE, edited(TABLE, merge__mode="EventTime", keys__orderingFields=["n"])],
+        refused=[edited(TABLE, keys__orderingFields=["n"])],
+    ),
+    ("HudiTable", "partial-updates-by-commit-time"): Examples(
+        accepted=[
+            edited(TABLE, **_NBCC, merge__partialUpdates=True),
+            edited(TABLE, merge={"mode": "EventTime", "partialUpdates": True}),
+            edited(
+                TABLE,
+                **_NBCC,
+                merge={"mode": "EventTime", "partialUpdates": True},
+                concurrency__acknowledgeOrderDependence=True,
+            ),
+        ],
+        refused=[edited(TABLE, **_NBCC, merge={"mode": "EventTime", "partialUpdates": True})],
+    ),
+    ("HudiTable", "one-ordering-field-in-version-8"): Examples(
+        accepted=[
+            edited(TABLE, keys__orderingFields=["n", "id"]),
+            edited(TABLE, tableVersion=8, keys__orderingFields=["n"]),
+        ],
+        refused=[edited(TABLE, tableVersion=8, keys__orderingFields=["n", "id"])],
+    ),
+    ("HudiTable", "distinct-record-fields"): Examples(
+        accepted=[TABLE, edited(TABLE, keys__recordFields=["id", "n"])],
+        refused=[edited(TABLE, keys__recordFields=["id", "n", "id"])],
+    ),
+    ("HudiTable", "distinct-partition-fields"): Examples(
+        accepted=[TABLE, edited(TABLE, keys__partitionFields=["id", "n"])],
+        refused=[edited(TABLE, keys__partitionFields=["n", "n"])],
+    ),
+    ("HudiTable", "bucket-of-key"): Examples(
+        accepted=[
+            TABLE,
+            edited(TABLE, writeIndex={}),
+            edited(TABLE, keys__recordFields=["id", "n"], writeIndex__bucket__fields=["n"]),
+        ],
+        refused=[edited(TABLE, writeIndex__bucket__fields=["n"])],
+    ),
+    ("Writer", "path-or-batches"): Examples(
+        accepted=[
+            WRITER,
+            edited(
+                WRITER,
+                source__files__path=None,
+                source__files__batches=[{"files": ["a.csv", "b.csv"]}],
+            ),
+        ],
+        refused=[
+            edited(WRITER, source__files__path=None),
+            edited(WRITER, source__files__batches=[{"files": ["a.csv"]}]),
+        ],
+    ),
+    ("Writer", "files-per-commit-with-path"): Examples(
+        accepted=[WRITER, edited(WRITER, source__files__filesPerCommit=3)],
+        refused=[
+            edited(
+                WRITER,
+                source__files__path=None,
+                source__files__batches=[{"files": ["a.csv"]}],
+                source__files__filesPerCommit=3,
+            )
+        ],
+    ),
+    ("Writer", "csv-for-csv"): Examples(
+        accepted=[
+            edited(WRITER, source__files__csv={"nullText": "NA"}),
+            edited(WRITER, source__files__format="JSON"),
+        ],
+        refused=[edited(WRITER, source__files__csv={}, source__files__format="Parquet")],
+    ),
+    ("CompactionPolicy", "one-target"): Examples(
+        accepted=[POLICY, edited(POLICY, target={"tableSelector": {"matchLabels": {"a": "b"}}})],
+        refused=[
+            edited(POLICY, target={}),
+            edited(POLICY, target__tableSelector={"matchLabels": {"a": "b"}}),
+        ],
+    ),
+    ("CompactionPolicy", "one-trigger"): Examples(
+        accepted=[
+            POLICY,
+            edited(POLICY, triggers={"logBytes": "1Gi"}),
+            edited(POLICY, triggers={"logBytes": 1000}),
+            edited(POLICY, triggers={"elapsed": "1h"}),
+        ],
+        refused=[edited(POLICY, triggers={}), edited(POLICY, triggers={"match": "All"})],
+    ),
+    ("LockProvider", "zookeeper-block"): Examples(
+        accepted=[
+            LOCK,
+            edited(LOCK, embedded=None, zookeeper={"servers": ["zk-0.zk:2181"]}),
+            {"type": "FileSystem"},
+        ],
+        refused=[{"type": "FileSystem", "zookeeper": {"basePath": "/hudi"}}],
+    ),
+    ("LockProvider", "embedded-zookeeper"): Examples(
+        accepted=[LOCK, {"type": "InProcess"}],
+        refused=[{"type": "InProcess", "embedded": True}],
+    ),
+    ("LockProvider", "servers-or-embedded"): Examples(
+        accepted=[
+            LOCK,
+            edited(LOCK, zookeeper={"basePath": "/hudi"}),
+            edited(LOCK, embedded=None, zookeeper={"servers": ["zk:2181"]}),
+            {"type": "FileSystem"},
+        ],
+        refused=[
+            edited(LOCK, embedded=None),
+            edited(LOCK, embedded=None, zookeeper={"basePath": "/hudi"}),
+            edited(LOCK, zookeeper={"servers": ["zk:2181"]}),
+        ],
+    ),
+    ("TableAction", "compaction-block"): Examples(
+        accepted=[ACTION, edited(ACTION, compaction={"instant": "20250101000000000"})],
+        refused=[edited(ACTION, type="Create", compaction={})],
+    ),
+}
+
+BETWEEN: Mapping[tuple[str, str], TransitionExamples] = {
+    ("HudiTable", "immutable-tableName"): changes(TABLE, "tableName", None, "flights"),
+    ("HudiTable", "immutable-database"): changes(TABLE, "database", "a", "b"),
+    ("HudiTable", "immutable-storage.path"): changes(TABLE, "storage__path", "a", "b"),
+    ("HudiTable", "immutable-tableType"): changes(TABLE, "tableType", "MergeOnRead", "CopyOnWrite"),
+    ("HudiTable", "immutable-tableVersion"): changes(TABLE, "tableVersion", 8, 9),
+    ("HudiTable", "immutable-keys"): changes(TABLE, "keys__recordFields", ["id"], ["n"]),
+    ("HudiTable", "immutable-merge"): changes(TABLE, "merge__partialUpdates", None, True),
+    ("HudiTable", "immutable-writeIndex"): changes(TABLE, "writeIndex__bucket__count", 4, 8),
+    ("Writer", "immutable-tableRef"): changes(WRITER, "tableRef__name", "a", "b"),
+    ("Writer", "immutable-writerId"): changes(WRITER, "writerId", None, "w"),
+    ("LockProvider", "immutable-type"): changes(LOCK, "type", "ZooKeeper", "FileSystem"),
+    ("TableAction", "immutable-tableRef"): changes(ACTION, "tableRef__name", "a", "b"),
+    ("TableAction", "immutable-type"): changes(ACTION, "type", "Compaction", "Create"),
+    ("TableAction", "immutable-compaction"): changes(
+        ACTION, "compaction", None, {"instant": "20250101000000000"}
+    ),
+    ("TableAction", "immutable-runtime"): changes(ACTION, "runtime__engine", "Local", "Spark"),
+    ("TableAction", "immutable-retry"): changes(ACTION, "retry__limit", 5, 6),
+    ("TableAction", "immutable-timeLimit"): changes(ACTION, "timeLimit", "2h", "3h"),
+}

@@ -1,0 +1,30 @@
+"""`--input *.csv` is one option with several files."""
+
+import pytest
+
+from hoodie.cli import arguments
+
+
+@pytest.mark.parametrize(
+    ("given", "spread"),
+    [
+        ("write t --input a", "write t --input a"),
+        ("write t --input a b c", "write t --input a --input b --input c"),
+        ("write t --input a b --json", "write t --json --input a --input b"),
+        ("write t --input a --input b", "write t --input a --input b"),
+        ("write t --input=a --lock x", "write t --lock x --input a"),
+        ("write --input a b --json t", "write t --json --input a --input b"),
+        ("write --input a b t", "write t --input a --input b"),
+        ("write --input t", "write --input t"),
+        ("write --writer-id w --input a b", "write b --writer-id w --input a"),
+        ("write --no-header t --input a b", "write t --no-header --input a --input b"),
+        ("-v write t --input a b", "-v write t --input a --input b"),
+        ("write t --input", "write t"),
+        ("write t --set k=v --input a b", "write t --set k=v --input a --input b"),
+        ("read t --input a b", "read t --input a b"),
+        ("--help", "--help"),
+        ("", ""),
+    ],
+)
+def test_files_after_input_are_its_values(given: str, spread: str) -> None:
+    assert arguments.spread(given.split()) == spread.split()

@@ -1,0 +1,58 @@
+"""Every exception becomes a kind, one line, perhaps a hint, and an exit code."""
+
+import pytest
+import typer
+
+from hoodie import errors
+from hoodie.cli import failures
+from hoodie.model import json_values
+
+
+def test_error_of_ours_is_one_line_without_secrets() -> None:
+    failure = failures.of(errors.StorageError("s3://id:secret@bucket/t:\n  denied\x1b[0m"))
+    assert failure.kind == "Storage"
+    assert failure.message == "s3://***@bucket/t: denied␛[0m"
+    assert failure.hint == "the storage may do it when asked again"
+    assert failure.exit_code == errors.StorageError.exit_code
+    assert failure.trace == ""
+
+
+@pytest.mark.parametrize("kind", sorted(errors.EXIT_CODES))
+def test_every_class_keeps_its_exit_code(kind: str) -> None:
+    pending = [errors.HoodieError]
+    classes = {}
+    while pending:
+        cls = pending.pop()
+        classes[cls.kind] = cls
+        pending += cls.__subclasses__()
+    failure = failures.of(classes[kind]("it failed"))
+    assert (failure.kind, failure.message) == (kind, "it failed")
+    assert failure.exit_code == errors.EXIT_CODES[kind]
+
+
+def test_wrong_usage_is_no_bug() -> None:
+    failure = failures.of(typer.BadParameter("it is wrong"))
+    assert (failure.kind, failure.exit_code, failure.trace) == ("Usage", 2, "")
+
+
+def test_anything_else_is_a_bug_with_its_traceback() -> None:
+    try:
+        raise RuntimeError("oops at s3://id:secret@bucket")  # noqa: TRY301 - it needs a traceback
+    except RuntimeError as error:
+        failure = failures.of(error)
+    assert failure.exit_code == 70
+    assert failure.message == "RuntimeError: oops at s3://***@bucket"
+    assert "Traceback" in failure.trace
+    assert "secret" not in failure.trace
+
+
+def test_interrupt_and_lack_of_memory_have_codes() -> None:
+    assert failures.of(KeyboardInterrupt()).exit_code == 130
+    assert failures.of(MemoryError()).exit_code == errors.OutOfMemoryError.exit_code
+
+
+def test_programs_are_told_kind_and_message() -> None:
+    document = failures.document(failures.of(errors.NotFoundError("there is no table")))
+    assert json_values.encode(document) == (
+        b'{"error":{"kind":"NotFound","message":"there is no table"}}'
+    )

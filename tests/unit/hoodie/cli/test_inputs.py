@@ -1,0 +1,93 @@
+"""How input files are read follows from their names and the options."""
+
+import re
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from hoodie import errors
+from hoodie.cli import inputs
+from hoodie.model import jobs, table_config
+
+
+@pytest.mark.parametrize(
+    ("files", "format_"),
+    [
+        (["a.csv"], jobs.SourceFormat.CSV),
+        (["a.CSV.GZ", "b.csv"], jobs.SourceFormat.CSV),
+        (["a.json", "b.jsonl.gz", "s3://b/c.ndjson"], jobs.SourceFormat.JSON),
+        (["a.parquet"], jobs.SourceFormat.PARQUET),
+    ],
+)
+def test_format_is_told_by_names(files: list[str], format_: jobs.SourceFormat) -> None:
+    assert inputs.source(files, inputs.Reading()).format is format_
+
+
+def test_options_are_passed_on() -> None:
+    reading = inputs.Reading(
+        format=inputs.FormatName.CSV,
+        delimiter="\\t",
+        null_text="NA",
+        has_header=False,
+        columns=("id=_c0", "name=_c1"),
+    )
+    assert inputs.source(["data"], reading) == jobs.Source(
+        format=jobs.SourceFormat.CSV,
+        columns=(
+            jobs.ColumnMapping(name="id", source="_c0"),
+            jobs.ColumnMapping(name="name", source="_c1"),
+        ),
+        has_header=False,
+        delimiter="\t",
+        null_text="NA",
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "reading", "complaint"),
+    [
+        (["a.txt"], inputs.Reading(), "input a.txt: its name tells no format"),
+        (["a.csv", "b.json"], inputs.Reading(), "a.csv is csv and b.json is json"),
+        (["a.csv"], inputs.Reading(delimiter="::"), "--delimiter '::': expected one character"),
+        (["a.csv"], inputs.Reading(delimiter='"'), "--delimiter '\"': expected one character"),
+        (["a.csv"], inputs.Reading(delimiter=""), "--delimiter '': expected one character"),
+        (["a.csv"], inputs.Reading(columns=("id",)), "--column 'id': expected NAME=SOURCE"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    files: list[str], reading: inputs.Reading, complaint: str
+) -> None:
+    with pytest.raises(errors.InvalidInputError, match=re.escape(complaint)):
+        inputs.source(files, reading)
+
+
+JSON = jobs.Source(format=jobs.SourceFormat.JSON)
+LINES = pa.table(
+    {"id": ["a"], "city": pa.nulls(1, pa.string()), "at": pa.nulls(1, pa.int64()), "fare": [1.0]}
+)
+
+
+@pytest.mark.parametrize(
+    ("source", "has_partial_updates", "columns"),
+    [
+        (JSON, True, ["id", "at", "fare"]),
+        (JSON, False, LINES.column_names),
+        (replace(JSON, format=jobs.SourceFormat.CSV), True, LINES.column_names),
+        (
+            replace(JSON, columns=(jobs.ColumnMapping(name="city", source="x"),)),
+            True,
+            LINES.column_names,
+        ),
+    ],
+)
+def test_json_lines_do_not_carry_what_no_line_gives(
+    source: jobs.Source, has_partial_updates: bool, columns: list[str]
+) -> None:
+    config = table_config.TableConfig(
+        name="trips",
+        record_key_fields=("id",),
+        ordering_fields=("at",),
+        has_partial_updates=has_partial_updates,
+    )
+    assert inputs.carried(LINES, source, config).column_names == columns

@@ -1,0 +1,112 @@
+"""What a command says it did, and what a check found."""
+
+import pytest
+
+from hoodie.cli.views import findings, outcomes
+from hoodie.model import commits, instants, jobs, results
+
+T1, T2 = (instants.InstantTime(f"2026112109580{second}000") for second in (1, 3))
+
+
+def commit(*stats: commits.WriteStat, batch_id: str | None = None) -> results.CommitResult:
+    return results.CommitResult(
+        instant=instants.Instant(
+            requested_time=T1,
+            action=instants.Action.DELTA_COMMIT,
+            state=instants.State.COMPLETED,
+            completion_time=T2,
+        ),
+        stats=stats,
+        batch_id=batch_id,
+        findings=("the clock was waited for",),
+    )
+
+
+def stat(records: int, deletes: int) -> commits.WriteStat:
+    return commits.WriteStat(
+        file_id="f",
+        partition_path="",
+        path="f",
+        prev_commit="null",
+        records=records,
+        inserts=records,
+        updates=0,
+        deletes=deletes,
+        size_bytes=1024,
+        log_files=("a", "b"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("stats", "amount"),
+    [
+        ([stat(1500, 0), stat(1, 0)], "1,501 rows, 4 files, 2.0 KiB"),
+        ([stat(0, 1)], "1 delete, 2 files, 1.0 KiB"),
+        ([stat(2, 3)], "2 rows and 3 deletes, 2 files, 1.0 KiB"),
+        ([], "no rows, 0 files, 0 B"),
+    ],
+)
+def test_write_tells_what_it_committed(stats: list[commits.WriteStat], amount: str) -> None:
+    shown = outcomes.written("file:///t", commit(*stats, batch_id="b"), "upsert", "w")
+    assert outcomes.write_line(shown) == f"committed {T1}: upsert of {amount}, in 2.00 s"
+    assert (shown.batch_id, shown.writer_id, shown.duration_ms) == ("b", "w", 2000)
+    assert shown.findings == ("the clock was waited for",)
+
+
+def test_batch_that_the_table_held_was_not_written() -> None:
+    result = results.AlreadyCommitted(batch_id="b")
+    shown = outcomes.written("file:///t", result, "upsert", "w")
+    assert not shown.is_written
+    assert outcomes.write_line(shown) == "batch b is in the table already, nothing was written"
+
+
+def test_compaction_tells_what_it_compacted() -> None:
+    shown = outcomes.compacted("file:///t", commit(stat(10, 0), stat(5, 0)))
+    line = outcomes.compact_line(shown)
+    assert line == f"compacted {T1}: 2 file groups, 15 rows, 2.0 KiB, in 2.00 s"
+
+
+def test_compaction_that_was_only_planned_tells_its_instant() -> None:
+    shown = outcomes.CompactDocument(table="file:///t", instant=T1)
+    assert outcomes.compact_line(shown) == f"planned {T1}"
+
+
+def test_nothing_to_compact_tells_of_plans_that_wait() -> None:
+    nothing = outcomes.CompactDocument(table="file:///t")
+    assert outcomes.compact_line(nothing) == "nothing to compact"
+    waiting = outcomes.CompactDocument(table="file:///t", pending=(T1,))
+    assert outcomes.compact_line(waiting) == (
+        f"nothing new to compact; planned and not completed: {T1}"
+    )
+
+
+def test_compaction_by_a_job_is_told_as_one_made_here() -> None:
+    result = jobs.JobResult(
+        attempt=1,
+        instants=(
+            jobs.CommittedInstant(requested_time=T1, completion_time=T2, action="compaction"),
+        ),
+        records=15,
+        bytes=2048,
+        file_groups=2,
+    )
+    shown = outcomes.compacted_by_job("file:///t", result)
+    line = outcomes.compact_line(shown)
+    assert line == f"compacted {T1}: 2 file groups, 15 rows, 2.0 KiB, in 2.00 s"
+    nothing = outcomes.compacted_by_job("file:///t", jobs.JobResult(attempt=1))
+    assert outcomes.compact_line(nothing) == "nothing to compact"
+
+
+def finding(severity: results.Severity, message: str) -> results.Finding:
+    return results.Finding(severity=severity, subject="20261121", message=message)
+
+
+def test_findings_come_before_notes_and_notes_do_not_count() -> None:
+    note = finding(results.Severity.NOTE, "is inflight")
+    error = finding(results.Severity.ERROR, "is corrupt")
+    shown = findings.document("file:///t", [note, error])
+    assert (shown.findings, shown.notes) == ((error,), (note,))
+    assert findings.lines(shown) == ["error: 20261121: is corrupt", "note: 20261121: is inflight"]
+    assert findings.summary(shown) == "1 finding, 1 note"
+    assert findings.summary(findings.document("file:///t", [])) == "no findings"
+    assert findings.summary(findings.document("file:///t", [note, note])) == "no findings, 2 notes"

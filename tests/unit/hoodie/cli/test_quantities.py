@@ -1,0 +1,61 @@
+"""Numbers as people read them."""
+
+import pytest
+
+from hoodie.cli import quantities
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1536, "1.5 KiB"),
+        (1024**2 - 1, "1.0 MiB"),
+        (5 * 1024**3, "5.0 GiB"),
+        (2048 * 1024**5, "2048.0 PiB"),
+    ],
+)
+def test_size_is_told_in_the_unit_that_fits(size_bytes: int, text: str) -> None:
+    assert quantities.size_text(size_bytes) == text
+
+
+@pytest.mark.parametrize(
+    ("duration_ms", "text"),
+    [
+        (0, "0.00 s"),
+        (345, "0.34 s"),
+        (9_994, "9.99 s"),
+        (9_996, "10 s"),
+        (59_400, "59 s"),
+        (59_600, "1 min 00 s"),
+        (185_000, "3 min 05 s"),
+        (7_620_000, "2 h 07 min"),
+    ],
+)
+def test_duration_is_told_in_the_units_that_fit(duration_ms: int, text: str) -> None:
+    assert quantities.duration_text(duration_ms) == text
+
+
+def test_counts_have_their_noun() -> None:
+    assert quantities.counted(1, "file") == "1 file"
+    assert quantities.counted(336_776, "row") == "336,776 rows"
+    assert quantities.counted(0, "batch", "batches") == "0 batches"
+
+
+@pytest.mark.parametrize(
+    ("requested_time", "completion_time", "elapsed_ms"),
+    [
+        ("20261121095802123", "20261121095803123", 1000),
+        ("20261231235959999", "20270101000000000", 1),
+        ("20261121095802", "20261121095803999", 1000),
+        ("20261121095802123", None, None),
+        # Hudi's own metadata table has instants of times that no calendar knows.
+        ("00000000000000010", "20261121095803123", None),
+    ],
+)
+def test_duration_is_between_two_instant_times(
+    requested_time: str, completion_time: str | None, elapsed_ms: int | None
+) -> None:
+    assert quantities.elapsed_ms(requested_time, completion_time) == elapsed_ms

@@ -1,0 +1,212 @@
+"""Addresses of locks: text and back, Apache Hudi's options, the implicit path, what is refused."""
+
+import pickle
+
+import pytest
+
+from hoodie import errors
+from hoodie.transaction.locks import addresses
+from hoodie.transaction.locks.addresses import (
+    FileSystemAddress,
+    InProcessAddress,
+    LockAddress,
+    ZooKeeperAddress,
+)
+
+PROVIDERS = "org.apache.hudi.client.transaction.lock"
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("in-process", InProcessAddress()),
+        ("filesystem", FileSystemAddress()),
+        ("filesystem?expiry-s=600", FileSystemAddress(expiry_s=600)),
+        (
+            "filesystem?directory=/locks/a+b&expiry-s=0.5",
+            FileSystemAddress(directory="/locks/a b", expiry_s=0.5),
+        ),
+        (
+            "zookeeper://host:2181/base/key",
+            ZooKeeperAddress(servers=("host:2181",), path="/base/key"),
+        ),
+        (
+            "zookeeper://a:1,b.c:2,[::1]:3/base/more/key",
+            ZooKeeperAddress(servers=("a:1", "b.c:2", "[::1]:3"), path="/base/more/key"),
+        ),
+        (
+            "zookeeper-implicit://host:2181",
+            ZooKeeperAddress(servers=("host:2181",), path=None),
+        ),
+        (
+            "zookeeper-implicit://host:2181?session-timeout-s=5&connection-timeout-s=2.5",
+            ZooKeeperAddress(
+                servers=("host:2181",), path=None, session_timeout_s=5, connection_timeout_s=2.5
+            ),
+        ),
+    ],
+)
+def test_address_is_read_written_and_pickled(text: str, address: LockAddress) -> None:
+    assert addresses.parse(text) == address
+    assert str(address) == text
+    assert pickle.loads(pickle.dumps(address)) == address
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "zookeeper",
+        "in-process?x=1",
+        "in-process://a",
+        "filesystem?expiry-s=soon",
+        "filesystem?expiry-s=0",
+        "filesystem?expiry-s=nan",
+        "filesystem?unknown=1",
+        "filesystem?expiry-s",
+        "zookeeper://host:2181",
+        "zookeeper://host:2181/",
+        "zookeeper://host:2181/key",
+        "zookeeper://host:2181/base//key",
+        "zookeeper://host:2181/base/../key",
+        "zookeeper://host:2181/zookeeper/key",
+        "zookeeper://host/base/key",
+        "zookeeper://host:0/base/key",
+        "zookeeper://host:99999/base/key",
+        "zookeeper://host:2181,/base/key",
+        "zookeeper://host:2181/base/key?session-timeout-s=-1",
+        "zookeeper-implicit://",
+        "zookeeper-implicit://host:2181/base",
+        "redis://host:1",
+    ],
+)
+def test_text_that_is_no_address_is_invalid_input(text: str) -> None:
+    with pytest.raises(errors.InvalidInputError):
+        addresses.parse(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "zookeeper://user:PASSWORD@host:2181/base/key",
+        "zookeeper-implicit://user:PASSWORD@host:2181",
+        "etcd://user:PASSWORD@host:2181",
+    ],
+)
+def test_credentials_are_refused_and_not_repeated(text: str) -> None:
+    with pytest.raises(errors.InvalidInputError) as caught:
+        addresses.parse(text)
+    assert "PASSWORD" not in str(caught.value)
+
+
+# Made by the Apache Hudi 1.1.1 bundle (ZookeeperBasedImplicitBasePathLockProvider.getLockBasePath).
+@pytest.mark.parametrize(
+    ("base_path", "lock_base_path"),
+    [
+        ("s3://bucket/table", "/tmp/4DCF035CB614089C"),
+        ("s3a://bucket/table", "/tmp/4DCF035CB614089C"),
+        ("file:///tmp/t", "/tmp/488FEFCCC7172A88"),
+        ("/tmp/hudi/trips_table_name_that_is_longer_than_32_bytes", "/tmp/0A119570B904A8C6"),
+        ("", "/tmp/0D6FDE68D55B45DA"),
+    ],
+)
+def test_implicit_path_is_apache_hudis(base_path: str, lock_base_path: str) -> None:
+    assert addresses.implicit_path(base_path) == f"{lock_base_path}/lock_key"
+
+
+def test_no_provider_among_hudis_options_is_no_address() -> None:
+    assert addresses.from_hudi({"hoodie.base.path": "/t"}) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "address"),
+    [
+        ({"provider": "InProcessLockProvider"}, InProcessAddress()),
+        ({"provider": "FileSystemBasedLockProvider"}, FileSystemAddress()),
+        (
+            {
+                "provider": "FileSystemBasedLockProvider",
+                "filesystem.path": "/locks",
+                "filesystem.expire": "10",
+            },
+            FileSystemAddress(directory="/locks", expiry_s=600),
+        ),
+        (
+            {
+                "provider": "ZookeeperBasedLockProvider",
+                "zookeeper.url": "a:1,b",
+                "zookeeper.port": "2",
+                "zookeeper.base_path": "/base/",
+                "zookeeper.lock_key": "key",
+                "zookeeper.session_timeout_ms": "5000",
+                "zookeeper.connection_timeout_ms": "2500",
+            },
+            ZooKeeperAddress(
+                servers=("a:1", "b:2"),
+                path="/base/key",
+                session_timeout_s=5,
+                connection_timeout_s=2.5,
+            ),
+        ),
+        (
+            {
+                "provider": "ZookeeperBasedLockProvider",
+                "zookeeper.url": "host/root",
+                "zookeeper.base_path": "/base",
+            },
+            ZooKeeperAddress(
+                servers=("host:2181",),
+                path="/root/base/trips",
+                session_timeout_s=60,
+                connection_timeout_s=15,
+            ),
+        ),
+        (
+            {
+                "provider": "ZookeeperBasedImplicitBasePathLockProvider",
+                "zookeeper.url": "host:2181",
+            },
+            ZooKeeperAddress(
+                servers=("host:2181",),
+                path="/tmp/488FEFCCC7172A88/lock_key",
+                session_timeout_s=60,
+                connection_timeout_s=15,
+            ),
+        ),
+    ],
+)
+def test_hudis_options_make_an_address(options: dict[str, str], address: LockAddress) -> None:
+    given = {f"hoodie.write.lock.{name}": value for name, value in options.items()}
+    given["hoodie.write.lock.provider"] = f"{PROVIDERS}.{options['provider']}"
+    given["hoodie.base.path"] = "file:///tmp/t"
+    assert addresses.from_hudi(given, table_name="trips") == address
+
+
+@pytest.mark.parametrize(
+    ("options", "missing"),
+    [
+        ({"zookeeper.base_path": "/base", "zookeeper.lock_key": "key"}, "zookeeper.url"),
+        ({"zookeeper.url": "host:1"}, "zookeeper.base_path"),
+        ({"zookeeper.url": "host:1", "zookeeper.base_path": "/base"}, "zookeeper.lock_key"),
+        (
+            {
+                "zookeeper.url": "host",
+                "zookeeper.base_path": "/base",
+                "zookeeper.lock_key": "key",
+                "zookeeper.port": "many",
+            },
+            "zookeeper.port",
+        ),
+    ],
+)
+def test_missing_option_is_named(options: dict[str, str], missing: str) -> None:
+    given = {f"hoodie.write.lock.{name}": value for name, value in options.items()}
+    given["hoodie.write.lock.provider"] = f"{PROVIDERS}.ZookeeperBasedLockProvider"
+    with pytest.raises(errors.InvalidInputError, match=f"hoodie.write.lock.{missing}"):
+        addresses.from_hudi(given)
+
+
+def test_provider_that_we_do_not_have_is_named() -> None:
+    provider = "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider"
+    with pytest.raises(errors.UnsupportedError, match=provider):
+        addresses.from_hudi({"hoodie.write.lock.provider": provider})

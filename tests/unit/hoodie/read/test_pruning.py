@@ -1,0 +1,55 @@
+"""Partitions and buckets that a filter leaves out."""
+
+import pyarrow as pa
+import pytest
+
+from hoodie.index import bucket
+from hoodie.model import table_config
+from hoodie.read import pruning, where
+
+SCHEMA = pa.schema([("id", pa.string()), ("month", pa.int32()), ("city", pa.string())])
+CONFIG = table_config.TableConfig(
+    name="t",
+    record_key_fields=("id",),
+    partition_fields=("month", "city"),
+    bucket_count=8,
+    is_hive_style=True,
+    is_url_encoded=True,
+)
+PATHS = [
+    "month=1/city=Ulm",
+    "month=2/city=Ulm",
+    "month=2/city=Bad%20Urach",
+    "month=2/city=__HIVE_DEFAULT_PARTITION__",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("month = 1", [0, 3]),
+        ("month > 1 and id = 'x'", [1, 2, 3]),
+        ("city = 'Bad Urach'", [2, 3]),
+        ("month = 1 or id = 'x'", [0, 1, 2, 3]),
+        ("not (month = 1 or city = 'Ulm')", [2, 3]),
+        ("month = 7", [3]),
+    ],
+)
+def test_partitions_that_cannot_match_are_left_out(text: str, kept: list[int]) -> None:
+    found = pruning.matching_partitions(PATHS, where.parse(text), CONFIG, SCHEMA)
+    assert found == [PATHS[index] for index in kept]
+
+
+def test_without_filter_all_partitions_are_kept() -> None:
+    assert pruning.matching_partitions(PATHS, None, CONFIG, SCHEMA) == PATHS
+
+
+def test_equality_on_the_key_leaves_its_bucket() -> None:
+    wanted = set(bucket.buckets([pa.array(["a", "b"])], 8).tolist())
+    found = pruning.matching_buckets(where.parse("id in ('a', 'b') and month = 1"), CONFIG, SCHEMA)
+    assert found == wanted
+
+
+@pytest.mark.parametrize("text", ["id > 'a'", "id = 'a' or month = 1", "month = 1"])
+def test_other_filters_leave_all_buckets(text: str) -> None:
+    assert pruning.matching_buckets(where.parse(text), CONFIG, SCHEMA) is None

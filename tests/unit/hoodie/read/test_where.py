@@ -1,0 +1,95 @@
+"""The text form of row filters: what each means, and what the message says of one that is none."""
+
+import re
+
+import pytest
+
+from hoodie import errors
+from hoodie.model import predicates
+from hoodie.read import where
+
+EQ = predicates.Comparator.EQ
+
+
+def equal(column: str, value: predicates.Literal) -> predicates.Compare:
+    return predicates.Compare(column, EQ, value)
+
+
+A, B, C = (equal(name, 1) for name in "abc")
+
+
+@pytest.mark.parametrize(
+    ("text", "predicate"),
+    [
+        ("a = 1", A),
+        ("  a=1\n", A),
+        ("a = -1", equal("a", -1)),
+        ("a = 1.5", equal("a", 1.5)),
+        ("a = .5e-3", equal("a", 0.0005)),
+        ("a = 'x'", equal("a", "x")),
+        ("a = ''", equal("a", "")),
+        ("a = 'it''s'", equal("a", "it's")),
+        ("a = True", equal("a", True)),
+        ("a = FALSE", equal("a", False)),
+        ('"a" = 1', A),
+        ('"an ""odd"" name" = 1', equal('an "odd" name', 1)),
+        ('"or" = 1', equal("or", 1)),
+        ("größe = 1", equal("größe", 1)),
+        ("a != 1", predicates.Compare("a", predicates.Comparator.NE, 1)),
+        ("a <> 1", predicates.Compare("a", predicates.Comparator.NE, 1)),
+        ("a <1", predicates.Compare("a", predicates.Comparator.LT, 1)),
+        ("a<= 1", predicates.Compare("a", predicates.Comparator.LE, 1)),
+        ("a > 1", predicates.Compare("a", predicates.Comparator.GT, 1)),
+        ("a >= 1", predicates.Compare("a", predicates.Comparator.GE, 1)),
+        ("a in (1, 'x', true)", predicates.In("a", (1, "x", True))),
+        ("a not in (1)", predicates.Not(predicates.In("a", (1,)))),
+        ("a IS NULL", predicates.IsNull("a")),
+        ("a is not null", predicates.Not(predicates.IsNull("a"))),
+        ("not a = 1", predicates.Not(A)),
+        ("not not a = 1", predicates.Not(predicates.Not(A))),
+        ("not a = 1 and b = 1", predicates.And((predicates.Not(A), B))),
+        ("a = 1 and b = 1 and c = 1", predicates.And((A, B, C))),
+        ("a = 1 or b = 1 and c = 1", predicates.Or((A, predicates.And((B, C))))),
+        ("(a = 1 or b = 1) and c = 1", predicates.And((predicates.Or((A, B)), C))),
+        ("(((a = 1)))", A),
+    ],
+)
+def test_text_means(text: str, predicate: predicates.Predicate) -> None:
+    assert where.parse(text) == predicate
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "character 1: found the end, expected a column's name"),
+        ("a", "character 2: found the end, expected a comparison, in, or is null"),
+        ("a == 1", "character 4: found '=', expected a number, a 'text', true or false"),
+        ("a = x", "character 5: found 'x', expected a number, a 'text', true or false"),
+        ("a = null", "character 5: found 'null', expected a number, a 'text', true or false"),
+        ("a = 1 b = 1", "character 7: found 'b', expected and, or, or the end"),
+        ("a = 1)", "character 6: found ')', expected and, or, or the end"),
+        ("(a = 1", "character 7: found the end, expected )"),
+        ("a in ()", "character 7: found ')', expected a number, a 'text', true or false"),
+        ("a in 1", "character 6: found '1', expected ("),
+        ("a not 1", "character 7: found '1', expected in"),
+        ("a is 1", "character 6: found '1', expected null"),
+        ("and = 1", "character 1: found 'and', expected a column's name"),
+        ("a = 'x", 'character 5: "\'" begins nothing that a filter holds'),
+        ("a = $", "character 5: '$' begins nothing that a filter holds"),
+        ("a = 1; drop", "character 6: ';' begins nothing that a filter holds"),
+    ],
+)
+def test_text_that_is_no_filter_is_refused_where_it_goes_wrong(text: str, complaint: str) -> None:
+    with pytest.raises(errors.InvalidInputError, match=re.escape(complaint)):
+        where.parse(text)
+
+
+@pytest.mark.parametrize("opening", ["(", "not ", "not ("])
+def test_deep_nesting_is_refused_before_the_stack_is_full(opening: str) -> None:
+    with pytest.raises(errors.InvalidInputError, match="nests deeper than 100"):
+        where.parse(opening * 10_000 + "a = 1")
+
+
+def test_long_text_is_refused() -> None:
+    with pytest.raises(errors.InvalidInputError, match="longer than 100000 characters"):
+        where.parse("a = 1 or " * 20_000 + "a = 1")

@@ -1,0 +1,125 @@
+"""Files of every format become the same table, and what does not fit is named."""
+
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from hoodie import errors
+from hoodie.model import jobs
+from hoodie.sources import local_files
+
+SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("count", pa.int32()),
+        pa.field("day", pa.date32()),
+    ]
+)
+ROWS = {"id": ["a", "b"], "count": [1, None], "day": ["2013-01-01", None]}
+
+
+def source(format_: str = "csv", *, columns: str = "", **options: object) -> jobs.Source:
+    mappings = tuple(
+        jobs.ColumnMapping(name=pair.split("=")[0], source=pair.split("=")[1])
+        for pair in columns.split()
+    )
+    return jobs.Source(format=jobs.SourceFormat(format_), columns=mappings, **options)  # type: ignore[arg-type] # what a test varies
+
+
+def read(folder: Path, content: str | bytes, source: jobs.Source, name: str = "in") -> pa.Table:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return local_files.read([str(path)], source, SCHEMA)
+
+
+def as_texts(table: pa.Table) -> dict[str, list[object]]:
+    return {
+        name: [
+            None if value is None else str(value) if name == "day" else value for value in values
+        ]
+        for name, values in table.to_pydict().items()
+    }
+
+
+CSV = "id,count,day\na,1,2013-01-01\nb,NA,\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "options"),
+    [
+        (CSV, {}),
+        (CSV.replace(",", "|"), {"delimiter": "|"}),
+        (CSV.partition("\n")[2], {"has_header": False, "columns": "id=_c0 count=_c1 day=_c2"}),
+        ("x,day,count,id\n,2013-01-01, 1 ,a\n,,NA,b\n", {"columns": "id=id count=count day=day"}),
+        ('"day","count","id"\n"2013-01-01","1","a"\n"","NA","b"\n', {}),
+    ],
+)
+def test_csv_is_read(tmp_path: Path, content: str, options: dict[str, object]) -> None:
+    result = read(tmp_path, content, source(null_text="NA", **options))  # type: ignore[arg-type] # what a test varies
+    assert as_texts(result.select(["id", "count", "day"])) == ROWS
+    assert result.schema.field("count").type == pa.int32()
+
+
+def test_json_is_read(tmp_path: Path) -> None:
+    content = '{"id": "a", "count": 1, "day": "2013-01-01"}\n{"id": "b"}\n'
+    assert as_texts(read(tmp_path, content, source("json"))) == ROWS
+
+
+def test_parquet_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "in.parquet"
+    days = pa.array(ROWS["day"]).cast(pa.date32())
+    parquet.write_table(pa.table({"key": ROWS["id"], "count": ROWS["count"], "day": days}), path)
+    chosen = source("parquet", columns="id=key count=count day=day")
+    assert as_texts(local_files.read([str(path)], chosen, SCHEMA)) == ROWS
+
+
+def test_gzipped_file_and_file_uri_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "in put.csv.gz"
+    path.write_bytes(gzip.compress(CSV.encode()))
+    result = local_files.read([path.as_uri()], source(null_text="NA"), SCHEMA)
+    assert as_texts(result) == ROWS
+
+
+def test_files_are_read_in_the_order_given_and_lacking_columns_are_null(tmp_path: Path) -> None:
+    (tmp_path / "1").write_text("count,id\n1,z\n")
+    (tmp_path / "2").write_text("id\na\n")
+    result = local_files.read([str(tmp_path / name) for name in "12"], source(), SCHEMA)
+    assert result.to_pydict() == {"count": [1, None], "id": ["z", "a"]}
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ("", {}, "Empty CSV"),
+        ("id,id\na,b\n", {}, "column 'id' is there twice"),
+        (
+            "id,colour\na,b\n",
+            {},
+            "the table has no column 'colour'; its columns are id, count, day",
+        ),
+        ("id,count\na,1\n", {"columns": "id=key"}, "there is no column 'key'; the columns are id"),
+        ("id,count\na\n", {}, "Expected 2 columns, got 1"),
+        ("id,count\na,1\nb,NA\n", {}, "column 'count' has the value 'NA' in row 2"),
+        ("id,count\na,1\n,2\n", {}, "column 'id' is null in row 2"),
+        ("{", {"format_": "json"}, "JSON parse error"),
+        ('{"id": "a", "colour": 1}', {"format_": "json"}, "the table has no column 'colour'"),
+        ('{"id": "a", "count": 1.5}', {"format_": "json"}, "column 'count' has the value 1.5 in"),
+        ('{"id": 7}', {"format_": "json"}, "Column"),
+        (b"PAR1", {"format_": "parquet"}, "Parquet"),
+    ],
+)
+def test_bad_file_is_refused_with_its_name(
+    tmp_path: Path, content: str, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(errors.InvalidInputError, match=message) as caught:
+        read(tmp_path, content, source(**options), "bad.txt")
+    assert str(caught.value).startswith(f"{tmp_path}/bad.txt: ")
+
+
+@pytest.mark.parametrize("format_", ["csv", "json", "parquet"])
+def test_missing_file_is_named(format_: str) -> None:
+    with pytest.raises(errors.NotFoundError, match="/nowhere/x: there is no such file"):
+        local_files.read(["/nowhere/x"], source(format_), SCHEMA)

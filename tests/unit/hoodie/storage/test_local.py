@@ -1,0 +1,340 @@
+"""The local storage: durability, the neighbours that Hadoop leaves, links, processes that race."""
+
+import contextlib
+import errno
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hoodie import errors
+from hoodie.storage import local_files
+from hoodie.storage.local import LocalStorage
+
+RACER = """
+import json, sys
+from hoodie import errors
+from hoodie.storage.local import LocalStorage
+
+storage, rounds = LocalStorage(sys.argv[1]), int(sys.argv[2])
+print("ready", flush=True)
+sys.stdin.readline()
+won = []
+while True:
+    version = storage.stat("turn").version
+    n = int(storage.read("turn"))
+    if n >= rounds:
+        break
+    try:
+        storage.replace("turn", b"%d" % (n + 1), if_match=version)
+    except errors.ConflictError:
+        continue
+    won.append(n)
+print(json.dumps(won))
+"""
+
+
+CREATOR = """
+import sys
+from hoodie.storage.local import LocalStorage
+
+storage = LocalStorage(sys.argv[1])
+for n in range(10_000):
+    storage.create(f"d/{sys.argv[2]}.{n}", bytes(1 << 20))
+    print(n, flush=True)
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "table"
+
+
+@pytest.fixture
+def storage(root: Path) -> LocalStorage:
+    return LocalStorage(str(root))
+
+
+def test_processes_racing_to_replace_one_version_never_both_win(
+    storage: LocalStorage, root: Path
+) -> None:
+    rounds = 100
+    storage.create("turn", b"0")
+    with contextlib.ExitStack() as stack:
+        racers = [
+            stack.enter_context(
+                subprocess.Popen(
+                    [sys.executable, "-c", RACER, str(root), str(rounds)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                )
+            )
+            for _ in range(3)
+        ]
+        for racer in racers:
+            assert racer.stdout is not None
+            assert racer.stdout.readline() == "ready\n"
+        won = [json.loads(output) for output in _let_go(racers)]
+    assert sorted(itertools.chain.from_iterable(won)) == list(range(rounds))
+    assert storage.read("turn") == b"%d" % rounds
+
+
+def _let_go(racers: list[subprocess.Popen[str]]) -> list[str]:
+    for racer in racers:
+        assert racer.stdin is not None
+        racer.stdin.write("\n")
+        racer.stdin.flush()
+    return [racer.communicate(timeout=60)[0] for racer in racers]
+
+
+def test_killed_creator_leaves_whole_files_or_none(storage: LocalStorage, root: Path) -> None:
+    for run in range(5):
+        command = [sys.executable, "-c", CREATOR, str(root), str(run)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as creator:
+            assert creator.stdout is not None
+            for _ in range(3 + run):
+                creator.stdout.readline()
+            creator.kill()
+    sizes = {info.size_bytes for info in storage.list("d") if info.name.count(".") == 1}
+    assert sizes == {1 << 20}
+
+
+def test_replace_never_gives_a_version_twice(storage: LocalStorage) -> None:
+    # The file system reuses inodes and keeps coarse times: content of one length is the hard case.
+    info = storage.create("file", b"0000")
+    versions = {info.version}
+    for n in range(1, 200):
+        info = storage.replace("file", b"%04d" % n, if_match=info.version)
+        assert info.version not in versions
+        versions.add(info.version)
+
+
+def test_touch_changes_version(storage: LocalStorage) -> None:
+    versions = {storage.touch("beat").version for _ in range(100)}
+    assert len(versions) == 100
+
+
+def test_temporary_file_is_named_as_hudi_names_it(
+    storage: LocalStorage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def link(temporary: Path, target: Path) -> None:
+        seen.append(temporary.name)
+        os.link(temporary, target)
+
+    monkeypatch.setattr(local_files, "link_new", link)
+    storage.create("d/20260101000000000.deltacommit.requested", b"x")
+    (name,) = seen
+    stem, _, unique = name.rpartition(".")
+    assert stem == "20260101000000000.deltacommit.requested"
+    assert len(unique) == 36
+    assert _names(root / "d") == ["20260101000000000.deltacommit.requested"]
+
+
+def test_link_whose_answer_was_lost_counts_as_made(
+    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Path.hardlink_to
+
+    def repeated(self: Path, target: Path) -> None:
+        real(self, target)
+        raise FileExistsError(errno.EEXIST, "seen again by the repeated call")
+
+    monkeypatch.setattr(Path, "hardlink_to", repeated)
+    assert storage.create("file", b"x").size_bytes == 1
+    assert storage.read("file") == b"x"
+
+
+def _names(directory: Path) -> list[str]:
+    return [path.name for path in directory.iterdir()]
+
+
+def _create(storage: LocalStorage) -> None:
+    storage.create("d/file", b"x")
+
+
+def _open_write(storage: LocalStorage) -> None:
+    storage.open_write("d/file").close()
+
+
+def _replace(storage: LocalStorage) -> None:
+    storage.create("d/file", b"x")
+    _leave_checksum(storage)
+    storage.replace("d/file", b"y", if_match=storage.stat("d/file").version)
+
+
+def _touch(storage: LocalStorage) -> None:
+    storage.touch("d/file")
+
+
+def _delete(storage: LocalStorage) -> None:
+    storage.create("d/file", b"x")
+    _leave_checksum(storage)
+    storage.delete("d/file")
+
+
+def _leave_checksum(storage: LocalStorage) -> None:
+    with storage.open_write("d/.file.crc") as file:
+        file.write(b"crc\0")
+
+
+@pytest.mark.parametrize("change", [_create, _open_write, _replace, _touch, _delete])
+def test_change_removes_stale_checksum(
+    storage: LocalStorage, change: Callable[[LocalStorage], None]
+) -> None:
+    # Hadoop's local file system refuses a file whose `.crc` neighbour does not fit.
+    _leave_checksum(storage)
+    change(storage)
+    assert "d/.file.crc" not in [info.path for info in storage.list("d")]
+
+
+def test_link_out_of_the_table_is_refused(
+    storage: LocalStorage, root: Path, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("x")
+    storage.create("inside/file", b"x")
+    (root / "directory").symlink_to(outside)
+    (root / "file").symlink_to(outside / "secret")
+    for call in (
+        lambda: storage.read("directory/secret"),
+        lambda: storage.read("file"),
+        lambda: storage.create("directory/new", b""),
+        lambda: storage.delete("directory/secret"),
+        lambda: storage.delete_directory("directory"),
+        lambda: storage.list("directory"),
+        lambda: storage.list(""),
+        lambda: storage.touch("file"),
+        lambda: storage.open_write("file"),
+    ):
+        with pytest.raises(errors.InvalidInputError, match="symbolic link to"):
+            call()
+    assert _names(outside) == ["secret"]
+
+
+def test_link_within_the_table_is_followed_but_listed_once(
+    storage: LocalStorage, root: Path
+) -> None:
+    storage.create("real/file", b"x")
+    (root / "link").symlink_to(root / "real")
+    (root / "real" / "loop").symlink_to(root)
+    assert storage.read("link/file") == b"x"
+    assert [info.path for info in storage.list("", is_recursive=True)] == ["real/file"]
+
+
+def test_dangling_link_is_no_file(storage: LocalStorage, root: Path) -> None:
+    storage.create("d/file", b"x")
+    (root / "d" / "dangling").symlink_to(root / "none")
+    assert [info.name for info in storage.list("d")] == ["file"]
+    with pytest.raises(errors.NotFoundError):
+        storage.stat("d/dangling")
+    with pytest.raises(errors.AlreadyExistsError):
+        storage.create("d/dangling", b"")
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [
+        (errno.ENOSPC, errors.StorageError),
+        (errno.EIO, errors.StorageError),
+        (errno.EACCES, errors.StorageError),
+        (errno.EDQUOT, errors.StorageError),
+    ],
+)
+def test_failed_write_names_the_file_and_leaves_nothing(
+    storage: LocalStorage,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    expected: type[errors.HoodieError],
+) -> None:
+    storage.create("d/other", b"x")
+
+    def fail(descriptor: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(expected, match=f"table/d/file.*{os.strerror(number)}"):
+        storage.create("d/file", b"x")
+    with pytest.raises(expected, match="table/d/stream"), storage.open_write("d/stream") as file:
+        file.write(b"x")
+    monkeypatch.undo()
+    assert "d/file" not in [info.path for info in storage.list("d")]
+    assert not list((root / "d").glob("file.*"))
+
+
+def test_full_disk_while_streaming_is_a_storage_error() -> None:
+    file = LocalStorage("/dev").open_write("full")
+    with pytest.raises(errors.StorageError, match="/dev/full: No space left"):
+        file.write(b"x" * (4 << 20))
+    with pytest.raises(errors.StorageError):
+        file.close()
+
+
+def test_name_that_is_too_long_is_invalid_input(storage: LocalStorage) -> None:
+    with pytest.raises(errors.InvalidInputError, match="too long"):
+        storage.create("x" * 300, b"")
+
+
+def test_file_in_the_place_of_a_directory_is_already_there(storage: LocalStorage) -> None:
+    storage.create("a", b"x")
+    with pytest.raises(errors.AlreadyExistsError, match="a/b"):
+        storage.create("a/b", b"")
+    storage.create("directory/file", b"")
+    with pytest.raises(errors.AlreadyExistsError, match="directory"):
+        storage.touch("directory")
+
+
+def test_moved_file_replaces_and_only_the_seen_version_moves(storage: LocalStorage) -> None:
+    old = storage.create_volatile("lock", b"old").version
+    storage.create("lock.last", b"before")
+    storage.replace("lock", b"new", if_match=old)
+    with pytest.raises(errors.ConflictError, match="lock"):
+        storage.move("lock", "lock.last", if_match=old)
+    storage.move("lock", "lock.last", if_match=storage.stat("lock").version)
+    assert storage.read("lock.last") == b"new"
+    with pytest.raises(errors.ConflictError, match="gone"):
+        storage.move("lock", "lock.last", if_match=old)
+
+
+def test_root_itself_can_be_deleted(storage: LocalStorage, root: Path) -> None:
+    storage.create("a/b", b"x")
+    storage.delete_directory("")
+    assert not root.exists()
+    storage.create("a/b", b"y")
+    assert storage.read("a/b") == b"y"
+
+
+def test_equal_directories_have_equal_uris(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = tmp_path / "a b%c"
+    real.mkdir()
+    (tmp_path / "link").symlink_to(real)
+    monkeypatch.chdir(tmp_path)
+    spellings = [
+        str(real),
+        f"{real}/",
+        f"{tmp_path}//x/../a b%c",
+        "a b%c",
+        "./a b%c",
+        "link",
+        f"file://{tmp_path}/a%20b%25c",
+        f"file:{tmp_path}/a b%25c/",
+        f"file://localhost{tmp_path}/link",
+    ]
+    uris = {LocalStorage(spelling).uri for spelling in spellings}
+    assert uris == {f"file://{tmp_path.resolve()}/a b%25c"}
+    assert LocalStorage(uris.pop()).uri == f"file://{tmp_path.resolve()}/a b%25c"
+
+
+@pytest.mark.parametrize("root", ["/", "file:///", "//", "/a/.."])
+def test_file_systems_root_is_no_table(root: str) -> None:
+    with pytest.raises(errors.InvalidInputError):
+        LocalStorage(root)

@@ -1,0 +1,148 @@
+"""The contract between operator and jobs."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from hoodie import errors
+from hoodie.model import commits, instants, jobs, settings
+
+Work = jobs.CreateTable | jobs.WriteBatches | jobs.Compact | jobs.DropTable
+
+
+def _spec(work: Work) -> jobs.JobSpec:
+    return jobs.JobSpec(
+        table_uri="file:///data/flights",
+        allowed_root="file:///data",
+        table_properties={"hoodie.table.name": "flights"},
+        settings=settings.WriteSettings(concurrency=settings.ConcurrencyMode.NON_BLOCKING),
+        lock="zookeeper://127.0.0.1:2181/hudi/flights",
+        protocol_hash="abc",
+        writer_id="schedules",
+        action_id=None,
+        attempt=2,
+        fence_path=None,
+        work=work,
+        engine=jobs.EngineSpec(kind=jobs.EngineKind.SPARK, spark_conf={"spark.ui.enabled": "x"}),
+        progress_path=None,
+        result_path="/state/result.json",
+    )
+
+
+WRITE = jobs.WriteBatches(
+    operation=commits.Operation.UPSERT,
+    source=jobs.Source(
+        format=jobs.SourceFormat.CSV,
+        columns=(jobs.ColumnMapping(name="origin", source="Origin"),),
+        null_text="NA",
+    ),
+    batches=(jobs.Batch(id="01.csv-10-ab", files=("/in/01.csv",)),),
+    commit_interval_ms=5000,
+)
+WORKS = (
+    jobs.CreateTable(),
+    jobs.DropTable(),
+    WRITE,
+    jobs.Compact(step=jobs.CompactionStep.SCHEDULE_AND_EXECUTE),
+    jobs.Compact(step=jobs.CompactionStep.EXECUTE, instant_time="20250101000000000"),
+)
+
+
+@pytest.mark.parametrize("work", WORKS, ids=lambda work: type(work).__name__)
+def test_spec_is_read_back_as_written(work: Work) -> None:
+    spec = _spec(work)
+    assert jobs.decode_spec(jobs.encode_spec(spec), "spec") == spec
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (("attempt",), "2", 'spec.attempt: is "2", expected a whole number'),
+        (("attempt",), True, "spec.attempt: is true, expected a whole number"),
+        (("attempt",), 0, "spec.attempt: is 0, expected 1 or more"),
+        (("tabel_uri",), "x", "spec.tabel_uri: is not known"),
+        (("work", "kind"), "Drop", 'spec.work.kind: is "Drop", expected one of CreateTable, '),
+        (("work", "operation"), "MERGE", 'spec.work.operation: is "MERGE", expected one of '),
+        (("work", "batches"), {}, "spec.work.batches: is {}, expected a list"),
+        (("work", "batches"), [3], "spec.work.batches[0]: is 3, expected an object"),
+        (("work", "batches"), [{"id": "a"}], "spec.work.batches[0].files: is missing"),
+        (
+            ("work", "batches"),
+            [{"id": "a", "files": []}, {"id": "a", "files": []}],
+            "spec.work.batches: id 'a' is there twice",
+        ),
+        (("work", "source", "delimiter"), ";;", "spec.work.source.delimiter: is ';;'"),
+        (("settings", "lock_wait_ms"), None, "spec.settings.lock_wait_ms: is null"),
+        (("table_properties",), {"a": 1}, "spec.table_properties.a: is 1, expected a text"),
+        (("writer_id",), None, "spec.writer_id: is missing"),
+    ],
+)
+def test_spec_that_does_not_fit_is_refused_by_name(
+    path: tuple[str, ...], value: object, message: str
+) -> None:
+    data = json.loads(jobs.encode_spec(_spec(WRITE)))
+    place = data
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    with pytest.raises(errors.InvalidInputError) as caught:
+        jobs.decode_spec(json.dumps(data).encode(), "spec")
+    assert str(caught.value).startswith(message)
+
+
+def test_execution_without_its_instant_is_refused() -> None:
+    spec = _spec(jobs.Compact(step=jobs.CompactionStep.EXECUTE))
+    with pytest.raises(errors.InvalidInputError, match="expected an instant exactly with step"):
+        jobs.decode_spec(jobs.encode_spec(spec), "spec")
+
+
+def test_file_name_that_is_no_utf8_survives() -> None:
+    name = b"/in/\xff.csv".decode(errors="surrogateescape")
+    work = replace(WRITE, batches=(jobs.Batch(id="a", files=(name,)),))
+    assert jobs.decode_spec(jobs.encode_spec(_spec(work)), "spec").work == work
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff", b"[" * 100_000])
+def test_text_that_is_no_spec_is_refused(content: bytes) -> None:
+    with pytest.raises(errors.InvalidInputError, match=r"^spec"):
+        jobs.decode_spec(content, "spec")
+
+
+@hypothesis_settings(deadline=None)
+@given(
+    instants_count=st.integers(0, 60),
+    message=st.text(max_size=5000),
+    findings=st.lists(st.text(max_size=400), max_size=20),
+)
+def test_result_fits_a_termination_message(
+    instants_count: int, message: str, findings: list[str]
+) -> None:
+    time = instants.InstantTime("20250101000000000")
+    result = jobs.JobResult(
+        attempt=1,
+        error=jobs.JobError(kind="Conflict", message=message),
+        instants=tuple(
+            jobs.CommittedInstant(
+                requested_time=time, completion_time=time, action="deltacommit", batch_id=str(n)
+            )
+            for n in range(instants_count)
+        ),
+        commit_count=instants_count,
+        findings=tuple(findings),
+    )
+    content = jobs.encode_result(result)
+    assert len(content) <= jobs.RESULT_BYTES_MAX
+    read = jobs.decode_result(content, "result")
+    assert read.commit_count == instants_count
+    assert not read.instants or read.instants[-1] == result.instants[-1]
+    assert read.exit_code == errors.ConflictError.exit_code
+
+
+def test_exit_code_follows_the_class_of_error() -> None:
+    assert jobs.JobResult(attempt=1).exit_code == 0
+    unknown = jobs.JobResult(attempt=1, error=jobs.JobError(kind="Unheard", message=""))
+    assert unknown.exit_code == errors.EXIT_INTERNAL

@@ -1,0 +1,138 @@
+"""The active timeline as a value: grouping, completion, archived instants (format-timeline 2)."""
+
+import pickle
+
+import pytest
+
+from hoodie import errors
+from hoodie.model.instants import Action, Instant, InstantTime, State
+from hoodie.storage.memory import MemoryStorage
+from hoodie.timeline import active
+
+
+def time(second: int) -> InstantTime:
+    return InstantTime(f"202606010000{second:02d}000")
+
+
+def timeline_of(*names: str) -> active.ActiveTimeline:
+    storage = MemoryStorage()
+    for name in names:
+        storage.create(f"{active.DIRECTORY}/{name}", b"")
+    return active.load(storage)
+
+
+def commit(requested: int, completed: int, action: str = "deltacommit") -> list[str]:
+    return [
+        f"{time(requested)}.{action}.requested",
+        f"{time(requested)}.{action}.inflight",
+        f"{time(requested)}_{time(completed)}.{action}",
+    ]
+
+
+def test_instant_is_in_its_furthest_state_and_its_files_stay_known() -> None:
+    timeline = timeline_of(*commit(1, 2), f"{time(3)}.deltacommit.requested")
+    assert [str(each) for each in timeline.instants] == [
+        f"{time(1)} deltacommit completed",
+        f"{time(3)} deltacommit requested",
+    ]
+    assert len(timeline.files) == 4
+    inflight = Instant(requested_time=time(1), action=Action.DELTA_COMMIT, state=State.INFLIGHT)
+    assert inflight in timeline.files
+
+
+def test_compaction_and_its_commit_are_one_instant() -> None:
+    """Comparable actions (format-timeline 2.1)."""
+    pending = [f"{time(5)}.compaction.requested", f"{time(5)}.compaction.inflight"]
+    assert [each.action for each in timeline_of(*pending).pending_compactions] == [
+        Action.COMPACTION
+    ]
+    timeline = timeline_of(*pending, f"{time(5)}_{time(6)}.commit")
+    (instant,) = timeline.instants
+    assert (instant.action, instant.completion_time) == (Action.COMMIT, time(6))
+    assert not timeline.pending
+
+
+def test_inflight_without_action_is_a_commit() -> None:
+    timeline = timeline_of(f"{time(1)}.commit.requested", f"{time(1)}.inflight")
+    assert [(each.action, each.state) for each in timeline.instants] == [
+        (Action.COMMIT, State.INFLIGHT)
+    ]
+
+
+def test_completed_writes_are_in_the_order_of_their_completion() -> None:
+    timeline = timeline_of(*commit(1, 9), *commit(2, 3), *commit(4, 5, "clean"))
+    assert [each.requested_time for each in timeline.completed_writes] == [time(2), time(1)]
+
+
+def test_other_files_are_no_instants() -> None:
+    timeline = timeline_of(
+        *commit(1, 2),
+        f"{time(3)}.deltacommit.requested.0f3c-uuid",
+        f".{time(3)}.deltacommit.requested.crc",
+        "notes.txt",
+        "history/manifest_1",
+    )
+    assert len(timeline.instants) == 1
+
+
+def test_completed_file_of_the_old_layout_is_not_overlooked() -> None:
+    with pytest.raises(errors.UnsupportedError, match="layout 1"):
+        timeline_of(f"{time(1)}.deltacommit")
+
+
+def test_instant_completed_twice_stays_visible() -> None:
+    """Double completion (concurrency 2.1), for `check`."""
+    timeline = timeline_of(*commit(1, 2), f"{time(1)}_{time(4)}.deltacommit")
+    assert [[each.completion_time for each in group] for group in timeline.duplicates] == [
+        [time(2), time(4)]
+    ]
+    assert timeline.completion_time(time(1)) == time(4)
+
+
+def test_greatest_time_is_over_requested_and_completion_times() -> None:
+    """T1 (concurrency 2.2)."""
+    assert timeline_of().greatest_time is None
+    assert timeline_of(*commit(1, 7), *commit(3, 4)).greatest_time == time(7)
+    assert timeline_of(*commit(1, 2), f"{time(3)}.clean.requested").greatest_time == time(3)
+
+
+def test_find_prefers_the_commit_to_its_savepoint() -> None:
+    timeline = timeline_of(*commit(1, 2), f"{time(1)}_{time(5)}.savepoint")
+    found = timeline.find(time(1))
+    assert found is not None
+    assert found.action is Action.DELTA_COMMIT
+    assert timeline.find(time(9)) is None
+
+
+def test_older_than_the_first_write_counts_as_committed_and_unknown_in_between_does_not() -> None:
+    """Visibility (format-timeline 5.3, concurrency 2.11)."""
+    timeline = timeline_of(*commit(10, 11), *commit(20, 21), f"{time(30)}.deltacommit.requested")
+    assert timeline.is_committed(time(5))
+    assert timeline.is_committed(time(10))
+    assert not timeline.is_committed(time(15))
+    assert not timeline.is_committed(time(30))
+    assert timeline.completion_time(time(30)) is None
+
+
+def test_nothing_is_archived_before_a_timeline_without_writes() -> None:
+    assert not timeline_of().is_committed(time(1))
+    assert not timeline_of(*commit(3, 4, "clean")).is_committed(time(1))
+
+
+def test_commit_kept_by_a_savepoint_is_not_the_start() -> None:
+    """Archiving beyond savepoints leaves holes (format-timeline 4.4)."""
+    timeline = timeline_of(
+        *commit(1, 2), f"{time(1)}_{time(3)}.savepoint", *commit(20, 21), *commit(30, 31)
+    )
+    assert timeline.start == time(20)
+    assert timeline.is_committed(time(10))
+
+
+def test_timeline_pickles_without_its_storage() -> None:
+    timeline = timeline_of(*commit(10, 11))
+    copy = pickle.loads(pickle.dumps(timeline))
+    assert copy == timeline
+    assert copy.is_committed(time(5))
+    assert copy.completion_time(time(10)) == time(11)
+    with pytest.raises(AssertionError, match="away from the archive"):
+        copy.completion_time(time(5))

@@ -1,0 +1,176 @@
+"""The archived timeline as Apache Hudi leaves it (format-timeline 4)."""
+
+import io
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hoodie import errors
+from hoodie.model.instants import InstantTime
+from hoodie.storage.memory import MemoryStorage
+from hoodie.timeline import active, archived
+
+
+def time(second: int) -> InstantTime:
+    return InstantTime(f"202606010000{second:02d}000")
+
+
+def put(storage: MemoryStorage, name: str, content: bytes) -> None:
+    storage.delete(f"{archived.DIRECTORY}/{name}")
+    storage.create(f"{archived.DIRECTORY}/{name}", content)
+
+
+def put_rows(storage: MemoryStorage, *rows: tuple[int, int]) -> str:
+    """Archive instants of these requested and completion times; return the file's name."""
+    schema = pa.schema(
+        [
+            ("instantTime", pa.string()),
+            ("completionTime", pa.string()),
+            ("action", pa.string()),
+            ("metadata", pa.binary()),
+            ("plan", pa.binary()),
+            pa.field("version", pa.int32(), nullable=False),
+        ]
+    )
+    table = pa.Table.from_pylist(
+        [
+            {
+                "instantTime": time(requested),
+                "completionTime": time(completed),
+                "action": "deltacommit",
+                "metadata": b"x" * 100,
+                "plan": None,
+                "version": 1,
+            }
+            for requested, completed in rows
+        ],
+        schema,
+    )
+    content = io.BytesIO()
+    pq.write_table(table, content, compression="gzip")
+    name = f"{time(rows[0][0])}_{time(rows[-1][0])}_0.parquet"
+    put(storage, name, content.getvalue())
+    return name
+
+
+def put_manifest(storage: MemoryStorage, number: int, *names: str) -> None:
+    files = [{"fileName": name, "fileLen": 1} for name in names]
+    put(storage, f"manifest_{number}", json.dumps({"files": files}).encode())
+    put(storage, "_version_", str(number).encode())
+
+
+class Counting(MemoryStorage):
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened: list[str] = []
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        self.opened.append(path.rpartition("/")[2])
+        return super().open_input(path)
+
+
+def test_completion_time_comes_from_the_file_whose_range_holds_it() -> None:
+    storage = Counting()
+    old = put_rows(storage, (1, 2), (3, 9))
+    new = put_rows(storage, (11, 12), (13, 14))
+    put_manifest(storage, 1, old, new)
+    archive = archived.ArchivedTimeline(storage)
+    assert archive.completion_time(time(3)) == time(9)
+    assert archive.completion_time(time(1)) == time(2)
+    assert archive.completion_time(time(2)) is None
+    assert storage.opened == [old]
+
+
+def test_table_without_archive_knows_nothing() -> None:
+    assert archived.ArchivedTimeline(MemoryStorage()).completion_time(time(1)) is None
+
+
+def test_only_files_of_the_newest_manifest_count() -> None:
+    storage = MemoryStorage()
+    put_manifest(storage, 1, put_rows(storage, (1, 2)))
+    put_manifest(storage, 2, put_rows(storage, (1, 3), (4, 5)))
+    assert archived.ArchivedTimeline(storage).completion_time(time(1)) == time(3)
+
+
+def test_missing_version_is_the_greatest_manifest() -> None:
+    """The window in which `_version_` is being replaced (format-timeline 4.3)."""
+    storage = MemoryStorage()
+    put_manifest(storage, 9, put_rows(storage, (1, 2)))
+    put_manifest(storage, 10, put_rows(storage, (1, 3), (4, 5)))
+    storage.delete(f"{archived.DIRECTORY}/_version_")
+    put(storage, "manifest_11.tmp", b"")
+    assert archived.ArchivedTimeline(storage).completion_time(time(1)) == time(3)
+
+
+def test_archive_compacted_since_the_manifest_was_read_is_read_anew() -> None:
+    storage = MemoryStorage()
+    small, other = put_rows(storage, (1, 2)), put_rows(storage, (5, 6))
+    put_manifest(storage, 1, small, other)
+    archive = archived.ArchivedTimeline(storage)
+    assert archive.completion_time(time(5)) == time(6)
+    put_manifest(storage, 2, put_rows(storage, (1, 2), (5, 6)))
+    storage.delete(f"{archived.DIRECTORY}/{small}")
+    assert archive.completion_time(time(1)) == time(2)
+
+
+def test_manifest_that_names_what_is_not_there_is_no_endless_search() -> None:
+    storage = MemoryStorage()
+    put_manifest(storage, 1, f"{time(1)}_{time(2)}_0.parquet")
+    with pytest.raises(errors.StorageError, match="are missing"):
+        archived.ArchivedTimeline(storage).completion_time(time(1))
+
+
+@pytest.mark.parametrize(
+    "manifest", [b"", b"[]", b'{"files": [{}]}', b'{"files": [{"fileName": "../x.parquet"}]}']
+)
+def test_broken_manifest_is_named(manifest: bytes) -> None:
+    storage = MemoryStorage()
+    put(storage, "manifest_1", manifest)
+    with pytest.raises(errors.FormatError, match="manifest_1"):
+        archived.ArchivedTimeline(storage).completion_time(time(1))
+
+
+def test_broken_file_is_named() -> None:
+    storage = MemoryStorage()
+    name = f"{time(1)}_{time(2)}_0.parquet"
+    put(storage, name, b"no parquet")
+    put_manifest(storage, 1, name)
+    with pytest.raises(errors.FormatError, match=name):
+        archived.ArchivedTimeline(storage).completion_time(time(1))
+
+
+def test_timeline_asks_the_archive_for_what_is_older_than_its_start() -> None:
+    """Slicing needs the completion time of an archived log (format-timeline 4.4)."""
+    storage = Counting()
+    put_manifest(storage, 1, put_rows(storage, (1, 30)))
+    for name in (f"{time(20)}.deltacommit.requested", f"{time(20)}_{time(21)}.deltacommit"):
+        storage.create(f"{active.DIRECTORY}/{name}", b"")
+    timeline = active.load(storage)
+    assert timeline.completion_time(time(20)) == time(21)
+    assert timeline.completion_time(time(25)) is None
+    assert not storage.opened
+    assert timeline.completion_time(time(1)) == time(30)
+    assert timeline.is_committed(time(2))
+    assert timeline.completion_time(time(2)) is None
+
+
+def test_archive_that_apache_hudi_wrote_is_read() -> None:
+    """`data/history` is of Hudi 1.2.0, from `long_history` of `support.peer_cases`."""
+    storage = MemoryStorage()
+    for path in (Path(__file__).parent / "data" / "history").iterdir():
+        put(storage, path.name, path.read_bytes())
+    archive = archived.ArchivedTimeline(storage)
+    known = {
+        "20261121120808075": "20261121120814146",
+        "20261121120814604": "20261121120816755",
+        "20261121120817459": "20261121120818792",
+        "20261121120819414": "20261121120820763",
+        "20261121120821624": "20261121120823022",
+        "20261121120823707": "20261121120824826",
+    }
+    for requested, completed in known.items():
+        assert archive.completion_time(InstantTime(requested)) == completed
+    assert archive.completion_time(InstantTime("20261121120825452")) is None

@@ -1,0 +1,561 @@
+"""The life of a write (W2 to W17, C1 to C3, concurrency 2.5), on the real timeline bytes."""
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+
+from hoodie import errors
+from hoodie.format import timeline_avro
+from hoodie.model import commits
+from hoodie.model.instants import Action, Instant, State
+from hoodie.model.settings import ConcurrencyMode
+from hoodie.timeline import active, table_properties, transitions
+from hoodie.transaction import authors, layout, lifecycle, markers, table_lock
+from hoodie.transaction.client import Client, Completion, OpenWrite
+from support import faulty_storage, schedule, schedule_rollback
+from support.schedule_world import (
+    GROUPS,
+    SETTINGS,
+    World,
+    heartbeat_paths,
+    metadata,
+    write_data,
+)
+
+EXPIRY_MS = SETTINGS.heartbeat_expiry_ms
+SINGLE = dataclasses.replace(SETTINGS, concurrency=ConcurrencyMode.SINGLE_WRITER)
+
+
+def ready(world: World, writer: Client) -> tuple[OpenWrite, commits.CommitMetadata]:
+    """Return a write whose data is written."""
+    opened = world.begin(writer)
+    return opened, metadata(write_data(writer, opened, GROUPS))
+
+
+def publish(world: World, writer: Client) -> Completion:
+    opened, written = ready(world, writer)
+    return lifecycle.complete(writer, opened, written)
+
+
+def refused(
+    world: World, writer: Client, opened: OpenWrite, written: commits.CommitMetadata
+) -> errors.HoodieError:
+    """Return why a write is not completed, after a look that nothing was published."""
+    before = world.timeline.completed_writes
+    with pytest.raises(errors.HoodieError) as caught:
+        lifecycle.complete(writer, opened, written)
+    assert world.timeline.completed_writes == before
+    assert world.lock.holder is None
+    return caught.value
+
+
+def names(world: World, directory: str) -> list[str]:
+    return [info.name for info in world.storage.list(directory)]
+
+
+def request_rollback(world: World, target: OpenWrite, state: State = State.REQUESTED) -> None:
+    """Plan a rollback, and start it if that is asked for."""
+    service = world.writer("janitor")
+    requested_time = service.times.generate(world.timeline)
+    plan = schedule_rollback.encode_plan(target.inflight)
+    requested = transitions.request(
+        world.storage, requested_time, Action.ROLLBACK, plan, lambda: False
+    )
+    if state is State.INFLIGHT:
+        transitions.start(world.storage, requested, b"", lambda: True)
+
+
+def test_write_is_visible_when_it_is_complete_and_not_before() -> None:
+    world = World()
+    writer = world.writer("a")
+    opened, written = ready(world, writer)
+    assert world.timeline.pending == (opened.inflight,)
+    assert not world.timeline.is_committed(opened.requested_time)
+    completion = lifecycle.complete(writer, opened, written)
+    assert world.timeline.completed_writes == (completion.instant,)
+    assert completion.findings == ()
+    assert completion.instant.completion_time is not None
+    assert completion.instant.completion_time > opened.requested_time
+    assert heartbeat_paths(world.storage) == []
+    assert world.storage.list(layout.MARKERS, is_recursive=True) == []
+    assert world.lock.holder is None
+
+
+def test_heartbeat_is_there_before_the_instant_and_marker_before_the_data() -> None:
+    """W3, W4, W8."""
+    recorder = faulty_storage.NoFaults()
+    world = World(faults=recorder)
+    publish(world, world.writer("a"))
+    kinds = [
+        next(
+            part
+            for part in (".heartbeat", ".requested", ".inflight", ".marker", "p/", "_", "delete")
+            if part in call
+        )
+        for call in recorder.mutations
+        if "attempts" not in call and not call.startswith("delete")
+    ]
+    assert kinds[:4] == [".heartbeat", ".requested", ".inflight", ".marker"]
+    assert kinds[4:6] == ["p/", "p/"]
+
+
+def test_requests_of_a_write_are_constant_in_history_and_table() -> None:
+    """Two listings of the timeline and one of the write's markers, whatever there was before."""
+    world = World()
+    counts = []
+    for number in range(12):
+        writer = world.writer(f"w{number}")
+        publish(world, writer)
+        storage = writer.storage
+        assert isinstance(storage, faulty_storage.FaultyStorage)
+        counts.append(len(storage.calls))
+        assert [call for call in storage.calls if call.startswith("list")] == [
+            f"list {active.DIRECTORY}",
+            f"list {active.DIRECTORY}",
+            f"list {layout.MARKERS}/{world.timeline.completed_writes[-1].requested_time}",
+        ]
+    assert counts[2:] == counts[2:3] * 10
+    assert counts[2] <= 30
+
+
+def test_lock_waits_and_holds_are_measured() -> None:
+    world = World(write_settings=dataclasses.replace(SETTINGS, clock_wait_ms=50))
+    completion = publish(world, world.writer("a"))
+    assert completion.lock_times == table_lock.LockTimes(wait_ms=0, hold_ms=100)
+
+
+def test_files_of_failed_tasks_do_not_become_visible() -> None:
+    """W13."""
+    world = World()
+    writer = world.writer("a")
+    opened, written = ready(world, writer)
+    failed = f"p/.{GROUPS[0].file_id}_{opened.requested_time}.log.1_0-0-9"
+    markers.mark(writer.storage, opened.requested_time, failed)
+    world.storage.create(failed, b"half a file")
+    lifecycle.complete(writer, opened, written)
+    assert failed.removeprefix("p/") not in names(world, "p")
+    world.check()
+
+
+@pytest.mark.parametrize("state", [State.REQUESTED, State.INFLIGHT])
+def test_write_that_a_rollback_takes_back_is_not_published(state: State) -> None:
+    """T-H03, C1: in any state of the rollback, whatever the heartbeat says."""
+    world = World()
+    writer = world.writer("a")
+    opened, written = ready(world, writer)
+    request_rollback(world, opened, state)
+    error = refused(world, writer, opened, written)
+    assert isinstance(error, errors.ConflictError)
+    assert "taken back by rollback" in str(error)
+
+
+def test_rollback_of_another_write_does_not_matter() -> None:
+    world = World()
+    dead, alive = world.writer("dead"), world.writer("alive")
+    other, _ = ready(world, dead)
+    opened, written = ready(world, alive)
+    request_rollback(world, other)
+    lifecycle.complete(alive, opened, written)
+
+
+def test_rollback_whose_plan_is_unreadable_may_be_of_anything() -> None:
+    world = World()
+    writer = world.writer("a")
+    opened, written = ready(world, writer)
+    world.time.advance(1)
+    rollback = Instant(
+        requested_time=writer.times.generate(world.timeline),
+        action=Action.ROLLBACK,
+        state=State.REQUESTED,
+    )
+    world.storage.create(transitions.path(rollback), b"Obj\x01")
+    assert "rollback" in str(refused(world, writer, opened, written))
+
+
+def test_paused_writer_that_was_rolled_back_stays_rolled_back() -> None:
+    """T-H02, T-H04: its timer runs first when it goes on."""
+    world = World()
+    process = world.process("zombie", host="another")
+    zombie = world.client(process)
+    opened, written = ready(world, zombie)
+    process.pause(2 * EXPIRY_MS)
+    world.time.advance(EXPIRY_MS)
+    assert schedule_rollback.roll_back_dead(world, world.writer("janitor")) == 1
+    world.time.advance(5 * EXPIRY_MS)
+    assert isinstance(
+        refused(world, zombie, opened, written), errors.ConflictError | errors.FencedError
+    )
+    assert names(world, "p") == []
+    assert lifecycle.abort(zombie, opened, has_tasks_left=False) is False
+    assert not world.timeline.pending
+    world.check()
+
+
+def test_paused_writer_that_nobody_missed_is_refused_all_the_same() -> None:
+    """C2."""
+    world = World()
+    process = world.process("a")
+    writer = world.client(process)
+    opened, written = ready(world, writer)
+    process.pause(EXPIRY_MS)
+    world.time.advance(EXPIRY_MS + 1)
+    error = refused(world, writer, opened, written)
+    assert isinstance(error, errors.HeartbeatExpiredError)
+    assert str(opened.requested_time) in str(error)
+
+
+def test_writer_whose_heartbeat_file_was_deleted_is_refused() -> None:
+    """T-H08."""
+    world = World()
+    writer = world.writer("a")
+    opened, written = ready(world, writer)
+    world.storage.delete(f"{layout.HEARTBEATS}/{opened.requested_time}")
+    assert isinstance(refused(world, writer, opened, written), errors.HeartbeatExpiredError)
+
+
+def test_lock_wait_longer_than_the_expiry_does_no_harm() -> None:
+    """T-H05: the heart beats while the writer waits."""
+    world = World(write_settings=dataclasses.replace(SETTINGS, lock_wait_ms=4 * EXPIRY_MS))
+    writer = world.writer("a")
+    opened, written = ready(world, writer)
+    holder = schedule.SessionLockProvider(world.lock, world.process("holder"))
+    holder.acquire(0)
+
+    def waiting() -> None:
+        lifecycle.complete(writer, opened, written)
+
+    def holding() -> None:
+        world.time.sleep(holder.process, 3 * EXPIRY_MS)
+        holder.release()
+
+    process = world.time.processes[opened.heartbeat.owner.process.pid]
+    world.time.spawn("writer", process, waiting)
+    world.time.spawn("holder", holder.process, holding)
+    world.time.run()
+    assert len(world.timeline.completed_writes) == 1
+
+
+def test_lock_that_is_not_had_publishes_nothing_and_may_be_tried_again() -> None:
+    """T-L02: the error names the owner."""
+    world = World(write_settings=dataclasses.replace(SETTINGS, lock_wait_ms=100))
+    writer = world.writer("a")
+    opened, written = ready(world, writer)
+    holder = schedule.SessionLockProvider(world.lock, world.process("holder"))
+    holder.acquire(0)
+    with pytest.raises(errors.LockTimeoutError, match="holder"):
+        lifecycle.complete(writer, opened, written)
+    holder.release()
+    completion = lifecycle.complete(writer, opened, written)
+    assert completion.lock_times.wait_ms >= 100
+
+
+def test_lock_lost_before_publishing_publishes_nothing() -> None:
+    """T-L04, L2."""
+    world = World()
+    writer = world.writer("a")
+    opened, written = ready(world, writer)
+
+    def lose(
+        scope: table_lock.LockScope, write: OpenWrite, change: commits.CommitMetadata
+    ) -> commits.CommitMetadata:
+        del scope, write
+        world.lock.lose()
+        return change
+
+    with pytest.raises(errors.LockLostError):
+        lifecycle.complete(writer, opened, written, [lose])
+    assert not world.timeline.completed_writes
+
+
+class _AtCreate(faulty_storage.NoFaults):
+    """Does something when the completed file of a write is about to be created."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.action: Callable[[], None] = lambda: None
+
+    def at(
+        self, process: schedule.Process, call: str, *, is_mutation: bool
+    ) -> faulty_storage.Fault:
+        if call.startswith("create") and call.endswith(".deltacommit"):
+            self.action()
+        return super().at(process, call, is_mutation=is_mutation)
+
+
+def test_lock_lost_while_publishing_is_found_out_by_looking_again() -> None:
+    """T-L07, L2: nobody interfered, so it stands, and the user is told."""
+    faults = _AtCreate()
+    world = World(faults=faults)
+    writer = world.writer("a")
+    opened, written = ready(world, writer)
+    faults.action = world.lock.lose
+    completion = lifecycle.complete(writer, opened, written)
+    assert "lock was lost" in completion.findings[0]
+    assert world.timeline.completed_writes == (completion.instant,)
+
+
+def test_lock_lost_while_publishing_and_rolled_back_meanwhile_is_an_unknown_outcome() -> None:
+    """T-L07."""
+    faults = _AtCreate()
+    world = World(faults=faults)
+    writer = world.writer("a")
+    opened, written = ready(world, writer)
+
+    def taken_back() -> None:
+        world.lock.lose()
+        request_rollback(world, opened)
+
+    faults.action = taken_back
+    with pytest.raises(errors.OutcomeUnknownError, match=r"rollback .* may take it back"):
+        lifecycle.complete(writer, opened, written)
+    assert lifecycle.abort(writer, opened, has_tasks_left=False) is False
+    assert len(names(world, "p")) == len(GROUPS)
+
+
+def test_failure_after_publishing_is_no_failure_of_the_write() -> None:
+    """C3: markers, heartbeat and lock could not be cleaned up."""
+
+    class FailingAfter(faulty_storage.NoFaults):
+        has_completed = False
+
+        def at(
+            self, process: schedule.Process, call: str, *, is_mutation: bool
+        ) -> faulty_storage.Fault:
+            super().at(process, call, is_mutation=is_mutation)
+            if self.has_completed:
+                return faulty_storage.Fault.FAIL_BEFORE
+            self.has_completed = call.startswith("create") and call.endswith(".deltacommit")
+            return faulty_storage.Fault.NONE
+
+    world = World(faults=FailingAfter())
+    completion = publish(world, world.writer("a"))
+    assert world.timeline.completed_writes == (completion.instant,)
+    assert heartbeat_paths(world.storage) != []
+
+
+def test_metadata_table_that_another_made_meanwhile_refuses_the_write() -> None:
+    """Design 4: with nothing published."""
+    world = World()
+    writer = world.writer("a")
+    opened, written = ready(world, writer)
+    table_properties.update(
+        world.storage,
+        {"hoodie.table.metadata.partitions": "column_stats,files"},
+        writer.clock,
+        lambda: None,
+    )
+    error = refused(world, writer, opened, written)
+    assert isinstance(error, errors.UnsupportedError)
+    with pytest.raises(errors.UnsupportedError, match="column_stats, files"):
+        world.begin(world.writer("b"))
+
+
+def test_bucket_count_that_was_changed_meanwhile_refuses_the_write() -> None:
+    world = World()
+    writer = world.writer("a")
+    opened, written = ready(world, writer)
+    table_properties.update(
+        world.storage, {"hoodie.bucket.index.num.buckets": "16"}, writer.clock, lambda: None
+    )
+    assert "bucket count" in str(refused(world, writer, opened, written))
+
+
+def test_restore_that_is_pending_refuses_writes() -> None:
+    """W2, T-V04."""
+    world = World()
+    writer = world.writer("a")
+    opened, written = ready(world, writer)
+    restore = writer.times.generate(world.timeline)
+    transitions.request(world.storage, restore, Action.RESTORE, b"", lambda: True)
+    assert "restored" in str(refused(world, writer, opened, written))
+    with pytest.raises(errors.ConflictError, match=f"{restore} restore requested"):
+        world.begin(world.writer("b"))
+    assert len(world.timeline.pending) == 2
+
+
+def test_second_writer_with_one_id_is_refused_by_name() -> None:
+    """T-W03, S113: nothing is written."""
+    world = World()
+    world.begin(world.writer("a"))
+    before = [info.path for info in world.storage.list("", is_recursive=True)]
+    second = world.client(world.process("p2"), authors.Author(writer_id="a"))
+    with pytest.raises(errors.ConflictError, match="writer a is writing already"):
+        world.begin(second)
+    after = [info.path for info in world.storage.list("", is_recursive=True)]
+    assert set(after) - set(before) <= {layout.PROBE}
+
+
+def test_second_attempt_fences_the_first_and_is_not_held_up_by_it() -> None:
+    world = World()
+    first = world.writer("a")
+    opened, written = ready(world, first)
+    second = world.client(world.process("p2"), authors.Author(writer_id="a", attempt=2))
+    publish(world, second)
+    assert isinstance(refused(world, first, opened, written), errors.FencedError)
+    with pytest.raises(errors.FencedError, match="attempt 1 of writer a was replaced by attempt 2"):
+        world.begin(first)
+
+
+def test_killed_writer_on_this_machine_is_followed_at_once() -> None:
+    world = World()
+    process = world.process("a")
+    world.begin(world.client(process))
+    process.crash()
+    publish(world, world.writer("a"))
+    assert len(world.timeline.pending) == 1
+
+
+def test_single_writer_mode_has_one_writer() -> None:
+    world = World(write_settings=SINGLE)
+    first = world.writer("first")
+    opened, written = ready(world, first)
+    with pytest.raises(errors.ConflictError, match=r"writer first.*SINGLE_WRITER"):
+        world.begin(world.writer("second"))
+    lifecycle.complete(first, opened, written)
+    publish(world, world.writer("second"))
+
+
+def test_guard_from_outside_refuses_to_begin_and_to_publish() -> None:
+    """The operator's fence (design 6)."""
+    world = World()
+    is_fenced = False
+
+    def guard() -> None:
+        if is_fenced:
+            raise errors.FencedError("attempt 2 is current")
+
+    writer = world.client(world.process("a"), guards=(guard,))
+    opened, written = ready(world, writer)
+    is_fenced = True
+    assert isinstance(refused(world, writer, opened, written), errors.FencedError)
+    with pytest.raises(errors.FencedError):
+        world.begin(world.client(world.process("b"), guards=(guard,)))
+
+
+def test_aborted_write_leaves_no_data_and_its_time_stays_taken() -> None:
+    """The instant is left for a rollback, so that no other gets its time."""
+    world = World()
+    writer = world.writer("a")
+    opened, _ = ready(world, writer)
+    assert lifecycle.abort(writer, opened, has_tasks_left=False) is True
+    assert names(world, "p") == []
+    assert world.timeline.pending == (opened.inflight,)
+    assert heartbeat_paths(world.storage) == []
+    lagging = world.client(world.process("lagging", offset_ms=-100))
+    assert world.begin(lagging).requested_time > opened.requested_time
+
+
+def test_aborted_write_with_tasks_left_is_left_as_it_is() -> None:
+    world = World()
+    writer = world.writer("a")
+    opened, _ = ready(world, writer)
+    assert lifecycle.abort(writer, opened, has_tasks_left=True) is False
+    assert len(names(world, "p")) == len(GROUPS)
+    assert heartbeat_paths(world.storage) != []
+    publish(world, writer)  # The same author goes on at once.
+    world.time.advance(EXPIRY_MS)
+    assert schedule_rollback.roll_back_dead(world, world.writer("janitor")) == 1
+    world.check()
+
+
+def test_abort_never_raises_what_the_library_reports() -> None:
+    class Broken(faulty_storage.NoFaults):
+        is_broken = False
+
+        def at(
+            self, process: schedule.Process, call: str, *, is_mutation: bool
+        ) -> faulty_storage.Fault:
+            del process, call, is_mutation
+            fault = faulty_storage.Fault
+            return fault.FAIL_BEFORE if self.is_broken else fault.NONE
+
+    faults = Broken()
+    world = World(faults=faults)
+    writer = world.writer("a")
+    opened, _ = ready(world, writer)
+    faults.is_broken = True
+    assert lifecycle.abort(writer, opened, has_tasks_left=False) is False
+    assert lifecycle.abort(writer, opened, has_tasks_left=True) is False
+
+
+def test_published_write_survives_an_abort() -> None:
+    """As when a signal comes between publishing and the caller."""
+    world = World()
+    writer = world.writer("a")
+    opened, written = ready(world, writer)
+    content = timeline_avro.encode_commit(written)
+    transitions.complete(
+        world.storage,
+        opened.inflight,
+        content,
+        timeline=world.timeline,
+        times=writer.times,
+        check=lambda: None,
+    )
+    assert lifecycle.abort(writer, opened, has_tasks_left=False) is False
+    assert len(names(world, "p")) == len(GROUPS)
+    assert len(world.timeline.completed_writes) == 1
+
+
+def test_steps_before_completion_see_the_scope_and_change_the_metadata() -> None:
+    """W12: where conflict checks and the metadata table will be."""
+    world = World()
+    writer, other = world.writer("a"), world.writer("b")
+    opened, written = ready(world, writer)
+    publish(world, other)
+    seen = []
+
+    def step(
+        scope: table_lock.LockScope, write: OpenWrite, change: commits.CommitMetadata
+    ) -> commits.CommitMetadata:
+        seen.append((scope.is_held(), len(scope.timeline.completed_writes), write is opened))
+        return dataclasses.replace(change, extra={**change.extra, "checkpoint": "9"})
+
+    completion = lifecycle.complete(writer, opened, written, [step])
+    assert seen == [(True, 1, True)]
+    stored = timeline_avro.decode_commit(world.storage.read(transitions.path(completion.instant)))
+    assert stored.extra["checkpoint"] == "9"
+
+
+def test_step_that_finds_a_conflict_publishes_nothing() -> None:
+    world = World()
+    writer = world.writer("a")
+    opened, written = ready(world, writer)
+
+    def conflict(*arguments: object) -> commits.CommitMetadata:
+        raise errors.ConflictError(f"overlap: {len(arguments)}")
+
+    with pytest.raises(errors.ConflictError, match="overlap"):
+        lifecycle.complete(writer, opened, written, [conflict])
+    assert not world.timeline.completed_writes
+
+
+def test_writer_ahead_is_named_by_those_that_follow_it() -> None:
+    """T-L23: `future_time` advance."""
+    advance = dataclasses.replace(
+        SETTINGS, future_time=type(SETTINGS.future_time).ADVANCE, clock_wait_ms=0
+    )
+    world = World(write_settings=advance)
+    publish(world, world.client(world.process("fast", offset_ms=3_600_000)))
+    completion = publish(world, world.writer("normal"))
+    assert "of fast is ahead of this machine's clock" in completion.findings[0]
+    world.check()
+    failing = world.client(world.process("strict"), write_settings=SETTINGS)
+    with pytest.raises(errors.ClockSkewError):
+        world.begin(failing)
+
+
+def test_heartbeat_settings_are_checked_before_anything_is_written() -> None:
+    """H3."""
+    world = World()
+    tight = dataclasses.replace(SETTINGS, heartbeat_misses_max=1)
+    with pytest.raises(errors.ConfigurationError, match="heartbeats expire after 1000 ms"):
+        world.client(world.process("a"), write_settings=tight)
+
+
+def test_write_ids_make_different_file_names() -> None:
+    world = World()
+    one, two = (world.begin(world.writer(name)) for name in ("a", "b"))
+    assert one.stage != two.stage
+    assert 0 <= one.stage < 2**31

@@ -1,0 +1,189 @@
+"""What forbids to publish, as facts (C1, concurrency 2.5; the guard of design 4)."""
+
+import dataclasses
+
+import pytest
+
+from hoodie import errors, identity
+from hoodie.model.instants import Action, Instant, InstantTime, State
+from hoodie.model.table_config import MergeMode, TableConfig
+from hoodie.timeline import active
+from hoodie.transaction import refusals
+from hoodie.transaction.authors import Author
+from hoodie.transaction.fencing import AttemptRecord, StoredRecord
+from hoodie.transaction.refusals import PublicationFacts
+
+CONFIG = TableConfig(name="t", record_key_fields=("id",), bucket_count=4)
+PROCESS = identity.ProcessIdentity(
+    host="host", boot_id="boot", pid_namespace="", pid=7, start_ticks=1
+)
+
+
+def time(second: int) -> InstantTime:
+    return InstantTime(f"202606010000{second:02d}000")
+
+
+def instant(
+    requested: int, action: Action = Action.DELTA_COMMIT, completed: int | None = None
+) -> list[Instant]:
+    """Return the files of an instant that is inflight, or completed."""
+    states = [State.REQUESTED, State.INFLIGHT]
+    files = [Instant(requested_time=time(requested), action=action, state=each) for each in states]
+    if completed is not None:
+        done = Instant(
+            requested_time=time(requested),
+            action=action.completed,
+            state=State.COMPLETED,
+            completion_time=time(completed),
+        )
+        files.append(done)
+    return files
+
+
+def attempt(number: int = 1, write_id: str = "w1") -> StoredRecord:
+    record = AttemptRecord(
+        attempt=number, write_id=write_id, requested_time=time(10), process=PROCESS
+    )
+    return StoredRecord(record=record, version="1")
+
+
+MINE = instant(10)
+GOOD = PublicationFacts(
+    inflight=MINE[1],
+    author=Author(writer_id="a"),
+    write_id="w1",
+    timeline=active.from_files([*instant(1, completed=2), *MINE, *instant(11)]),
+    is_lock_held=True,
+    is_heartbeat_alive=True,
+    is_heartbeat_own=True,
+    rollback_targets={time(12): time(1)},
+    attempt=attempt(),
+    config=CONFIG,
+    expected=CONFIG,
+)
+
+
+def with_files(*files: list[Instant]) -> active.ActiveTimeline:
+    return active.from_files([each for group in files for each in group])
+
+
+BAD = {
+    "lock lost": ({"is_lock_held": False}, errors.LockLostError, "lock was lost before"),
+    "heartbeat expired": (
+        {"is_heartbeat_alive": False},
+        errors.HeartbeatExpiredError,
+        "expired: others may have removed",
+    ),
+    "heartbeat of another": (
+        {"is_heartbeat_own": False},
+        errors.HeartbeatExpiredError,
+        "removed, or taken over",
+    ),
+    "inflight gone": (
+        {"timeline": with_files(MINE[:1])},
+        errors.ConflictError,
+        "not on the timeline any more",
+    ),
+    "completed already": (
+        {"timeline": with_files(instant(10, completed=13))},
+        errors.ConflictError,
+        f"was completed at {time(13)} already",
+    ),
+    "rolled back": (
+        {"rollback_targets": {time(12): time(10)}},
+        errors.ConflictError,
+        f"taken back by rollback {time(12)}",
+    ),
+    "perhaps rolled back": (
+        {"rollback_targets": {time(12): None}},
+        errors.ConflictError,
+        f"taken back by rollback {time(12)}",
+    ),
+    "restore pending": (
+        {"timeline": with_files(MINE, instant(5, Action.RESTORE))},
+        errors.ConflictError,
+        "restored",
+    ),
+    "restored since": (
+        {"timeline": with_files(MINE, instant(12, Action.RESTORE, completed=13))},
+        errors.ConflictError,
+        "restored",
+    ),
+    "replaced": ({"attempt": attempt(2)}, errors.FencedError, "replaced by attempt 2"),
+    "another write": ({"attempt": attempt(1, "w2")}, errors.FencedError, "another write since"),
+    "metadata table": (
+        {"config": dataclasses.replace(CONFIG, metadata_partitions=("files", "column_stats"))},
+        errors.UnsupportedError,
+        "files, column_stats",
+    ),
+    "metadata table being built": (
+        {"config": dataclasses.replace(CONFIG, metadata_partitions_inflight=("files",))},
+        errors.UnsupportedError,
+        "metadata table, with files",
+    ),
+    "local time": (
+        {"config": dataclasses.replace(CONFIG, is_utc=False)},
+        errors.UnsupportedError,
+        "timezone=UTC",
+    ),
+    "other buckets": (
+        {"config": dataclasses.replace(CONFIG, bucket_count=8)},
+        errors.ConflictError,
+        "bucket count of table t is 8, expected 4",
+    ),
+    "upgraded": (
+        {"expected": dataclasses.replace(CONFIG, version=8)},
+        errors.ConflictError,
+        "table version of table t is 9, expected 8",
+    ),
+    "other merging": (
+        {"config": dataclasses.replace(CONFIG, merge_mode=MergeMode.EVENT_TIME)},
+        errors.ConflictError,
+        "merge mode",
+    ),
+}
+
+
+def test_nothing_forbids_to_publish_when_all_holds() -> None:
+    assert refusals.publication_refusal(GOOD) is None
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_each_fact_alone_forbids_to_publish(name: str) -> None:
+    changes, kind, message = BAD[name]
+    refusal = refusals.publication_refusal(dataclasses.replace(GOOD, **changes))  # type: ignore[arg-type] # by name
+    assert isinstance(refusal, kind)
+    assert message in str(refusal)
+
+
+def test_compaction_of_the_same_time_completed_as_commit_is_completed() -> None:
+    """Double completion (concurrency 2.1)."""
+    files = instant(10, Action.COMPACTION, completed=13)
+    facts = dataclasses.replace(
+        GOOD,
+        inflight=files[1],
+        timeline=with_files(files),
+        author=Author(),
+        attempt=None,
+    )
+    refusal = refusals.publication_refusal(facts)
+    assert isinstance(refusal, errors.ConflictError)
+
+
+def test_restore_that_completed_before_the_write_began_does_not_matter() -> None:
+    files = instant(5, Action.RESTORE, completed=6)
+    facts = dataclasses.replace(GOOD, timeline=with_files(MINE, files))
+    assert refusals.publication_refusal(facts) is None
+    assert refusals.restore_refusal(facts.timeline) is None
+
+
+def test_publication_in_doubt_is_contested_by_who_may_have_undone_it() -> None:
+    """L2: the lock was lost while the completed file was created."""
+    files = instant(10, completed=13)
+    completed = files[-1]
+    assert refusals.contest(completed, with_files(files), {}) is None
+    assert refusals.contest(completed, with_files(files), {time(12): time(1)}) is None
+    assert "not on the timeline" in str(refusals.contest(completed, with_files(MINE), {}))
+    assert "rollback" in str(refusals.contest(completed, with_files(files), {time(12): time(10)}))
+    twice = [*files, *instant(10, completed=14)[-1:]]
+    assert "2 times" in str(refusals.contest(completed, with_files(twice), {}))

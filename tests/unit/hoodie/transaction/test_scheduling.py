@@ -1,0 +1,208 @@
+"""Plans, and their execution by one at a time (P1, concurrency 2.12)."""
+
+import functools
+
+import pytest
+
+from hoodie import errors
+from hoodie.model import commits
+from hoodie.model.instants import Action, InstantTime, State
+from hoodie.timeline import transitions
+from hoodie.transaction import lifecycle, scheduling
+from hoodie.transaction.client import Client, OpenWrite
+from support import schedule
+from support.schedule_world import GROUPS, SETTINGS, World, metadata, write_bases
+
+EXPIRY_MS = SETTINGS.heartbeat_expiry_ms
+
+
+def planned(world: World) -> InstantTime:
+    """Return a compaction of one write."""
+    world.write(world.writer("w"))
+    instant = world.schedule_compaction(world.writer("scheduler"))
+    assert instant is not None
+    return instant.requested_time
+
+
+def take(world: World, service: Client, time: InstantTime) -> OpenWrite:
+    opened = scheduling.execute(service, time, world.config)
+    lifecycle.start(service, opened, commits.Operation.COMPACT)
+    return opened
+
+
+def bases(world: World) -> list[str]:
+    return [info.name for info in world.storage.list("p") if info.name.endswith(".parquet")]
+
+
+def test_plan_stands_above_all_that_completed_and_below_all_that_will() -> None:
+    """T-N10, T-L29, S13: it is made while a write is in flight."""
+    world = World()
+    world.write(world.writer("done"))
+    open_writer = world.writer("open")
+    opened = world.begin(open_writer)
+    instant = world.schedule_compaction(world.writer("scheduler"))
+    assert instant is not None
+    completion = lifecycle.complete(open_writer, opened, metadata([]))
+    before, after = world.timeline.completed_writes
+    assert before.completion_time is not None
+    assert completion.instant.completion_time is not None
+    assert before.completion_time < instant.requested_time < completion.instant.completion_time
+    assert after == completion.instant
+
+
+def test_nothing_to_do_leaves_nothing() -> None:
+    world = World()
+    before = [info.path for info in world.storage.list("", is_recursive=True)]
+    assert world.schedule_compaction(world.writer("scheduler")) is None
+    assert [info.path for info in world.storage.list("", is_recursive=True)] == before
+    assert world.lock.holder is None
+
+
+def test_execution_completes_as_a_commit() -> None:
+    world = World()
+    time = planned(world)
+    completion = world.compact(world.writer("service"), time)
+    assert (completion.instant.action, completion.instant.requested_time) == (Action.COMMIT, time)
+    assert len(bases(world)) == len(GROUPS)
+    world.check()
+
+
+def test_second_executor_refuses_while_the_first_is_alive() -> None:
+    """T-C04."""
+    world = World()
+    time = planned(world)
+    first = world.writer("first")
+    opened = take(world, first, time)
+    with pytest.raises(errors.ConflictError, match=f"{time}.*writer first"):
+        take(world, world.writer("second"), time)
+    stats = write_bases(first, opened)
+    lifecycle.complete(first, opened, metadata(stats, commits.Operation.COMPACT))
+    with pytest.raises(errors.ConflictError, match="was completed at"):
+        take(world, world.writer("second"), time)
+    world.check()
+
+
+def test_executor_that_died_is_followed_after_its_files_are_deleted() -> None:
+    """T-R07, T-C03."""
+    world = World()
+    time = planned(world)
+    process = world.process("first")
+    write_bases(world.client(process), take(world, world.client(process), time))
+    left = bases(world)
+    process.crash()
+    second = world.writer("second")
+    opened = scheduling.execute(second, time, world.config)
+    assert bases(world) == []
+    found = world.timeline.find(time)
+    assert found is not None
+    assert (found.action, found.state) == (Action.COMPACTION, State.REQUESTED)
+    lifecycle.start(second, opened, commits.Operation.COMPACT)
+    stats = write_bases(second, opened)
+    assert not set(bases(world)) & set(left)
+    lifecycle.complete(second, opened, metadata(stats, commits.Operation.COMPACT))
+    world.check()
+
+
+def test_executor_thought_dead_loses_to_its_successor() -> None:
+    """T-C05: both reach the commit, one completed file."""
+    world = World()
+    time = planned(world)
+    process = world.process("first", host="another")
+    first = world.client(process)
+    opened = take(world, first, time)
+    stats = write_bases(first, opened)
+    process.pause(2 * EXPIRY_MS)
+    world.time.advance(EXPIRY_MS)
+    second = world.writer("second")
+    successor = take(world, second, time)
+    newer = write_bases(second, successor)
+    world.time.advance(EXPIRY_MS)
+    with pytest.raises(errors.HeartbeatExpiredError):
+        lifecycle.complete(first, opened, metadata(stats, commits.Operation.COMPACT))
+    assert lifecycle.abort(first, opened, has_tasks_left=False) is False
+    lifecycle.complete(second, successor, metadata(newer, commits.Operation.COMPACT))
+    with pytest.raises(errors.FencedError, match="given up"):
+        lifecycle.complete(first, opened, metadata(stats, commits.Operation.COMPACT))
+    assert len(bases(world)) == len(GROUPS)
+    world.check()
+
+
+def test_aborted_execution_is_requested_again_for_anybody() -> None:
+    world = World()
+    time = planned(world)
+    first = world.writer("first")
+    opened = take(world, first, time)
+    write_bases(first, opened)
+    assert lifecycle.abort(first, opened, has_tasks_left=False) is True
+    assert bases(world) == []
+    assert [each.state for each in world.timeline.pending] == [State.REQUESTED]
+    world.compact(world.writer("second"), time)
+    world.check()
+
+
+@pytest.mark.parametrize("action", [Action.LOG_COMPACTION, Action.CLUSTERING])
+def test_other_plans_are_not_executed(action: Action) -> None:
+    world = World()
+    service = world.writer("service")
+    time = service.times.generate(world.timeline)
+    transitions.request(world.storage, time, action, b"plan", lambda: False)
+    with pytest.raises(errors.NotFoundError, match="is no compaction"):
+        scheduling.execute(service, time, world.config)
+
+
+def test_plan_that_is_not_there_is_not_found() -> None:
+    world = World()
+    with pytest.raises(errors.NotFoundError, match="20260528202640000"):
+        scheduling.execute(world.writer("service"), InstantTime("20260528202640000"), world.config)
+
+
+def test_planner_that_fails_leaves_nothing() -> None:
+    world = World()
+
+    def planner(*arguments: object) -> bytes:
+        raise errors.StorageError(f"cannot list: {len(arguments)}")
+
+    with pytest.raises(errors.StorageError, match="cannot list"):
+        scheduling.schedule(world.writer("s"), Action.COMPACTION, world.config, planner)
+    assert not world.timeline.instants
+    assert world.lock.holder is None
+
+
+def test_lock_lost_while_planning_publishes_no_plan() -> None:
+    """L1, L2."""
+    world = World()
+
+    def planner(*arguments: object) -> bytes:
+        world.lock.lose()
+        return b"plan" * len(arguments)
+
+    with pytest.raises(errors.LockLostError):
+        scheduling.schedule(world.writer("s"), Action.COMPACTION, world.config, planner)
+    assert not world.timeline.instants
+
+
+def test_two_schedulers_at_once_make_two_plans_in_the_order_of_the_lock() -> None:
+    """T-L29: time and requested file are made in one scope."""
+    world = World(schedule.Schedule(5))
+    times = []
+
+    def run(name: str, process: schedule.Process) -> None:
+        service = world.client(process)
+        for _ in range(5):
+            scheduled = scheduling.schedule(
+                service, Action.COMPACTION, world.config, lambda *_: name.encode()
+            )
+            assert scheduled.instant is not None
+            times.append(scheduled.instant.requested_time)
+
+    for name in ("one", "two"):
+        process = world.process(name)
+        world.time.spawn(name, process, functools.partial(run, name, process))
+    world.time.run()
+    requested = [
+        event.rpartition("/")[2].partition(".")[0]
+        for event in world.time.history
+        if event.endswith(".compaction.requested")
+    ]
+    assert requested == sorted(requested)
+    assert sorted(times) == requested

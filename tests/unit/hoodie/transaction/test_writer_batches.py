@@ -1,0 +1,166 @@
+"""Each batch is written once, whoever wrote in between (WR1)."""
+
+import pytest
+
+from hoodie import errors
+from hoodie.format import timeline_avro
+from hoodie.model import jobs
+from hoodie.timeline import active, transitions
+from hoodie.transaction import authors, writer_batches
+from hoodie.transaction.client import AlreadyWritten, Completion
+from hoodie.transaction.writer_batches import KEPT, LEDGER_KEY, Ledger
+from support import faulty_storage
+from support.schedule_world import World
+
+
+def extra(world: World, number: int) -> dict[str, str]:
+    instant = world.timeline.completed_writes[number]
+    return dict(writer_batches.read_metadata(world.storage, instant).extra)
+
+
+def test_batch_that_the_table_holds_is_not_begun() -> None:
+    world = World()
+    assert isinstance(world.write(world.writer("a"), "b1"), Completion)
+    assert isinstance(world.write(world.writer("a"), "b1"), AlreadyWritten)
+    assert isinstance(world.write(world.writer("another"), "b1"), Completion)
+    assert len(world.timeline.completed_writes) == 2
+
+
+def test_every_commit_carries_the_ledger_of_all_writers() -> None:
+    world = World()
+    world.write(world.writer("a"), "a1")
+    world.write(world.writer("b"), "b1")
+    world.write(world.writer("a"), "a2")
+    world.write(world.writer("c"))
+    service = world.writer("service")
+    planned = world.schedule_compaction(service)
+    assert planned is not None
+    world.compact(service, planned.requested_time)
+    assert writer_batches.decode(extra(world, -1)[LEDGER_KEY], "commit") == {
+        "a": ("a1", "a2"),
+        "b": ("b1",),
+    }
+    ledger = writer_batches.read(world.storage, world.timeline)
+    assert (ledger.last("a"), ledger.last("b"), ledger.last("c")) == ("a2", "b1", None)
+
+
+def test_commit_names_writer_attempt_batch_and_write() -> None:
+    world = World()
+    author = authors.Author(writer_id="a", attempt=3)
+    world.write(world.client(world.process("p"), author), "a1")
+    ids = extra(world, 0)
+    assert (ids[jobs.WRITER_ID_KEY], ids[jobs.ATTEMPT_KEY], ids[jobs.BATCH_ID_KEY]) == (
+        "a",
+        "3",
+        "a1",
+    )
+    inflight = next(each for each in world.timeline.files if each.state.value == "inflight")
+    path = transitions.path(inflight)
+    profile = timeline_avro.decode_commit(world.storage.read(path))
+    assert profile.extra[authors.WRITE_ID_KEY] == ids[authors.WRITE_ID_KEY]
+
+
+def test_ledger_is_found_behind_commits_of_apache_hudi() -> None:
+    world = World()
+    world.write(world.writer("a"), "a1")
+    for number in range(3):
+        world.write(world.writer(f"jvm{number}"))
+        _strip_newest(world)
+    assert isinstance(world.write(world.writer("a"), "a1"), AlreadyWritten)
+    world.write(world.writer("a"), "a2")
+    assert writer_batches.decode(extra(world, -1)[LEDGER_KEY], "")["a"] == ("a1", "a2")
+
+
+def _strip_newest(world: World) -> None:
+    """Make the newest commit one of a writer that knows no ledger."""
+    path = transitions.path(world.timeline.completed_writes[-1])
+    commit = timeline_avro.decode_commit(world.storage.read(path))
+    content = timeline_avro.encode_commit(
+        type(commit)(operation=commit.operation, stats=commit.stats, extra={"schema": "{}"})
+    )
+    world.storage.replace(path, content, if_match=world.storage.stat(path).version)
+
+
+def test_batch_of_a_commit_that_appeared_late_is_held() -> None:
+    """A commit with an earlier completion time than the newest, which did not know of it."""
+    world = World()
+    late, other = world.writer("late"), world.writer("other")
+    world.write(late, "b1")
+    path = transitions.path(world.timeline.completed_writes[-1])
+    content = world.storage.read(path)
+    world.storage.delete(path)
+    world.write(other, "b1")
+    world.storage.create(path, content)
+    assert writer_batches.read(world.storage, world.timeline).last("late") is None
+    assert isinstance(world.write(late, "b1"), AlreadyWritten)
+    world.write(late, "b2")
+    ledger = writer_batches.read(world.storage, world.timeline)
+    assert ledger.batches["late"] == ("b1", "b2")
+
+
+def test_batch_of_a_commit_that_was_taken_back_is_written_again() -> None:
+    """As a restore does it."""
+    world = World()
+    writer = world.writer("a")
+    world.write(writer, "b1")
+    world.write(writer, "b2")
+    newest = world.timeline.completed_writes[-1]
+    for each in world.timeline.files:
+        if each.requested_time == newest.requested_time:
+            world.storage.delete(transitions.path(each))
+    assert isinstance(world.write(writer, "b2"), Completion)
+
+
+def test_known_ledger_spares_reading_what_it_covers() -> None:
+    world = World()
+    process = world.process("reader")
+    storage = faulty_storage.FaultyStorage(world.storage, process, world.faults)
+    world.write(world.writer("a"), "b1")
+    known = writer_batches.read(storage, world.timeline)
+    storage.calls.clear()
+    assert writer_batches.read(storage, world.timeline, known) == known
+    assert storage.calls == []
+    for number in range(2):
+        world.write(world.writer(f"jvm{number}"))
+        _strip_newest(world)
+    newer = writer_batches.read(storage, world.timeline, known)
+    assert newer.batches == known.batches
+    assert len(storage.calls) == 2
+
+
+def test_oldest_batches_are_forgotten() -> None:
+    ledger = Ledger()
+    for number in range(KEPT + 5):
+        ledger = ledger.including("a", [f"b{number}"])
+    assert not ledger.holds("a", "b4")
+    assert ledger.holds("a", "b5")
+    assert ledger.including("a", ["b5"]).batches == ledger.batches
+
+
+def test_all_batches_of_the_active_timeline_are_known_to_whoever_asks_for_all() -> None:
+    world = World()
+    writer = world.writer("a")
+    for number in range(3):
+        world.write(writer, f"b{number}")
+        world.write(world.writer("c"), f"c{number}")
+    held = writer_batches.committed(world.storage, world.timeline, "a")
+    assert held == {"b0", "b1", "b2"}
+    assert writer_batches.committed(world.storage, world.timeline, "d") == frozenset()
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"a": "b"}', '{"a": [1]}', "[" * 100_000])
+def test_broken_ledger_is_named(text: str) -> None:
+    with pytest.raises(errors.FormatError, match=LEDGER_KEY):
+        writer_batches.decode(text, "20260528202640000 deltacommit completed")
+
+
+def test_ledger_survives_its_text() -> None:
+    batches = {"wrîter": ("b 1", '"'), "b": ()}
+    assert writer_batches.decode(writer_batches.encode(batches), "") == batches
+
+
+def test_empty_table_holds_nothing() -> None:
+    world = World()
+    assert writer_batches.read(world.storage, active.from_files([])) == Ledger()
+    with pytest.raises(errors.InvalidInputError, match="batch id"):
+        world.write(world.writer("a"), "")

@@ -1,0 +1,104 @@
+"""Which writers may overlap: design section 5, cases (a), (b), (c)."""
+
+import pytest
+
+from hoodie import errors
+from hoodie.model import commits, settings, table_config
+from hoodie.write import combinations
+
+COLUMN_STREAMS = table_config.TableConfig(
+    name="t", record_key_fields=("id",), has_partial_updates=True, bucket_count=4
+)
+WHOLE_ROWS = table_config.TableConfig(name="t", record_key_fields=("id",), bucket_count=4)
+EVENT_TIME = table_config.TableConfig(
+    name="t",
+    record_key_fields=("id",),
+    ordering_fields=("ts",),
+    merge_mode=table_config.MergeMode.EVENT_TIME,
+    bucket_count=4,
+)
+
+
+def stream(writer_id: str, *columns: str, **changes: bool) -> combinations.Stream:
+    return combinations.Stream(writer_id=writer_id, columns=columns or None, **changes)
+
+
+def test_whole_rows_by_event_time_may_overlap() -> None:
+    combinations.check(EVENT_TIME, stream("a", "x", "y"), [stream("b", "x", "y"), stream("")])
+
+
+def test_disjoint_column_streams_may_overlap() -> None:
+    combinations.check(COLUMN_STREAMS, stream("a", "id", "x"), [stream("b", "id", "y")])
+
+
+def test_shared_columns_are_refused_by_name() -> None:
+    with pytest.raises(errors.ConfigurationError, match=r"writer 'b'.*both write columns x"):
+        combinations.check(COLUMN_STREAMS, stream("a", "id", "x"), [stream("b", "id", "x", "y")])
+
+
+def test_a_stream_that_tells_no_columns_counts_as_all() -> None:
+    with pytest.raises(errors.ConfigurationError, match="both write columns x"):
+        combinations.check(COLUMN_STREAMS, stream("a", "id", "x"), [stream("")])
+
+
+def test_whole_rows_by_commit_time_are_refused() -> None:
+    with pytest.raises(errors.ConfigurationError, match="whole rows, sharing columns x"):
+        combinations.check(WHOLE_ROWS, stream("a", "id", "x"), [stream("b", "id", "x")])
+
+
+def test_partial_updates_by_event_time_have_to_be_acknowledged() -> None:
+    both = table_config.TableConfig(
+        name="t",
+        record_key_fields=("id",),
+        ordering_fields=("ts",),
+        merge_mode=table_config.MergeMode.EVENT_TIME,
+        has_partial_updates=True,
+    )
+    with pytest.raises(errors.ConfigurationError, match="each stream writes a key once"):
+        combinations.check(both, stream("a", "x"), [stream("b", "y")])
+
+
+@pytest.mark.parametrize("config", [EVENT_TIME, COLUMN_STREAMS])
+def test_delete_without_ordering_beside_another_writer_is_refused(
+    config: table_config.TableConfig,
+) -> None:
+    deleting = stream("a", "id", is_order_dependent_delete=True)
+    with pytest.raises(errors.ConfigurationError, match="delete"):
+        combinations.check(config, deleting, [stream("b", "x")])
+    with pytest.raises(errors.ConfigurationError, match="delete"):
+        combinations.check(config, stream("b", "x"), [deleting])
+
+
+def test_delete_with_an_ordering_value_is_decided_by_it() -> None:
+    delete = commits.Operation.DELETE
+    assert not combinations.is_order_dependent_delete(EVENT_TIME, delete, ["id", "ts"])
+    assert combinations.is_order_dependent_delete(EVENT_TIME, delete, ["id"])
+    assert combinations.is_order_dependent_delete(COLUMN_STREAMS, delete, ["id"])
+
+
+def test_second_run_of_one_writer_is_refused() -> None:
+    with pytest.raises(errors.ConflictError, match="one run of a writer at a time"):
+        combinations.check(EVENT_TIME, stream("a", "x"), [stream("a", "x")])
+
+
+@pytest.mark.parametrize(("mine", "other"), [(True, False), (False, True), (True, True)])
+def test_single_writer_is_alone(mine: bool, other: bool) -> None:
+    with pytest.raises(errors.ConflictError, match="SINGLE_WRITER"):
+        combinations.check(
+            EVENT_TIME,
+            stream("a", "x", is_single_writer=mine),
+            [stream("b", "x", is_single_writer=other)],
+        )
+
+
+def test_non_blocking_mode_names_all_that_is_missing() -> None:
+    bare = table_config.TableConfig(
+        name="t",
+        record_key_fields=("id",),
+        table_type=table_config.TableType.COPY_ON_WRITE,
+    )
+    with pytest.raises(errors.ConfigurationError, match=r"MERGE_ON_READ.* and a simple bucket"):
+        combinations.check_table(bare, settings.ConcurrencyMode.NON_BLOCKING)
+    with pytest.raises(errors.UnsupportedError):
+        combinations.check_table(bare, settings.ConcurrencyMode.SINGLE_WRITER)
+    combinations.check_table(WHOLE_ROWS, settings.ConcurrencyMode.NON_BLOCKING)

@@ -1,0 +1,118 @@
+"""Every end of a run is a result file and an exit code, and the two agree."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hoodie import errors
+from hoodie.model import jobs, settings
+from hoodie_jobs import program
+from hoodie_jobs.run import Run
+
+
+@pytest.fixture(autouse=True)
+def log(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging, "basicConfig", lambda **_: None)
+    monkeypatch.setattr("hoodie_jobs.cancellation.Cancellation.listen", lambda _: None)
+
+
+def run(
+    folder: Path, perform: Callable[[Run], None], **changes: object
+) -> tuple[int, jobs.JobResult]:
+    spec = jobs.JobSpec(
+        **{  # type: ignore[arg-type] # what a test varies
+            "table_uri": "file:///tables/flights",
+            "allowed_root": None,
+            "table_properties": {},
+            "settings": settings.WriteSettings(),
+            "lock": "filesystem",
+            "protocol_hash": "",
+            "writer_id": None,
+            "action_id": "compact-1",
+            "attempt": 3,
+            "fence_path": None,
+            "work": jobs.Compact(step=jobs.CompactionStep.SCHEDULE),
+            "engine": jobs.EngineSpec(),
+            "progress_path": str(folder / "progress.json"),
+            "result_path": str(folder / "result.json"),
+            **changes,
+        }
+    )
+    (folder / "spec.json").write_bytes(jobs.encode_spec(spec))
+    code = program.main([str(folder / "spec.json")], {jobs.Compact: perform})
+    return code, jobs.decode_result((folder / "result.json").read_bytes(), "result")
+
+
+def test_work_that_is_done_ends_with_0(tmp_path: Path) -> None:
+    def perform(run: Run) -> None:
+        run.tell("compacting", 1, 2)
+        run.add(records=3, file_groups=1)
+        run.add(records=4)
+
+    code, result = run(tmp_path, perform)
+
+    assert (code, result.error, result.attempt) == (0, None, 3)
+    assert (result.records, result.file_groups) == (7, 1)
+    assert result.memory_bytes_max > 0
+    progress = jobs.decode_progress((tmp_path / "progress.json").read_bytes(), "progress")
+    assert (progress.phase, progress.done, progress.total) == ("compacting", 1, 2)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "spec.json",
+        "progress.json",
+        "result.json",
+    }
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "code"),
+    [
+        (errors.ConflictError("instant 1\ntaken"), "Conflict", 10),
+        (errors.FencedError("attempt 4 is current"), "Fenced", 13),
+        (errors.InvalidInputError("column"), "InvalidInput", 20),
+        (errors.CancelledError("told to stop"), "Cancelled", 41),
+        (MemoryError(), "OutOfMemory", 40),
+        (ZeroDivisionError("division by zero"), "Internal", 70),
+    ],
+)
+def test_failure_is_told_by_kind_and_exit_code(
+    tmp_path: Path, error: Exception, kind: str, code: int
+) -> None:
+    def perform(run: Run) -> None:
+        run.add(commit_count=1)
+        raise error
+
+    ended, result = run(tmp_path, perform)
+
+    assert result.error is not None
+    assert (result.error.kind, ended, result.exit_code) == (kind, code, code)
+    assert "\n" not in result.error.message
+    assert result.commit_count == 1
+
+
+def test_what_breaks_because_of_a_stop_is_a_cancelled_run(tmp_path: Path) -> None:
+    def perform(run: Run) -> None:
+        run.cancellation.request()
+        raise ConnectionError("the JVM is gone")
+
+    assert run(tmp_path, perform)[0] == errors.CancelledError.exit_code
+
+
+def test_work_of_another_kind_is_refused(tmp_path: Path) -> None:
+    code, result = run(tmp_path, lambda _: None, work=jobs.CreateTable())
+    assert code == errors.InvalidInputError.exit_code
+    assert result.error is not None
+    assert "CreateTable, expected Compact" in result.error.message
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["a", "b"]])
+def test_wrong_arguments_are_told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert program.main(arguments, {}) == errors.EXIT_USAGE
+    assert "SPEC.json" in capsys.readouterr().err
+
+
+def test_missing_or_bad_spec_ends_with_the_code_of_its_error(tmp_path: Path) -> None:
+    assert program.main([str(tmp_path / "none")], {}) == errors.NotFoundError.exit_code
+    (tmp_path / "bad").write_text("{}")
+    assert program.main([str(tmp_path / "bad")], {}) == errors.InvalidInputError.exit_code

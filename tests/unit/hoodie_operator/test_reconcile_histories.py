@@ -1,0 +1,300 @@
+"""Any history of events: what is decided stays safe, comes to rest, and ends with everything done.
+
+Runs advance, commit, fail, are killed; the observer lags; specs change; the operator forgets
+nothing because it holds nothing. After each step:
+
+    - the same world gives the same effects, and no effect on the outside is asked for twice;
+    - no attempt is started twice, none beside another of the same object (`Outside` asserts it);
+    - a SingleWriter table has one run at a time, every table one compaction and one plan;
+    - a run is asked for nothing that is committed, and no file is committed twice;
+    - every object says how it is.
+
+A seed that fails fails again.
+"""
+
+import dataclasses
+import random
+
+import pytest
+
+from hoodie.model import jobs
+from hoodie_operator.api import kinds, objects
+from hoodie_operator.api.conditions import Type
+from hoodie_operator.reconcile import decide, effects, facts
+from support import operator_world as ow
+from support.rule_examples import edited
+
+SEEDS = 30
+STEPS = 150
+FILES = ("1", "2", "3")
+WRITERS = {"left": "a", "right": "b"}
+DELAYS_MS = (500, 7_000, 70_000, 1_000_000)
+ERRORS = ("Conflict", "Storage", "Cancelled", "Fenced", "Configuration", None)
+
+
+class History:
+    """A table, two writers and a policy, with a storage that runs really commit to."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.here = ow.Outside()
+        self.is_created = False
+        self.commits: list[facts.Commit] = []
+        self.plans: list[facts.Pending] = []
+        self.planned_by: dict[str, facts.RunId] = {}
+        self.files = list(FILES)
+        spec = ow.TABLE
+        if self.random.random() < 0.5:
+            spec = edited(spec, concurrency={"mode": "SingleWriter", "lockRef": {"name": "zk"}})
+        self.lock = self.here.add(kinds.LOCK_PROVIDER, "zk", ow.LOCK)
+        self.here.see_lock(self.lock)
+        self.table = self.here.add(kinds.HUDI_TABLE, "flights", spec)
+        self.writers = {
+            name: self.here.add(kinds.WRITER, name, ow.writer_spec(retry={"limit": 2}))
+            for name in WRITERS
+        }
+        self.policy = self.here.add(
+            kinds.COMPACTION_POLICY,
+            "often",
+            {"target": {"tableRef": {"name": "flights"}}, "triggers": {"deltaCommits": 2}},
+        )
+
+    def step(self) -> None:
+        """Let one thing happen."""
+        todo, weights = zip(
+            *(
+                (self.look, 6),
+                (self.reconcile_one, 6),
+                (self.reconcile_all, 8),
+                (self.wait, 3),
+                (self.work, 8),
+                (self.finish, 3),
+                (self.fail, 3),
+                (self.add_file, 4),
+                (self.edit, 1),
+            ),
+            strict=True,
+        )
+        self.random.choices(todo, weights)[0]()
+        self.check()
+
+    # What the outside does
+
+    def look(self) -> None:
+        self.here.see_table(self.table, self.commits, self.plans, is_there=self.is_created)
+        for name, key in self.writers.items():
+            self.here.see_source(key, [[file] for file in self.files], ["id", WRITERS[name]])
+
+    def reconcile_one(self) -> None:
+        self.reconcile(self.random.choice(sorted(self.here.by_key)))
+
+    def reconcile_all(self) -> None:
+        for key in sorted(self.here.by_key, key=lambda key: decide.ORDER.index(key.kind)):
+            self.reconcile(key)
+
+    def reconcile(self, key: objects.ObjectKey) -> None:
+        if key not in self.here.by_key:
+            return
+        assert self.here.decide(key) == self.here.decide(key)
+        done = self.here.reconcile(key)
+        for effect in done:
+            if isinstance(effect, effects.StartRun):
+                self.check_asked(effect)
+        again = self.here.decide(key)
+        starts = [each for each in (*done, *again) if isinstance(each, effects.StartRun)]
+        assert len(starts) <= 1
+        stops = [each for each in again if isinstance(each, effects.StopRun)]
+        assert not any(stop in done for stop in stops if not stop.is_killed)
+
+    def check_asked(self, start: effects.StartRun) -> None:
+        if isinstance(start.work, jobs.WriteBatches):
+            asked = {(start.writer_id, batch.id) for batch in start.work.batches}
+            assert not asked & self.held(), "a run is asked for what is committed"
+
+    def wait(self) -> None:
+        self.here.now_ms += self.random.choice(DELAYS_MS)
+
+    # What runs do
+
+    def running(self) -> list[facts.Run]:
+        return [run for runs in self.here.runs.values() for run in runs if run.is_running]
+
+    def work(self) -> None:
+        """Do one step of what a run is for; one that was told to stop is fenced."""
+        running = [run for run in self.running() if run.stop_requested_ms is None]
+        if running:
+            run = self.random.choice(running)
+            self.here.progress(run.id.uid)
+            self.do(run)
+
+    def finish(self) -> None:
+        """Do all that a run is for, and end well."""
+        running = [run for run in self.running() if run.stop_requested_ms is None]
+        if running:
+            run = self.random.choice(running)
+            while self.do(run):
+                pass
+            self.here.now_ms += 1
+            self.here.end(run.id.uid, is_told=True)
+
+    def fail(self) -> None:
+        if self.running():
+            run = self.random.choice(self.running())
+            self.here.now_ms += 1
+            kind = "Cancelled" if run.stop_requested_ms else self.random.choice(ERRORS)
+            self.here.end(run.id.uid, kind)
+
+    # What users do
+
+    def add_file(self) -> None:
+        self.files.append(str(len(self.files) + 1))
+
+    def edit(self) -> None:
+        flag = self.random.random() < 0.3
+        what = self.random.choice(("writer", "table", "protocol", "lock", "policy"))
+        if what == "writer":
+            self.here.edit(self.random.choice(list(self.writers.values())), suspend=flag)
+        elif what == "table":
+            self.here.edit(self.table, suspend=flag)
+        elif what == "protocol":
+            self.here.edit(self.table, concurrency__externalWriters=flag)
+        elif what == "policy":
+            self.here.edit(self.policy, timeLimit=self.random.choice(("1h", "3h")))
+        else:
+            self.here.see_lock(self.lock, is_ready=not flag)
+
+    # What must hold
+
+    def check(self) -> None:
+        table = self.here.world.table("default", "flights")
+        assert table is not None
+        running = self.running()
+        compactions = [run for run in running if "compaction" in run.id.name]
+        assert len(compactions) <= 1
+        assert len(self.plans) <= 1
+        if not table.spec.is_non_blocking:
+            writers = [run for run in running if run.id.kind == "Writer"]
+            assert len(writers) + len(compactions) <= 1
+        batches = [(each.writer_id, each.batch_id) for each in self.commits if each.batch_id]
+        assert len(batches) == len(set(batches))
+        for found in self.here.by_key.values():
+            if found.status.conditions is not None:
+                ready = found.status.condition(Type.READY)
+                assert ready is not None
+                assert ready.reason
+                assert ready.message
+
+    def end_well(self) -> None:
+        """Let everything go well from here: it settles, with all files committed."""
+        self.here.see_lock(self.lock)
+        self.here.edit(self.table, suspend=False)
+        # What a user has to mend is mended by an edit, which forgets the failures.
+        for key in self.writers.values():
+            self.here.edit(key, suspend=False)
+        self.here.edit(self.policy, timeLimit="2h")
+        for _ in range(60):
+            self.look()
+            self.reconcile_all()
+            self.check()
+            for run in self.running():
+                if run.stop_requested_ms is None:
+                    while self.do(run):
+                        pass
+                self.here.end(run.id.uid, is_told=run.stop_requested_ms is None)
+            self.here.now_ms += 400_000
+            self.look()
+            self.reconcile_all()
+            if decide.is_settled(self.here.world):
+                break
+        assert decide.is_settled(self.here.world), self.told()
+        assert self.here.condition(self.table)[0] == "Ready", self.told()
+        table = self.here.world.table("default", "flights")
+        assert table is not None
+        for name in WRITERS if table.spec.is_non_blocking else ["left"]:
+            assert {(name, ow.token(file)) for file in self.files} <= self.held(), self.told()
+
+    def held(self) -> set[tuple[str | None, str | None]]:
+        return {(commit.writer_id, commit.batch_id) for commit in self.commits}
+
+    def told(self) -> str:
+        return "\n".join(
+            f"{key}: {self.here.condition(key)}"
+            for key, found in self.here.by_key.items()
+            if found.status.conditions
+        )
+
+    def do(self, run: facts.Run) -> bool:
+        """Do one step of a run; return whether there is another."""
+        (start,) = (each for each in self.here.started if each.id == run.id)
+        self.here.now_ms += 1000
+        match start.work:
+            case jobs.CreateTable():
+                self.is_created = True
+            case jobs.WriteBatches() as work:
+                held = self.held()
+                left = [each for each in work.batches if (start.writer_id, each.id) not in held]
+                if left:
+                    made = ow.commit(self.now_s, writer_id=start.writer_id, batch_id=left[0].id)
+                    self.commits.append(made)
+                return len(left) > 1
+            case jobs.Compact() as work:
+                return self.compact(start, work)
+        return False
+
+    def compact(self, start: effects.StartRun, work: jobs.Compact) -> bool:
+        if any(commit.action_id == start.action_id for commit in self.commits):
+            return False
+        mine = [
+            plan
+            for plan in self.plans
+            if plan.requested_time == work.instant_time
+            or self.planned_by.get(plan.requested_time) == start.id
+        ]
+        if not mine:
+            assert work.instant_time is None, "a plan to execute is gone"
+            assert not self.plans, "a second plan is made beside a pending one"
+            self.plans.append(ow.planned(self.now_s, action_id=start.action_id))
+            self.planned_by[self.plans[-1].requested_time] = start.id
+            return True
+        self.plans.remove(mine[0])
+        made = ow.compaction(self.now_s, start.action_id)
+        self.commits.append(dataclasses.replace(made, requested_time=mine[0].requested_time))
+        return False
+
+    @property
+    def now_s(self) -> int:
+        return (self.here.now_ms - ow.START_MS) // 1000
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_any_history_is_safe_and_ends_well(seed: int) -> None:
+    history = History(seed)
+    history.look()
+    for _ in range(STEPS):
+        history.step()
+    history.end_well()
+
+
+def test_histories_reach_what_they_are_for() -> None:
+    works: set[str] = set()
+    attempts = 0
+    for seed in range(10):
+        history = History(seed)
+        history.look()
+        for _ in range(STEPS):
+            history.step()
+        works |= {type(start.work).__name__ for start in history.here.started}
+        works |= {
+            start.work.step.value
+            for start in history.here.started
+            if isinstance(start.work, jobs.Compact)
+        }
+        attempts = max([attempts, *(start.id.attempt for start in history.here.started)])
+    assert works == {
+        "CreateTable",
+        "WriteBatches",
+        "Compact",
+        "schedule-and-execute",
+        "execute",
+    }
+    assert attempts > 2
