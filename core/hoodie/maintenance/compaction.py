@@ -101,7 +101,7 @@ def compact_slice(
     """
     file_slice = _slice(task.operation)
     reader = reading.SliceReader(storage, task.config, task.schema, task.committed.is_committed)
-    rows = reader.stream(file_slice, [*schemas.META_COLUMNS, *task.schema.arrow.names])
+    rows = reader.stream(file_slice, [*writing.BASE_FILE_META_COLUMNS, *task.schema.arrow.names])
     target = writing.FileTarget(
         storage=storage,
         group=file_slice.group,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.index import bucket
-from hoodie.model import predicates, table_config
+from hoodie.model import key_generators, predicates, table_config
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
@@ -30,7 +30,7 @@ def matching_partitions(
         for part in (predicates.conjuncts(where) if where is not None else ())
         if predicates.columns(part) and predicates.columns(part) <= set(fields)
     ]
-    if not parts or not fields:
+    if not parts or not fields or not key_generators.is_plain(config):
         return list(paths)
     kept = []
     known, values = [], []
@@ -62,6 +62,8 @@ def matching_buckets(
     """Return the buckets that may hold rows the filter keeps; None for all of them."""
     if where is None or config.bucket_count is None or len(config.bucket_fields) != 1:
         return None
+    if not key_generators.has_one_key_text(config):
+        return None
     field = config.bucket_fields[0]
     kind = schema.field(field).type if field in schema.names else None
     if kind is None or not (pa.types.is_string(kind) or pa.types.is_integer(kind)):
@@ -73,11 +75,18 @@ def matching_buckets(
             texts = pc.cast(pa.array(literals, kind), pa.string()) if literals is not None else None
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
             continue
-        if texts is None:
+        if texts is None or not _is_hashed_as_it_is(texts):
             continue
         found = set(bucket.buckets([texts], config.bucket_count).tolist())
         buckets = found if buckets is None else buckets & found
     return buckets
+
+
+def _is_hashed_as_it_is(texts: pa.Array) -> bool:
+    """Return whether Hudi hashes the very texts, and not what it parses out of keys of them."""
+    is_parsed = pc.and_(pc.match_substring(texts, ","), pc.match_substring(texts, ":"))
+    stands_for_nothing = pc.is_in(texts, pa.array([bucket.NULL_VALUE, bucket.EMPTY_VALUE, ""]))
+    return not pc.or_(is_parsed, stands_for_nothing).true_count
 
 
 def _equal_to(part: predicates.Predicate, field: str) -> tuple[predicates.Literal, ...] | None:

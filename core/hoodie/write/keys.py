@@ -20,18 +20,11 @@ import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.index import bucket
-from hoodie.model import files, table_config
+from hoodie.model import files, key_generators, table_config
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """What stands for a null or empty value in a partition path."""
 
-# Types of key generators that make keys and paths as this module does, and their classes.
-_GENERATORS = {
-    "SIMPLE": "SimpleKeyGenerator",
-    "COMPLEX": "ComplexKeyGenerator",
-    "NON_PARTITION": "NonpartitionedKeyGenerator",
-    "CUSTOM": "CustomKeyGenerator",
-}
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\\[\]^{]")
 _BAD_IN_PATHS = re.compile(r"[/\x00-\x1f\x7f-\x9f]")
 _PARENT = re.compile(r"(?:^|[/\\])\.\.(?:$|[/\\])")
@@ -110,36 +103,18 @@ def _segments(
 
 def _check_generator(config: table_config.TableConfig) -> None:
     """Check that the table's key generator is one of those that make keys and paths as we do."""
-    kind = _generator(config)
-    partitions = config.properties.get("hoodie.table.partition.fields", "")
-    if kind not in _GENERATORS or not all(map(_is_plain_field, partitions.split(","))):
+    if not key_generators.is_plain(config):
+        partitions = config.properties.get("hoodie.table.partition.fields", "")
         raise errors.UnsupportedError(
-            f"table {config.name!r} has the key generator {kind} over {partitions!r}, expected "
-            f"one of {', '.join(_GENERATORS)} over plain fields"
+            f"table {config.name!r} has the key generator {key_generators.kind(config)} over "
+            f"{partitions!r}, expected one of {', '.join(key_generators.PLAIN)} over plain fields"
         )
-    if kind == "COMPLEX" and len(config.record_key_fields) == 1:
-        # 0.14.1 to 1.0.2 write the bare value, 1.1 and later `field:value`.
+    if not key_generators.has_one_key_text(config):
         raise errors.UnsupportedError(
             f"table {config.name!r} has one record key field and the key generator COMPLEX, whose "
             "keys differ between releases of Hudi; expected one partition field at most, or "
             "several key fields"
         )
-
-
-def _generator(config: table_config.TableConfig) -> str:
-    """Return the type of the table's key generator, or the name of a class that is not known."""
-    class_name = config.properties.get("hoodie.table.keygenerator.class", "").rpartition(".")[2]
-    if class_name:
-        plain = class_name.replace("AvroKeyGenerator", "KeyGenerator")
-        return next((kind for kind, name in _GENERATORS.items() if name == plain), class_name)
-    stored = config.properties.get("hoodie.table.keygenerator.type", "")
-    inferred = "COMPLEX" if len(config.partition_fields) > 1 else "SIMPLE"
-    return stored.upper().removesuffix("_AVRO") or inferred
-
-
-def _is_plain_field(name: str) -> bool:
-    transformation = name.strip().partition(":")[2]
-    return transformation.upper() in ("", "SIMPLE")
 
 
 def _text(table: pa.Table, name: str, role: str, *, is_date_allowed: bool) -> pa.Array:

@@ -1,5 +1,7 @@
 """Partitions and buckets that a filter leaves out."""
 
+import dataclasses
+
 import pyarrow as pa
 import pytest
 
@@ -44,12 +46,40 @@ def test_without_filter_all_partitions_are_kept() -> None:
     assert pruning.matching_partitions(PATHS, None, CONFIG, SCHEMA) == PATHS
 
 
+ONE_PARTITION_FIELD = dataclasses.replace(CONFIG, partition_fields=("month",))
+
+
 def test_equality_on_the_key_leaves_its_bucket() -> None:
     wanted = set(bucket.buckets([pa.array(["a", "b"])], 8).tolist())
-    found = pruning.matching_buckets(where.parse("id in ('a', 'b') and month = 1"), CONFIG, SCHEMA)
-    assert found == wanted
+    condition = where.parse("id in ('a', 'b') and month = 1")
+    assert pruning.matching_buckets(condition, ONE_PARTITION_FIELD, SCHEMA) == wanted
+
+
+def test_key_that_some_releases_write_with_its_field_leaves_all_buckets() -> None:
+    assert pruning.matching_buckets(where.parse("id = 'a'"), CONFIG, SCHEMA) is None
+
+
+@pytest.mark.parametrize("key", ["a:1,b:2", "", "__null__"])
+def test_keys_that_are_not_hashed_as_they_are_leave_all_buckets(key: str) -> None:
+    condition = where.parse(f"id in ('a', '{key}')")
+    assert pruning.matching_buckets(condition, ONE_PARTITION_FIELD, SCHEMA) is None
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"hoodie.table.keygenerator.type": "TIMESTAMP"},
+        {
+            "hoodie.table.keygenerator.type": "CUSTOM",
+            "hoodie.table.partition.fields": "month:TIMESTAMP,city:SIMPLE",
+        },
+    ],
+)
+def test_paths_of_a_generator_that_transforms_values_are_kept(properties: dict[str, str]) -> None:
+    config = dataclasses.replace(CONFIG, properties=properties)
+    assert pruning.matching_partitions(PATHS, where.parse("month = 1"), config, SCHEMA) == PATHS
 
 
 @pytest.mark.parametrize("text", ["id > 'a'", "id = 'a' or month = 1", "month = 1"])
 def test_other_filters_leave_all_buckets(text: str) -> None:
-    assert pruning.matching_buckets(where.parse(text), CONFIG, SCHEMA) is None
+    assert pruning.matching_buckets(where.parse(text), ONE_PARTITION_FIELD, SCHEMA) is None
