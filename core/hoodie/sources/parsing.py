@@ -4,11 +4,17 @@ Each format is parsed straight into the types, in C++. Only when that fails is t
 again, loosely, to find out what to say. Rules that hold in every engine:
     CSV    the empty field and the configured text are null, quoted or not; every line has the same
            number of fields; quotes are doubled inside quotes
-    JSON   one object a line; a key that the table has not is an error, an absent one is null
+    JSON   one object a line; a key that the table has not is an error, an absent one is null;
+           bytes are base64, as `hoodie read` prints them
+Arrow cuts the input into blocks, each of which holds a row at least: a row that is longer than one
+is parsed again in blocks that are longer, too.
 """
 
+import base64
+import binascii
+import re
 from collections.abc import Callable, Mapping
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import pyarrow as pa
 from pyarrow import csv, json
@@ -20,6 +26,13 @@ from hoodie.sources import casting
 Open = Callable[[], BinaryIO | pa.NativeFile]
 """Opens the input from its beginning; the stream is closed by whoever called it."""
 
+_BLOCK_BYTES = (1 << 20, 1 << 28)
+"""Arrow's own size of a block, and the one for rows that are longer than that."""
+_ROW_TOO_LONG = "straddling object straddles two block boundaries"
+_OTHER_KIND = re.compile(r"Column\(/?(.*)\) changed from (\w+) to (\w+)")
+
+_Parsed = TypeVar("_Parsed")
+
 
 def csv_names(source: jobs.Source, open_input: Open, origin: str) -> list[str]:
     """Return the names of a CSV input's columns; it reads the first block.
@@ -27,14 +40,21 @@ def csv_names(source: jobs.Source, open_input: Open, origin: str) -> list[str]:
     Raises:
         InvalidInputError: The input is empty, or its first line is no CSV.
     """
-    try:
+
+    def first_block(block_bytes: int) -> list[str]:
         with open_input() as stream:
             reader = csv.open_csv(
                 stream,
-                read_options=csv.ReadOptions(autogenerate_column_names=not source.has_header),
-                parse_options=csv.ParseOptions(delimiter=source.delimiter),
+                read_options=csv.ReadOptions(
+                    autogenerate_column_names=not source.has_header, block_size=block_bytes
+                ),
+                parse_options=_csv_rules(source),
             )
             names: list[str] = reader.schema.names
+            return names
+
+    try:
+        names = _in_blocks(first_block)
     except pa.ArrowInvalid as error:
         raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
     return names if source.has_header else [f"_c{index}" for index in range(len(names))]
@@ -68,14 +88,16 @@ def parse_csv(
     """
     taken = dict.fromkeys(chosen.values())
 
-    def parse(types: Mapping[str, pa.DataType]) -> pa.Table:
+    def parse(types: Mapping[str, pa.DataType], block_bytes: int) -> pa.Table:
         with open_input() as stream:
             parsed = csv.read_csv(
                 stream,
                 read_options=csv.ReadOptions(
-                    column_names=names, skip_rows=1 if source.has_header else 0
+                    column_names=names,
+                    skip_rows_after_names=1 if source.has_header else 0,
+                    block_size=block_bytes,
                 ),
-                parse_options=csv.ParseOptions(delimiter=source.delimiter),
+                parse_options=_csv_rules(source),
                 convert_options=csv.ConvertOptions(
                     column_types=types,
                     include_columns=list(taken),
@@ -91,10 +113,10 @@ def parse_csv(
         # One input column for two table columns of different types is taken as text.
         types[source_name] = kind if types.get(source_name, kind) == kind else pa.string()
     try:
-        parsed = parse(types)
+        parsed = _in_blocks(lambda size: parse(types, size))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         try:
-            parsed = parse(dict.fromkeys(taken, pa.string()))
+            parsed = _in_blocks(lambda size: parse(dict.fromkeys(taken, pa.string()), size))
         except pa.ArrowInvalid as error:
             raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
     return casting.cast(parsed, schema, origin)
@@ -122,18 +144,25 @@ def parse_json(
         ]
     )
     unexpected = "error" if chosen is None else "ignore"
+    rules = json.ParseOptions(explicit_schema=expected, unexpected_field_behavior=unexpected)
     try:
-        with open_input() as stream:
-            parsed = json.read_json(
-                stream,
-                parse_options=json.ParseOptions(
-                    explicit_schema=expected, unexpected_field_behavior=unexpected
-                ),
-            )
+        parsed = _read_json(open_input, rules)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         _explain_json(open_input, keys, schema, origin)
         raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
-    return casting.cast(_renamed(parsed, keys), schema, origin)
+    return casting.cast(_with_bytes(_renamed(parsed, keys), schema, origin), schema, origin)
+
+
+def _read_json(open_input: Open, rules: json.ParseOptions | None) -> pa.Table:
+    def parse(block_bytes: int) -> pa.Table:
+        with open_input() as stream:
+            return json.read_json(
+                stream,
+                read_options=json.ReadOptions(block_size=block_bytes),
+                parse_options=rules,
+            )
+
+    return _in_blocks(parse)
 
 
 def _explain_json(
@@ -141,8 +170,7 @@ def _explain_json(
 ) -> None:
     """Raise what is wrong with an input that does not parse as the schema, if that can be told."""
     try:
-        with open_input() as stream:
-            parsed = json.read_json(stream)
+        parsed = _read_json(open_input, None)
     except pa.ArrowInvalid as error:
         raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
     known = {key: name for name, key in keys.items() if key in parsed.column_names}
@@ -160,8 +188,51 @@ def _renamed(parsed: pa.Table, keys: Mapping[str, str]) -> pa.Table:
 
 def _parsed_type(kind: pa.DataType) -> pa.DataType:
     """Return the type that JSON is parsed into: Arrow reads dates and times as texts only."""
-    return pa.string() if pa.types.is_date(kind) or pa.types.is_time(kind) else kind
+    is_text = pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_binary(kind)
+    return pa.string() if is_text else kind
+
+
+def _with_bytes(data: pa.Table, schema: pa.Schema, origin: str) -> pa.Table:
+    """Return the table with the bytes that base64 texts stand for."""
+    for index, name in enumerate(data.column_names):
+        if not pa.types.is_binary(schema.field(name).type):
+            continue
+        try:
+            decoded = [
+                None if text is None else base64.b64decode(text, validate=True)
+                for text in data.column(index).to_pylist()
+            ]
+        except (binascii.Error, ValueError):
+            raise errors.InvalidInputError(
+                f"{origin}: column {name!r} has a text that is no base64, as which JSON has bytes"
+            ) from None
+        data = data.set_column(index, name, pa.array(decoded, pa.binary()))
+    return data
+
+
+def _csv_rules(source: jobs.Source) -> csv.ParseOptions:
+    return csv.ParseOptions(delimiter=source.delimiter, newlines_in_values=True)
+
+
+def _in_blocks(parse: Callable[[int], _Parsed]) -> _Parsed:
+    """Return what `parse` makes of the input in blocks of some size in bytes, as few as will do."""
+    usual, large = _BLOCK_BYTES
+    try:
+        return parse(usual)
+    except pa.ArrowInvalid as error:
+        if _ROW_TOO_LONG not in str(error):
+            raise
+    return parse(large)
 
 
 def _shown(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
+    """Return Arrow's message in a user's words, where it has none."""
+    text = str(error).strip().splitlines()[0]
+    if _ROW_TOO_LONG in text:
+        return f"a row is longer than {_BLOCK_BYTES[-1] >> 20} MiB"
+    if (kinds := _OTHER_KIND.search(text)) is None:
+        return text
+    name, expected, found = kinds.groups()
+    if not name:
+        return f"JSON parse error: found an {found}, expected one object a line"
+    return f"column {name!r} has a value of JSON type {found}, expected {expected}"

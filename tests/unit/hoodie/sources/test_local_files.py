@@ -1,5 +1,6 @@
 """Files of every format become the same table, and what does not fit is named."""
 
+import dataclasses
 import gzip
 from pathlib import Path
 
@@ -68,6 +69,43 @@ def test_json_is_read(tmp_path: Path) -> None:
     assert as_texts(read(tmp_path, content, source("json"))) == ROWS
 
 
+@pytest.mark.parametrize("format_", ["csv", "json"])
+def test_rows_are_of_any_length(tmp_path: Path, format_: str) -> None:
+    # Arrow reads blocks of 1 MiB, and wants a row to lie in one or two of them.
+    texts = ["x" * 3_000_000, "y"]
+    if format_ == "csv":
+        content = "id,count\n" + "".join(f"{text},1\n" for text in texts)
+    else:
+        content = "".join(f'{{"id": "{text}", "count": 1}}\n' for text in texts)
+    assert read(tmp_path, content, source(format_))["id"].to_pylist() == texts
+
+
+def test_csv_values_have_any_number_of_lines(tmp_path: Path) -> None:
+    # Of more than one block, so that some value lies across the cut.
+    texts = [f'{number}, a\n"b"\r\nc' for number in range(100_000)]
+    lines = [f'"{text.replace(chr(34), chr(34) * 2)}",1\n' for text in texts]
+    content = '"the\nid",count\n' + "".join(lines)
+    chosen = dataclasses.replace(
+        source(),
+        columns=(
+            jobs.ColumnMapping(name="id", source="the\nid"),
+            jobs.ColumnMapping(name="count", source="count"),
+        ),
+    )
+    assert read(tmp_path, content, chosen)["id"].to_pylist() == texts
+
+
+def test_bytes_are_base64_in_json(tmp_path: Path) -> None:
+    path = tmp_path / "in.json"
+    path.write_text('{"raw": "AP8="}\n{"raw": null}\n{"raw": ""}\n')
+    schema = pa.schema([("raw", pa.binary())])
+    result = local_files.read([str(path)], source("json"), schema)
+    assert result["raw"].to_pylist() == [b"\x00\xff", None, b""]
+    path.write_text('{"raw": "no base64!"}\n')
+    with pytest.raises(errors.InvalidInputError, match=r"column 'raw' .* no base64"):
+        local_files.read([str(path)], source("json"), schema)
+
+
 def test_parquet_is_read(tmp_path: Path) -> None:
     path = tmp_path / "in.parquet"
     days = pa.array(ROWS["day"]).cast(pa.date32())
@@ -107,7 +145,8 @@ def test_files_are_read_in_the_order_given_and_lacking_columns_are_null(tmp_path
         ("{", {"format_": "json"}, "JSON parse error"),
         ('{"id": "a", "colour": 1}', {"format_": "json"}, "the table has no column 'colour'"),
         ('{"id": "a", "count": 1.5}', {"format_": "json"}, "column 'count' has the value 1.5 in"),
-        ('{"id": 7}', {"format_": "json"}, "Column"),
+        ('{"id": 7}', {"format_": "json"}, "column 'id' has a value of JSON type number, expected"),
+        ('[{"id": "a"}]', {"format_": "json"}, "found an array, expected one object a line"),
         (b"PAR1", {"format_": "parquet"}, "Parquet"),
     ],
 )
