@@ -1,6 +1,7 @@
 """Row filters: every one has a text, and keeps the rows that three-valued logic keeps."""
 
 import datetime
+import decimal
 import operator
 from collections.abc import Mapping, Sequence
 from typing import assert_never
@@ -20,6 +21,7 @@ SCHEMA = pa.schema(
     {
         "whole": pa.int32(),
         "real": pa.float64(),
+        "price": pa.decimal128(7, 2),
         "word": pa.string(),
         "flag": pa.bool_(),
         "day": pa.date32(),
@@ -29,13 +31,17 @@ SCHEMA = pa.schema(
 VALUES: Mapping[str, st.SearchStrategy[predicates.Literal]] = {
     "whole": st.sampled_from([-1, 0, 1, 2**31 - 1]),
     "real": st.sampled_from([-1.5, 0.0, 0.5, 1e300]),
+    "price": st.sampled_from([decimal.Decimal(text) for text in ("-1.50", "0.00", "99999.99")]),
     "word": st.sampled_from(["", "a", "it's", "ü", 'a"b']),
     "flag": st.booleans(),
     "day": st.dates(datetime.date(2013, 1, 1), datetime.date(2013, 1, 3)),
 }
 LITERALS: Mapping[str, st.SearchStrategy[predicates.Literal]] = {
     **VALUES,
-    "whole": st.sampled_from([-1, 0, 1, 0.5, 2**40]),
+    "whole": st.sampled_from([-1, 0, 1, decimal.Decimal("0.5"), 2**40]),
+    "real": VALUES["real"].map(lambda value: decimal.Decimal(repr(value))),
+    "price": VALUES["price"]
+    | st.sampled_from([0, 1, 10**9, *map(decimal.Decimal, ("-1.501", "99999.990000000000001"))]),
     "day": VALUES["day"].map(str),
 }
 ROWS = st.lists(
@@ -92,7 +98,7 @@ def literal_text(value: predicates.Literal) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
-    return repr(value)
+    return str(value)
 
 
 _FUNCTIONS = {
@@ -131,6 +137,8 @@ def truth(predicate: predicates.Predicate, row: Row) -> bool | None:
 
 def cell_of(row: Row, column: str) -> Cell:
     cell = row[column]
+    if isinstance(cell, float):
+        return decimal.Decimal(repr(cell))
     return str(cell) if isinstance(cell, datetime.date) else cell
 
 

@@ -11,12 +11,15 @@ import math
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import assert_never
+from typing import assert_never, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import errors
+
+_DECIMAL_DIGITS_MAX = 38
+_DIGITS_MAX = 400  # More than the greatest float has.
 
 Literal = bool | int | float | str | bytes | decimal.Decimal | datetime.date | datetime.datetime
 
@@ -127,7 +130,7 @@ def to_expression(predicate: Predicate, schema: pa.Schema) -> pc.Expression:
         NotFoundError: It names a column that the schema has not.
         InvalidInputError: A literal is not of its column's type.
     """
-    predicate = _in_whole_numbers(predicate, schema)
+    predicate = _in_steps(predicate, schema)
     match predicate:
         case Compare(column=column, comparator=comparator, value=value):
             expression: pc.Expression = _FUNCTIONS[comparator](
@@ -156,51 +159,78 @@ def to_expression(predicate: Predicate, schema: pa.Schema) -> pc.Expression:
     return expression
 
 
-def _in_whole_numbers(predicate: Predicate, schema: pa.Schema) -> Predicate:
-    """Return a condition on a column of whole numbers with whole numbers in place of fractions.
+def _in_steps(predicate: Predicate, schema: pa.Schema) -> Predicate:
+    """Return a condition on whole numbers or decimals with literals that such a column can hold.
 
-    Arrow would compare such a column as floats, which hold no large whole number exactly.
+    Arrow would compare whole numbers as floats, which hold no large one exactly, and decimals not
+    at all where the literal has more digits.
     """
     match predicate:
-        case Compare(column=column, value=float(value)) if _is_whole(column, schema):
-            return _compare_whole(predicate, value) if math.isfinite(value) else predicate
-        case In(column=column, values=values) if _is_whole(column, schema):
-            bound = 1 << (_type(column, schema).bit_width - 1)
-            wholes = [
-                int(value) if isinstance(value, float) else value
+        case Compare(column=column, value=value) if _is_in_steps(column, value, schema):
+            return _compare_in_steps(predicate, schema)
+        case In(column=column, values=values):
+            kind = _type(column, schema)
+            stepped = [
+                _below(value, kind) if _is_in_steps(column, value, schema) else value
                 for value in values
-                if not isinstance(value, float) or value.is_integer()
             ]
-            return In(
-                column,
-                tuple(
-                    each for each in wholes if not isinstance(each, int) or -bound <= each < bound
-                ),
+            exact = tuple(
+                own
+                for own, value in zip(stepped, values, strict=True)
+                if own is value or (own == _number(value) and _is_in_range(own, kind))
             )
+            return In(column, exact)
         case _:
             return predicate
 
 
-def _compare_whole(condition: Compare, value: float) -> Predicate:
-    """Return a comparison with a number, as one that is the same for whole numbers."""
+def _compare_in_steps(condition: Compare, schema: pa.Schema) -> Predicate:
+    """Return a comparison with a number, as one that is the same for the column's numbers."""
     column, comparator = condition.column, condition.comparator
-    if value.is_integer():
-        return Compare(column, comparator, int(value))
+    below = _below(condition.value, _type(column, schema))
+    if below == _number(condition.value):
+        return Compare(column, comparator, below)
     match comparator:
         case Comparator.EQ:
             return In(column, ())
         case Comparator.NE:
             return Not(In(column, ()))
         case Comparator.LT | Comparator.LE:
-            return Compare(column, Comparator.LE, math.floor(value))
+            return Compare(column, Comparator.LE, below)
         case Comparator.GT | Comparator.GE:
-            return Compare(column, Comparator.GT, math.floor(value))
+            return Compare(column, Comparator.GT, below)
         case _:
             assert_never(comparator)
 
 
-def _is_whole(column: str, schema: pa.Schema) -> bool:
-    return bool(pa.types.is_signed_integer(_type(column, schema)))
+def _is_in_steps(column: str, value: Literal, schema: pa.Schema) -> bool:
+    kind = _type(column, schema)
+    if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
+        return False
+    is_stepped = pa.types.is_signed_integer(kind) or pa.types.is_decimal(kind)
+    # Whoever writes more digits than this means to break something.
+    return is_stepped and math.isfinite(value) and abs(_number(value).adjusted()) < _DIGITS_MAX
+
+
+def _number(value: Literal) -> decimal.Decimal:
+    """Return a number as it reads."""
+    return decimal.Decimal(repr(value) if isinstance(value, float) else cast("int", value))
+
+
+def _below(value: Literal, kind: pa.DataType) -> int | decimal.Decimal:
+    """Return the greatest number of the type, whatever its range, that is not above the value."""
+    scale = kind.scale if pa.types.is_decimal(kind) else 0
+    exact = decimal.Context(prec=2 * _DIGITS_MAX, rounding=decimal.ROUND_FLOOR)
+    stepped = _number(value).quantize(decimal.Decimal(1).scaleb(-scale), context=exact)
+    return stepped if pa.types.is_decimal(kind) else int(stepped)
+
+
+def _is_in_range(value: Literal, kind: pa.DataType) -> bool:
+    try:
+        pa.scalar(value, kind)
+    except (pa.ArrowInvalid, OverflowError):
+        return False
+    return True
 
 
 def _type(column: str, schema: pa.Schema) -> pa.DataType:
@@ -213,7 +243,7 @@ def _type(column: str, schema: pa.Schema) -> pa.DataType:
 
 
 def _scalar(column: str, value: Literal, schema: pa.Schema) -> pa.Scalar:
-    """Return the literal in the column's type; a whole number may come in a wider one."""
+    """Return the literal in the column's type; a number in steps may come in a wider one."""
     kind = _type(column, schema)
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     try:
@@ -222,6 +252,10 @@ def _scalar(column: str, value: Literal, schema: pa.Schema) -> pa.Scalar:
                 return pa.scalar(value).cast(kind)
             if isinstance(value, int) and pa.types.is_signed_integer(kind):
                 return pa.scalar(value)
+            if isinstance(value, decimal.Decimal) and pa.types.is_decimal(kind):
+                return pa.scalar(value, pa.decimal128(_DECIMAL_DIGITS_MAX, kind.scale))
+            if isinstance(value, decimal.Decimal) and pa.types.is_floating(kind):
+                value = float(value)
             return pa.scalar(value, kind)
         cause = None
     except (
@@ -231,6 +265,7 @@ def _scalar(column: str, value: Literal, schema: pa.Schema) -> pa.Scalar:
         OverflowError,
     ) as error:
         cause = error
+    shown = str(value) if isinstance(value, decimal.Decimal) else repr(value)
     raise errors.InvalidInputError(
-        f"column {column!r} is of type {kind}: it is not compared with {value!r}"
+        f"column {column!r} is of type {kind}: it is not compared with {shown}"
     ) from cause

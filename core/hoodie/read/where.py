@@ -13,6 +13,7 @@ Grammar (words in any case; names may be quoted with double quotes, `""` stands 
 A text literal takes single quotes (`''` for one); dates and timestamps are texts: '2013-01-31'.
 """
 
+import decimal
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -151,7 +152,8 @@ class _Parser:
         if token.kind == "number":
             self._advance()
             is_whole = token.value.lstrip("+-").isdecimal()
-            return int(token.value) if is_whole else float(token.value)
+            # Exactly what is written: a decimal column may have more digits than a float.
+            return int(token.value) if is_whole else decimal.Decimal(token.value)
         if token.kind == "text":
             self._advance()
             return token.value[1:-1].replace("''", "'")

@@ -1,5 +1,6 @@
 """The text form of row filters: what each means, and what the message says of one that is none."""
 
+import decimal
 import re
 
 import pytest
@@ -25,7 +26,7 @@ A, B, C = (equal(name, 1) for name in "abc")
         ("  a=1\n", A),
         ("a = -1", equal("a", -1)),
         ("a = 1.5", equal("a", 1.5)),
-        ("a = .5e-3", equal("a", 0.0005)),
+        ("a = .5e-3", equal("a", decimal.Decimal("0.0005"))),
         ("a = 'x'", equal("a", "x")),
         ("a = ''", equal("a", "")),
         ("a = 'it''s'", equal("a", "it's")),
