@@ -539,7 +539,10 @@ RECIPES: dict[str, Recipe] = {
     "deleted_by_column": _recipe(BASE, deleted_by_column),
     "merged_into": _single(DEFAULTS, merged_into),
     "defaults": _single(replace(DEFAULTS, metadata_table=True), update_and_delete),
-    "single_writer_buckets": _single(BASE, write_and_compact),
+    "single_writer_buckets": _single(
+        replace(BASE, extra={"hoodie.partition.metafile.use.base.format": "true"}),
+        write_and_compact,
+    ),
     "long_history": _single(replace(COW, extra=ARCHIVE), long_history),
 }
 """Tables that we read."""

@@ -70,7 +70,7 @@ class StorageListing:
             partitions = sorted(
                 info.path.rpartition("/")[0]
                 for info in infos
-                if info.name == file_names.PARTITION_METADATA
+                if file_names.is_partition_metadata(info.name)
             )
             by_partition = _data_files(infos)
             self._everything = (

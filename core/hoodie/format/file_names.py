@@ -16,7 +16,11 @@ from hoodie.model import files, instants
 
 PARQUET = ".parquet"
 PARTITION_METADATA = ".hoodie_partition_metadata"
-"""The file that makes a directory a partition."""
+"""The file that makes a directory a partition; others' may be in the base files' format."""
+
+_PARTITION_METADATA_NAMES = frozenset(
+    (PARTITION_METADATA, *(f"{PARTITION_METADATA}{extension}" for extension in (PARQUET, ".orc")))
+)
 
 _BASE = re.compile(
     r"(?P<file_id>[a-zA-Z0-9-]+)_(?P<token>[a-zA-Z0-9-]+)_(?P<time>\d{14}(?:\d{3})?)"
@@ -60,6 +64,14 @@ def log_file_name(
     assert _TOKEN.fullmatch(token), token
     assert version >= files.LOG_VERSION_FIRST, version
     return f".{file_id}_{instant_time}.log.{version}_{token}"
+
+
+def is_partition_metadata(name: str) -> bool:
+    """Return whether a file of that name makes its directory a partition.
+
+    Source: `HoodiePartitionMetadata.java`; `hoodie.partition.metafile.use.base.format`.
+    """
+    return name in _PARTITION_METADATA_NAMES
 
 
 def parse(

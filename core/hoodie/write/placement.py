@@ -49,7 +49,7 @@ class Placement:
         by_bucket: dict[int, list[files.BaseFile | files.LogFile]] = {}
         has_metadata = False
         for info in self._storage.list(partition_path):
-            has_metadata = has_metadata or info.name == file_names.PARTITION_METADATA
+            has_metadata = has_metadata or file_names.is_partition_metadata(info.name)
             parsed = file_names.parse(info.path, info.size_bytes)
             if parsed is not None and bucket.is_bucket_file_id(parsed.group.file_id):
                 by_bucket.setdefault(bucket.bucket_of(parsed.group.file_id), []).append(parsed)

@@ -93,14 +93,16 @@ def test_partitions_are_the_directories_with_metadata() -> None:
             f"a/b/{base_name(1)}",
             f"no-partition/{base_name(1)}",
             "c/.hoodie_partition_metadata",
+            # Apache Hudi's hoodie.partition.metafile.use.base.format.
+            "d/.hoodie_partition_metadata.parquet",
             ".hoodie/metadata/files/.hoodie_partition_metadata",
             ".hoodie/hoodie.properties",
         ]
     )
     found = listing.StorageListing(storage)
-    assert found.partitions() == ["a/b", "c"]
+    assert found.partitions() == ["a/b", "c", "d"]
     assert [each.name for each in found.files("a/b")] == [base_name(1)]
-    assert found.files("c") == []
+    assert found.files("c") == found.files("d") == []
     assert found.files("no-partition") == []
 
 
