@@ -134,10 +134,9 @@ def parse(content: bytes, source: str) -> tuple[list[Manifest], list[Problem]]:
 
 def _documents(content: bytes) -> Iterator[object]:
     if len(content) > BYTES_MAX:
-        raise ValueError(f"it has {len(content)} bytes, expected at most {BYTES_MAX}")
+        raise ValueError(f"it has more than {BYTES_MAX} bytes")
     text = content.decode("utf-8-sig")
-    if _depth(text) > DEPTH_MAX:
-        raise ValueError(f"it nests deeper than {DEPTH_MAX}")
+    _check_size(text)
     loader = _Loader(text)
     try:
         count = 0
@@ -153,18 +152,20 @@ def _documents(content: bytes) -> Iterator[object]:
         loader.dispose()
 
 
-def _depth(text: str) -> int:
-    """Return the greatest nesting of the text's collections, found without recursion."""
-    depth = deepest = 0
+def _check_size(text: str) -> None:
+    """Refuse a text that holds or nests more than manifests ever do, found without recursion."""
+    depth = count = 0
     for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.NodeEvent):
+            count += 1
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
-            deepest = max(deepest, depth)
-            if deepest > DEPTH_MAX:
-                break
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-    return deepest
+        if depth > DEPTH_MAX:
+            raise ValueError(f"it nests deeper than {DEPTH_MAX}")
+        if count > NODES_MAX:
+            raise ValueError(f"it holds more than {NODES_MAX} values")
 
 
 def _check_growth(root: yaml.Node) -> None:

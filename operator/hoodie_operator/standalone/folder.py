@@ -1,11 +1,13 @@
 """The folder of manifests: read whole whenever anything in it changed.
 
-Hidden files and folders (a checkout's `.git`) are passed by. What is read is one complete state or
-is told to be none: a deletion is only ever concluded from complete ones.
+YAML is read from a folder, JSON only where the file itself is named: in a folder it is data, or the
+operator's own state. Hidden files and folders (a checkout's `.git`) are passed by. What is read is
+one complete state or is told to be none: a deletion is only ever concluded from complete ones.
 """
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +15,7 @@ from pathlib import Path
 from hoodie import errors
 from hoodie_operator.api import manifests, objects
 
-_SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+_SUFFIXES = frozenset({".yaml", ".yml"})
 FILES_MAX = 5000
 
 
@@ -72,8 +74,13 @@ class Folder:
 
     def _look(self) -> Iterator[tuple[str, int, int, int]]:
         for path in self._files():
-            status = path.stat()
-            yield str(path), status.st_mtime_ns, status.st_size, status.st_ino
+            try:
+                status = path.stat()
+            except OSError:
+                # A link to nowhere: reading it tells what is wrong with it.
+                yield str(path), 0, 0, 0
+            else:
+                yield str(path), status.st_mtime_ns, status.st_size, status.st_ino
 
     def _files(self) -> list[Path]:
         if not self._path.is_dir():
@@ -97,12 +104,12 @@ class Folder:
         problems: list[manifests.Problem] = []
         digest = hashlib.sha256()
         for name in names:
-            shown = os.path.relpath(name, self.root)
+            # What is no UTF-8 in a name could not be printed.
+            shown = os.path.relpath(name, self.root).encode(errors="replace").decode()
             try:
-                with open(name, "rb") as file:  # noqa: PTH123 - a bounded read of a plain name
-                    content = file.read(manifests.BYTES_MAX + 1)
+                content = _content(name)
             except OSError as error:
-                problems.append(_problem(shown, f"cannot be read: {error.strerror}"))
+                problems.append(_problem(shown, f"cannot be read: {error.strerror or error}"))
                 continue
             digest.update(f"{shown}\0{len(content)}\0".encode())
             digest.update(content)
@@ -118,6 +125,15 @@ class Folder:
         return FolderState(
             declared=tuple(found.values()), problems=tuple(problems), digest=digest.hexdigest()
         )
+
+
+def _content(name: str) -> bytes:
+    """Return a file's content, of one that is too long for a manifest its beginning."""
+    # What is no regular file may have no end, or never answer.
+    if not stat.S_ISREG(os.stat(name).st_mode):  # noqa: PTH116 - of a plain name
+        raise OSError("it is no regular file")
+    with open(name, "rb") as file:  # noqa: PTH123 - a bounded read of a plain name
+        return file.read(manifests.BYTES_MAX + 1)
 
 
 def _raise(error: OSError) -> None:

@@ -38,19 +38,42 @@ def _apply(
     return changes
 
 
-def test_every_file_of_every_folder_but_hidden_ones_is_read(tmp_path: Path) -> None:
+def test_yaml_of_every_folder_but_hidden_ones_is_read(tmp_path: Path) -> None:
     for name in ("a.yaml", "b.yml", "c.json", "in/d.yaml", ".git/e.yaml", ".f.yaml", "g.txt"):
         _write(tmp_path / name, "LockProvider", Path(name).stem.strip("."), {"type": "FileSystem"})
     state = Folder(tmp_path).read()
-    assert [manifest.key.name for manifest in state.declared] == ["a", "b", "c", "d"]
+    assert [manifest.key.name for manifest in state.declared] == ["a", "b", "d"]
     assert state.is_complete
 
 
-def test_single_file_is_a_folder_of_one(tmp_path: Path) -> None:
-    path = _write(tmp_path / "a.yaml", "LockProvider", "a", {"type": "FileSystem"})
+@pytest.mark.parametrize("name", ["a.yaml", "a.json"])
+def test_single_file_is_a_folder_of_one(tmp_path: Path, name: str) -> None:
+    path = _write(tmp_path / name, "LockProvider", "a", {"type": "FileSystem"})
     folder = Folder(path)
     assert len(folder.read().declared) == 1
     assert folder.root == tmp_path
+
+
+def test_what_is_no_file_is_told_by_its_name_and_hides_no_other(tmp_path: Path) -> None:
+    _write(tmp_path / "a.yaml", "LockProvider", "a", {"type": "FileSystem"})
+    os.mkfifo(tmp_path / "fifo.yaml")
+    (tmp_path / "endless.yaml").symlink_to("/dev/zero")
+    (tmp_path / "circle.yaml").symlink_to("circle.yaml")
+    (tmp_path / "nowhere.yaml").symlink_to("nothing")
+    state = Folder(tmp_path).read()
+    assert [manifest.key.name for manifest in state.declared] == ["a"]
+    assert [str(problem) for problem in state.problems] == [
+        "circle.yaml: cannot be read: Too many levels of symbolic links",
+        "endless.yaml: cannot be read: it is no regular file",
+        "fifo.yaml: cannot be read: it is no regular file",
+        "nowhere.yaml: cannot be read: No such file or directory",
+    ]
+
+
+def test_name_that_is_no_utf8_is_told_as_far_as_it_can_be(tmp_path: Path) -> None:
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.yaml")).write_text("3")
+    (problem,) = Folder(tmp_path).read().problems
+    assert str(problem).startswith("?.yaml, document 1: is 3")
 
 
 def test_object_declared_twice_is_refused_with_both_places(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Manifests: what is read, and how what does not fit is told."""
 
 import json
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -8,6 +9,8 @@ from hypothesis import strategies as st
 
 from hoodie_operator.api import group, hudi_table, kinds, manifests
 from support import rule_examples
+
+BOUND_S = 6.0
 
 
 def _text(kind: str, spec: object, **top: object) -> str:
@@ -129,12 +132,15 @@ spec: {{target: {{tableSelector: {{matchLabels: *labels}}}}, triggers: {{deltaCo
         "n: " + "9" * 10_000,
         "x" * (manifests.BYTES_MAX + 1),
         "---\n" + "--- 1\n" * 2000,
+        "a:\n" + "- a\n" * 250_000,
     ],
-    ids=["deep", "keys", "self", "laughs", "number", "long", "documents"],
+    ids=["deep", "keys", "self", "laughs", "number", "long", "documents", "values"],
 )
 def test_hostile_text_is_refused_in_bounded_time(text: str) -> None:
+    start_s = time.process_time()
     found, problems = manifests.parse(text.encode(), "x.yaml")
     assert (found, [problem.document for problem in problems][-1:]) == ([], [0])
+    assert time.process_time() - start_s < BOUND_S
 
 
 def test_bytes_that_are_no_utf8_are_told() -> None:
