@@ -94,6 +94,7 @@ def test_rows_are_chosen_and_columns_too(hoodie: Run, table: Path, trips: Path) 
     assert read("city = 'Rome' and not fare > 8") == ["c"]
     assert read("fare is null or seats in (1)") == ["a", "b"]
     assert read("day >= '2013-01-02'") == ["b"]
+    assert read("at = '2013-01-01 05:00:00'") == read("at >= '2013-01-01T06:00:00+01:00'") == ["a"]
     answer = fine(hoodie("read", table, "--columns", "seats,id", "--where", "id = 'b'"))
     assert answer.out == '"seats","id"\n2,"b"\n'
     assert fine(hoodie("read", table, "--limit", "1", "--columns", "city")).out.count("\n") == 2

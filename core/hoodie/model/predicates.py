@@ -3,6 +3,7 @@
 Logic is SQL's: a comparison with null is unknown, and a row is kept only where the whole is true.
 """
 
+import contextlib
 import datetime
 import decimal
 import enum
@@ -249,7 +250,7 @@ def _scalar(column: str, value: Literal, schema: pa.Schema) -> pa.Scalar:
     try:
         if pa.types.is_boolean(kind) == isinstance(value, bool):
             if isinstance(value, str) and not is_text:
-                return pa.scalar(value).cast(kind)
+                return _of_text(value, kind)
             if isinstance(value, int) and pa.types.is_signed_integer(kind):
                 return pa.scalar(value)
             if isinstance(value, decimal.Decimal) and pa.types.is_decimal(kind):
@@ -269,3 +270,11 @@ def _scalar(column: str, value: Literal, schema: pa.Schema) -> pa.Scalar:
     raise errors.InvalidInputError(
         f"column {column!r} is of type {kind}: it is not compared with {shown}"
     ) from cause
+
+
+def _of_text(text: str, kind: pa.DataType) -> pa.Scalar:
+    """Return what a text means as a value of a type; a time without a zone is one of UTC."""
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        with contextlib.suppress(pa.ArrowInvalid):
+            return pa.scalar(text).cast(pa.timestamp(kind.unit)).cast(kind)
+    return pa.scalar(text).cast(kind)

@@ -1,9 +1,11 @@
 """Input columns into the table's types, exactly; what does not fit is an error naming the value.
 
 Nothing is rounded, truncated or turned into null on the way. Texts become numbers, times and truth
-values by Arrow's rules; white space around them does not count.
+values by Arrow's rules; white space around them does not count. A time without a zone is one of
+UTC where the table has times of a zone; where it has none, a zone is an error.
 """
 
+import contextlib
 from collections.abc import Collection
 
 import pyarrow as pa
@@ -12,6 +14,7 @@ import pyarrow.compute as pc
 from hoodie import errors
 
 _SHOWN_LENGTH_MAX = 80
+_NO_CAST = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
 
 def cast(data: pa.Table, schema: pa.Schema, origin: str, *, is_whole: bool = True) -> pa.Table:
@@ -77,24 +80,34 @@ def _cast(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 def _cast_or_none(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
     if column.type == kind:
         return column
-    try:
-        return column.cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-        return None
+    kinds = [kind]
+    if pa.types.is_timestamp(kind) and kind.tz is not None and _is_text(column.type):
+        kinds.append(pa.timestamp(kind.unit))
+    for parsed in kinds:
+        with contextlib.suppress(*_NO_CAST):
+            return column.cast(parsed).cast(kind)
+    return None
 
 
 def _misfit(column: pa.ChunkedArray, kind: pa.DataType) -> _MisfitError:
     """Return what is wrong with a column that cannot be cast."""
     try:
         column.slice(0, 0).cast(kind)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+    except _NO_CAST:
         return _MisfitError(f"is of type {column.type}", None, f"one that becomes {kind}")
     text = pc.utf8_trim_whitespace(column) if _is_text(column.type) else column
     row = _first_misfit(text, kind)
     shown = repr(column[row].as_py())
     if len(shown) > _SHOWN_LENGTH_MAX:
         shown = shown[: _SHOWN_LENGTH_MAX - 3] + "..."
-    return _MisfitError(f"has the value {shown}", row, f"one of type {kind}")
+    return _MisfitError(f"has the value {shown}", row, f"one of type {kind}{_example(kind)}")
+
+
+def _example(kind: pa.DataType) -> str:
+    """Return a text of a type for messages; nothing for one that needs none."""
+    if pa.types.is_timestamp(kind):
+        return f", such as 2013-01-31 12:00:00{'Z' if kind.tz else ''}"
+    return ", such as 2013-01-31" if pa.types.is_date(kind) else ""
 
 
 def _first_misfit(column: pa.ChunkedArray, kind: pa.DataType) -> int:

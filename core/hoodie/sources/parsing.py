@@ -187,9 +187,8 @@ def _renamed(parsed: pa.Table, keys: Mapping[str, str]) -> pa.Table:
 
 
 def _parsed_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type that JSON is parsed into: Arrow reads dates and times as texts only."""
-    is_text = pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_binary(kind)
-    return pa.string() if is_text else kind
+    """Return the type that JSON is parsed into: texts where JSON has no type of its own."""
+    return pa.string() if pa.types.is_temporal(kind) or pa.types.is_binary(kind) else kind
 
 
 def _with_bytes(data: pa.Table, schema: pa.Schema, origin: str) -> pa.Table:

@@ -35,8 +35,9 @@ The grammar of --where; words in any case:
             | name "is" \\[ "not" ] "null"
   literal   = number | 'text' | true | false
 
-A text takes single quotes ('' for one), dates and times are texts: day >= '2013-01-31'. A name
-may take double quotes: "from" = 'JFK'. As in SQL a comparison with null is neither true nor false.
+A text takes single quotes ('' for one), dates and times are texts: day >= '2013-01-31'. A time
+without a zone is one of UTC: at < '2013-01-31 12:00:00'. A name may take double quotes: "from" =
+'JFK'. As in SQL a comparison with null is neither true nor false.
 """
 
 

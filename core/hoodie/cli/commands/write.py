@@ -25,6 +25,7 @@ from hoodie.write import sessions
 DETAILS = """Files are CSV, JSON lines or parquet, by their names: .csv, .json, .jsonl, .ndjson,
 .parquet, and .gz behind all but parquet. Columns go by name; of two rows with one key the later
 one counts. All files of one command make one commit: readers see all of its rows or none.
+Times read 2013-01-31 12:00:00, of UTC where they name no zone; bytes are base64 in JSON.
 """
 EXAMPLES = f"""Examples:
 

@@ -61,7 +61,7 @@ def test_first_text_that_does_not_fit_is_named(row: int) -> None:
         ("count", pa.array([5_000_000_000])),
         ("count", pa.array([1.5])),
         ("price", pa.array(["1.234"])),
-        ("at", pa.array(["2013-01-01T10:00:00"])),
+        ("at", pa.array(["01.02.2013 10:00:00"])),
         ("day", pa.array(["01/02/2013"])),
         ("is_late", pa.array(["perhaps"])),
     ],

@@ -1,6 +1,7 @@
 """Files of every format become the same table, and what does not fit is named."""
 
 import dataclasses
+import datetime
 import gzip
 from pathlib import Path
 
@@ -93,6 +94,33 @@ def test_csv_values_have_any_number_of_lines(tmp_path: Path) -> None:
         ),
     )
     assert read(tmp_path, content, chosen)["id"].to_pylist() == texts
+
+
+@pytest.mark.parametrize("format_", ["csv", "json"])
+@pytest.mark.parametrize("zone", ["Z", "", "+02:00"])
+def test_time_without_zone_is_of_utc(tmp_path: Path, format_: str, zone: str) -> None:
+    schema = pa.schema([("at", pa.timestamp("us", tz="UTC")), ("local", pa.timestamp("us"))])
+    path = tmp_path / "in"
+
+    def times(at: str, local: str) -> list[datetime.datetime]:
+        content = f"at,local\n{at},{local}\n"
+        if format_ == "json":
+            content = f'{{"at": "{at}", "local": "{local}"}}\n'
+        path.write_text(content)
+        (row,) = local_files.read([str(path)], source(format_), schema).to_pylist()
+        return [row["at"], row["local"]]
+
+    hour = 10 if zone == "+02:00" else 12
+    noon = datetime.datetime(2013, 1, 31, hour, tzinfo=datetime.UTC)
+    local = datetime.datetime(2013, 1, 31)  # noqa: DTZ001 - it has no zone
+    assert times(f"2013-01-31 12:00:00{zone}", "2013-01-31") == [noon, local]
+    if zone:
+        with pytest.raises(
+            errors.InvalidInputError, match=r"'local' .*such as 2013-01-31 12:00:00$"
+        ):
+            times("2013-01-31T12:00:00Z", f"2013-01-31 12:00:00{zone}")
+    with pytest.raises(errors.InvalidInputError, match=r"'at' .*such as 2013-01-31 12:00:00Z$"):
+        times("31.1.2013", "2013-01-31")
 
 
 def test_bytes_are_base64_in_json(tmp_path: Path) -> None:
