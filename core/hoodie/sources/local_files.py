@@ -1,6 +1,7 @@
 """Reading input files in this process, whole."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pyarrow as pa
 from pyarrow import fs, parquet
@@ -42,9 +43,11 @@ def csv_names(path: str, source: jobs.Source) -> list[str]:
     Raises:
         NotFoundError: The file does not exist.
         InvalidInputError: The file is empty, or its first line is no CSV.
+        StorageError: It cannot be read.
     """
     system, inner = _locate(path)
-    return parsing.csv_names(source, lambda: system.open_input_stream(inner), path)
+    with _named(path, system):
+        return parsing.csv_names(source, lambda: system.open_input_stream(inner), path)
 
 
 def size_bytes(path: str) -> int:
@@ -66,7 +69,7 @@ def _read(path: str, source: jobs.Source, schema: pa.Schema) -> pa.Table:
     def open_input() -> pa.NativeFile:
         return system.open_input_stream(inner)
 
-    try:
+    with _named(path, system):
         match source.format:
             case jobs.SourceFormat.CSV:
                 names = parsing.csv_names(source, open_input, path)
@@ -78,6 +81,13 @@ def _read(path: str, source: jobs.Source, schema: pa.Schema) -> pa.Table:
                 return parsing.parse_json(open_input, keys or None, schema, path)
             case jobs.SourceFormat.PARQUET:
                 return _read_parquet(system, inner, source, schema, path)
+
+
+@contextmanager
+def _named(path: str, system: fs.FileSystem) -> Iterator[None]:
+    """Have what goes wrong with a file told by its name and the class of the error."""
+    try:
+        yield
     except FileNotFoundError as error:
         raise errors.NotFoundError(f"{path}: there is no such file") from error
     except OSError as error:

@@ -57,6 +57,8 @@ def csv_names(source: jobs.Source, open_input: Open, origin: str) -> list[str]:
         names = _in_blocks(first_block)
     except pa.ArrowInvalid as error:
         raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
+    except UnicodeDecodeError as error:
+        raise errors.InvalidInputError(f"{origin}: its first line is no UTF-8: {error}") from error
     return names if source.has_header else [f"_c{index}" for index in range(len(names))]
 
 
