@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from hoodie import errors
 from hoodie.model import schemas, table_config
+from hoodie.storage import uris
 from hoodie_operator.api import (
     fields,
     hudi_table,
@@ -88,15 +89,20 @@ def resolve(world: World, table: objects.Table) -> effective.EffectiveTable | Ve
 
 
 def _location_conflict(world: World, table: objects.Table, uri: str) -> Verdict | None:
+    """Return why a table may not be where an older one is, nor in it nor around it (R14)."""
+    mine = uris.parse(uri, working_directory="/")
     for other in world.tables():
-        is_older = other.seniority < table.seniority
-        if other.uid == table.uid or not is_older:
+        if other.uid == table.uid or other.seniority > table.seniority:
             continue
-        if effective.location(other.spec, world.limits.data_root) == uri:
+        found = effective.location(other.spec, world.limits.data_root)
+        if isinstance(found, effective.Refusal):
+            continue
+        theirs = uris.parse(found, working_directory="/")
+        if mine.is_within(theirs) or theirs.is_within(mine):
             return _stalled(
                 Reason.LOCATION_CONFLICT,
-                f"HudiTable {other.name} of namespace {other.key.namespace} is at {uri} already, "
-                "expected a place of its own",
+                f"HudiTable {other.name} of namespace {other.key.namespace} is at {found} already, "
+                f"expected {uri} to be neither there, nor in it, nor around it",
             )
     return None
 

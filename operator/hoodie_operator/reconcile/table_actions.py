@@ -18,6 +18,7 @@ from hoodie_operator.reconcile import (
     facts,
     gates,
     interlocks,
+    names,
     runs,
     timelines,
 )
@@ -71,8 +72,7 @@ def _job(
     world: World, me: objects.Action, target: gates.Target, found: runs.Situation
 ) -> runs.Job | Verdict:
     """Return what an attempt would do, or why none is to start: that the action is done, too."""
-    needs_ready = me.spec.type is ActionType.COMPACTION
-    opened = gates.enter(world, me, target, needs_ready=needs_ready)
+    opened = _enter(world, me, target)
     if isinstance(opened, Verdict):
         return opened
     seen = gates.confirmed(world, me, target)
@@ -88,6 +88,20 @@ def _job(
     if busy is not None:
         return busy
     return runs.Job(table=opened.wanted, work=work, runtime=me.spec.runtime, action_id=me.name)
+
+
+def _enter(world: World, me: objects.Action, target: gates.Target) -> gates.OpenTarget | Verdict:
+    """Return the table if the action may run on it, or why not."""
+    is_service = me.spec.type is ActionType.COMPACTION
+    opened = gates.enter(world, me, target, needs_ready=is_service)
+    if isinstance(opened, Verdict) or is_service or me.owner == names.owner(opened.table):
+        return opened
+    return stalled(
+        me,
+        Reason.INVALID_SPEC,
+        f"spec.type {me.spec.type.value} is for actions that HudiTable {opened.table.name} makes "
+        "itself, expected Compaction",
+    )
 
 
 def _done(me: objects.Action, seen: facts.TableFacts, found: runs.Situation) -> Verdict | None:

@@ -111,6 +111,9 @@ class InputObserver:
     def _file(self, path: Path, base: Path) -> facts.SourceFile:
         self._check_allowed(path, str(path))
         name = os.path.relpath(path, base)
+        if not _is_text(name):
+            shown = str(path).encode(errors="replace").decode()
+            raise errors.InvalidInputError(f"{shown}: its name is no UTF-8")
         return facts.SourceFile(path=str(path), token=sources.token(name, self._digest(path)))
 
     def _check_allowed(self, path: Path, shown: str) -> None:
@@ -141,6 +144,14 @@ class InputObserver:
         return self._columns[key]
 
 
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _digest_of(file: BufferedReader, size: int, modified_ns: int) -> str:
     if size <= _WHOLE_BYTES_MAX:
         whole = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=_DIGEST_BYTES))
@@ -166,7 +177,7 @@ def _columns(path: str, file_format: writer.FileFormat, csv: writer.Csv) -> tupl
         case writer.FileFormat.PARQUET:
             try:
                 return tuple(parquet.read_schema(path).names)
-            except pa.ArrowInvalid as error:
+            except (pa.ArrowInvalid, UnicodeDecodeError) as error:
                 raise errors.InvalidInputError(f"{path}: {error}") from error
         case writer.FileFormat.JSON:
             return None

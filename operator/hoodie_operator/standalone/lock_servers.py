@@ -1,6 +1,7 @@
 """Looking at lock providers, and serving those that are to be served here."""
 
 import socket
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
@@ -9,7 +10,11 @@ from hoodie_operator.api import lock_provider, objects
 from hoodie_operator.reconcile import facts
 from hoodie_operator.standalone.embedded_zookeeper import EmbeddedZooKeeper
 
-_ANSWER_S = 2.0
+_ANSWER_S = 1.0
+_ANSWER_BYTES = 1024
+_QUESTION = b"srvr"  # The one four-letter word that servers answer by default.
+_ANSWER = b"Zookeeper version"
+_NOT_SERVING = b"not currently serving requests"
 _START_WAIT_S = 60.0
 
 
@@ -78,11 +83,7 @@ class LockServers:
         assert spec.zookeeper is not None
         assert spec.zookeeper.servers is not None
         servers = spec.zookeeper.servers
-        silent = [server for server in servers if not _connects(server)]
-        if len(silent) == len(servers):
-            return False, servers, f"{', '.join(silent)} does not answer, expected a ZooKeeper"
-        told = f"; {', '.join(silent)} does not answer" if silent else ""
-        return True, servers, f"{len(servers) - len(silent)} of {len(servers)} answer{told}"
+        return _told(dict(zip(servers, self._threads.map(_silence, servers), strict=True)))
 
     def _ask_embedded(self, uid: str) -> tuple[bool, tuple[str, ...], str]:
         address = self._addresses.get(uid)
@@ -96,10 +97,26 @@ class LockServers:
         return EmbeddedZooKeeper(self._folder / uid, self._clock)
 
 
-def _connects(server: str) -> bool:
+def _told(silences: Mapping[str, str | None]) -> tuple[bool, tuple[str, ...], str]:
+    """Return whether an ensemble serves, its servers, and what is to be said of them."""
+    count = sum(why is None for why in silences.values())
+    told = "; ".join(f"{server} {why}" for server, why in silences.items() if why is not None)
+    if count == 0:
+        return False, tuple(silences), f"{told}, expected a ZooKeeper"
+    answers = f"{count} of {len(silences)} answer"
+    return True, tuple(silences), f"{answers}; {told}" if told else answers
+
+
+def _silence(server: str) -> str | None:
+    """Return why a server cannot be used; None when it is a ZooKeeper that serves."""
     host, _, port = server.rpartition(":")
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_S):
-            return True
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_S) as opened:
+            opened.sendall(_QUESTION)
+            answer = opened.recv(_ANSWER_BYTES)
     except (OSError, ValueError, OverflowError):
-        return False
+        return "does not answer"
+    if _NOT_SERVING in answer:
+        return "does not serve now: it has no quorum"
+    # One that is told to answer no questions says so itself.
+    return None if answer.startswith((_ANSWER, _QUESTION)) else "is no ZooKeeper"

@@ -235,10 +235,12 @@ class Operator:
         before = self._seen.locks.get(lock.uid)
         age_ms = now_ms - self._seen.locks_ms.get(lock.uid, 0)
         is_current = before is not None and before.generation == lock.generation
-        if is_current and before is not None and before.is_ready and age_ms < _LOCK_PERIOD_MS:
+        # An embedded server that starts costs nothing to look at, and everything waits for it.
+        is_starting = lock.spec.embedded and before is not None and not before.is_ready
+        if is_current and not is_starting and age_ms < _LOCK_PERIOD_MS:
             return
         self._seen.locks[lock.uid] = self._locks.look(lock, before)
-        self._seen.locks_ms[lock.uid] = now_ms
+        self._seen.locks_ms[lock.uid] = self._clock.now_ms()
 
     def _look_at_table(self, here: world.World, table: objects.Table, now_ms: int) -> None:
         uri = effective.location(table.spec, self.limits.data_root)

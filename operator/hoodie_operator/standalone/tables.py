@@ -57,6 +57,11 @@ class TableObserver:
 
     def _look(self, target: TableTarget, observed_ms: int) -> facts.TableFacts:
         storage = self._environment.open_storage(target.uri)
+        if storage.uri != target.uri:
+            # By a second name it would be a second table, with a lock of its own.
+            raise errors.InvalidInputError(
+                f"{target.uri} leads through a link to {storage.uri}, expected that place itself"
+            )
         try:
             config = table_properties.load(storage, _Impatient(self._environment.clock))
         except errors.NotFoundError:

@@ -211,6 +211,20 @@ def test_younger_of_two_tables_at_one_place_is_refused() -> None:
     assert here.condition(here.table_key)[0] == "Ready"
 
 
+@pytest.mark.parametrize("path", ["flights/", "./x/../flights", "flights/month=1", "lake/.."])
+def test_table_in_or_around_an_older_one_is_refused(path: str) -> None:
+    older = "flights" if path != "lake/.." else "lake/flights"
+    here = Flights(edited(ow.TABLE, storage__path=older), is_ready=False)
+    second = here.add(kinds.HUDI_TABLE, "second", edited(ow.TABLE, storage__path=path))
+    third = here.add(kinds.HUDI_TABLE, "third", edited(ow.TABLE, storage__path=f"{older}2"))
+    here.settle()
+    assert here.condition(second)[:2] in [
+        ("Stalled", "LocationConflict"),
+        ("Stalled", "PathNotAllowed"),  # The root of all data is around everything.
+    ]
+    assert here.condition(third)[:2] == ("Pending", "NotObserved")
+
+
 def test_missing_reference_may_be_on_its_way_for_the_grace() -> None:
     here = Flights(edited(ow.TABLE, concurrency__lockRef={"name": "other"}), is_ready=False)
     here.limits = dataclasses.replace(here.limits, reference_grace_ms=60_000)
@@ -859,6 +873,17 @@ def test_action_on_an_instant_that_is_gone_fails() -> None:
     )
     here.settle()
     assert here.condition(key)[:2] == ("Failed", "InstantNotFound")
+
+
+@pytest.mark.parametrize("action_type", ["Delete", "Create"])
+def test_tables_are_made_and_deleted_by_their_own_actions_alone(action_type: str) -> None:
+    here = Flights()
+    spec = {"tableRef": {"name": "flights"}, "type": action_type}
+    key = here.add(kinds.TABLE_ACTION, "mine", spec)
+    here.settle()
+    assert here.condition(key)[:2] == ("Failed", "InvalidSpec")
+    assert "HudiTable flights makes itself, expected Compaction" in here.condition(key)[2]
+    assert here.started == []
 
 
 def test_action_that_takes_too_long_is_stopped() -> None:
