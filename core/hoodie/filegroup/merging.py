@@ -4,9 +4,10 @@ Base rows stream through: each table of them is copied once at most, and not at 
 touches it. What stays in memory is the changes. Rows keep the base file's order, an updated row its
 place; rows of new keys come last, in the order in which the logs first name them.
 
-Of several base rows with one key only the first is merged, as Apache Hudi does it. A base row is
-never taken for deleted, whatever its own columns say. Source: `KeyBasedFileGroupRecordBuffer.java`,
-`FileGroupRecordBuffer.java` (1.2.0).
+Of several base rows with one key, as Hudi's insert makes them, only the first is merged, as Apache
+Hudi does it; but all of them where the logs name base rows by position, since they then name each.
+A base row is never taken for deleted, whatever its own columns say. Source:
+`KeyBasedFileGroupRecordBuffer.java`, `PositionBasedFileGroupRecordBuffer.java` (1.2.0); measured.
 """
 
 from collections.abc import Sequence
@@ -45,6 +46,8 @@ class SliceMerge:
         rules: folding.Rules,
         columns: pa.Schema,
         output: Sequence[str],
+        *,
+        merges_repeated_keys: bool = False,
     ) -> None:
         """Fold the changes.
 
@@ -54,7 +57,9 @@ class SliceMerge:
             columns: Of the blocks' rows and of the base rows: what is put out, the ordering fields
                 if there are any, and the record key.
             output: The columns to put out, in this order.
+            merges_repeated_keys: Whether all base rows of a key are merged, not the first alone.
         """
+        self._merges_repeated_keys = merges_repeated_keys
         self._changes = changes.number(
             blocks, columns, rules.ordering_fields, orders_deletes=rules.orders_deletes
         )
@@ -116,6 +121,9 @@ class SliceMerge:
         found = pc.index_in(base.column(schemas.RECORD_KEY), value_set=self._changes.keys)
         rows = np.flatnonzero(ordering.flags(found.is_valid()))
         keys = np.asarray(found.fill_null(0))[rows].astype(np.int64)
+        if self._merges_repeated_keys:
+            self._is_new[keys] = False
+            return rows, keys
         first = np.zeros(len(self._changes.keys), np.int64)
         first[keys[::-1]] = rows[::-1]
         is_first = (first[keys] == rows) & self._is_new[keys]

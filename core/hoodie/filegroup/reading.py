@@ -24,6 +24,7 @@ from hoodie.filegroup import (
     slicing,
 )
 from hoodie.format import log_blocks
+from hoodie.format.log_blocks import HeaderKey
 from hoodie.model import files, predicates, schemas, table_config
 from hoodie.storage import protocol
 
@@ -115,7 +116,15 @@ class SliceReader:
             with log_scanning.named(found.file):
                 decoded.append(decoder.decode(found.block))
         filtered = self._with(output, _columns_of(where))
-        merge = merging.SliceMerge(decoded, rules, inside, filtered.names)
+        merge = merging.SliceMerge(
+            decoded,
+            rules,
+            inside,
+            filtered.names,
+            merges_repeated_keys=all(
+                _names_base_rows(found.block, file_slice.base_file) for found in blocks
+            ),
+        )
         merged = self._merged(file_slice.base_file, merge, inside, where)
         return SliceRows(output, _filtered(merged, where, output), merge)
 
@@ -213,6 +222,13 @@ class SliceRows:
     def counts(self) -> merging.MergeCounts:
         """What merging did, before any filter, as far as the rows were iterated."""
         return merging.MergeCounts() if self._merge is None else self._merge.counts
+
+
+def _names_base_rows(block: log_blocks.Block, base_file: files.BaseFile | None) -> bool:
+    """Return whether a block says at which positions of the base file its records are."""
+    base_time = block.header.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS)
+    has_positions = bool(block.header.get(HeaderKey.RECORD_POSITIONS))
+    return has_positions and base_file is not None and base_time == base_file.instant_time
 
 
 def _columns_of(where: predicates.Predicate | None) -> list[str]:

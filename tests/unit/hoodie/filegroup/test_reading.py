@@ -1,5 +1,6 @@
 """Reading slices: what counts, what wins, and what a filter may not hide."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -128,7 +129,14 @@ def test_delete_marker_of_the_table_is_obeyed() -> None:
     assert group.read("id") == [("b",), ("c",)]
 
 
-def avro_block(group: Group, tick: int, columns: pa.Table, *, is_partial: bool = False) -> None:
+def avro_block(
+    group: Group,
+    tick: int,
+    columns: pa.Table,
+    *,
+    is_partial: bool = False,
+    more: Mapping[HeaderKey, str] | None = None,
+) -> None:
     """Write an Avro block with these columns and no others."""
     schema = schemas.from_arrow(columns.schema.remove(0), "t")
     avro_json = schemas.with_meta(schema.avro)
@@ -137,7 +145,28 @@ def avro_block(group: Group, tick: int, columns: pa.Table, *, is_partial: bool =
     header = {HeaderKey.SCHEMA: avro_json}
     if is_partial:
         header[HeaderKey.IS_PARTIAL] = "true"
+    header |= more or {}
     group.block(tick, BlockType.AVRO_DATA, header, avro_records.encode(whole, avro_json))
+
+
+@pytest.mark.parametrize(
+    ("base_tick", "read"),
+    [(1, [("a", 2), ("a", 2), ("b", 1)]), (7, [("a", 1), ("a", 2), ("b", 1)])],
+)
+def test_base_rows_of_one_key_are_all_merged_where_positions_name_them(
+    base_tick: int, read: list[tuple[str, int]]
+) -> None:
+    # Hudi's insert makes such rows, its upsert finds all of them. Positions in another base file
+    # count for nothing. Apache Hudi 1.2.0 reads it so.
+    group = Group()
+    group.base(1, [row("a", 1), row("b", 1), row("a", 1)])
+    columns = pa.table({"_hoodie_record_key": ["a"], "id": ["a"], "ts": [2]})
+    positions = {
+        HeaderKey.RECORD_POSITIONS: "AQAAAAAAAAAAAAAAOjAAAAEAAAAAAAIAEAAAAAAAAQADAA==",
+        HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS: at(base_tick),
+    }
+    avro_block(group, 2, columns, more=positions)
+    assert group.read("id", "ts") == read
 
 
 def test_rows_with_a_deleting_operation_delete() -> None:
