@@ -62,6 +62,7 @@ def create(hoodie: Run, tmp_path: Path, schema: Path) -> Run:
         (["--merge", "event-time"], 24, "--merge event-time without --ordering"),
         (["--type", "cow"], 21, "--type cow: copy-on-write tables come later"),
         (["--buckets", "0"], 2, "--buckets"),
+        (["--buckets", "100001"], 20, "100001 buckets are too many, expected 100000 at most"),
         (["--table-version", "6"], 2, "'6' is not one of"),
     ],
 )

@@ -26,7 +26,7 @@ _HINTS = {
         "--set hoodie.operator.future.time=advance"
     ),
     errors.OutcomeUnknownError.kind: "`hoodie timeline URI` tells whether the instant completed",
-    errors.StorageError.kind: "the storage may do it when asked again",
+    errors.StorageError.kind: "mend what the storage says; it may be enough to ask again",
 }
 
 

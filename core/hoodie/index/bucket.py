@@ -23,6 +23,9 @@ from hoodie.model import table_config
 
 Buckets = npt.NDArray[np.int32]
 
+COUNT_MAX = 100_000
+"""Buckets of a partition that make sense; file names have room for a thousand times as many."""
+
 NULL_VALUE = "__null__"
 EMPTY_VALUE = "__empty__"
 """What stands for a null and an empty value in a record key of several fields."""

@@ -249,7 +249,9 @@ def _avro_type(column: pa.Field, record_name: str) -> object:
             "precision": type_.precision,
             "scale": type_.scale,
         }
-    raise errors.UnsupportedError(f"column {column.name!r} is {type_}, which no table holds")
+    raise errors.UnsupportedError(
+        f"column {column.name!r} is {type_}: tables with such columns are not made here yet"
+    )
 
 
 def _decimal_size(precision: int) -> int:

@@ -1,6 +1,7 @@
 """What a table is made of: its columns, and whether its configuration fits them."""
 
 from hoodie import errors
+from hoodie.index import bucket
 from hoodie.model import commits, schemas, table_config
 from hoodie.storage import protocol
 from hoodie.timeline import active
@@ -19,6 +20,11 @@ def check(config: table_config.TableConfig, schema: schemas.TableSchema) -> None
     if not config.record_key_fields:
         raise errors.InvalidInputError("a table needs a record key, at least one column")
     _check_merging(config)
+    if config.bucket_count is not None and config.bucket_count > bucket.COUNT_MAX:
+        raise errors.InvalidInputError(
+            f"{config.bucket_count} buckets are too many, expected {bucket.COUNT_MAX} at most: "
+            "each is a file group in each partition"
+        )
     for role, names in (
         ("record key", config.record_key_fields),
         ("partition", config.partition_fields),

@@ -12,7 +12,7 @@ def test_error_of_ours_is_one_line_without_secrets() -> None:
     failure = failures.of(errors.StorageError("s3://id:secret@bucket/t:\n  denied\x1b[0m"))
     assert failure.kind == "Storage"
     assert failure.message == "s3://***@bucket/t: denied␛[0m"
-    assert failure.hint == "the storage may do it when asked again"
+    assert failure.hint.startswith("mend what the storage says")
     assert failure.exit_code == errors.StorageError.exit_code
     assert failure.trace == ""
 
