@@ -141,7 +141,7 @@ def get(
     """Print objects, the reason for what does not run included."""
     found = _objects(state, printing.kind_named(kind), name)
     if output is Output.JSON:
-        sys.stdout.write(printing.get_json(found))
+        sys.stdout.write(printing.get_json(found, is_one=name is not None))
     else:
         text = printing.get(
             found,
@@ -198,6 +198,10 @@ def _objects(state: Path, kind: kinds.Kind, name: str | None) -> list[objects.An
         for each in reporting.ordered(store.load(state))
         if each.key.kind == kind.name and name in (None, each.name)
     ]
+    if ownership.owner_of(state) is None:
+        _err.print(
+            f"no operator runs on {state}: this is how it was left", markup=False, soft_wrap=True
+        )
     if name is not None and not found:
         raise errors.NotFoundError(f"{kind.name} {name} does not exist")
     return found

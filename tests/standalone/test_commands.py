@@ -13,6 +13,9 @@ from hoodie import environment, errors, table
 from hoodie.model import jobs, results, settings
 from support.standalone_place import Place
 
+WIDTH = 120
+"""What fits a terminal of a usual width."""
+
 
 def _standalone(place: Place, *options: str) -> "subprocess.CompletedProcess[str]":
     folders = ("-f", str(place.manifests), "--data", str(place.data), "--state", str(place.state))
@@ -52,11 +55,17 @@ def test_real_jobs_write_and_compact_what_the_manifests_declare(settled: Place) 
 
 def _get_prints_like_kubectl(place: Place) -> None:
     state = ("--state", str(place.state))
-    heading, row = place.command("get", "tables", *state).stdout.splitlines()
-    assert heading.split()[:4] == ["NAME", "TYPE", "VERSION", "MODE"]
-    assert row.split()[:5] == ["flights", "MergeOnRead", "9", "NonBlocking", "9"]
+    printed = place.command("get", "tables", *state)
+    heading, row = printed.stdout.splitlines()
+    assert heading.split()[:4] == ["NAME", "MODE", "COMMITS", "BACKLOG"]
+    assert row.split()[:3] == ["flights", "NonBlocking", "9"]
+    assert max(map(len, (heading, row))) <= WIDTH
+    assert printed.stderr == f"no operator runs on {place.state}: this is how it was left\n"
     writers = place.command("get", "hw", *state).stdout.splitlines()
     assert [line.split()[0] for line in writers] == ["NAME", "left", "right"]
+    assert max(map(len, writers)) <= WIDTH
+    one = json.loads(place.command("get", "hw", "left", "-o", "json", *state).stdout)
+    assert (one["kind"], one["status"]["state"]) == ("Writer", "Completed")
     wide = place.command("get", "writers", "left", "-o", "wide", *state).stdout
     assert "all 4 files committed" in wide
     listed = json.loads(place.command("get", "actions", "-o", "json", *state).stdout)

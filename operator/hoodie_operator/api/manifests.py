@@ -70,7 +70,7 @@ Model = TypeVar("Model", bound=fields.Block)
 
 class _Metadata(fields.Block):
     name: fields.ObjectName
-    namespace: fields.ObjectName = "default"
+    namespace: fields.ObjectName = objects.DEFAULT_NAMESPACE
     labels: fields.Labels = Field(default={})
     annotations: dict[fields.LabelKey, str] = Field(default={})
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from hoodie_operator.api import (
     compaction_policy,
@@ -13,6 +13,8 @@ from hoodie_operator.api import (
     table_action,
     writer,
 )
+
+DEFAULT_NAMESPACE: Final = "default"
 
 SpecT_co = TypeVar("SpecT_co", bound=fields.Block, covariant=True)
 StatusT_co = TypeVar("StatusT_co", bound=conditions.Status, covariant=True)
@@ -27,7 +29,9 @@ class ObjectKey:
     name: str
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.name}"
+        if self.namespace == DEFAULT_NAMESPACE:
+            return f"{self.kind} {self.name}"
+        return f"{self.kind} {self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Looking at lock providers, and serving those that are to be served here."""
 
+import shutil
 import socket
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -59,6 +60,11 @@ class LockServers:
         self._addresses.pop(uid, None)
         if (self._folder / uid).is_dir():
             self._server(uid).stop()
+
+    def remove(self, uid: str) -> None:
+        """Stop the server of a LockProvider, and remove all that it kept."""
+        self.stop(uid)
+        shutil.rmtree(self._folder / uid, ignore_errors=True)
 
     def look(self, found: objects.Lock, before: facts.LockFacts | None) -> facts.LockFacts:
         """Return whether a provider answers now."""

@@ -112,7 +112,8 @@ class Operator:
         """Read, look, decide and act once; return whether anything was done."""
         self._read_folder()
         self._seen.runs = self._processes.observe()
-        self._processes.forget(self._seen.runs)
+        owners = {found.uid for found in self._store.by_key.values()}
+        self._processes.forget(self._seen.runs, owners)
         has_acted = False
         for key in self._keys():
             self._look(key)
@@ -354,7 +355,7 @@ class Operator:
         if found is None or found.uid != uid:
             return
         if key.kind == kinds.LOCK_PROVIDER.name:
-            self._locks.stop(uid)
+            self._locks.remove(uid)
         for owned in list(self._store.by_key.values()):
             if owned.owner is not None and owned.owner.uid == uid and not owned.is_deleting:
                 self._store.put(dataclasses.replace(owned, deletion_ms=self._clock.now_ms()))

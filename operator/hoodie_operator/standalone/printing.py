@@ -43,17 +43,25 @@ def get(found: Sequence[objects.AnyObject], kind: kinds.Kind, *, is_wide: bool, 
     if not found:
         return f"No {kind.plural} found.\n"
     columns = [column for column in kind.columns if is_wide or not column.is_wide]
-    rows = [["NAME", *(column.name.upper() for column in columns)]]
+    # Most people have one namespace, and no use for its name.
+    has_namespaces = {each.key.namespace for each in found} != {objects.DEFAULT_NAMESPACE}
+    rows = [["NAMESPACE", "NAME", *(column.name.upper() for column in columns)]]
     for each in found:
         document = documents.to_document(each)
-        rows.append([each.name, *(_cell(document, column, now_ms) for column in columns)])
-    return _aligned(rows)
+        cells = (_cell(document, column, now_ms) for column in columns)
+        rows.append([each.key.namespace, each.name, *cells])
+    return _aligned(rows if has_namespaces else [row[1:] for row in rows])
 
 
-def get_json(found: Sequence[objects.AnyObject]) -> str:
-    """Return objects as Kubernetes' JSON list."""
+def get_json(found: Sequence[objects.AnyObject], *, is_one: bool) -> str:
+    """Return objects as Kubernetes' JSON list, or the one that was asked for as it is."""
     items = [documents.to_document(each) for each in found]
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=2) + "\n"
+    document = (
+        items[0]
+        if is_one and len(items) == 1
+        else {"apiVersion": "v1", "kind": "List", "items": items}
+    )
+    return json.dumps(document, indent=2) + "\n"
 
 
 def describe(found: objects.AnyObject, owned: Sequence[objects.AnyObject], log: str | None) -> str:

@@ -23,7 +23,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,6 +83,8 @@ class Processes:
         self._environment = environment
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._ended: dict[str, float] = {}
+        # What has ended does not change, and is read once.
+        self._past: dict[Path, facts.Run] = {}
 
     def start(self, effect: StartRun) -> None:
         """Start an attempt, unless it was ever started.
@@ -140,14 +142,24 @@ class Processes:
                 found.setdefault(run.id.uid, []).append(run)
         return found
 
-    def forget(self, runs: Mapping[str, Sequence[facts.Run]]) -> None:
-        """Remove the folders of old attempts: all but some of each owner's newest ended ones."""
-        for owned in runs.values():
+    def forget(self, runs: Mapping[str, Sequence[facts.Run]], owners: Collection[str]) -> None:
+        """Remove what nobody asks for any more.
+
+        Args:
+            runs: As observed.
+            owners: The uids of all objects: of each the newest ended attempts are kept, and
+                nothing of any other.
+        """
+        for uid, owned in runs.items():
             ended = sorted(
                 (run for run in owned if not run.is_running), key=lambda run: run.id.attempt
             )
-            for run in ended[:-_KEPT_PER_OWNER]:
+            kept = _KEPT_PER_OWNER if uid in owners else 0
+            if len(ended) == len(owned) and kept == 0:
+                self._fence_path(uid).unlink(missing_ok=True)
+            for run in ended[: max(0, len(ended) - kept)]:
                 shutil.rmtree(self._folder(run.id), ignore_errors=True)
+                self._past.pop(self._folder(run.id), None)
 
     def newest_log(self, uid: str) -> str | None:
         """Return where the output of an object's newest attempt is; None when it had none."""
@@ -190,12 +202,17 @@ class Processes:
 
     def _fence(self, uid: str, attempt: int, protocol_hash: str) -> Path:
         """Let one attempt of an object commit, and none with another number."""
-        path = self._fences / f"{uid}.json"
+        path = self._fence_path(uid)
         fence = jobs.Fence(attempt=attempt, protocol_hash=protocol_hash)
         state_files.replace(path, jobs.encode_fence(fence))
         return path
 
+    def _fence_path(self, uid: str) -> Path:
+        return self._fences / f"{uid}.json"
+
     def _look(self, folder: Path) -> facts.Run | None:
+        if folder in self._past:
+            return self._past[folder]
         record = _record(folder)
         if record is None:
             return None
@@ -212,9 +229,11 @@ class Processes:
         if end is None:
             process = _process(folder)
             return dataclasses.replace(run, process=str(process) if process else "")
-        return dataclasses.replace(
+        past = dataclasses.replace(
             run, ended_ms=end["ended_ms"], exit_code=end["exit_code"], result=_result(folder)
         )
+        self._past[folder] = past
+        return past
 
     def _end(self, folder: Path, record: _Record) -> dict[str, int | None] | None:
         """Return when an attempt was seen to have ended; None while it is at work.
