@@ -19,6 +19,7 @@ from rich.console import Console
 
 from hoodie import clock, environment, errors
 from hoodie_operator.api import kinds, objects
+from hoodie_operator.reconcile import verdicts
 from hoodie_operator.standalone import (
     loop,
     ownership,
@@ -198,10 +199,10 @@ def _objects(state: Path, kind: kinds.Kind, name: str | None) -> list[objects.An
         for each in reporting.ordered(store.load(state))
         if each.key.kind == kind.name and name in (None, each.name)
     ]
-    if ownership.owner_of(state) is None:
-        _err.print(
-            f"no operator runs on {state}: this is how it was left", markup=False, soft_wrap=True
-        )
+    if ownership.owner_of(state) is None and not all(map(verdicts.is_settled, found)):
+        # "Running" would not be true.
+        told = f"no operator runs on {state}: this is how the last one left it"
+        _err.print(told, markup=False, soft_wrap=True)
     if name is not None and not found:
         raise errors.NotFoundError(f"{kind.name} {name} does not exist")
     return found

@@ -11,6 +11,8 @@ import pytest
 
 from hoodie import environment, errors, table
 from hoodie.model import jobs, results, settings
+from hoodie_operator.api import kinds, objects
+from hoodie_operator.standalone import ownership, store
 from support.standalone_place import Place
 
 WIDTH = 120
@@ -60,7 +62,7 @@ def _get_prints_like_kubectl(place: Place) -> None:
     assert heading.split()[:4] == ["NAME", "MODE", "COMMITS", "BACKLOG"]
     assert row.split()[:3] == ["flights", "NonBlocking", "9"]
     assert max(map(len, (heading, row))) <= WIDTH
-    assert printed.stderr == f"no operator runs on {place.state}: this is how it was left\n"
+    assert printed.stderr == ""
     writers = place.command("get", "hw", *state).stdout.splitlines()
     assert [line.split()[0] for line in writers] == ["NAME", "left", "right"]
     assert max(map(len, writers)) <= WIDTH
@@ -84,6 +86,24 @@ def _describe_tells_everything(place: Place) -> None:
         "UpToDate",
     ):
         assert part in told
+
+
+def test_what_was_left_unsettled_is_told_to_be_old(place: Place) -> None:
+    place.state.mkdir()
+    store.Store(place.state).put(
+        objects.Object(
+            key=objects.ObjectKey(kind="LockProvider", namespace="default", name="zk"),
+            uid="1",
+            generation=1,
+            created_ms=0,
+            spec=kinds.LOCK_PROVIDER.spec.model_validate_json('{"type": "FileSystem"}'),
+            status=kinds.LOCK_PROVIDER.status(),
+        )
+    )
+    get = ("get", "locks", "--state", str(place.state))
+    assert "this is how the last one left it" in place.command(*get).stderr
+    with ownership.owned(place.state):
+        assert place.command(*get).stderr == ""
 
 
 def test_reason_for_what_does_not_run_is_told(place: Place) -> None:
