@@ -57,14 +57,14 @@ def test_file_that_is_not_what_it_says_is_told(tmp_path: Path, name: str, conten
     problem = _source(tmp_path, file_format, name).problem
     assert problem is not None
     assert name in problem.message
-    assert not problem.is_transient
+    assert (problem.kind, problem.is_transient) == ("Format", False)
 
 
 def test_name_that_is_no_utf8_is_refused(tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.csv")).write_text("id,a\n1,x\n")
     problem = _source(tmp_path, writer.FileFormat.CSV, "*.csv").problem
     assert problem is not None
-    assert problem.kind == "InvalidInput"
+    assert problem.kind == "Unsupported"
     assert "no UTF-8" in problem.message
 
 

@@ -92,7 +92,7 @@ class InputObserver:
                 f"no file is at {pattern} (looked in {base}), expected at least one"
             )
         if len(paths) > FILES_MAX:
-            raise errors.InvalidInputError(f"{pattern} names more than {FILES_MAX} files")
+            raise errors.UnsupportedError(f"{pattern} names more than {FILES_MAX} files")
         return [self._file(path, base) for path in paths]
 
     def _split(self, pattern: str) -> tuple[Path, str]:
@@ -113,7 +113,7 @@ class InputObserver:
         name = os.path.relpath(path, base)
         if not _is_text(name):
             shown = str(path).encode(errors="replace").decode()
-            raise errors.InvalidInputError(f"{shown}: its name is no UTF-8")
+            raise errors.UnsupportedError(f"{shown}: its name is no UTF-8")
         return facts.SourceFile(path=str(path), token=sources.token(name, self._digest(path)))
 
     def _check_allowed(self, path: Path, shown: str) -> None:
@@ -140,7 +140,11 @@ class InputObserver:
         csv = source.csv or writer.Csv()
         key = (file.token, f"{source.format} {csv}")
         if key not in self._columns:
-            self._columns[key] = _columns(file.path, source.format, csv)
+            try:
+                self._columns[key] = _columns(file.path, source.format, csv)
+            except errors.InvalidInputError as error:
+                # The source may be read, and what is there is wrong.
+                raise errors.FormatError(str(error)) from error
         return self._columns[key]
 
 
