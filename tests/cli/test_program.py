@@ -1,5 +1,6 @@
 """The installed program: what only a process has, such as streams, terminals and signals."""
 
+import importlib
 import os
 import pty
 import re
@@ -120,6 +121,9 @@ def test_interrupt_is_told_without_traceback(
     assert (answer.code, answer.out) == (130, "")
     assert answer.err == "error: interrupted\nhint: what was not committed stays invisible\n"
     assert hoodie("timeline", table).out == "the timeline is empty\n"
+    # Importing a command takes a while, too.
+    monkeypatch.setattr(importlib, "import_module", interrupt)
+    assert hoodie("timeline", table, "--json").document["error"]["kind"] == "Cancelled"
 
 
 def test_bug_is_told_with_its_traceback(

@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         result = _run(arguments.spread(given))
         sys.stdout.flush()
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
         cause = (error.__cause__ or error) if isinstance(error, _BrokenOffError) else error
         if isinstance(cause, BrokenPipeError):
             return _end_without_reader()
