@@ -10,6 +10,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from hoodie import environment, errors
+from hoodie.engine import ahead
 from hoodie.filegroup import snapshots
 from hoodie.format import timeline_avro
 from hoodie.model import (
@@ -125,8 +126,8 @@ class Table:
     ) -> pa.RecordBatchReader:
         """Return the rows of a snapshot; arguments as of `plan_read`.
 
-        Slices are read by the engine, some ahead of the reader; their order is by partition and
-        file id.
+        Slices are read by threads of this process, some ahead of the caller; their order is by
+        partition and file id.
         """
         planned = self.plan_read(columns, where, is_read_optimized=is_read_optimized)
         names = self.schema.arrow.names if columns is None else columns
@@ -199,11 +200,10 @@ class Table:
         return timeline_avro.decode_commit(content, path) if content else None
 
     def _batches(self, planned: Sequence[read_tasks.ReadTask]) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of all tasks, a few slices read ahead by the engine."""
-        width = self._outside.engine.parallelism
-        for start in range(0, len(planned), width):
-            for found in self._outside.engine.map(read_tasks.read, planned[start : start + width]):
-                yield from found.to_batches()
+        """Yield the batches of all tasks, some slices read ahead."""
+        threads = self._outside.engine.parallelism
+        for found in ahead.results(read_tasks.read, planned, threads):
+            yield from found.to_batches()
 
 
 def create_table(

@@ -91,9 +91,7 @@ class WatchedEngine:
         """Run the tasks as the engine does, and tell how many have ended."""
 
         def tell(done: int, total: int) -> None:
-            # As many as run at once are one step of something longer, such as a read.
-            if total > self.parallelism:
-                self._display.count(done, total, "file groups")
+            self._display.count(done, total, "file groups")
             if progress is not None:
                 progress(done, total)
 
