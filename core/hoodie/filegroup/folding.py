@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hoodie import errors
 from hoodie.filegroup import changes, ordering
 from hoodie.filegroup.changes import Events, Flags
 from hoodie.model import table_config
@@ -44,7 +45,16 @@ class Rules:
 
 
 def rules_of(config: table_config.TableConfig) -> Rules:
-    """Return the rules of a table; without ordering fields commit time decides in any mode."""
+    """Return the rules of a table; without ordering fields commit time decides in any mode.
+
+    Raises:
+        UnsupportedError: An ordering field lies inside a struct.
+    """
+    if inner := [name for name in config.ordering_fields if "." in name]:
+        raise errors.UnsupportedError(
+            f"log files of table {config.name!r} are merged by {inner[0]}, a field inside a struct, "
+            "which is not supported"
+        )
     by_event_time = config.merge_mode is table_config.MergeMode.EVENT_TIME
     # `PartialUpdateAvroPayload`: natural order for deletes.
     has_payload = config.version == table_config.VERSION_WITH_PAYLOADS

@@ -334,6 +334,15 @@ def test_compacted_block_is_refused_by_name() -> None:
         group.read("id")
 
 
+def test_ordering_field_inside_a_struct_is_refused_by_name() -> None:
+    group = group_of()
+    group.config = replace(group.config, ordering_fields=("place.ts",))
+    assert len(group.read("id")) == 3
+    group.log(2, [row("a", 11)])
+    with pytest.raises(errors.UnsupportedError, match=r"merged by place\.ts"):
+        group.read("id")
+
+
 def test_hfile_block_is_refused_by_name() -> None:
     group = group_of()
     group.block(2, BlockType.HFILE_DATA, {})
