@@ -52,8 +52,8 @@ def rules_of(config: table_config.TableConfig) -> Rules:
     """
     if inner := [name for name in config.ordering_fields if "." in name]:
         raise errors.UnsupportedError(
-            f"log files of table {config.name!r} are merged by {inner[0]}, a field inside a struct, "
-            "which is not supported"
+            f"log files of table {config.name!r} are merged by {inner[0]}, a field inside a "
+            "struct, which is not supported"
         )
     by_event_time = config.merge_mode is table_config.MergeMode.EVENT_TIME
     # `PartialUpdateAvroPayload`: natural order for deletes.
