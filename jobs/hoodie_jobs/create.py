@@ -9,9 +9,11 @@ from typing import Any
 
 from hoodie import errors, table
 from hoodie.model import jobs, schemas, table_config
+from hoodie.storage import protocol
 from hoodie_jobs import opening, program
 from hoodie_jobs.run import Run
 
+_TABLE_PREFIX = ".hoodie/"
 _COMPARED: dict[str, Callable[[table_config.TableConfig], Any]] = {
     "type": lambda config: config.table_type.value,
     "version": lambda config: config.version,
@@ -32,7 +34,8 @@ def perform(run: Run) -> None:
 
     Raises:
         NotFoundError: There is none, and none may be created.
-        AlreadyExistsError: There is one, and none may be taken over.
+        AlreadyExistsError: There is one, and none may be taken over; or the place holds other
+            files.
         ConfigurationError: The one that is there differs from the expected one.
     """
     work = run.spec.work
@@ -50,11 +53,25 @@ def perform(run: Run) -> None:
         if not work.may_create:
             raise
         run.tell("creating the table")
-        table.create_table(run.spec.table_uri, config, schema, opening.environment_of(run.spec))
+        outside = opening.environment_of(run.spec)
+        _check_empty(outside.open_storage(run.spec.table_uri))
+        table.create_table(run.spec.table_uri, config, schema, outside)
         return
     if not work.may_adopt:
         raise errors.AlreadyExistsError(f"there is a table at {existing.uri} already")
     _compare(existing, config, schema)
+
+
+def _check_empty(storage: protocol.Storage) -> None:
+    """Refuse a place that holds what is no part of a table: it would go with the table one day.
+
+    What a creation that was killed has left is all below `.hoodie`.
+    """
+    for info in storage.list("", is_recursive=True):
+        if not info.path.startswith(_TABLE_PREFIX):
+            raise errors.AlreadyExistsError(
+                f"{storage.uri} is no table and holds {info.path}, expected an empty place"
+            )
 
 
 def _compare(
