@@ -13,10 +13,9 @@ from hoodie import clock, environment
 from hoodie.model import settings
 from hoodie_operator.api import kinds, lock_provider, objects, writer
 from hoodie_operator.reconcile import facts
-from hoodie_operator.reconcile.observer import TableTarget
 from hoodie_operator.standalone.inputs import InputObserver
 from hoodie_operator.standalone.lock_servers import LockServers
-from hoodie_operator.standalone.tables import TableObserver
+from hoodie_operator.standalone.tables import TableObserver, TableTarget
 
 
 def _table(tmp_path: Path, name: str) -> facts.TableFacts:
@@ -58,6 +57,14 @@ def test_file_that_is_not_what_it_says_is_told(tmp_path: Path, name: str, conten
     assert problem is not None
     assert name in problem.message
     assert (problem.kind, problem.is_transient) == ("Format", False)
+
+
+def test_links_in_a_circle_are_no_file(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").symlink_to("a.csv")
+    for path in ("a.csv", "*.csv"):
+        problem = _source(tmp_path, writer.FileFormat.CSV, path).problem
+        assert problem is not None
+        assert problem.kind == "NotFound"
 
 
 def test_name_that_is_no_utf8_is_refused(tmp_path: Path) -> None:

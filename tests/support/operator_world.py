@@ -161,9 +161,16 @@ class Outside:
                 kind = kinds.BY_NAME[effect.key.kind]
                 self.add(kind, effect.key.name, spec, owner=effect.owner)
             case effects.RemoveObject():
-                del self.by_key[effect.key]
+                self._remove(effect)
             case effects.ServeLock():
                 pass
+
+    def _remove(self, effect: effects.RemoveObject) -> None:
+        assert not any(run.is_running for run in self.runs.get(effect.uid, ())), "it is at work"
+        assert self.by_key.pop(effect.key).uid == effect.uid
+        for key, found in list(self.by_key.items()):
+            if found.owner is not None and found.owner.uid == effect.uid:
+                self.delete(key)
 
     def _start(self, effect: effects.StartRun) -> None:
         runs = self.runs.setdefault(effect.id.uid, [])

@@ -130,10 +130,12 @@ def check_ready(table: objects.Table, asking: objects.AnyObject) -> Verdict | No
     """
     if table.spec.suspend and not table.is_deleting:
         return _suspended(Reason.TABLE_SUSPENDED, f"HudiTable {table.name} is suspended")
+    if table.is_deleting:
+        # Those who still need it are what it waits for.
+        return stalled(asking, Reason.TABLE_NOT_READY, f"HudiTable {table.name} is being deleted")
     ready = table.status.condition(Type.READY)
     why = f": {ready.message}" if ready else ""
-    is_current = table.status.observed_generation == table.generation
-    if is_current and not table.is_deleting:
+    if table.status.observed_generation == table.generation:
         if table.status.is_true(Type.READY):
             return None
         if table.status.is_true(Type.STALLED):

@@ -288,27 +288,18 @@ def _delete(world: World, table: objects.Table) -> Sequence[Effect]:
     is_kept = table.spec.deletion_policy is hudi_table.DeletionPolicy.RETAIN
     if is_kept or not table.status.provisioned:
         return [RemoveObject(key=table.key, uid=table.uid)]
-    users = [
-        *(writer.key for writer in world.writers_of(table)),
-        *(
-            action.key
-            for action in world.actions_of(table)
-            if world.has_run_at_work(action)
-            and action.spec.type is not table_action.ActionType.DELETE
-        ),
-    ]
-    if users:
-        verdict = Verdict(
-            state=State.DELETING,
-            reason=Reason.IN_USE,
-            message=f"it goes when these are gone: {', '.join(str(key) for key in users[:5])}",
-        )
-        return [_set(table, table.status, verdict, world)]
     name = names.action(table, table_action.ActionType.DELETE, "data")
     key = objects.ObjectKey(kind=kinds.TABLE_ACTION.name, namespace=table.key.namespace, name=name)
     action = world.action(key)
     if action is not None and action.status.state == State.SUCCEEDED.value:
         return [RemoveObject(key=table.key, uid=table.uid)]
+    if action is None and (users := _users(world, table)):
+        verdict = Verdict(
+            state=State.DELETING,
+            reason=Reason.IN_USE,
+            message=f"it goes when these are gone: {', '.join(map(str, users[:5]))}",
+        )
+        return [_set(table, table.status, verdict, world)]
     why = ""
     if action is not None and (ready := action.status.condition(Type.READY)) is not None:
         why = f": {ready.message}"
@@ -324,6 +315,12 @@ def _delete(world: World, table: objects.Table) -> Sequence[Effect]:
         )
         effects.append(CreateObject(key=key, owner=names.owner(table), spec=spec))
     return effects
+
+
+def _users(world: World, table: objects.Table) -> list[objects.ObjectKey]:
+    """Return who needs the data: all Writers, and actions at work."""
+    actions = [action for action in world.actions_of(table) if world.has_run_at_work(action)]
+    return [each.key for each in (*world.writers_of(table), *actions)]
 
 
 def _told(

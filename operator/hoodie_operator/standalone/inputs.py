@@ -117,7 +117,7 @@ class InputObserver:
         return facts.SourceFile(path=str(path), token=sources.token(name, self._digest(path)))
 
     def _check_allowed(self, path: Path, shown: str) -> None:
-        real = path.resolve()
+        real = Path(os.path.realpath(path))  # Of links in a circle, too: there is no file then.
         if not real.is_relative_to(self._root):
             raise errors.InvalidInputError(
                 f"{shown} leads to {real}, expected a place below {self._root}"

@@ -15,7 +15,6 @@ from hoodie import clock, environment, errors, identity
 from hoodie_operator.api import kinds, manifests, objects
 from hoodie_operator.api.conditions import Type
 from hoodie_operator.reconcile import decide, effective, effects, facts, verdicts, world
-from hoodie_operator.reconcile.observer import TableTarget
 from hoodie_operator.standalone import applying
 from hoodie_operator.standalone.folder import Folder
 from hoodie_operator.standalone.inputs import InputObserver
@@ -23,7 +22,7 @@ from hoodie_operator.standalone.lock_servers import LockServers
 from hoodie_operator.standalone.processes import Processes
 from hoodie_operator.standalone.reporting import Reporter
 from hoodie_operator.standalone.store import Store
-from hoodie_operator.standalone.tables import TableObserver
+from hoodie_operator.standalone.tables import TableObserver, TableTarget
 
 logger = logging.getLogger(__name__)
 

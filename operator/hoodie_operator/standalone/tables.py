@@ -11,16 +11,28 @@ from dataclasses import dataclass
 
 from hoodie import clock, environment, errors
 from hoodie.filegroup import snapshots
-from hoodie.model import commits, instants, jobs
+from hoodie.model import commits, instants, jobs, settings
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, table_properties, transitions
 from hoodie.transaction import heartbeats, writer_batches
 from hoodie_operator.reconcile import facts
-from hoodie_operator.reconcile.observer import TableTarget
 
 logger = logging.getLogger(__name__)
 
 _CACHED_MAX = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableTarget:
+    """A table to look at.
+
+    Attributes:
+        uri: Where.
+        settings: By which heartbeats are judged.
+    """
+
+    uri: str
+    settings: settings.WriteSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -268,6 +268,35 @@ def test_retained_table_goes_at_once_and_its_data_stays() -> None:
     assert not here.started
 
 
+def test_writers_of_a_table_that_waits_for_them_to_go_are_stalled() -> None:
+    here = Flights(edited(ow.TABLE, deletionPolicy="Delete"))
+    left = here.add_writer("left")
+    here.settle()
+    here.end(here.uid(left), is_told=True)
+    here.delete(here.table_key)
+    here.see_table(here.table_key)
+    here.settle()
+    assert here.condition(here.table_key)[:2] == ("Deleting", "InUse")
+    assert here.condition(left)[:2] == ("Stalled", "TableNotReady")
+    assert "is being deleted" in here.condition(left)[2]
+    assert decide.is_settled(here.world)
+
+
+def test_deletion_that_was_begun_waits_for_nobody() -> None:
+    here = Flights(edited(ow.TABLE, deletionPolicy="Delete"))
+    here.delete(here.table_key)
+    here.settle()
+    late = here.add_writer("late")
+    here.settle()
+    (deletion,) = (key for key in here.actions() if "delete" in key.name)
+    here.now_ms += 1
+    here.end(here.uid(deletion), is_told=True)
+    here.see_table(here.table_key, is_there=False)
+    here.settle()
+    assert here.table_key not in here.by_key
+    assert here.condition(late)[:2] == ("Stalled", "ReferenceNotFound")
+
+
 def test_deleted_table_waits_for_its_writers_and_then_drops_its_data() -> None:
     here = Flights(edited(ow.TABLE, deletionPolicy="Delete"))
     writer = here.add_writer("left")
