@@ -374,12 +374,24 @@ def replaced_files(bench: Bench) -> None:
 
 
 def evolved_schema(bench: Bench) -> None:
-    """A column that came later: older files and logs lack it."""
-    bench.upsert([row(n, ts=1000) for n in range(6)])
+    """A column that came later, and two whose types were widened: older files and logs differ."""
+    narrow, wide = SCHEMA, SCHEMA.append(pa.field("note", pa.string()))
+    for name, before, after in (
+        ("amount", pa.float32(), pa.float64()),
+        ("quantity", pa.int32(), pa.int64()),
+    ):
+        position = SCHEMA.get_field_index(name)
+        narrow = narrow.set(position, pa.field(name, before))
+        wide = wide.set(position, pa.field(name, after))
+    bench.model.schema = narrow
+    bench.upsert([row(n, ts=1000, amount=n + 0.1) for n in range(6)])
     bench.compact()
-    bench.upsert([row(n, ts=2000) for n in range(2)])
-    bench.model.schema = SCHEMA.append(pa.field("note", pa.string()))
-    bench.upsert([row(n, ts=3000, note=f"note {n}") for n in (1, 2, 7)])
+    bench.upsert([row(n, ts=2000, amount=0.7) for n in range(2)])
+    bench.model.schema = wide
+    for each in bench.model.rows.values():
+        # A float becomes the double that reads alike.
+        each["amount"] = round(each["amount"], 6)
+    bench.upsert([row(n, ts=3000, quantity=2**40, note=f"note {n}") for n in (1, 2, 7)])
     bench.stage("logs")
     bench.compact()
     bench.stage("compacted")
