@@ -1,7 +1,8 @@
 """From manifests to objects: what is new, what changed, what vanished. Pure.
 
 A vanished manifest removes nothing unless pruning is asked for and the same complete state was seen
-twice; a state with any problem freezes removals.
+twice; a state with any problem freezes removals, and so does one that declares nothing at all: that
+is what a folder looks like whose file system is not mounted.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -62,7 +63,7 @@ def apply(
         for key, found in stored.items()
         if found.owner is None and key not in declared and not found.is_deleting
     ]
-    if may_prune and state.is_complete and not problems:
+    if may_prune and state.declared and state.is_complete and not problems:
         put.extend(replace(found, deletion_ms=now_ms) for found in gone)
         gone = []
     return Changes(

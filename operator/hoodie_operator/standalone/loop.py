@@ -16,7 +16,7 @@ from hoodie_operator.api import kinds, manifests, objects
 from hoodie_operator.api.conditions import Type
 from hoodie_operator.reconcile import decide, effective, effects, facts, verdicts, world
 from hoodie_operator.standalone import applying
-from hoodie_operator.standalone.folder import Folder
+from hoodie_operator.standalone.folder import Folder, FolderState
 from hoodie_operator.standalone.inputs import InputObserver
 from hoodie_operator.standalone.lock_servers import LockServers
 from hoodie_operator.standalone.processes import Processes
@@ -188,12 +188,10 @@ class Operator:
         self._tell_problems((*state.problems, *changes.problems), now_ms)
         if changes.vanished != self._vanished:
             self._vanished = tuple(changes.vanished)
-            if self._vanished and not self._options.may_prune:
+            why = _why_kept(state, may_prune=self._options.may_prune)
+            if self._vanished and why:
                 names = ", ".join(str(key) for key in self._vanished)
-                self._reporter.told(
-                    f"no manifest declares {names} any more; kept, since --prune is not given",
-                    now_ms,
-                )
+                self._reporter.told(f"no manifest declares {names} any more; kept, {why}", now_ms)
 
     def _tell_problems(self, problems: tuple[manifests.Problem, ...], now_ms: int) -> None:
         for problem in problems:
@@ -360,6 +358,15 @@ class Operator:
                 self._store.put(dataclasses.replace(owned, deletion_ms=self._clock.now_ms()))
         self._store.remove(key)
         self._reporter.told(f"{key}: removed", self._clock.now_ms())
+
+
+def _why_kept(state: FolderState, *, may_prune: bool) -> str:
+    """Return why nothing is pruned; empty when it will be, as soon as it is seen again."""
+    if not may_prune:
+        return "since --prune is not given"
+    if not state.is_complete:
+        return "since not all manifests could be read"
+    return "" if state.declared else "since an empty folder prunes nothing"
 
 
 def run(

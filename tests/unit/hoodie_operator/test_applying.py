@@ -154,6 +154,7 @@ def test_vanished_object_is_marked_when_it_may_be_pruned(tmp_path: Path) -> None
     stored: dict[objects.ObjectKey, objects.AnyObject] = {}
     folder = Folder(tmp_path)
     path = _write(tmp_path / "a.yaml", "Writer", "a", rule_examples.WRITER)
+    _write(tmp_path / "b.yaml", "Writer", "b", rule_examples.WRITER)
     _apply(stored, folder)
     path.unlink()
     assert _apply(stored, folder).put == ()
@@ -163,8 +164,20 @@ def test_vanished_object_is_marked_when_it_may_be_pruned(tmp_path: Path) -> None
     assert _apply(stored, folder).put == (), "it comes back once it is gone"
 
 
+def test_empty_folder_prunes_nothing(tmp_path: Path) -> None:
+    stored: dict[objects.ObjectKey, objects.AnyObject] = {}
+    folder = Folder(tmp_path)
+    path = _write(tmp_path / "a.yaml", "Writer", "a", rule_examples.WRITER)
+    _apply(stored, folder)
+    path.unlink()
+    changes = _apply(stored, folder, may_prune=True)
+    assert changes.put == ()
+    assert [key.name for key in changes.vanished] == ["a"]
+
+
 def test_object_that_was_made_is_not_pruned(tmp_path: Path) -> None:
     stored: dict[objects.ObjectKey, objects.AnyObject] = {}
+    _write(tmp_path / "b.yaml", "Writer", "b", rule_examples.WRITER)
     key = objects.ObjectKey(kind="TableAction", namespace="default", name="a")
     stored[key] = objects.Object(
         key=key,
@@ -176,7 +189,9 @@ def test_object_that_was_made_is_not_pruned(tmp_path: Path) -> None:
         status=kinds.TABLE_ACTION.status(),
     )
     changes = _apply(stored, Folder(tmp_path), may_prune=True)
-    assert (changes.put, changes.vanished) == ((), ())
+    assert [each.key.name for each in changes.put] == ["b"]
+    assert not any(each.is_deleting for each in changes.put)
+    assert changes.vanished == ()
 
 
 @pytest.mark.parametrize("kind", kinds.KINDS, ids=lambda kind: kind.name)
