@@ -4,7 +4,7 @@ from hoodie import errors
 from hoodie.index import bucket
 from hoodie.model import commits, schemas, table_config
 from hoodie.storage import protocol
-from hoodie.timeline import active
+from hoodie.timeline import active, schema_history
 from hoodie.transaction import writer_batches
 from hoodie.write import keys
 
@@ -47,11 +47,14 @@ def load_schema(storage: protocol.Storage, config: table_config.TableConfig) -> 
 
     Raises:
         FormatError: Neither tells.
+        UnsupportedError: Columns were renamed since files were written.
     """
     for instant in reversed(active.load(storage).completed_writes):
         metadata = writer_batches.read_metadata(storage, instant)
         stored = metadata.extra.get(commits.SCHEMA_KEY)
         if stored and metadata.operation != commits.Operation.COMPACT.value:
+            if metadata.extra.get(schema_history.LATEST_KEY):
+                schema_history.check_names(storage)
             return schemas.from_avro(stored)
     if config.create_schema is None:
         raise errors.FormatError(

@@ -1,0 +1,66 @@
+"""The history of a table's columns as Apache Hudi keeps it for schema evolution on read.
+
+`ALTER TABLE` with `hoodie.schema.on.read.enable` gives every column an id, inner fields too, that
+stays when the column is renamed; `.hoodie/.schema` holds all versions of the schema. We find the
+columns of files by their names, which is right until a column is renamed, or its name goes to
+another one. Source: `SerDeHelper.java`, `FileBasedInternalSchemaStorageManager.java` (1.2.0).
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hoodie import errors
+from hoodie.storage.protocol import Storage
+
+LATEST_KEY = "latest_schema"
+"""Extra metadata key of commits: the newest version; absent in tables without such a history."""
+
+_DIRECTORY = ".hoodie/.schema"
+_COMPLETED_SUFFIX = ".schemacommit"
+
+
+def check_names(storage: Storage) -> None:
+    """Refuse a table whose columns' names are not what they were in some file.
+
+    Raises:
+        UnsupportedError: A column was renamed, or its name is another column's now.
+        FormatError: The history is damaged.
+    """
+    files = [info for info in storage.list(_DIRECTORY) if info.name.endswith(_COMPLETED_SUFFIX)]
+    if not files:
+        return
+    newest = max(files, key=lambda info: info.name)
+    try:
+        versions = json.loads(storage.read(newest.path))["schemas"]
+        columns = [pair for version in versions for pair in _columns(version, "")]
+    except (ValueError, KeyError, TypeError) as error:
+        raise errors.FormatError(f"{newest.path} is no schema history: {error!r}") from error
+    names: dict[int, str] = {}
+    ids: dict[str, int] = {}
+    for number, name in columns:
+        if names.setdefault(number, name) != name:
+            raise errors.UnsupportedError(
+                f"column {name!r} was renamed to {names[number]!r}: tables with renamed columns "
+                "are not read"
+            )
+        if ids.setdefault(name, number) != number:
+            raise errors.UnsupportedError(
+                f"column {name!r} was dropped and added again: tables with such columns are not "
+                "read"
+            )
+
+
+def _columns(kind: Mapping[str, Any], prefix: str) -> Iterator[tuple[int, str]]:
+    """Yield the id and the full name of each column in a version, inner fields included."""
+    for field in kind.get("fields", ()):
+        name = f"{prefix}{field['name']}"
+        yield int(field["id"]), name
+        yield from _inner(field["type"], name)
+    for part in ("element", "value"):
+        yield from _inner(kind.get(part, ""), f"{prefix}{part}")
+
+
+def _inner(kind: Mapping[str, Any] | str, name: str) -> Iterator[tuple[int, str]]:
+    if not isinstance(kind, str):
+        yield from _columns(kind, f"{name}.")

@@ -1,0 +1,68 @@
+"""A table with renamed columns is refused: its files have the old names."""
+
+import json
+
+import pytest
+
+from hoodie import errors
+from hoodie.storage import memory
+from hoodie.timeline import schema_history
+
+OLDER = ".hoodie/.schema/20260101000000001_20260101000000002.schemacommit"
+NEWER = ".hoodie/.schema/20260101000000003_20260101000000004.schemacommit"
+
+
+def version(*fields: tuple[int, str, object]) -> dict[str, object]:
+    return {
+        "type": "record",
+        "fields": [{"id": id_, "name": name, "type": kind} for id_, name, kind in fields],
+    }
+
+
+def check(*versions: dict[str, object]) -> None:
+    storage = memory.MemoryStorage()
+    storage.create(OLDER, b"not looked at")
+    storage.create(NEWER, json.dumps({"schemas": versions}).encode())
+    storage.create(f"{NEWER[:34]}.schemacommit.inflight", b"")
+    schema_history.check_names(storage)
+
+
+def test_added_widened_and_dropped_columns_are_fine() -> None:
+    place = version((3, "lat", "double"))
+    check(
+        version((1, "a", "long"), (2, "place", place), (5, "more", "string")),
+        version((0, "gone", "int"), (1, "a", "int"), (2, "place", place)),
+    )
+    schema_history.check_names(memory.MemoryStorage())
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "message"),
+    [
+        ((1, "b", "int"), (1, "a", "int"), "column 'a' was renamed to 'b'"),
+        ((2, "a", "int"), (1, "a", "int"), "column 'a' was dropped and added again"),
+        (
+            (1, "a", version((2, "y", "int"))),
+            (1, "a", version((2, "x", "int"))),
+            "column 'a.x' was renamed to 'a.y'",
+        ),
+        (
+            (1, "a", {"type": "array", "element_id": 2, "element": version((3, "y", "int"))}),
+            (1, "a", {"type": "array", "element_id": 2, "element": version((3, "x", "int"))}),
+            r"column 'a\.element\.x' was renamed",
+        ),
+    ],
+)
+def test_renamed_columns_are_refused_by_name(
+    now: tuple[int, str, object], before: tuple[int, str, object], message: str
+) -> None:
+    with pytest.raises(errors.UnsupportedError, match=message):
+        check(version(now), version(before))
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"schemas": [{"fields": [{}]}]}'])
+def test_damaged_history_is_told(content: bytes) -> None:
+    storage = memory.MemoryStorage()
+    storage.create(OLDER, content)
+    with pytest.raises(errors.FormatError, match=OLDER):
+        schema_history.check_names(storage)
