@@ -56,7 +56,7 @@ class Reason(enum.Enum):
     ALREADY_EXISTS = "AlreadyExists", "The table exists, and adoption is CreateOnly."
     TABLE_NOT_FOUND = "TableNotFound", "The table does not exist where it should."
     LOCK_NOT_SHARED = "LockNotShared", "The lock provider's locks exclude no other process."
-    LOCK_UNREACHABLE = "LockUnreachable", "The lock provider did not answer for too long."
+    LOCK_UNREACHABLE = "LockUnreachable", "The lock provider does not answer."
     SECOND_WRITER = "SecondWriter", "The table takes one writer and has an older one."
     DUPLICATE_WRITER_ID = "DuplicateWriterId", "An older writer of the table has the same id."
     SHARED_COLUMNS = "SharedColumns", "Two writers share columns, and the result would be chance."

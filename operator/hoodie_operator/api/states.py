@@ -246,7 +246,12 @@ COMPACTION_POLICY: Final[Mapping[State, Row]] = {
 }
 
 LOCK_PROVIDER: Final[Mapping[State, Row]] = {
-    State.PENDING: _waiting(Reason.NOT_OBSERVED, Reason.STARTING, limit_ms=2 * _MINUTE_MS),
+    State.PENDING: _waiting(
+        Reason.NOT_OBSERVED,
+        Reason.STARTING,
+        Reason.LOCK_UNREACHABLE,
+        limit_ms=2 * _MINUTE_MS,
+    ),
     State.READY: _good(Reason.READY),
     State.DELETING: _DELETING,
     State.STALLED: _stalled(Reason.INVALID_SPEC, Reason.LOCK_UNREACHABLE, Reason.TIMED_OUT),

@@ -45,7 +45,7 @@ def _verdict(world: World, me: objects.Lock) -> Verdict:
         return Verdict(state=State.READY, reason=Reason.READY, message=seen.message)
     if world.now_ms - seen.since_ms > UNREACHABLE_MS:
         return Verdict(state=State.STALLED, reason=Reason.LOCK_UNREACHABLE, message=seen.message)
-    reason = Reason.STARTING if me.spec.embedded else Reason.NOT_OBSERVED
+    reason = Reason.STARTING if me.spec.embedded else Reason.LOCK_UNREACHABLE
     return Verdict(state=State.PENDING, reason=reason, message=seen.message)
 
 
