@@ -282,6 +282,36 @@ def test_writers_of_a_table_that_waits_for_them_to_go_are_stalled() -> None:
     assert decide.is_settled(here.world)
 
 
+def test_action_of_a_table_whose_lock_is_gone_stalls_with_it_and_goes_on_after() -> None:
+    here = Flights(edited(ow.TABLE, deletionPolicy="Delete"))
+    here.see_lock(here.lock_key, is_ready=False)
+    here.now_ms += 61_000
+    here.settle()
+    here.delete(here.table_key)
+    here.settle()
+    (deletion,) = (key for key in here.actions() if "delete" in key.name)
+    assert here.condition(deletion)[:2] == ("Failed", "TableNotReady")
+    assert decide.is_settled(here.world)
+    here.see_lock(here.lock_key)
+    here.settle()
+    assert here.condition(deletion)[0] == "Starting"
+    assert here.condition(here.table_key)[:2] == ("Deleting", "Deleting")
+
+
+def test_deletion_that_failed_for_good_is_told_and_settles() -> None:
+    here = Flights(edited(ow.TABLE, deletionPolicy="Delete"))
+    here.delete(here.table_key)
+    here.settle()
+    (deletion,) = (key for key in here.actions() if "delete" in key.name)
+    here.now_ms += 1
+    here.end(here.uid(deletion), "InvalidInput")
+    here.see_table(here.table_key)
+    here.settle()
+    assert here.condition(here.table_key)[:2] == ("Stalled", "ActionFailed")
+    assert f"TableAction {deletion.name}" in here.condition(here.table_key)[2]
+    assert decide.is_settled(here.world)
+
+
 def test_deletion_that_was_begun_waits_for_nobody() -> None:
     here = Flights(edited(ow.TABLE, deletionPolicy="Delete"))
     here.delete(here.table_key)
