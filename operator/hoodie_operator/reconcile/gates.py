@@ -11,7 +11,7 @@ from hoodie_operator.api.conditions import Type
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import effective, facts, hudi_tables, references
-from hoodie_operator.reconcile.verdicts import Verdict, broken_rule, stalled
+from hoodie_operator.reconcile.verdicts import Verdict, broken_rule, stalled, stalled_state
 from hoodie_operator.reconcile.world import World
 
 Runner: TypeAlias = objects.Writer | objects.Action
@@ -116,8 +116,9 @@ def enter(
     if isinstance(found.wanted, effective.EffectiveTable):
         return OpenTarget(table=table, wanted=found.wanted)
     assert found.wanted is not None, "a table has a configuration or a reason for none"
+    is_stalled = found.wanted.state is State.STALLED
     return Verdict(
-        state=State.BLOCKED,
+        state=stalled_state(me) if is_stalled else State.BLOCKED,
         reason=Reason.TABLE_NOT_READY,
         message=f"HudiTable {table.name}: {found.wanted.message}",
     )

@@ -9,7 +9,6 @@ they are equal.
 from collections.abc import Sequence
 
 from hoodie import errors
-from hoodie.model import schemas, table_config
 from hoodie.storage import uris
 from hoodie_operator.api import (
     fields,
@@ -23,34 +22,24 @@ from hoodie_operator.api import (
 from hoodie_operator.api.conditions import Type
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
-from hoodie_operator.reconcile import effective, facts, names, references, timelines
-from hoodie_operator.reconcile.effects import CreateObject, Effect, RemoveObject, SetStatus
+from hoodie_operator.reconcile import (
+    comparisons,
+    deletions,
+    effective,
+    facts,
+    names,
+    references,
+    timelines,
+)
+from hoodie_operator.reconcile.effects import CreateObject, Effect, SetStatus
 from hoodie_operator.reconcile.verdicts import Verdict, broken_rule, stated
 from hoodie_operator.reconcile.world import World
-
-# Properties that can never change, and what tells of them in messages.
-_COMPARED = (
-    "hoodie.table.name",
-    "hoodie.database.name",
-    "hoodie.table.type",
-    "hoodie.table.version",
-    "hoodie.table.recordkey.fields",
-    "hoodie.table.partition.fields",
-    "hoodie.table.ordering.fields",
-    "hoodie.table.precombine.field",
-    "hoodie.record.merge.mode",
-    "hoodie.table.partial.update.mode",
-    "hoodie.datasource.write.hive_style_partitioning",
-    "hoodie.datasource.write.partitionpath.urlencode",
-    table_config.BUCKET_COUNT_KEY,
-    table_config.HASH_FIELDS_KEY,
-)
 
 
 def decide(world: World, table: objects.Table) -> Sequence[Effect]:
     """Return what to do about a table."""
     if table.is_deleting:
-        return _delete(world, table)
+        return deletions.decide(world, table)
     resolved = resolve(world, table)
     status = _told(world, table, resolved)
     if isinstance(resolved, Verdict):
@@ -199,7 +188,10 @@ def _provision(
             f"no table is at {wanted.uri}, expected one by adoption {adoption.value}",
         )
         return [_set(table, status, verdict, world)]
-    if seen.config is not None and (mismatch := _mismatch(wanted, seen.config)) is not None:
+    if (
+        seen.config is not None
+        and (mismatch := comparisons.mismatch(wanted, seen.config)) is not None
+    ):
         return [_set(table, status, mismatch, world)]
     name = action.name if action is not None else name
     verdict = Verdict(
@@ -241,7 +233,7 @@ def _compared(wanted: effective.EffectiveTable, seen: facts.TableFacts) -> Verdi
             Reason.TABLE_NOT_FOUND,
             f"no table is at {wanted.uri} any more, expected the one that was made or adopted",
         )
-    mismatch = _mismatch(wanted, seen.config)
+    mismatch = comparisons.mismatch(wanted, seen.config)
     if mismatch is not None:
         return mismatch
     count = len(seen.commits)
@@ -250,77 +242,6 @@ def _compared(wanted: effective.EffectiveTable, seen: facts.TableFacts) -> Verdi
         reason=Reason.READY,
         message=f"{count} commit{'' if count == 1 else 's'} at {wanted.uri}",
     )
-
-
-def mismatches(
-    wanted: table_config.TableConfig, stored: table_config.TableConfig
-) -> tuple[hudi_table.PropertyMismatch, ...]:
-    """Return the properties that can never change and that differ."""
-    desired, actual = table_config.to_properties(wanted), table_config.to_properties(stored)
-    if wanted.create_schema is not None and stored.create_schema is not None:
-        desired["schema"] = _columns(wanted.create_schema)
-        actual["schema"] = _columns(stored.create_schema)
-    return tuple(
-        hudi_table.PropertyMismatch(
-            property=name, desired=desired.get(name, "")[:1000], actual=actual.get(name, "")[:1000]
-        )
-        for name in (*_COMPARED, "schema")
-        if desired.get(name, "") != actual.get(name, "")
-    )
-
-
-def _columns(avro: str) -> str:
-    return ", ".join(f"{column.name} {column.type}" for column in schemas.from_avro(avro).arrow)
-
-
-def _mismatch(wanted: effective.EffectiveTable, stored: table_config.TableConfig) -> Verdict | None:
-    differing = mismatches(wanted.config, stored)
-    if not differing:
-        return None
-    told = "; ".join(
-        f"{each.property} is {each.actual!r}, expected {each.desired!r}" for each in differing
-    )
-    return _stalled(Reason.IMMUTABLE_MISMATCH, f"the table at {wanted.uri} differs: {told}")
-
-
-def _delete(world: World, table: objects.Table) -> Sequence[Effect]:
-    """Let the object go; where the data is to go too, first wait for all who need it."""
-    is_kept = table.spec.deletion_policy is hudi_table.DeletionPolicy.RETAIN
-    if is_kept or not table.status.provisioned:
-        return [RemoveObject(key=table.key, uid=table.uid)]
-    name = names.action(table, table_action.ActionType.DELETE, "data")
-    key = objects.ObjectKey(kind=kinds.TABLE_ACTION.name, namespace=table.key.namespace, name=name)
-    action = world.action(key)
-    if action is not None and action.status.state == State.SUCCEEDED.value:
-        return [RemoveObject(key=table.key, uid=table.uid)]
-    if action is None and (users := _users(world, table)):
-        verdict = Verdict(
-            state=State.DELETING,
-            reason=Reason.IN_USE,
-            message=f"it goes when these are gone: {', '.join(map(str, users[:5]))}",
-        )
-        return [_set(table, table.status, verdict, world)]
-    why = ""
-    if action is not None and (ready := action.status.condition(Type.READY)) is not None:
-        why = f": {ready.message}"
-    verdict = Verdict(
-        state=State.DELETING,
-        reason=Reason.DELETING,
-        message=f"the data is deleted by TableAction {name}{why}",
-    )
-    effects: list[Effect] = [_set(table, table.status, verdict, world)]
-    if action is None:
-        spec = table_action.TableActionSpec(
-            table_ref=fields.Reference(name=table.name), type=table_action.ActionType.DELETE
-        )
-        effects.append(CreateObject(key=key, owner=names.owner(table), spec=spec))
-    return effects
-
-
-def _users(world: World, table: objects.Table) -> list[objects.ObjectKey]:
-    """Return who needs the data: all Writers, and actions at work."""
-    actions = [action for action in world.actions_of(table) if world.has_run_at_work(action)]
-    return [each.key for each in (*world.writers_of(table), *actions)]
 
 
 def _told(
@@ -348,7 +269,7 @@ def _told(
             "backlog": timelines.backlog(seen),
         }
         if isinstance(resolved, effective.EffectiveTable):
-            update["mismatches"] = mismatches(resolved.config, seen.config) or None
+            update["mismatches"] = comparisons.mismatches(resolved.config, seen.config) or None
     return table.status.model_copy(update=update)
 
 

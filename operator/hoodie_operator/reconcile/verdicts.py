@@ -124,12 +124,13 @@ def _waiting(
 def is_settled(owner: objects.AnyObject) -> bool:
     """Return whether an object is Ready or Stalled, for its current spec.
 
-    One that is to go and that others still need waits for a user too.
+    One that is to go and cannot, or that others still need, waits for a user too.
     """
     status = owner.status
     ready = status.condition(Type.READY)
     if owner.is_deleting:
-        return ready is not None and ready.reason == Reason.IN_USE.value
+        is_needed = ready is not None and ready.reason == Reason.IN_USE.value
+        return is_needed or status.is_true(Type.STALLED)
     return status.observed_generation == owner.generation and (
         status.is_true(Type.READY) or status.is_true(Type.STALLED)
     )

@@ -1,0 +1,66 @@
+"""Letting a HudiTable go: the object alone, or after all who need it the data too."""
+
+from collections.abc import Sequence
+
+from hoodie_operator.api import fields, hudi_table, kinds, objects, table_action
+from hoodie_operator.api.conditions import Type
+from hoodie_operator.api.reasons import Reason
+from hoodie_operator.api.states import State
+from hoodie_operator.reconcile import names
+from hoodie_operator.reconcile.effects import CreateObject, Effect, RemoveObject, SetStatus
+from hoodie_operator.reconcile.verdicts import Verdict, stated
+from hoodie_operator.reconcile.world import World
+
+
+def decide(world: World, table: objects.Table) -> Sequence[Effect]:
+    """Let the object go; where the data is to go too, first wait for all who need it."""
+    is_kept = table.spec.deletion_policy is hudi_table.DeletionPolicy.RETAIN
+    if is_kept or not table.status.provisioned:
+        return [RemoveObject(key=table.key, uid=table.uid)]
+    name = names.action(table, table_action.ActionType.DELETE, "data")
+    key = objects.ObjectKey(kind=kinds.TABLE_ACTION.name, namespace=table.key.namespace, name=name)
+    action = world.action(key)
+    if action is not None and action.status.state == State.SUCCEEDED.value:
+        return [RemoveObject(key=table.key, uid=table.uid)]
+    if action is None and (users := _users(world, table)):
+        verdict = Verdict(
+            state=State.DELETING,
+            reason=Reason.IN_USE,
+            message=f"it goes when these are gone: {', '.join(map(str, users[:5]))}",
+        )
+        return [_set(world, table, verdict)]
+    effects: list[Effect] = [_set(world, table, _going(name, action))]
+    if action is None:
+        spec = table_action.TableActionSpec(
+            table_ref=fields.Reference(name=table.name), type=table_action.ActionType.DELETE
+        )
+        effects.append(CreateObject(key=key, owner=names.owner(table), spec=spec))
+    return effects
+
+
+def _going(name: str, action: objects.Action | None) -> Verdict:
+    """Return the verdict about a table whose data an action deletes, or could not."""
+    ready = action.status.condition(Type.READY) if action is not None else None
+    why = f": {ready.message}" if ready is not None else ""
+    if action is not None and action.status.is_true(Type.STALLED):
+        return Verdict(
+            state=State.STALLED,
+            reason=Reason.ACTION_FAILED,
+            message=f"the data was not deleted by TableAction {name}{why}",
+        )
+    return Verdict(
+        state=State.DELETING,
+        reason=Reason.DELETING,
+        message=f"the data is deleted by TableAction {name}{why}",
+    )
+
+
+def _users(world: World, table: objects.Table) -> list[objects.ObjectKey]:
+    """Return who needs the data: all Writers, and actions at work."""
+    actions = [action for action in world.actions_of(table) if world.has_run_at_work(action)]
+    return [each.key for each in (*world.writers_of(table), *actions)]
+
+
+def _set(world: World, table: objects.Table, verdict: Verdict) -> SetStatus:
+    status = stated(table.status, table, verdict, world.now_ms)
+    return SetStatus(key=table.key, uid=table.uid, status=status)
