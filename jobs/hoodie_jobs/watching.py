@@ -31,6 +31,11 @@ class WatchedEngine:
         """How many items run at once."""
         return self._engine.parallelism
 
+    @property
+    def has_tasks_left(self) -> bool:
+        """Whether a task of a map that failed may still be running somewhere."""
+        return self._engine.has_tasks_left
+
     def map(
         self,
         task: Callable[[Item], Result],

@@ -1,12 +1,15 @@
 """Tables are created, taken over, compacted and dropped by jobs that may be run again."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from hoodie import errors
+from hoodie import environment, errors, table
+from hoodie.engine import local, protocol
+from hoodie.engine.protocol import Item, Result
 from hoodie.model import commits, jobs, schemas
 from hoodie.write import sessions
 from hoodie_jobs import drop, opening
@@ -79,6 +82,43 @@ def test_planned_compaction_is_executed_by_another_run(
     assert workshop.rows() == {"a": ("a", "eu", 2, "y")}
     with pytest.raises(errors.ConflictError):
         workshop.run(workshop.spec(step, engine))
+
+
+class LosingEngine(local.LocalEngine):
+    """Loses an executor when its tasks have written, and cannot know whether they still write."""
+
+    def __init__(self, *, has_tasks_left: bool) -> None:
+        super().__init__(1)
+        self.has_tasks_left = has_tasks_left
+
+    def map(
+        self,
+        task: Callable[[Item], Result],
+        items: Sequence[Item],
+        *,
+        progress: protocol.Progress | None = None,
+    ) -> list[Result]:
+        super().map(task, items, progress=progress)
+        raise errors.StorageError("lost an executor")
+
+
+@pytest.mark.parametrize("has_tasks_left", [False, True])
+def test_files_of_a_failed_compaction_stay_while_its_tasks_may_write(
+    workshop: Workshop, *, has_tasks_left: bool
+) -> None:
+    workshop.write(workshop.file("1", "a,eu,1,x\n"))
+    outside = environment.system(parallelism=1)
+    losing = replace(outside, engine=LosingEngine(has_tasks_left=has_tasks_left))
+    transaction = opening.transaction_of(workshop.spec(COMPACT))
+    opened = table.open_table(workshop.uri, losing)
+    instant_time = opened.schedule_compaction(transaction)
+    assert instant_time is not None
+
+    with pytest.raises(errors.StorageError, match="lost an executor"):
+        opened.compact(instant_time, transaction)
+
+    assert any(name.endswith(".parquet") for name in workshop.data_files()) is has_tasks_left
+    assert workshop.rows() == {"a": ("a", "eu", 1, "x")}
 
 
 def test_nothing_to_compact_is_a_finding(workshop: Workshop) -> None:

@@ -47,6 +47,10 @@ class DyingEngine:
     def parallelism(self) -> int:
         return self.engine.parallelism
 
+    @property
+    def has_tasks_left(self) -> bool:
+        return self.engine.has_tasks_left
+
     def map(
         self,
         task: Callable[[Item], Result],

@@ -81,6 +81,11 @@ class WatchedEngine:
         """As the engine's."""
         return self._engine.parallelism
 
+    @property
+    def has_tasks_left(self) -> bool:
+        """As the engine's."""
+        return self._engine.has_tasks_left
+
     def map(
         self,
         task: Callable[[protocol.Item], protocol.Result],

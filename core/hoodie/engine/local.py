@@ -34,6 +34,8 @@ class LocalEngine:
     and a simulation sees one actor.
     """
 
+    has_tasks_left = False
+
     def __init__(self, threads: int | None = None) -> None:
         """Take the number of threads; None takes what the machine runs at once.
 

@@ -27,6 +27,11 @@ class Engine(Protocol):
         """How many items run at once."""
         ...
 
+    @property
+    def has_tasks_left(self) -> bool:
+        """Whether a task of a map that failed may still be running somewhere."""
+        ...
+
     def map(
         self,
         task: Callable[[Item], Result],
@@ -37,7 +42,7 @@ class Engine(Protocol):
         """Return the task's results in the items' order.
 
         Raises:
-            Exception: The first failure, after all running items have ended; the rest is not
-                started.
+            Exception: The first failure, after all running items have ended, unless
+                `has_tasks_left` says otherwise; the rest is not started.
         """
         ...

@@ -95,7 +95,7 @@ def execute(
             )
             completion = lifecycle.complete(client, write, metadata)
         except BaseException:
-            lifecycle.abort(client, write, has_tasks_left=False)
+            lifecycle.abort(client, write, has_tasks_left=outside.engine.has_tasks_left)
             raise
     finally:
         provider.close()

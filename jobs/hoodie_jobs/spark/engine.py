@@ -27,6 +27,8 @@ class SparkEngine:
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
+        self.has_tasks_left = False
+        """Whether a task of a map that failed may still be running somewhere."""
 
     @property
     def parallelism(self) -> int:
@@ -60,7 +62,7 @@ class SparkEngine:
             try:
                 hands = rdd.collect()
             except BaseException:
-                group.has_ended()
+                self.has_tasks_left = not group.has_ended()
                 raise
         tell(count)
         results: dict[int, Result] = {}
