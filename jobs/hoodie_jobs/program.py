@@ -9,6 +9,7 @@ but for the one value that an error about bad input has to name.
 import logging
 import resource
 import sys
+import textwrap
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 Perform = Callable[[Run], None]
 
+_HELP_WIDTH = 100
+
 
 def main(arguments: Sequence[str], performs: Mapping[type, Perform]) -> int:
     """Run a job and return its exit code.
@@ -31,8 +34,11 @@ def main(arguments: Sequence[str], performs: Mapping[type, Perform]) -> int:
         performs: What does each kind of work that the program is for, in the main thread.
     """
     _configure_log()
+    if arguments and arguments[0] in ("-h", "--help"):
+        sys.stdout.write(_help())
+        return errors.EXIT_DONE
     if len(arguments) != 1 or arguments[0].startswith("-"):
-        sys.stderr.write(f"usage: python -m {_program()} SPEC.json\n")
+        sys.stderr.write(_usage())
         return errors.EXIT_USAGE
     try:
         spec = jobs.decode_spec(files.read(arguments[0]), arguments[0])
@@ -98,9 +104,22 @@ def _memory_bytes_max() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _program() -> str:
+def _usage() -> str:
     module = sys.modules["__main__"].__spec__
-    return module.name if module else "hoodie_jobs"
+    return f"usage: python -m {module.name if module else 'hoodie_jobs'} SPEC.json\n"
+
+
+def _help() -> str:
+    """Return what the program does, and what its caller has to know."""
+    by_code = sorted(errors.EXIT_CODES.items(), key=lambda each: each[1])
+    codes = ", ".join(f"{code} {kind}" for kind, code in by_code)
+    explained = textwrap.fill(
+        "SPEC.json holds a JobSpec, as hoodie/model/jobs.py describes it. The log goes to stderr; "
+        "how far the work is, and in the end its result, into the files that the spec names. "
+        f"Exit codes: 0 done, 2 usage, {codes}.",
+        width=_HELP_WIDTH,
+    )
+    return f"{_usage()}\n{sys.modules['__main__'].__doc__}\n{explained}\n"
 
 
 def _configure_log() -> None:

@@ -137,3 +137,16 @@ def test_program_without_a_spec_tells_its_usage(program: str) -> None:
     )
     assert ended.returncode == errors.EXIT_USAGE
     assert ended.stderr == f"usage: python -m hoodie_jobs.{program} SPEC.json\n"
+
+
+def test_program_explains_itself() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-P", "-m", "hoodie_jobs.write", "--help"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=WAIT_S,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    for told in ("usage: python -m hoodie_jobs.write", "one commit each", "20 InvalidInput"):
+        assert told in ended.stdout
