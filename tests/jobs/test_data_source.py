@@ -1,12 +1,20 @@
 """Tables as a Spark data source: the rows of the core's own read, columns and filters pushed."""
 
+import datetime
+import decimal
 import re
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession, datasource
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from hoodie.model import jobs
+from hoodie import environment, table
+from hoodie.model import commits, jobs, schemas, settings, table_config
+from hoodie.transaction import authors
+from hoodie.transaction.locks import addresses
+from hoodie.write import sessions
 from hoodie_jobs.spark import data_source
 from support.job_workshop import Workshop
 
@@ -132,3 +140,83 @@ def test_wrong_option_is_told(
 def test_missing_table_is_told(spark: SparkSession, workshop: Workshop) -> None:
     with pytest.raises(Exception, match=r"(?s)nowhere"):
         spark.read.format("hoodie").load(f"{workshop.uri}/nowhere").collect()
+
+
+TYPED = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        pa.field("flag", pa.bool_()),
+        pa.field("small", pa.int32()),
+        pa.field("ratio", pa.float32()),
+        pa.field("score", pa.float64()),
+        pa.field("price", pa.decimal128(12, 2)),
+        pa.field("day", pa.date32()),
+        pa.field("at", pa.timestamp("us", tz="UTC")),
+        pa.field("local_at", pa.timestamp("us")),
+        pa.field("raw", pa.binary()),
+        pa.field("coarse_at", pa.timestamp("ms", tz="UTC")),
+        pa.field("name", pa.string()),
+    ]
+)
+AT = datetime.datetime(2013, 1, 2, 3, 4, 5, 678901, tzinfo=datetime.UTC)
+TYPED_ROWS = [
+    {
+        "id": 1,
+        "flag": True,
+        "small": 7,
+        "ratio": 0.5,
+        "score": 1.25,
+        "price": decimal.Decimal("12.50"),
+        "day": AT.date(),
+        "at": AT,
+        "local_at": AT.replace(tzinfo=None),
+        "raw": b"\x00\xff",
+        "coarse_at": AT.replace(microsecond=678000),
+        "name": "ü",
+    },
+    {"id": 2},
+]
+
+
+@pytest.fixture
+def typed(tmp_path: Path) -> str:
+    """A table of each type that we write, its rows in base files and in logs over them."""
+    schema = schemas.from_arrow(TYPED, "typed")
+    config = table_config.TableConfig(
+        name="typed",
+        record_key_fields=("id",),
+        create_schema=schema.avro,
+        bucket_count=2,
+        has_partial_updates=True,
+    )
+    uri = str(tmp_path / "typed")
+    opened = table.create_table(uri, config, schema, environment.system(parallelism=1))
+    options = sessions.WriteOptions(
+        operation=commits.Operation.UPSERT,
+        transaction=sessions.TransactionOptions(
+            settings=settings.WriteSettings(clock_wait_ms=0),
+            lock=addresses.parse("in-process"),
+            author=authors.Author(writer_id="test"),
+        ),
+    )
+    opened.write(pa.Table.from_pylist(TYPED_ROWS, schema=opened.schema.arrow), options)
+    opened.write(pa.Table.from_pylist(TYPED_ROWS[:1], schema=opened.schema.arrow), options)
+    return uri
+
+
+def test_every_type_arrives_as_it_was_written(spark: SparkSession, typed: str) -> None:
+    frame = spark.read.format("hoodie").load(typed)
+    read = frame.toArrow().sort_by("id").to_pylist()
+    assert read == [dict.fromkeys(TYPED.names) | row for row in TYPED_ROWS]
+
+
+def test_empty_table_has_no_rows_and_all_columns(spark: SparkSession, workshop: Workshop) -> None:
+    frame = load(spark, workshop)
+    assert frame.columns == ["id", "region", "amount", "note"]
+    assert frame.collect() == []
+
+
+def test_filter_that_no_partition_meets_reads_nothing(
+    spark: SparkSession, written: Workshop
+) -> None:
+    assert load(spark, written).where("region = 'nowhere'").collect() == []

@@ -16,7 +16,6 @@ Python data source which columns a query needs: name them in the option, or in `
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import pyarrow as pa
 from pyspark.sql import datasource
@@ -60,6 +59,9 @@ class SlicesPartition(datasource.InputPartition):
     tasks: tuple[tasks.ReadTask, ...]
 
 
+NOTHING = SlicesPartition(())
+
+
 class HoodieReader(datasource.DataSourceReader):
     """Plans and reads one scan.
 
@@ -75,7 +77,7 @@ class HoodieReader(datasource.DataSourceReader):
         self, filters_: "list[datasource.Filter]"
     ) -> "Iterable[datasource.Filter]":
         """Take the filters that mean the same to us, and return the others."""
-        schema = arrow_types.to_arrow_schema(self._schema)
+        schema = self._arrow_schema
         for each in filters_:
             predicate = filters.to_predicate(each, schema)
             if predicate is None:
@@ -90,17 +92,27 @@ class HoodieReader(datasource.DataSourceReader):
             where=predicates.all_of(self._pushed),
             is_read_optimized=_is_read_optimized(self._options),
         )
-        return [SlicesPartition(tuple(group)) for group in _packed(planned)]
+        # Where there are none, Spark makes one up and has that read.
+        return [SlicesPartition(tuple(group)) for group in _packed(planned)] or [NOTHING]
 
     def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the slices' rows in the types that Spark expects."""
         assert isinstance(partition, SlicesPartition)
-        # Spark compares types exactly, nullability included.
-        expected = arrow_types.to_arrow_schema(self._schema)
-        for batch in chain.from_iterable(map(tasks.run, partition.tasks)):
-            yield pa.RecordBatch.from_arrays(
-                [batch.column(field.name).cast(field.type) for field in expected], schema=expected
-            )
+        for task in partition.tasks:
+            yield from batches(task, self._arrow_schema)
+
+    @property
+    def _arrow_schema(self) -> pa.Schema:
+        """The columns as Spark compares them with what it is given: exactly."""
+        return arrow_types.to_arrow_schema(self._schema, timezone="UTC")
+
+
+def batches(task: tasks.ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield a slice's rows in exactly these types, nullability included: Spark compares them."""
+    for batch in tasks.run(task):
+        yield pa.RecordBatch.from_arrays(
+            [batch.column(field.name).cast(field.type) for field in schema], schema=schema
+        )
 
 
 def _packed(planned: Iterable[tasks.ReadTask]) -> Iterator[list[tasks.ReadTask]]:
