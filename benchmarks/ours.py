@@ -1,27 +1,27 @@
-"""Our side of the side-by-side benchmark: the steps of `peer.py`, on the core with local threads.
+"""Our side of the side-by-side benchmark on local threads: the core as a library.
 
-Runs as a process of its own, so that its memory is its own; each step is timed inside it, commit
-protocol, locks, markers and fsync included.
+`run.py` starts it as a process of its own, so that its memory is its own; each step is timed inside
+it, commit protocol, locks, markers and fsync included.
 
 Run alone: `.venv/bin/python benchmarks/ours.py --workload plain --output ours.json`.
 """
 
-import argparse
-import json
-import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "benchmarks")]  # our neighbours
 
-import pyarrow as pa  # noqa: E402 (the path comes first)
+import alone  # noqa: E402 (the path comes first)
+import memory  # noqa: E402
+import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
-from data import WARM_UP, WORKLOADS, Inputs, Workload, generate, stored_bytes  # noqa: E402
-from steps import Run, Step  # noqa: E402
+from data import SCHEMA, Inputs, Workload  # noqa: E402
+from steps import Measured  # noqa: E402
 
 from hoodie import environment, table  # noqa: E402
 from hoodie.model import commits, schemas, settings, table_config  # noqa: E402
@@ -29,171 +29,149 @@ from hoodie.transaction import authors  # noqa: E402
 from hoodie.transaction.locks import addresses  # noqa: E402
 from hoodie.write import sessions  # noqa: E402
 
-SIDE = "hoodie"
 THREADS = 2
-_STATUS = Path("/proc/self/status")
 
 
 class Hoodie:
-    """Our library, warm after `warm_up`."""
+    """Our library in this process."""
 
-    def __init__(self, folder: Path, *, threads: int = THREADS) -> None:
-        self._folder = folder
-        self._environment = environment.system(parallelism=threads)
+    name = "hoodie"
+    warm_ups = 1
 
-    def warm_up(self, workload: Workload, inputs_folder: Path) -> None:
-        """Take a small table through all steps of the workload."""
-        small = replace(workload, sizes=WARM_UP)
-        self.run(small, generate(inputs_folder, small.sizes))
+    def __init__(self, _folder: Path) -> None:
+        self._outside = environment.system(parallelism=THREADS)
 
-    def run(self, workload: Workload, inputs: Inputs) -> Run:
-        """Make the table anew, take it through all steps, and delete it."""
-        path = self._folder / "tables" / workload.name
-        shutil.rmtree(path, ignore_errors=True)
-        path.mkdir(parents=True)
-        steps = tuple(self._steps(workload, inputs, path))
-        rows = sum(batch.num_rows for batch in self._table(path).read(columns=["id"]))
-        expected = inputs.rows_after_deletes if workload.deletes else inputs.rows_after_upserts
-        assert rows == expected, f"{rows} rows instead of {expected} in {workload.name}"
-        shutil.rmtree(path)
-        return Run(side=SIDE, workload=workload.name, steps=steps, rows=rows)
+    def __enter__(self) -> Self:
+        return self
 
-    def _steps(self, workload: Workload, inputs: Inputs, path: Path) -> Iterator[Step]:
-        self._create(workload, inputs, path)
-        yield self._measured("bulk_insert", path, lambda: self._write(workload, path, inputs.rows))
-        for number, upsert in enumerate(inputs.upserts, start=1):
-            yield self._measured(
-                f"upsert_{number}", path, lambda source=upsert: self._write(workload, path, source)
-            )
-        if workload.deletes:
-            yield self._measured(
-                "delete",
-                path,
-                lambda: self._write(workload, path, inputs.deletes, commits.Operation.DELETE),
-            )
-        yield from self._scans(path, "logs")
-        transaction = _transaction(workload)
-        yield self._measured(
-            "schedule_compaction",
-            path,
-            lambda: self._table(path).schedule_compaction(transaction),
-        )
-        yield self._measured("compaction", path, lambda: self._compact(workload, path))
-        yield from self._scans(path, "compacted")
+    def __exit__(self, *_: object) -> None:
+        pass
 
-    def _scans(self, path: Path, state: str) -> Iterator[Step]:
-        yield self._measured(f"aggregate_{state}", path, lambda: self._aggregate(path))
-        yield self._measured(f"full_scan_noop_{state}", path, lambda: self._scan(path))
-        yield self._measured(f"full_scan_arrow_{state}", path, lambda: self._collect(path))
-        yield self._measured(f"full_scan_parquet_{state}", path, lambda: self._copy(path))
+    def create(self, workload: Workload, _inputs: Inputs, path: Path) -> "LocalSubject":
+        """Return the new table."""
+        create_table(workload, path)
+        return LocalSubject(workload, path, self._outside)
 
-    def _measured(self, name: str, path: Path, work: Callable[[], object]) -> Step:
-        Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+    def measured(self, work: Callable[[], object]) -> Measured:
+        """Do the work."""
+        memory.forget_peaks([memory.OWN])
         begin = time.perf_counter()
         work()
         seconds = time.perf_counter() - begin
-        return Step(
-            name=name, seconds=seconds, peak_bytes=_peak_bytes(), stored_bytes=stored_bytes(path)
-        )
+        return Measured(seconds=seconds, peak_bytes=memory.peak_bytes([memory.OWN]))
 
-    def _create(self, workload: Workload, inputs: Inputs, path: Path) -> None:
-        schema = schemas.from_arrow(pq.read_schema(inputs.rows), workload.name)
-        config = table_config.TableConfig(
-            name=workload.name,
-            record_key_fields=workload.record_key,
-            partition_fields=workload.partition_by,
-            ordering_fields=(workload.ordering,),
-            merge_mode=table_config.MergeMode.EVENT_TIME,
-            create_schema=schema.avro,
-            bucket_count=workload.buckets,
-        )
-        table.create_table(str(path), config, schema, self._environment)
 
-    def _table(self, path: Path) -> table.Table:
-        return table.open_table(str(path), self._environment)
+@dataclass(frozen=True, slots=True)
+class LocalSubject:
+    """A table of ours."""
 
-    def _write(
-        self,
-        workload: Workload,
-        path: Path,
-        source: Path,
-        operation: commits.Operation = commits.Operation.UPSERT,
-    ) -> None:
-        data = pq.read_table(source)
-        if operation is commits.Operation.DELETE:
-            # Like the peer's delete, which leaves the ordering value out: it always deletes.
-            data = data.select([*workload.record_key, *workload.partition_by])
-        options = sessions.WriteOptions(operation=operation, transaction=_transaction(workload))
-        self._table(path).write(data, options)
+    workload: Workload
+    path: Path
+    outside: environment.Environment
 
-    def _compact(self, workload: Workload, path: Path) -> None:
-        opened = self._table(path)
-        (pending,) = opened.timeline().pending_compactions
-        opened.compact(pending.requested_time, _transaction(workload))
+    def bulk_insert(self, rows: Path) -> object:
+        """Fill the new table by an upsert."""
+        return self.upsert(rows)
 
-    def _aggregate(self, path: Path) -> None:
-        rows = self._table(path).read(columns=["region", "amount", "ts", "score"]).read_all()
-        rows.group_by("region").aggregate(
-            [("amount", "count"), ("amount", "sum"), ("ts", "max"), ("score", "mean")]
-        ).sort_by("region")
+    def upsert(self, rows: Path) -> object:
+        """Write changes."""
+        return self._write(pq.read_table(rows), commits.Operation.UPSERT)
 
-    def _scan(self, path: Path) -> None:
-        for batch in self._table(path).read():
-            assert batch.num_rows >= 0
+    def delete(self, keys: Path) -> object:
+        """Delete keys."""
+        data = pq.read_table(keys, columns=list(delete_columns(self.workload)))
+        return self._write(data, commits.Operation.DELETE)
 
-    def _collect(self, path: Path) -> pa.Table:
-        return self._table(path).read().read_all()
+    def aggregate(self) -> object:
+        """Evaluate the aggregate."""
+        rows = self._open().read(columns=["region", "amount", "ts", "score"]).read_all()
+        sums = [("amount", "count"), ("amount", "sum"), ("ts", "max"), ("score", "mean")]
+        return rows.group_by("region").aggregate(sums).sort_by("region")
 
-    def _copy(self, path: Path) -> None:
-        target = self._folder / "copy.parquet"
-        reader = self._table(path).read()
+    def scan(self) -> object:
+        """Make every row."""
+        return sum(batch.num_rows for batch in self._open().read())
+
+    def collect(self) -> object:
+        """Collect all rows."""
+        return self._open().read().read_all()
+
+    def copy(self) -> object:
+        """Write all rows to a parquet file."""
+        target = self.path.with_suffix(".copy.parquet")
+        reader = self._open().read()
         with pq.ParquetWriter(target, reader.schema, compression="snappy") as writer:
             for batch in reader:
                 writer.write_batch(batch)
-        target.unlink()
+        return target.unlink()
+
+    def schedule_compaction(self) -> object:
+        """Plan a compaction."""
+        return self._open().schedule_compaction(self._transaction())
+
+    def compact(self) -> object:
+        """Execute the plan."""
+        opened = self._open()
+        (pending,) = opened.timeline().pending_compactions
+        return opened.compact(pending.requested_time, self._transaction())
+
+    def count(self) -> int:
+        """Return how many rows there are."""
+        return sum(batch.num_rows for batch in self._open().read(columns=["id"]))
+
+    def _open(self) -> table.Table:
+        return table.open_table(str(self.path), self.outside)
+
+    def _write(self, data: pa.Table, operation: commits.Operation) -> object:
+        options = sessions.WriteOptions(operation=operation, transaction=self._transaction())
+        return self._open().write(data, options)
+
+    def _transaction(self) -> sessions.TransactionOptions:
+        return sessions.TransactionOptions(
+            settings=write_settings(self.workload),
+            lock=addresses.parse(lock(self.workload)),
+            author=authors.Author(writer_id="benchmark"),
+        )
 
 
-def _transaction(workload: Workload) -> sessions.TransactionOptions:
-    """Return what equals what the peer is told: 1 ms of skew, the same codec, the same lock."""
+def create_table(workload: Workload, path: Path) -> None:
+    """Create the workload's table."""
+    schema = schemas.from_arrow(SCHEMA, workload.name)
+    config = table_config.TableConfig(
+        name=workload.name,
+        record_key_fields=workload.record_key,
+        partition_fields=workload.partition_by,
+        ordering_fields=(workload.ordering,),
+        merge_mode=table_config.MergeMode.EVENT_TIME,
+        create_schema=schema.avro,
+        bucket_count=workload.buckets,
+    )
+    path.mkdir(parents=True)
+    table.create_table(str(path), config, schema, environment.system(parallelism=1))
+
+
+def write_settings(workload: Workload) -> settings.WriteSettings:
+    """Return what equals what the peer is told: the same mode and codec, 1 ms of skew."""
     mode = settings.ConcurrencyMode
     log_format = settings.LogBlockFormat
-    return sessions.TransactionOptions(
-        settings=settings.WriteSettings(
-            concurrency=mode.NON_BLOCKING if workload.non_blocking else mode.SINGLE_WRITER,
-            log_block_format=log_format.PARQUET if workload.parquet_logs else log_format.AVRO,
-            parquet_codec=workload.codec,
-            clock_skew_ms_max=1,
-            clock_wait_ms=1,
-        ),
-        lock=addresses.parse("filesystem" if workload.non_blocking else "in-process"),
-        author=authors.Author(writer_id="benchmark"),
+    return settings.WriteSettings(
+        concurrency=mode.NON_BLOCKING if workload.non_blocking else mode.SINGLE_WRITER,
+        log_block_format=log_format.PARQUET if workload.parquet_logs else log_format.AVRO,
+        parquet_codec=workload.codec,
+        clock_skew_ms_max=1,
+        clock_wait_ms=1,
     )
 
 
-def _peak_bytes() -> int:
-    for line in _STATUS.read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    return 0
+def lock(workload: Workload) -> str:
+    """Return the lock's address; the peer's lock is of the same kind."""
+    return "filesystem" if workload.non_blocking else "in-process"
 
 
-def main() -> None:
-    """Run one workload on our side alone and write the results as JSON."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--workload", choices=[*WORKLOADS], default="plain")
-    parser.add_argument("--folder", type=Path, default=ROOT / "benchmarks" / "work")
-    parser.add_argument("--output", type=Path)
-    arguments = parser.parse_args()
-    workload = WORKLOADS[arguments.workload]
-    inputs = generate(arguments.folder / "inputs", workload.sizes)
-    ours = Hoodie(arguments.folder / "ours")
-    ours.warm_up(workload, arguments.folder / "inputs")
-    run = ours.run(workload, inputs)
-    for step in run.steps:
-        print(step, flush=True)
-    if arguments.output is not None:
-        arguments.output.write_text(json.dumps(asdict(run), indent=1))
+def delete_columns(workload: Workload) -> tuple[str, ...]:
+    """Return what a delete carries: no ordering value, so that it always deletes, as the peer's."""
+    return (*workload.record_key, *workload.partition_by)
 
 
 if __name__ == "__main__":
-    main()
+    alone.main(Hoodie)

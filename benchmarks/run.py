@@ -2,9 +2,9 @@
 
     .venv/bin/python benchmarks/run.py [--workload NAME]... [--repeat N]
 
-Every figure is the median over the runs of one side; the ratio is Apache Hudi's time over ours.
-Each of our runs is a process of its own, warmed up by a small table; Apache Hudi stays in one warm
-JVM, which is idle while we run.
+Every figure is the median over the runs of one side; a ratio is Apache Hudi's time over ours. We
+are there twice: on Spark, in one warm session as Apache Hudi is, and on local threads, each run a
+process of its own, warmed up by a small table. Whoever does not run is idle.
 """
 
 import argparse
@@ -23,20 +23,24 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]  # `support` and 
 
 import numpy as np  # noqa: E402 (the path comes first)
 import pyarrow as pa  # noqa: E402
-from data import WORKLOADS, Workload, generate  # noqa: E402
+from data import WORKLOADS, Workload  # noqa: E402
+from ours import Hoodie  # noqa: E402
+from ours_on_spark import HoodieOnSpark  # noqa: E402
 from peer import ApacheHudi  # noqa: E402
 from rich.console import Console  # noqa: E402
-from steps import Run, Step  # noqa: E402
+from steps import Run, Step, run, warm_up  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 PARITY = """
-Parity: the same parquet files in, the same keys, buckets, codec, log block format and merge mode;
-2 cores; no metadata table, no bloom filters, no cleaning or archiving; 1 ms of clock skew. What
-differs: we fsync data files and timeline, Apache Hudi does not on a local disk; its heap is fixed
-at 4 GiB. `bulk_insert` is Apache Hudi's bulk insert and, until we have one, our first upsert. The
-three full scans differ in where the rows go: nowhere, into Arrow in the caller, into a parquet
-file. The workload `gzip` is Apache Hudi's own defaults: gzip, Avro log blocks.
+Parity: the same parquet files in, the same columns out, the same keys, buckets, codec, log block
+format and merge mode; 2 cores; no metadata table, no bloom filters, no cleaning or archiving; 1 ms
+of clock skew. What differs: we fsync data files and timeline, Apache Hudi does not on a local disk.
+Spark's heap is 4 GiB on both sides; our memory on Spark has the Python workers in it. `bulk_insert`
+is Apache Hudi's bulk insert and, until we have one, our first upsert. The three full scans differ
+in where the rows go: nowhere, into Arrow in the caller, into parquet files. The workload `gzip` is
+Apache Hudi's own defaults: gzip, Avro log blocks.
 """
+TITLES = {ApacheHudi.name: "Apache Hudi", HoodieOnSpark.name: "Spark", Hoodie.name: "local"}
 
 
 def main() -> None:
@@ -47,26 +51,28 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=ROOT / "benchmarks" / "work")
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
+    folder = arguments.folder
     console = Console(stderr=True)
     sections = []
     load_before = os.getloadavg()[0]
-    with ApacheHudi(arguments.folder / "peer") as peer:
-        versions = peer.versions()
+    with ApacheHudi(folder) as peer, HoodieOnSpark(folder) as on_spark:
         for name in arguments.workload or WORKLOADS:
             workload = WORKLOADS[name]
-            console.print(f"[bold]{name}[/]: making the input")
-            inputs = generate(arguments.folder / "inputs", workload.sizes)
-            console.print(f"[bold]{name}[/]: warming Apache Hudi up")
-            peer.warm_up(workload, arguments.folder / "inputs")
-            ours, theirs = [], []
+            console.print(f"[bold]{name}[/]: making the input, warming both Sparks up")
+            warm_up(peer, workload, folder)
+            warm_up(on_spark, workload, folder)
+            runs = []
             for number in range(1, arguments.repeat + 1):
                 console.print(f"[bold]{name}[/]: run {number} of {arguments.repeat}")
-                ours.append(_our_run(workload, arguments.folder))
-                theirs.append(peer.run(workload, inputs))
-            sections.append(_section(workload, ours, theirs))
-            console.print(sections[-1])
+                runs.append(run(peer, workload, folder))
+                runs.append(run(on_spark, workload, folder))
+                runs.append(_local_run(workload, folder))
+            sections.append(_section(workload, runs))
+            console.print(sections[-1], markup=False)
+        versions = peer.versions()
+        ours = f"ours on Spark {on_spark.version}, Python {platform.python_version()}"
     header = _header(
-        f"Apache Hudi {versions.hudi} on Spark {versions.spark}, Java {versions.java}",
+        f"Apache Hudi {versions.hudi} on Spark {versions.spark}, Java {versions.java}; {ours}",
         load_before,
         arguments.repeat,
     )
@@ -74,7 +80,7 @@ def main() -> None:
     console.print(f"wrote {arguments.results}")
 
 
-def _our_run(workload: Workload, folder: Path) -> Run:
+def _local_run(workload: Workload, folder: Path) -> Run:
     output = folder / "ours.json"
     subprocess.run(
         [
@@ -87,53 +93,69 @@ def _our_run(workload: Workload, folder: Path) -> Run:
         check=True,
         stdout=subprocess.DEVNULL,
     )
-    stored = json.loads(output.read_text())
+    [stored] = json.loads(output.read_text())
     return Run(**stored | {"steps": tuple(Step(**step) for step in stored["steps"])})
 
 
-def _section(workload: Workload, ours: Sequence[Run], theirs: Sequence[Run]) -> str:
+def _section(workload: Workload, runs: Sequence[Run]) -> str:
     what = (
         f"{workload.sizes.rows:,} rows, {workload.sizes.upserts} upserts of "
         f"{workload.sizes.upsert_rows:,}, key {', '.join(workload.record_key)}, "
         f"{workload.buckets} buckets, codec {workload.codec}, "
         f"{'parquet' if workload.parquet_logs else 'Avro'} log blocks"
     )
-    columns = ("s", "our s", "ratio", "MiB", "our MiB", "MB on disk", "our MB on disk")
-    lines = [
-        f"## {workload.name}",
-        "",
-        what,
-        "",
-        f"| step | {' | '.join(columns)} |",
-        f"|---|{'---:|' * len(columns)}",
-    ]
-    for name in [step.name for step in ours[0].steps]:
-        mine, peers = _steps(ours, name), _steps(theirs, name)
-        if not peers:
-            continue
-        my_s = statistics.median(step.seconds for step in mine)
-        peer_s = statistics.median(step.seconds for step in peers)
-        lines.append(
-            f"| {name} | {peer_s:.2f} | {my_s:.2f} | {peer_s / my_s:.1f} | "
-            f"{_median_mib(peers):.0f} | {_median_mib(mine):.0f} | "
-            f"{_median_mb(peers):.1f} | {_median_mb(mine):.1f} |"
+    times, amounts = [], []
+    for name in [step.name for step in runs[0].steps]:
+        peer, *mine = (
+            [step for run in runs if run.side == side for step in run.steps if step.name == name]
+            for side in TITLES
         )
-    return "\n".join([*lines, ""])
+        peer_s = _median(step.seconds for step in peer)
+        cells = [f"{peer_s:.2f}"]
+        for steps in mine:
+            seconds = _median(step.seconds for step in steps)
+            cells += [f"{seconds:.2f}", f"{peer_s / seconds:.1f}"]
+        times.append([name, *cells])
+        cells = [
+            f"{_median(step.peak_bytes for step in steps) / 2**20:.0f}" for steps in (peer, *mine)
+        ]
+        cells += [
+            f"{_median(step.stored_bytes for step in steps) / 1e6:.1f}" for steps in (peer, *mine)
+        ]
+        amounts.append([name, *cells])
+    peer_title, *our_titles = TITLES.values()
+    time_titles = [f"{peer_title} s"]
+    for title in our_titles:
+        time_titles += [f"{title} s", "ratio"]
+    amount_titles = [
+        f"{title} {unit}" for unit in ("MiB", "MB on disk") for title in TITLES.values()
+    ]
+    return "\n".join(
+        [
+            f"## {workload.name}",
+            "",
+            what,
+            "",
+            *_table(["step", *time_titles], times),
+            "",
+            "Peak memory and bytes stored:",
+            "",
+            *_table(["step", *amount_titles], amounts),
+            "",
+        ]
+    )
 
 
-def _steps(runs: Iterable[Run], name: str) -> list[Step]:
-    return [step for run in runs for step in run.steps if step.name == name]
+def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = [titles, ["---", *["---:"] * (len(titles) - 1)], *rows]
+    return [f"| {' | '.join(cells)} |" for cells in lines]
 
 
-def _median_mib(steps: Iterable[Step]) -> float:
-    return statistics.median(step.peak_bytes for step in steps) / 2**20
+def _median(values: Iterable[float]) -> float:
+    return statistics.median(values)
 
 
-def _median_mb(steps: Iterable[Step]) -> float:
-    return statistics.median(step.stored_bytes for step in steps) / 1e6
-
-
-def _header(peer_versions: str, load_before: float, repeat: int) -> str:
+def _header(versions: str, load_before: float, repeat: int) -> str:
     processor = next(
         (
             line.partition(":")[2].strip()
@@ -142,13 +164,12 @@ def _header(peer_versions: str, load_before: float, repeat: int) -> str:
         ),
         platform.machine(),
     )
-    ours = f"Python {platform.python_version()}, pyarrow {pa.__version__}, numpy {np.__version__}"
     memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return f"""# Side by side with Apache Hudi
 
 Written by `make bench` on {datetime.now(UTC):%Y-%m-%d}; medians of {repeat} alternating runs.
 {os.cpu_count()} cores ({processor}), {memory_gib:.0f} GiB, load {load_before:.1f} before.
-{peer_versions}; {ours}.
+{versions}, pyarrow {pa.__version__}, numpy {np.__version__}.
 {PARITY}"""
 
 

@@ -1,6 +1,16 @@
-"""What one side of a benchmark measured."""
+"""The steps that each side of a benchmark takes a workload through, and what is measured of them.
 
-from dataclasses import dataclass
+A `Side` is an engine that is warm and measures; the `Subject` it makes is one table, with an
+operation a step. The order of the steps and what is checked at their end stand here, once.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from data import WARM_UP, Inputs, Workload, generate, stored_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,3 +37,117 @@ class Run:
     workload: str
     steps: tuple[Step, ...]
     rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What a piece of work took."""
+
+    seconds: float
+    peak_bytes: int
+
+
+class Subject(Protocol):
+    """One table. The three full scans differ in where the rows go."""
+
+    def bulk_insert(self, rows: Path) -> object:
+        """Fill the new table."""
+
+    def upsert(self, rows: Path) -> object:
+        """Write changes."""
+
+    def delete(self, keys: Path) -> object:
+        """Delete keys."""
+
+    def aggregate(self) -> object:
+        """Evaluate `data.AGGREGATE`, the result as Arrow in the caller."""
+
+    def scan(self) -> object:
+        """Make every row of the table's own columns, and drop it."""
+
+    def collect(self) -> object:
+        """Collect all rows as Arrow in the caller."""
+
+    def copy(self) -> object:
+        """Write all rows to parquet files."""
+
+    def schedule_compaction(self) -> object:
+        """Plan a compaction of everything."""
+
+    def compact(self) -> object:
+        """Execute the plan."""
+
+    def count(self) -> int:
+        """Return how many rows there are."""
+
+
+class Side(Protocol):
+    """One engine."""
+
+    name: str
+    warm_ups: int
+    """How often a small table must go through all steps before one is measured."""
+
+    def create(self, workload: Workload, inputs: Inputs, path: Path) -> Subject:
+        """Return a new table at `path`, which does not exist."""
+
+    def measured(self, work: Callable[[], object]) -> Measured:
+        """Do the work."""
+
+
+def warm_up(side: Side, workload: Workload, folder: Path) -> None:
+    """Take a small table through all steps of the workload, as often as the side wants."""
+    small = replace(workload, sizes=WARM_UP)
+    for _ in range(side.warm_ups):
+        run(side, small, folder)
+
+
+def run(side: Side, workload: Workload, folder: Path) -> Run:
+    """Make the workload's table, take it through all steps, and delete it.
+
+    Args:
+        side: Does the work.
+        workload: The work.
+        folder: For inputs, which stay, and for tables.
+    """
+    inputs = generate(folder / "inputs", workload.sizes)
+    path = folder / "tables" / side.name / workload.name
+    shutil.rmtree(path, ignore_errors=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    subject = side.create(workload, inputs, path)
+    steps = []
+    for name, work in _plan(subject, workload, inputs):
+        measured = side.measured(work)
+        step = Step(
+            name=name,
+            seconds=measured.seconds,
+            peak_bytes=measured.peak_bytes,
+            stored_bytes=stored_bytes(path),
+        )
+        steps.append(step)
+    rows = subject.count()
+    expected = inputs.rows_after_deletes if workload.deletes else inputs.rows_after_upserts
+    assert rows == expected, f"{rows} rows instead of {expected} in {workload.name} of {side.name}"
+    shutil.rmtree(path)
+    return Run(side=side.name, workload=workload.name, steps=tuple(steps), rows=rows)
+
+
+def _plan(
+    subject: Subject, workload: Workload, inputs: Inputs
+) -> Iterator[tuple[str, Callable[[], object]]]:
+    yield "bulk_insert", lambda: subject.bulk_insert(inputs.rows)
+    for number, upsert in enumerate(inputs.upserts, start=1):
+        yield f"upsert_{number}", lambda rows=upsert: subject.upsert(rows)
+    if workload.deletes:
+        yield "delete", lambda: subject.delete(inputs.deletes)
+    yield from _scans(subject, "logs")
+    yield "schedule_compaction", subject.schedule_compaction
+    yield "compaction", subject.compact
+    yield from _scans(subject, "compacted")
+
+
+def _scans(subject: Subject, state: str) -> Iterator[tuple[str, Callable[[], object]]]:
+    yield f"aggregate_{state}", subject.aggregate
+    yield f"full_scan_noop_{state}", subject.scan
+    yield f"full_scan_arrow_{state}", subject.collect
+    yield f"full_scan_parquet_{state}", subject.copy

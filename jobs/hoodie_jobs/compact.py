@@ -30,7 +30,7 @@ def perform(run: Run) -> None:
     run.cancellation.check()
     run.tell(f"starting {run.spec.engine.kind.value}")
     with closing(runtimes.open_runtime(run.spec.engine, run.cancellation)) as runtime:
-        _execute(run, instant_time, runtime)
+        execute(run, instant_time, runtime)
 
 
 def _planned(run: Run, work: jobs.Compact) -> instants.InstantTime | None:
@@ -53,7 +53,13 @@ def _planned(run: Run, work: jobs.Compact) -> instants.InstantTime | None:
     return instant_time
 
 
-def _execute(run: Run, instant_time: instants.InstantTime, runtime: runtimes.Runtime) -> None:
+def execute(run: Run, instant_time: instants.InstantTime, runtime: runtimes.Runtime) -> None:
+    """Execute a planned compaction and commit it.
+
+    Raises:
+        NotFoundError: There is no such plan.
+        ConflictError: Somebody alive is executing it.
+    """
     engine = watching.WatchedEngine(runtime.engine, run, f"{_PHASE} {instant_time}")
     outside = dataclasses.replace(opening.environment_of(run.spec), engine=engine)
     opened = table.open_table(run.spec.table_uri, outside)

@@ -39,12 +39,18 @@ def perform(run: Run) -> None:
         for batch in pending:
             run.cancellation.check()
             run.tell(f"writing batch {batch.id}", _done(run), len(work.batches))
-            _write(run, batch, opened, runtime)
+            write_batch(run, batch, opened, runtime)
     run.tell("done", _done(run), len(work.batches))
 
 
-def _write(run: Run, batch: jobs.Batch, opened: table.Table, runtime: runtimes.Runtime) -> None:
-    """Write one batch and commit it."""
+def write_batch(
+    run: Run, batch: jobs.Batch, opened: table.Table, runtime: runtimes.Runtime
+) -> None:
+    """Write one batch and commit it, unless the timeline holds it already.
+
+    Raises:
+        HoodieError: Nothing of the batch is visible.
+    """
     work = run.spec.work
     assert isinstance(work, jobs.WriteBatches)
     start_s = run.clock.monotonic_s()

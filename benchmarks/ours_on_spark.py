@@ -1,0 +1,180 @@
+"""Our side of the side-by-side benchmark on Spark: the jobs' own code, and the data source.
+
+One warm Spark session of as many cores and as large a heap as Apache Hudi's runs the steps of a
+workload: writes and compactions as `python -m hoodie_jobs.write` and `compact` do them once their
+session is up, reads by `spark.read.format("hoodie")`. Memory is that of the JVM, of its Python
+workers and of this process, summed.
+
+Run alone: `.venv/bin/python benchmarks/ours_on_spark.py --workload plain --output ours.json`.
+"""
+
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "benchmarks")]  # our neighbours
+
+import alone  # noqa: E402 (the path comes first)
+import memory  # noqa: E402
+import ours  # noqa: E402
+from data import AGGREGATE, Inputs, Workload  # noqa: E402
+from pyspark.sql import DataFrame, SparkSession  # noqa: E402
+from steps import Measured  # noqa: E402
+
+from hoodie import clock, environment, table  # noqa: E402
+from hoodie.model import commits, jobs  # noqa: E402
+from hoodie_jobs import cancellation, compact, write  # noqa: E402
+from hoodie_jobs.run import Run  # noqa: E402
+from hoodie_jobs.spark import data_source, runtime, session  # noqa: E402
+
+HEAP = "4g"
+CORES = 2
+_CONF = {"spark.driver.memory": HEAP, "spark.log.level": "ERROR"}
+
+
+class HoodieOnSpark:
+    """A warm Spark session with our jobs. Use as a context manager."""
+
+    name = "hoodie-on-spark"
+    warm_ups = 2
+
+    def __init__(self, _folder: Path) -> None:
+        self._spark: SparkSession | None = None
+
+    def __enter__(self) -> Self:
+        self._spark = session.open_session("bench", CORES, _CONF)
+        self._spark.dataSource.register(data_source.HoodieDataSource)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._spark is not None
+        self._spark.stop()
+
+    @property
+    def version(self) -> str:
+        """Spark's version."""
+        assert self._spark is not None
+        return self._spark.version
+
+    def create(self, workload: Workload, _inputs: Inputs, path: Path) -> "SparkSubject":
+        """Return the new table."""
+        assert self._spark is not None
+        ours.create_table(workload, path)
+        return SparkSubject(workload, path, self._spark, runtime.SparkRuntime(self._spark))
+
+    def measured(self, work: Callable[[], object]) -> Measured:
+        """Do the work."""
+        memory.forget_peaks(self._processes())
+        begin = time.perf_counter()
+        work()
+        seconds = time.perf_counter() - begin
+        return Measured(seconds=seconds, peak_bytes=memory.peak_bytes(self._processes()))
+
+    def _processes(self) -> set[int]:
+        assert self._spark is not None
+        jvm = self._spark._jvm
+        assert jvm is not None
+        return {memory.OWN, *memory.family(int(jvm.java.lang.ProcessHandle.current().pid()))}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSubject:
+    """A table of ours."""
+
+    workload: Workload
+    path: Path
+    spark: SparkSession
+    runtime: runtime.SparkRuntime
+
+    def bulk_insert(self, rows: Path) -> object:
+        """Fill the new table by an upsert."""
+        return self.upsert(rows)
+
+    def upsert(self, rows: Path) -> object:
+        """Write changes."""
+        return self._write(rows, commits.Operation.UPSERT)
+
+    def delete(self, keys: Path) -> object:
+        """Delete keys."""
+        columns = ours.delete_columns(self.workload)
+        return self._write(keys, commits.Operation.DELETE, columns)
+
+    def aggregate(self) -> object:
+        """Evaluate the aggregate; a Python data source has to be told its columns."""
+        self._load(columns="region,amount,ts,score").createOrReplaceTempView("scanned")
+        return self.spark.sql(AGGREGATE).toArrow()
+
+    def scan(self) -> object:
+        """Make every row."""
+        return self._load().write.format("noop").mode("overwrite").save()
+
+    def collect(self) -> object:
+        """Collect all rows."""
+        return self._load().toArrow()
+
+    def copy(self) -> object:
+        """Write all rows to parquet files."""
+        target = self.path.with_suffix(".copy")
+        self._load().write.parquet(str(target))
+        return shutil.rmtree(target)
+
+    def schedule_compaction(self) -> object:
+        """Plan a compaction."""
+        run = self._run(jobs.Compact(step=jobs.CompactionStep.SCHEDULE))
+        return compact.perform(run)
+
+    def compact(self) -> object:
+        """Execute the plan."""
+        (pending,) = self._open().timeline().pending_compactions
+        instant_time = pending.requested_time
+        step = jobs.Compact(step=jobs.CompactionStep.EXECUTE, instant_time=instant_time)
+        return compact.execute(self._run(step), instant_time, self.runtime)
+
+    def count(self) -> int:
+        """Return how many rows there are."""
+        return self._load(columns="id").count()
+
+    def _load(self, **options: str) -> DataFrame:
+        return self.spark.read.format(data_source.FORMAT).options(**options).load(str(self.path))
+
+    def _write(
+        self, rows: Path, operation: commits.Operation, columns: tuple[str, ...] = ()
+    ) -> object:
+        batch = jobs.Batch(id=rows.stem, files=(str(rows),))
+        source = jobs.Source(
+            format=jobs.SourceFormat.PARQUET,
+            columns=tuple(jobs.ColumnMapping(name=name, source=name) for name in columns),
+        )
+        run = self._run(jobs.WriteBatches(operation=operation, source=source, batches=(batch,)))
+        return write.write_batch(run, batch, self._open(), self.runtime)
+
+    def _open(self) -> table.Table:
+        return table.open_table(str(self.path), environment.system(parallelism=1))
+
+    def _run(self, work: jobs.WriteBatches | jobs.Compact) -> Run:
+        spec = jobs.JobSpec(
+            table_uri=str(self.path),
+            allowed_root=None,
+            table_properties={},
+            settings=ours.write_settings(self.workload),
+            lock=ours.lock(self.workload),
+            protocol_hash="",
+            writer_id="benchmark",
+            action_id=None,
+            attempt=1,
+            fence_path=None,
+            work=work,
+            engine=jobs.EngineSpec(kind=jobs.EngineKind.SPARK, parallelism=CORES),
+            progress_path=None,
+            result_path="",
+        )
+        return Run(spec, clock.SystemClock(), cancellation.Cancellation())
+
+
+if __name__ == "__main__":
+    alone.main(HoodieOnSpark)
