@@ -12,8 +12,11 @@ from typing import Any
 
 import yaml
 
+from hoodie import environment
+from hoodie.model import settings
 from hoodie_operator.api import group, objects
 from hoodie_operator.standalone import store
+from hoodie_operator.standalone.tables import TableObserver, TableTarget
 
 PROGRAMS = Path(__file__).parents[1] / "standalone" / "programs"
 PATIENCE_S = 60.0
@@ -102,8 +105,16 @@ class Place:
         return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
     def commits(self, writer: str) -> list[str]:
-        """The files that a writer committed, in order."""
-        return [words[3] for words in self.journal if words[:2] == ["commit", writer]]
+        """The files that the table's timeline holds of a writer, in order."""
+        # The journal lacks the commit after which a job was killed.
+        uri = f"file://{self.data.resolve()}/flights"
+        target = TableTarget(uri=uri, settings=settings.WriteSettings())
+        seen = TableObserver(environment.system()).look(target)
+        return [
+            (commit.batch_id or "").partition("@")[0]
+            for commit in seen.commits
+            if commit.writer_id == writer
+        ]
 
     # The operator
 
