@@ -26,7 +26,7 @@ from steps import Measured  # noqa: E402
 from hoodie import environment, table  # noqa: E402
 from hoodie.model import commits, schemas, settings, table_config  # noqa: E402
 from hoodie.transaction import authors  # noqa: E402
-from hoodie.transaction.locks import addresses  # noqa: E402
+from hoodie.transaction.locks import address_texts  # noqa: E402
 from hoodie.write import sessions  # noqa: E402
 
 THREADS = 2
@@ -129,7 +129,7 @@ class LocalSubject:
     def _transaction(self) -> sessions.TransactionOptions:
         return sessions.TransactionOptions(
             settings=write_settings(self.workload),
-            lock=addresses.parse(lock(self.workload)),
+            lock=address_texts.parse(lock(self.workload)),
             author=authors.Author(writer_id="benchmark"),
         )
 

@@ -6,7 +6,7 @@ from hoodie import environment, errors, table
 from hoodie.model import jobs
 from hoodie.storage import locations
 from hoodie.transaction import authors
-from hoodie.transaction.locks import addresses
+from hoodie.transaction.locks import address_texts
 from hoodie.write import sessions
 from hoodie_jobs import fence
 
@@ -34,7 +34,7 @@ def transaction_of(spec: jobs.JobSpec) -> sessions.TransactionOptions:
     """
     return sessions.TransactionOptions(
         settings=spec.settings,
-        lock=addresses.parse(spec.lock),
+        lock=address_texts.parse(spec.lock),
         author=authors.Author(
             writer_id=spec.writer_id, action_id=spec.action_id, attempt=spec.attempt
         ),

@@ -20,7 +20,7 @@ from hoodie.index import bucket
 from hoodie.model import commits, files, schemas, table_config
 from hoodie.model.settings import ConcurrencyMode, LogBlockFormat, WriteSettings
 from hoodie.transaction import authors, markers
-from hoodie.transaction.locks import addresses
+from hoodie.transaction.locks import address_texts
 from hoodie.write import sessions
 from support.judge import Judge
 from support.peer_rows import assert_same_rows
@@ -108,7 +108,7 @@ class Histories:
             operation=commits.Operation.UPSERT,
             transaction=sessions.TransactionOptions(
                 settings=settings,
-                lock=addresses.parse("in-process"),
+                lock=address_texts.parse("in-process"),
                 author=authors.Author(writer_id="historian"),
             ),
         )

@@ -13,7 +13,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from hoodie import environment, table
 from hoodie.model import commits, jobs, schemas, settings, table_config
 from hoodie.transaction import authors
-from hoodie.transaction.locks import addresses
+from hoodie.transaction.locks import address_texts
 from hoodie.write import sessions
 from hoodie_jobs.spark import data_source
 from support.job_workshop import Workshop
@@ -195,7 +195,7 @@ def typed(tmp_path: Path) -> str:
         operation=commits.Operation.UPSERT,
         transaction=sessions.TransactionOptions(
             settings=settings.WriteSettings(clock_wait_ms=0),
-            lock=addresses.parse("in-process"),
+            lock=address_texts.parse("in-process"),
             author=authors.Author(writer_id="test"),
         ),
     )

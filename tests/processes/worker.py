@@ -15,7 +15,7 @@ import pyarrow as pa
 from hoodie import environment, errors, table
 from hoodie.model import commits, results, settings
 from hoodie.transaction import authors
-from hoodie.transaction.locks import addresses
+from hoodie.transaction.locks import address_texts
 from hoodie.write import sessions
 
 KEYS = 200
@@ -34,7 +34,7 @@ def transaction(lock: str, author: authors.Author) -> sessions.TransactionOption
             clock_wait_ms=0,
             lock_wait_ms=30_000,
         ),
-        lock=addresses.parse(lock),
+        lock=address_texts.parse(lock),
         author=author,
     )
 

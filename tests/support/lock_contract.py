@@ -1,6 +1,7 @@
 """What every provider of the table lock promises, as tests: a subclass says how to open one.
 
-`LockContract` is for all; `SharedLockContract` adds what those promise that processes share.
+`LockContract` is for all; `SharedLockContract` adds what those promise that processes share, and
+`LeasedLockContract` what those do that renew a lease: a holder that is silent loses the lock.
 """
 
 import functools
@@ -13,15 +14,19 @@ import pytest
 
 from hoodie import errors
 from hoodie.clock import SystemClock
+from hoodie.storage.memory import MemoryStorage
+from hoodie.transaction import table_lock
 from hoodie.transaction.locks.protocol import LockProvider
 from support import lock_process
 
 Open = Callable[[str], LockProvider]
 LONG_S = 30.0
+LEASES_S = 3.5
+"""Longer than the lease of any address that a contract is run with."""
 
 
-class LockContract(ABC):
-    """The tests; `open_lock(name)` gives another access to one lock, closed when the test ends."""
+class LockFixtures(ABC):
+    """`open_lock(name)` gives another access to one lock, closed when the test ends."""
 
     @pytest.fixture
     @abstractmethod
@@ -44,6 +49,10 @@ class LockContract(ABC):
         for lock in opened:
             lock.close()
 
+
+class LockContract(LockFixtures):
+    """The tests of every lock."""
+
     def test_taken_lock_is_held_until_given_back(self, open_lock: Open) -> None:
         lock = open_lock("first")
         assert not lock.is_held()
@@ -62,6 +71,29 @@ class LockContract(ABC):
                 in_thread(functools.partial(second.acquire, wait_s))
             assert clock.monotonic_s() - start_s < wait_s + 5
         assert not second.is_held()
+
+    def test_client_tries_again_as_often_as_configured(self, open_lock: Open) -> None:
+        """`hoodie.write.lock.client.num_retries` and `.wait_time_ms_between_retry`."""
+        first = open_lock("first")
+        first.acquire(LONG_S)
+        clock = SystemClock()
+        patience = table_lock.Patience(wait_ms=50, retries_max=2, retry_wait_ms=150)
+        second = table_lock.TableLock(open_lock("second"), MemoryStorage(), clock, patience)
+
+        def take() -> None:
+            with second.scope() as scope:
+                assert scope.is_held()
+
+        start_s = clock.monotonic_s()
+        with pytest.raises(errors.LockTimeoutError, match="held by first"):
+            in_thread(take)
+        assert 3 * 0.05 + 2 * 0.15 <= clock.monotonic_s() - start_s < 5
+        waiter = threading.Thread(target=take)
+        waiter.start()
+        clock.sleep_s(0.1)  # Its first try is over by then, or about to be.
+        first.release()
+        waiter.join(timeout=LONG_S)
+        assert not waiter.is_alive()
 
     def test_waiting_taker_gets_the_lock_when_it_is_given_back(self, open_lock: Open) -> None:
         first, second = open_lock("first"), open_lock("second")
@@ -174,6 +206,48 @@ class SharedLockContract(LockContract):
             heir.acquire(LONG_S)
             assert heir.is_held()
             assert heir.fencing_token > token
+
+    @pytest.fixture
+    @abstractmethod
+    def lose(self, address: str, table: str) -> Callable[[], None]:
+        """Take the lock from its holder behind its back, and leave it to nobody or a stranger."""
+
+    def test_loss_is_noticed_and_giving_back_touches_nothing(
+        self, open_lock: Open, lose: Callable[[], None], caplog: pytest.LogCaptureFixture
+    ) -> None:
+        lock = open_lock("first")
+        lock.acquire(LONG_S)
+        lose()
+        assert not lock.is_held()
+        lock.release()
+        assert f"had lost the {lock.description}" in caplog.text
+
+
+class LeasedLockContract(SharedLockContract):
+    """What a lock with a lease promises; that of the address is to end within `LEASES_S`."""
+
+    def test_paused_process_learns_of_its_loss_before_anything_else(
+        self, address: str, table: str, open_lock: Open
+    ) -> None:
+        with lock_process.Process(address, table, "hold", "paused") as process:
+            token = process.holding().token
+            process.pause()
+            heir = open_lock("heir")
+            heir.acquire(LONG_S)  # The paused one's lease has ended by then.
+            assert heir.fencing_token > token
+            process.resume()
+            assert process.ask("held") == "False"
+            assert process.ask("release") == "released"
+            assert heir.is_held()
+
+    def test_lease_is_renewed_for_as_long_as_the_holder_lives(
+        self, address: str, table: str, open_lock: Open
+    ) -> None:
+        with lock_process.Process(address, table, "hold", "alive") as process:
+            process.holding()
+            with pytest.raises(errors.LockTimeoutError, match="held by alive"):
+                open_lock("other").acquire(LEASES_S)
+            assert process.ask("held") == "True"
 
 
 def in_thread(call: Callable[[], object]) -> None:

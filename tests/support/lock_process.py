@@ -19,7 +19,7 @@ from typing import Self
 from hoodie import identity
 from hoodie.clock import SystemClock
 from hoodie.storage import locations
-from hoodie.transaction.locks import addresses, opening
+from hoodie.transaction.locks import address_texts, opening
 from hoodie.transaction.locks.protocol import LockOwner, LockProvider
 
 WAIT_S = 60.0
@@ -29,7 +29,7 @@ def open_lock(address: str, table: str, name: str) -> LockProvider:
     """Open a lock as the environment of a program would."""
     random = identity.SystemRandom()
     return opening.open_lock(
-        addresses.parse(address),
+        address_texts.parse(address),
         locations.open_storage(table),
         LockOwner(id=random.uuid(), name=name, process=identity.current_process()),
         waiting_clock=SystemClock(),

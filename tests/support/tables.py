@@ -9,7 +9,7 @@ import pyarrow as pa
 from hoodie import environment, table
 from hoodie.model import commits, results, schemas, settings, table_config
 from hoodie.transaction import authors
-from hoodie.transaction.locks import addresses
+from hoodie.transaction.locks import address_texts
 from hoodie.write import sessions
 
 NON_BLOCKING = settings.ConcurrencyMode.NON_BLOCKING
@@ -50,7 +50,7 @@ class SmallTable:
             operation=operation,
             transaction=sessions.TransactionOptions(
                 settings=replace(QUICK, **changes),
-                lock=addresses.parse("filesystem"),
+                lock=address_texts.parse("filesystem"),
                 author=authors.Author(writer_id=writer_id),
             ),
             batch_id=batch_id,

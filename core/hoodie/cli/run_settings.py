@@ -12,10 +12,9 @@ from hoodie import errors
 from hoodie.cli import options
 from hoodie.model import settings, table_config
 from hoodie.transaction import authors
-from hoodie.transaction.locks import addresses
+from hoodie.transaction.locks import address_texts, addresses, hudi_options
 from hoodie.write import sessions
 
-_LOCK_PREFIX = "hoodie.write.lock."
 _MODE_KEY = "hoodie.write.concurrency.mode"
 _SETTING_NAMES = frozenset(name for key in settings.KEYS for name in (key.name, *key.aliases))
 
@@ -57,7 +56,7 @@ def parse(
     lock_properties = {
         key: value
         for key, value in properties.items()
-        if key.startswith(_LOCK_PREFIX) and key not in given
+        if key.startswith(hudi_options.PREFIX) and key not in given
     }
     facts = {key: value for key, value in properties.items() if key in _FACTS}
     unknown = properties.keys() - given.keys() - lock_properties.keys() - facts.keys()
@@ -73,13 +72,13 @@ def parse(
             f"--concurrency {concurrency.value} with --set {_MODE_KEY}={given[_MODE_KEY]}: "
             "expected one of them"
         )
-    lock = _lock(lock_text, lock_properties)
+    lock = _lock(lock_text, lock_properties, given)
     if effective.concurrency is settings.ConcurrencyMode.NON_BLOCKING and isinstance(
         lock, addresses.InProcessAddress
     ):
         raise errors.ConfigurationError(
             "--lock in-process with --concurrency nbcc: other writers are other processes, "
-            "expected filesystem or zookeeper://HOST:PORT/BASE/KEY"
+            "expected filesystem, zookeeper://HOST:PORT/BASE/KEY or another that they share"
         )
     return RunSettings(settings=effective, lock=lock, facts=facts)
 
@@ -98,14 +97,17 @@ def check_facts(facts: Mapping[str, str], config: table_config.TableConfig) -> N
             )
 
 
-def _lock(lock_text: str | None, lock_properties: Mapping[str, str]) -> addresses.LockAddress:
+def _lock(
+    lock_text: str | None, lock_properties: Mapping[str, str], given: Mapping[str, str]
+) -> addresses.LockAddress:
     if lock_properties and lock_text is not None:
         raise errors.ConfigurationError(
             f"--lock {lock_text} with --set {min(lock_properties)}: expected one of them"
         )
     if not lock_properties:
-        return addresses.parse(lock_text or options.LOCK_DEFAULT)
-    lock = addresses.from_hudi(lock_properties)
+        return address_texts.parse(lock_text or options.LOCK_DEFAULT)
+    # Of some providers a setting of the writer is a part as well: how long it waits is their lease.
+    lock = hudi_options.from_options({**given, **lock_properties})
     if lock is None:
         raise errors.ConfigurationError(
             f"--set {min(lock_properties)} without hoodie.write.lock.provider"

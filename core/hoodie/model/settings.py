@@ -57,7 +57,9 @@ class WriteSettings:
         clock_wait_ms: How long to wait under the lock after reading the clock: the skew beside
             JVM writers, 0 when all writers are ours (the floor keeps times monotonic).
         future_time: What to do about a timeline ahead of our clock.
-        lock_wait_ms: How long one acquisition of the table lock may take.
+        lock_wait_ms: How long one try to acquire the table lock may take.
+        lock_retries_max: So many further tries follow one that did not get the lock.
+        lock_retry_wait_ms: Pause before each of them.
         acknowledges_order_dependence: Accept a combination of writers whose merged result depends
             on when compaction runs.
     """
@@ -74,6 +76,8 @@ class WriteSettings:
     clock_wait_ms: int = 200
     future_time: FutureTime = FutureTime.FAIL
     lock_wait_ms: int = 60_000
+    lock_retries_max: int = 0
+    lock_retry_wait_ms: int = 5_000
     acknowledges_order_dependence: bool = False
 
     @property
@@ -194,7 +198,20 @@ KEYS = (
         name="hoodie.write.lock.wait_time_ms",
         field="lock_wait_ms",
         parse=_at_least(0),
-        meaning="how long to wait for the table lock",
+        meaning="how long one try to get the table lock may wait",
+    ),
+    Key(
+        name="hoodie.write.lock.client.num_retries",
+        field="lock_retries_max",
+        parse=_at_least(0),
+        meaning="further tries to get the table lock; Apache Hudi's own default is 50",
+    ),
+    Key(
+        name="hoodie.write.lock.client.wait_time_ms_between_retry",
+        field="lock_retry_wait_ms",
+        parse=_at_least(0),
+        meaning="pause between two tries to get the table lock",
+        aliases=("hoodie.write.lock.client.wait_time_ms",),
     ),
     Key(
         name="hoodie.operator.clock.wait_ms",

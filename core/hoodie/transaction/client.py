@@ -106,7 +106,11 @@ class Client:
             connection.provider,
             connection.storage,
             outside.clock,
-            connection.settings.lock_wait_ms,
+            table_lock.Patience(
+                wait_ms=connection.settings.lock_wait_ms,
+                retries_max=connection.settings.lock_retries_max,
+                retry_wait_ms=connection.settings.lock_retry_wait_ms,
+            ),
         )
         self.heartbeats = heartbeats.Heartbeats(
             connection.storage,

@@ -41,6 +41,21 @@ class LockTimes:
         return LockTimes(wait_ms=self.wait_ms - other.wait_ms, hold_ms=self.hold_ms - other.hold_ms)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long and how often a lock is tried for.
+
+    Attributes:
+        wait_ms: What one try may take.
+        retries_max: Further tries after one that did not get it.
+        retry_wait_ms: Pause before each of them.
+    """
+
+    wait_ms: int
+    retries_max: int = 0
+    retry_wait_ms: int = 0
+
+
 class LockScope:
     """The lock while it is held, and what was read under it."""
 
@@ -77,13 +92,17 @@ class TableLock:
     """One transaction client's access to the table lock."""
 
     def __init__(
-        self, provider: LockProvider, storage: Storage, waiting_clock: clock.Clock, wait_ms: int
+        self,
+        provider: LockProvider,
+        storage: Storage,
+        waiting_clock: clock.Clock,
+        patience: Patience,
     ) -> None:
-        """Take the provider, the table, and how long one acquisition may take."""
+        """Take the provider, the table, and how long to try for the lock."""
         self._provider = provider
         self._storage = storage
         self._clock = waiting_clock
-        self._wait_ms = wait_ms
+        self._patience = patience
         self._times = LockTimes()
 
     @property
@@ -106,7 +125,7 @@ class TableLock:
         """
         begun_s = self._clock.monotonic_s()
         try:
-            self._provider.acquire(self._wait_ms / 1000)
+            self._acquire()
         finally:
             acquired_s = self._clock.monotonic_s()
             self._times += LockTimes(wait_ms=_ms(acquired_s - begun_s))
@@ -115,6 +134,17 @@ class TableLock:
         finally:
             self._release()
             self._times += LockTimes(hold_ms=_ms(self._clock.monotonic_s() - acquired_s))
+
+    def _acquire(self) -> None:
+        for _ in range(self._patience.retries_max):
+            try:
+                self._provider.acquire(self._patience.wait_ms / 1000)
+            except errors.LockTimeoutError as error:
+                logger.info("tried again in %s ms: %s", self._patience.retry_wait_ms, error)
+                self._clock.sleep_s(self._patience.retry_wait_ms / 1000)
+            else:
+                return
+        self._provider.acquire(self._patience.wait_ms / 1000)
 
     def _release(self) -> None:
         try:

@@ -238,8 +238,7 @@ def open_client(
     Raises:
         ConfigurationError: Heartbeats by these settings could expire though all is well.
     """
-    lock = transaction.lock
-    session_s = lock.session_timeout_s if isinstance(lock, addresses.ZooKeeperAddress) else 0
+    session_s = addresses.session_s(transaction.lock)
 
     def admit_beside(companions: client.Companions) -> None:
         assert stream is not None

@@ -23,13 +23,13 @@ from typing import Protocol, runtime_checkable
 
 from hoodie import clock, errors, identity
 from hoodie.storage.protocol import FileInfo
+from hoodie.transaction.locks import polling
 from hoodie.transaction.locks.protocol import LockOwner
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_PATH = ".hoodie/lock"
 
-_POLL_MIN_S, _POLL_MAX_S, _POLL_GROWTH = 0.002, 0.1, 1.5
 _MARGIN_MAX_S = 10.0
 
 
@@ -124,6 +124,7 @@ class FileSystemLock:
         *,
         path: str = DEFAULT_PATH,
         expiry_s: float | None = None,
+        polls: polling.Polling,
         waiting_clock: clock.Clock,
         random: identity.Random,
         is_proved_dead: Callable[[identity.ProcessIdentity], bool] = identity.is_proved_dead,
@@ -135,6 +136,7 @@ class FileSystemLock:
             owner: Who takes it.
             path: Of the lock file.
             expiry_s: Age at which a file may be taken over whoever made it; None is never.
+            polls: How often to look while another has it.
             waiting_clock: For waiting and for the age of files: the writers' clocks and the file
                 system's must agree as far as the expiry is meant to be exact.
             random: Jitter, so that those who wait do not march in step.
@@ -145,6 +147,7 @@ class FileSystemLock:
         self._path = path
         self._last_path = f"{path}.last"
         self._expiry_s = expiry_s
+        self._polls = polls
         self._clock = waiting_clock
         self._random = random
         self._is_proved_dead = is_proved_dead
@@ -159,19 +162,15 @@ class FileSystemLock:
         """Take the lock, waiting no longer than that."""
         if self._hold is not None:
             raise errors.InvalidInputError(f"{self._owner} holds the {self.description} already")
-        deadline_s = self._clock.monotonic_s() + wait_s
-        delay_s = _POLL_MIN_S
+        waiting = polling.Waiting(self._polls, wait_s, self._clock, self._random)
         while not self._take():
             if self._cleared():
                 continue
-            left_s = deadline_s - self._clock.monotonic_s()
-            if left_s <= 0:
+            if not waiting.pause():
                 raise errors.LockTimeoutError(
                     f"{self._owner} did not get the {self.description} within {wait_s:g} s: "
                     f"{self._holder()}"
                 )
-            self._clock.sleep_s(min(left_s, delay_s * (0.5 + self._random.uniform())))
-            delay_s = min(_POLL_MAX_S, delay_s * _POLL_GROWTH)
 
     def _take(self) -> bool:
         claim = self._next_claim()

@@ -49,6 +49,7 @@ def open_lock(
                 owner,
                 path=path,
                 expiry_s=address.expiry_s,
+                polls=address.polling,
                 waiting_clock=waiting_clock,
                 random=random,
             )

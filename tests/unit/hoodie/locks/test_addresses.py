@@ -5,13 +5,14 @@ import pickle
 import pytest
 
 from hoodie import errors
-from hoodie.transaction.locks import addresses
+from hoodie.transaction.locks import address_texts, addresses, hudi_options
 from hoodie.transaction.locks.addresses import (
     FileSystemAddress,
     InProcessAddress,
     LockAddress,
     ZooKeeperAddress,
 )
+from hoodie.transaction.locks.polling import Polling
 
 PROVIDERS = "org.apache.hudi.client.transaction.lock"
 
@@ -25,6 +26,10 @@ PROVIDERS = "org.apache.hudi.client.transaction.lock"
         (
             "filesystem?directory=/locks/a+b&expiry-s=0.5",
             FileSystemAddress(directory="/locks/a b", expiry_s=0.5),
+        ),
+        (
+            "filesystem?retry-wait-s=1&retry-wait-max-s=16&retries=15",
+            FileSystemAddress(polling=Polling(first_s=1, longest_s=16, retries_max=15)),
         ),
         (
             "zookeeper://host:2181/base/key",
@@ -47,7 +52,7 @@ PROVIDERS = "org.apache.hudi.client.transaction.lock"
     ],
 )
 def test_address_is_read_written_and_pickled(text: str, address: LockAddress) -> None:
-    assert addresses.parse(text) == address
+    assert address_texts.parse(text) == address
     assert str(address) == text
     assert pickle.loads(pickle.dumps(address)) == address
 
@@ -64,6 +69,8 @@ def test_address_is_read_written_and_pickled(text: str, address: LockAddress) ->
         "filesystem?expiry-s=nan",
         "filesystem?unknown=1",
         "filesystem?expiry-s",
+        "filesystem?retries=-1",
+        "filesystem?retry-wait-s=2&retry-wait-max-s=1",
         "zookeeper://host:2181",
         "zookeeper://host:2181/",
         "zookeeper://host:2181/key",
@@ -82,7 +89,7 @@ def test_address_is_read_written_and_pickled(text: str, address: LockAddress) ->
 )
 def test_text_that_is_no_address_is_invalid_input(text: str) -> None:
     with pytest.raises(errors.InvalidInputError):
-        addresses.parse(text)
+        address_texts.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +102,7 @@ def test_text_that_is_no_address_is_invalid_input(text: str) -> None:
 )
 def test_credentials_are_refused_and_not_repeated(text: str) -> None:
     with pytest.raises(errors.InvalidInputError) as caught:
-        addresses.parse(text)
+        address_texts.parse(text)
     assert "PASSWORD" not in str(caught.value)
 
 
@@ -115,7 +122,7 @@ def test_implicit_path_is_apache_hudis(base_path: str, lock_base_path: str) -> N
 
 
 def test_no_provider_among_hudis_options_is_no_address() -> None:
-    assert addresses.from_hudi({"hoodie.base.path": "/t"}) is None
+    assert hudi_options.from_options({"hoodie.base.path": "/t"}) is None
 
 
 @pytest.mark.parametrize(
@@ -130,6 +137,15 @@ def test_no_provider_among_hudis_options_is_no_address() -> None:
                 "filesystem.expire": "10",
             },
             FileSystemAddress(directory="/locks", expiry_s=600),
+        ),
+        (
+            {
+                "provider": "FileSystemBasedLockProvider",
+                "num_retries": "15",
+                "wait_time_ms_between_retry": "1000",
+                "max_wait_time_ms_between_retry": "16000",
+            },
+            FileSystemAddress(polling=Polling(first_s=1, longest_s=16, retries_max=15)),
         ),
         (
             {
@@ -179,7 +195,7 @@ def test_hudis_options_make_an_address(options: dict[str, str], address: LockAdd
     given = {f"hoodie.write.lock.{name}": value for name, value in options.items()}
     given["hoodie.write.lock.provider"] = f"{PROVIDERS}.{options['provider']}"
     given["hoodie.base.path"] = "file:///tmp/t"
-    assert addresses.from_hudi(given, table_name="trips") == address
+    assert hudi_options.from_options(given, table_name="trips") == address
 
 
 @pytest.mark.parametrize(
@@ -203,10 +219,20 @@ def test_missing_option_is_named(options: dict[str, str], missing: str) -> None:
     given = {f"hoodie.write.lock.{name}": value for name, value in options.items()}
     given["hoodie.write.lock.provider"] = f"{PROVIDERS}.ZookeeperBasedLockProvider"
     with pytest.raises(errors.InvalidInputError, match=f"hoodie.write.lock.{missing}"):
-        addresses.from_hudi(given)
+        hudi_options.from_options(given)
 
 
 def test_provider_that_we_do_not_have_is_named() -> None:
     provider = "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider"
     with pytest.raises(errors.UnsupportedError, match=provider):
-        addresses.from_hudi({"hoodie.write.lock.provider": provider})
+        hudi_options.from_options({"hoodie.write.lock.provider": provider})
+
+
+def test_key_of_another_provider_is_refused() -> None:
+    given = {
+        "hoodie.write.lock.provider": f"{PROVIDERS}.InProcessLockProvider",
+        "hoodie.write.lock.client.num_retries": "3",
+        "hoodie.write.lock.zookeeper.url": "zk",
+    }
+    with pytest.raises(errors.ConfigurationError, match=r"lock\.zookeeper\.url is no setting of"):
+        hudi_options.from_options(given)

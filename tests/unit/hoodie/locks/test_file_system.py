@@ -58,6 +58,7 @@ def _lock(
         LocalStorage(str(table)),
         LockOwner(id=random.uuid(), name=name, process=identity.current_process()),
         expiry_s=expiry_s,
+        polls=addresses.FileSystemAddress().polling,
         waiting_clock=OffsetClock(offset_ms),
         random=random,
         is_proved_dead=is_proved_dead,

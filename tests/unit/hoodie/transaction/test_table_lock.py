@@ -5,7 +5,7 @@ import pytest
 from hoodie import errors
 from hoodie.transaction.locks.in_process import InProcessLock
 from hoodie.transaction.locks.protocol import LockOwner
-from hoodie.transaction.table_lock import LockTimes, TableLock
+from hoodie.transaction.table_lock import LockTimes, Patience, TableLock
 from support import faulty_storage, schedule
 from support.schedule_world import World
 
@@ -13,7 +13,7 @@ from support.schedule_world import World
 def lock_of(
     world: World, provider: schedule.SessionLockProvider, wait_ms: int = 1_000
 ) -> TableLock:
-    return TableLock(provider, world.storage, provider.process.clock, wait_ms)
+    return TableLock(provider, world.storage, provider.process.clock, Patience(wait_ms=wait_ms))
 
 
 def provider(world: World, name: str) -> schedule.SessionLockProvider:
@@ -64,7 +64,7 @@ def test_lock_is_given_back_when_the_timeline_cannot_be_read() -> None:
             return faulty_storage.Fault.FAIL_BEFORE
 
     storage = faulty_storage.FaultyStorage(world.storage, taker.process, Failing())
-    lock = TableLock(taker, storage, taker.process.clock, 1_000)
+    lock = TableLock(taker, storage, taker.process.clock, Patience(wait_ms=1_000))
     with pytest.raises(errors.StorageError), lock.scope():
         pass
     assert world.lock.holder is None
@@ -122,7 +122,7 @@ def test_one_client_in_two_scopes_is_refused_and_the_first_stays() -> None:
         InProcessLock("memory://reentry", owner, process.clock),
         world.storage,
         process.clock,
-        0,
+        Patience(wait_ms=0),
     )
     with lock.scope() as scope:
         with pytest.raises(errors.InvalidInputError), lock.scope():

@@ -1,0 +1,147 @@
+"""Addresses of locks from Apache Hudi's own keys, `hoodie.write.lock.*`.
+
+So one configuration serves writers of both kinds. Source: `LockConfiguration.java`,
+`HoodieLockConfig.java`, `ZookeeperBasedImplicitBasePathLockProvider.java`.
+"""
+
+from collections.abc import Callable, Mapping
+
+from hoodie import errors
+from hoodie.transaction.locks import addresses, polling
+
+PREFIX = "hoodie.write.lock."
+_DEFAULT_PORT = 2181
+
+Options = Mapping[str, str]
+
+
+def from_options(
+    options: Options, *, table_name: str | None = None
+) -> addresses.LockAddress | None:
+    """Take a lock's address from Apache Hudi's options; None when they name no provider.
+
+    Args:
+        options: Of a writer; only `hoodie.write.lock.*` and `hoodie.base.path` are read.
+        table_name: The lock key where none is given, as Apache Hudi has it.
+
+    Raises:
+        UnsupportedError: The provider is one that we do not have.
+        InvalidInputError: An option is missing or malformed.
+        ConfigurationError: An option is none of the provider's.
+    """
+    provider = options.get(f"{PREFIX}provider")
+    if provider is None:
+        return None
+    name = provider.rpartition(".")[2]
+    if name not in _PROVIDERS:
+        raise errors.UnsupportedError(
+            f"hoodie.write.lock.provider is {provider}: supported are {', '.join(_PROVIDERS)}"
+        )
+    own_keys, make = _PROVIDERS[name]
+    for key in options:
+        own = key.removeprefix(PREFIX)
+        if own != key and own not in _COMMON_KEYS and not own.startswith(own_keys):
+            raise errors.ConfigurationError(f"{key} is no setting of {name}")
+    return make(options, table_name)
+
+
+def _in_process(_: Options, __: str | None) -> addresses.InProcessAddress:
+    return addresses.InProcessAddress()
+
+
+def _file_system(options: Options, _: str | None) -> addresses.FileSystemAddress:
+    minutes = _number(options, "filesystem.expire", 0)
+    return addresses.FileSystemAddress(
+        directory=options.get(f"{PREFIX}filesystem.path") or None,
+        expiry_s=minutes * 60 or None,
+        polling=_polling(options, addresses.FileSystemAddress().polling),
+    )
+
+
+def _zookeeper(options: Options, table_name: str | None) -> addresses.ZooKeeperAddress:
+    base = _required(options, "zookeeper.base_path")
+    key = options.get(f"{PREFIX}zookeeper.lock_key") or table_name
+    if not key:
+        raise errors.InvalidInputError(f"{PREFIX}zookeeper.lock_key is not set")
+    return _zookeeper_at(options, f"{base.rstrip('/')}/{key}")
+
+
+def _implicit_zookeeper(options: Options, _: str | None) -> addresses.ZooKeeperAddress:
+    base_path = options.get("hoodie.base.path")
+    return _zookeeper_at(options, addresses.implicit_path(base_path) if base_path else None)
+
+
+def _zookeeper_at(options: Options, path: str | None) -> addresses.ZooKeeperAddress:
+    # The connect string of a client may end in a path that all others are below.
+    url = _required(options, "zookeeper.url")
+    hosts, slash, root = url.partition("/")
+    port = _number(options, "zookeeper.port", _DEFAULT_PORT)
+    servers = tuple(
+        host if addresses.SERVER.fullmatch(host) else f"{host}:{port}" for host in hosts.split(",")
+    )
+    if root and path is None:
+        raise errors.InvalidInputError("an implicit lock path below another needs hoodie.base.path")
+    return addresses.ZooKeeperAddress(
+        servers=servers,
+        path=path if path is None else f"{(slash + root).rstrip('/')}{path}",
+        session_timeout_s=_number(options, "zookeeper.session_timeout_ms", 60_000) / 1000,
+        connection_timeout_s=_number(options, "zookeeper.connection_timeout_ms", 15_000) / 1000,
+    )
+
+
+# Providers by the last part of the class's name: what their own keys begin with, and what makes the
+# address, of the options and the table's name.
+_PROVIDERS: Mapping[
+    str, tuple[tuple[str, ...], Callable[[Options, str | None], addresses.LockAddress]]
+] = {
+    "InProcessLockProvider": ((), _in_process),
+    "FileSystemBasedLockProvider": (("filesystem.",), _file_system),
+    "ZookeeperBasedLockProvider": (("zookeeper.",), _zookeeper),
+    "ZookeeperBasedImplicitBasePathLockProvider": (("zookeeper.",), _implicit_zookeeper),
+}
+
+# Keys of every provider. Those that no code here reads are others' (a writer's settings), or mean
+# nothing to us: what a provider is to log, or which conflicts a writer resolves how.
+_COMMON_KEYS = frozenset(
+    {
+        "app_id",
+        "client.num_retries",
+        "client.wait_time_ms",
+        "client.wait_time_ms_between_retry",
+        "conflict.resolution.strategy",
+        "heartbeat_interval_ms",
+        "max_wait_time_ms_between_retry",
+        "num_retries",
+        "provider",
+        "wait_time_ms",
+        "wait_time_ms_between_retry",
+    }
+)
+
+
+def _polling(options: Options, usual: polling.Polling) -> polling.Polling:
+    """Return how often to look: as usual, but for what the options say."""
+    first_s = _number(options, "wait_time_ms_between_retry", round(usual.first_s * 1000)) / 1000
+    longest_ms = max(round(usual.longest_s * 1000), round(first_s * 1000))
+    retries = options.get(f"{PREFIX}num_retries")
+    return polling.Polling(
+        first_s=first_s,
+        longest_s=_number(options, "max_wait_time_ms_between_retry", longest_ms) / 1000,
+        retries_max=None if retries is None else _number(options, "num_retries", 0),
+    )
+
+
+def _required(options: Options, key: str) -> str:
+    value = options.get(PREFIX + key)
+    if not value:
+        raise errors.InvalidInputError(f"{PREFIX}{key} is not set")
+    return value
+
+
+def _number(options: Options, key: str, default: int) -> int:
+    try:
+        return int(options.get(PREFIX + key, default))
+    except ValueError as error:
+        raise errors.InvalidInputError(
+            f"{PREFIX}{key} is {options[PREFIX + key]!r}: expected a number"
+        ) from error

@@ -1,0 +1,56 @@
+"""Every provider of the table lock keeps the one contract, against the real thing."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+
+from hoodie.transaction.locks import addresses
+from support.lock_contract import LeasedLockContract, LockContract, SharedLockContract
+
+
+class TestInProcessLock(LockContract):
+    @pytest.fixture
+    def address(self) -> str:
+        return "in-process"
+
+
+class TestFileSystemLock(SharedLockContract):
+    @pytest.fixture
+    def address(self) -> str:
+        return "filesystem"
+
+    @pytest.fixture
+    def lose(self, table: str) -> Callable[[], None]:
+        return (Path(table) / ".hoodie" / "lock").unlink
+
+
+class TestZooKeeperLock(LeasedLockContract):
+    @pytest.fixture
+    def address(self, zookeeper: str, lock_path: str) -> str:
+        return f"zookeeper://{zookeeper}{lock_path}?session-timeout-s=2"
+
+    @pytest.fixture
+    def lose(self, zookeeper: str, lock_path: str) -> Callable[[], None]:
+        return lambda: _delete_children(zookeeper, lock_path)
+
+
+class TestImplicitZooKeeperLock(LeasedLockContract):
+    @pytest.fixture
+    def address(self, zookeeper: str) -> str:
+        return f"zookeeper-implicit://{zookeeper}?session-timeout-s=2"
+
+    @pytest.fixture
+    def lose(self, zookeeper: str, table: str) -> Callable[[], None]:
+        path = addresses.implicit_path(Path(table).as_uri())
+        return lambda: _delete_children(zookeeper, path)
+
+
+def _delete_children(servers: str, path: str) -> None:
+    client = KazooClient(servers)
+    client.start()
+    for name in client.get_children(path):
+        client.delete(f"{path}/{name}")
+    client.stop()
+    client.close()
