@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from hoodie.transaction.locks import addresses
+from hoodie.storage import locations
+from hoodie.transaction.locks import addresses, storage_lock_file
+from hoodie.transaction.locks.storage_lock_file import Lease
 from support.lock_contract import LeasedLockContract, LockContract, SharedLockContract
 
 
@@ -24,6 +26,33 @@ class TestFileSystemLock(SharedLockContract):
     @pytest.fixture
     def lose(self, table: str) -> Callable[[], None]:
         return (Path(table) / ".hoodie" / "lock").unlink
+
+
+class StorageLockContract(LeasedLockContract):
+    @pytest.fixture
+    def address(self) -> str:
+        return "storage?validity-s=2&renew-interval-s=0.4"
+
+    @pytest.fixture
+    def lose(self, table: str) -> Callable[[], None]:
+        def give_to_a_stranger() -> None:
+            files = locations.open_storage(table)
+            version = files.stat(storage_lock_file.PATH).version
+            lease = Lease(is_expired=False, valid_until_ms=2**42, owner="a stranger")
+            content = storage_lock_file.encode(lease)
+            files.replace(storage_lock_file.PATH, content, if_match=version)
+
+        return give_to_a_stranger
+
+
+class TestStorageLockOnFiles(StorageLockContract):
+    pass
+
+
+class TestStorageLockOnS3(StorageLockContract):
+    @pytest.fixture
+    def table(self, bucket: str) -> str:
+        return f"s3://{bucket}/lake/table"
 
 
 class TestZooKeeperLock(LeasedLockContract):

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from hoodie import identity
+from hoodie.background.threads import ThreadBackground
 from hoodie.clock import SystemClock
 from hoodie.storage import locations
 from hoodie.transaction.locks import address_texts, opening
@@ -34,6 +35,7 @@ def open_lock(address: str, table: str, name: str) -> LockProvider:
         LockOwner(id=random.uuid(), name=name, process=identity.current_process()),
         waiting_clock=SystemClock(),
         random=random,
+        background=ThreadBackground(),
     )
 
 

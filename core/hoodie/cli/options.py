@@ -9,6 +9,7 @@ import typer
 
 from hoodie import errors
 from hoodie.model import settings
+from hoodie.transaction.locks import address_texts
 
 LOCK_DEFAULT = "filesystem"
 _MEANING_WIDTH = 72
@@ -26,8 +27,9 @@ LockText = Annotated[
     typer.Option(
         "--lock",
         metavar="LOCK",
-        help="The table lock, the same for everything that writes the table: filesystem, "
-        "zookeeper://HOST:PORT/BASE/KEY or in-process.",
+        help="The table lock, the same for everything that writes the table: "
+        + address_texts.forms_text()
+        + ".",
         show_default=LOCK_DEFAULT,
     ),
 ]

@@ -216,6 +216,7 @@ def open_lock(
         owner,
         waiting_clock=outside.clock,
         random=outside.random,
+        background=outside.background,
     )
 
 

@@ -2,6 +2,7 @@
 
     in-process
     filesystem[?directory=PATH&expiry-s=SECONDS]
+    storage[?validity-s=S&renew-interval-s=S]
     zookeeper://HOST:PORT[,HOST:PORT]/BASE/KEY[?session-timeout-s=S&connection-timeout-s=S]
     zookeeper-implicit://HOST:PORT[,HOST:PORT][?...]
 
@@ -15,13 +16,19 @@ import urllib.parse
 from hoodie import errors
 from hoodie.transaction.locks import addresses, polling
 
-FORMS = (
+_FORMS = (
     "in-process",
     "filesystem",
+    "storage",
     "zookeeper://HOST:PORT/BASE/KEY",
     "zookeeper-implicit://HOST:PORT",
 )
 _EXPLICIT_PARTS_MIN = 2
+
+
+def forms_text() -> str:
+    """Return the forms of an address, without what may be left out."""
+    return f"{', '.join(_FORMS[:-1])} or {_FORMS[-1]}"
 
 
 def parse(text: str) -> addresses.LockAddress:
@@ -42,6 +49,11 @@ def parse(text: str) -> addresses.LockAddress:
                 expiry_s=options.seconds("expiry-s"),
                 polling=options.polling(addresses.FileSystemAddress().polling),
             )
+        case "storage", "":
+            address = addresses.StorageAddress(
+                polling=options.polling(addresses.StorageAddress().polling),
+                **options.all_seconds("validity_s", "renew_interval_s"),
+            )
         case "zookeeper", "://":
             servers, slash, path = rest.partition("/")
             address = _zookeeper(servers, slash + path, options)
@@ -49,9 +61,7 @@ def parse(text: str) -> addresses.LockAddress:
             address = _zookeeper(rest.removesuffix("/"), None, options)
         case _:
             shown = re.sub(r"//[^/]*@", "//***@", text)
-            raise errors.InvalidInputError(
-                f"{shown!r} is no lock: expected {', '.join(FORMS[:-1])} or {FORMS[-1]}"
-            )
+            raise errors.InvalidInputError(f"{shown!r} is no lock: expected {forms_text()}")
     options.finish()
     return address
 

@@ -18,6 +18,8 @@ _PORT_MAX = 65_535
 _IMPLICIT_KEY = "lock_key"
 
 _FILES_POLLING = Polling(first_s=0.002, longest_s=0.1)
+_SERVER_POLLING = Polling(first_s=0.02, longest_s=0.25)
+_RENEWALS_MIN = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,32 @@ class FileSystemAddress:
     def __str__(self) -> str:
         options = {"directory": self.directory, "expiry-s": self.expiry_s}
         return "filesystem" + _query(options | _polling(self.polling, _FILES_POLLING))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageAddress:
+    """A lease in the table's own storage.
+
+    Attributes:
+        validity_s: Of a lease that is not renewed.
+        renew_interval_s: Between two renewals.
+        polling: How often to look while another has it.
+    """
+
+    validity_s: float = 300.0
+    renew_interval_s: float = 30.0
+    polling: Polling = _SERVER_POLLING
+
+    def __post_init__(self) -> None:
+        _check_lease(self.validity_s, self.renew_interval_s)
+
+    def __str__(self) -> str:
+        usual = StorageAddress()
+        options: dict[str, Option] = {
+            "validity-s": _unless(self.validity_s, usual.validity_s),
+            "renew-interval-s": _unless(self.renew_interval_s, usual.renew_interval_s),
+        }
+        return "storage" + _query(options | _polling(self.polling, usual.polling))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +120,7 @@ class ZooKeeperAddress:
         return f"zookeeper://{servers}{self.path}{options}"
 
 
-LockAddress = InProcessAddress | FileSystemAddress | ZooKeeperAddress
+LockAddress = InProcessAddress | FileSystemAddress | StorageAddress | ZooKeeperAddress
 
 
 def session_s(address: LockAddress) -> float:
@@ -100,6 +128,8 @@ def session_s(address: LockAddress) -> float:
     match address:
         case ZooKeeperAddress():
             return address.session_timeout_s
+        case StorageAddress():
+            return address.validity_s
         case InProcessAddress() | FileSystemAddress():
             return 0.0
 
@@ -135,6 +165,15 @@ def _check_path(path: str) -> None:
         or path.startswith("/zookeeper/")
     ):
         raise errors.InvalidInputError(f"{path!r} is no path of a lock in ZooKeeper")
+
+
+def _check_lease(lease_s: float, renew_interval_s: float) -> None:
+    _check_seconds("a lease cannot be renewed every", renew_interval_s)
+    if not lease_s >= _RENEWALS_MIN * renew_interval_s:
+        raise errors.InvalidInputError(
+            f"a lease of {lease_s:g} s cannot be renewed every {renew_interval_s:g} s only: "
+            "expected at least twice in its time"
+        )
 
 
 def _check_seconds(complaint: str, seconds: float) -> None:

@@ -1,7 +1,8 @@
 """Addresses of locks from Apache Hudi's own keys, `hoodie.write.lock.*`.
 
 So one configuration serves writers of both kinds. Source: `LockConfiguration.java`,
-`HoodieLockConfig.java`, `ZookeeperBasedImplicitBasePathLockProvider.java`.
+`HoodieLockConfig.java`, `StorageBasedLockConfig.java`,
+`ZookeeperBasedImplicitBasePathLockProvider.java`.
 """
 
 from collections.abc import Callable, Mapping
@@ -58,6 +59,22 @@ def _file_system(options: Options, _: str | None) -> addresses.FileSystemAddress
     )
 
 
+def _storage(options: Options, _: str | None) -> addresses.StorageAddress:
+    validity_s = _number(options, "storage.validity.timeout.secs", 300)
+    renewals_s = _number(options, "storage.heartbeat.poll.secs", 30)
+    renewals_s = _number(options, "storage.renew.interval.secs", renewals_s)
+    if renewals_s < 1 or validity_s < max(10, 10 * renewals_s):
+        raise errors.InvalidInputError(
+            f"{PREFIX}storage.validity.timeout.secs is {validity_s}: expected 10 or more, and ten "
+            f"times {PREFIX}storage.renew.interval.secs or more, which is {renewals_s}"
+        )
+    return addresses.StorageAddress(
+        validity_s=validity_s,
+        renew_interval_s=renewals_s,
+        polling=_polling(options, addresses.StorageAddress().polling),
+    )
+
+
 def _zookeeper(options: Options, table_name: str | None) -> addresses.ZooKeeperAddress:
     base = _required(options, "zookeeper.base_path")
     key = options.get(f"{PREFIX}zookeeper.lock_key") or table_name
@@ -96,6 +113,7 @@ _PROVIDERS: Mapping[
 ] = {
     "InProcessLockProvider": ((), _in_process),
     "FileSystemBasedLockProvider": (("filesystem.",), _file_system),
+    "StorageBasedLockProvider": (("storage.",), _storage),
     "ZookeeperBasedLockProvider": (("zookeeper.",), _zookeeper),
     "ZookeeperBasedImplicitBasePathLockProvider": (("zookeeper.",), _implicit_zookeeper),
 }

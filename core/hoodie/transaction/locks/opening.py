@@ -3,12 +3,15 @@
 from typing import assert_never
 
 from hoodie import clock, errors, identity
+from hoodie.background.protocol import Background
 from hoodie.storage import locations
 from hoodie.storage.protocol import Storage
 from hoodie.transaction.locks import addresses
 from hoodie.transaction.locks.file_system import DEFAULT_PATH, FileSystemLock, LockFiles
 from hoodie.transaction.locks.in_process import InProcessLock
+from hoodie.transaction.locks.leases import LeasedLock
 from hoodie.transaction.locks.protocol import LockOwner, LockProvider
+from hoodie.transaction.locks.storage_based import StorageLeases
 from hoodie.transaction.locks.zookeeper import ZooKeeperLock
 
 
@@ -19,6 +22,7 @@ def open_lock(
     *,
     waiting_clock: clock.Clock,
     random: identity.Random,
+    background: Background,
 ) -> LockProvider:
     """Return a fresh access to a table's lock; nothing is taken or connected yet.
 
@@ -28,6 +32,7 @@ def open_lock(
         owner: Who is to take it; fresh for each access.
         waiting_clock: Waiting, expiry and the times in lock files.
         random: Jitter and names of nodes.
+        background: Renews leases.
 
     Raises:
         UnsupportedError: A lock file was asked for where no file can be moved atomically.
@@ -52,6 +57,15 @@ def open_lock(
                 polls=address.polling,
                 waiting_clock=waiting_clock,
                 random=random,
+            )
+        case addresses.StorageAddress():
+            return LeasedLock(
+                StorageLeases(address, storage, owner, waiting_clock),
+                owner,
+                address.polling,
+                waiting_clock=waiting_clock,
+                random=random,
+                background=background,
             )
         case addresses.ZooKeeperAddress():
             return ZooKeeperLock(

@@ -10,6 +10,7 @@ from hoodie.transaction.locks.addresses import (
     FileSystemAddress,
     InProcessAddress,
     LockAddress,
+    StorageAddress,
     ZooKeeperAddress,
 )
 from hoodie.transaction.locks.polling import Polling
@@ -30,6 +31,15 @@ PROVIDERS = "org.apache.hudi.client.transaction.lock"
         (
             "filesystem?retry-wait-s=1&retry-wait-max-s=16&retries=15",
             FileSystemAddress(polling=Polling(first_s=1, longest_s=16, retries_max=15)),
+        ),
+        ("storage", StorageAddress()),
+        (
+            "storage?validity-s=10&renew-interval-s=0.5&retries=3",
+            StorageAddress(
+                validity_s=10,
+                renew_interval_s=0.5,
+                polling=Polling(first_s=0.02, longest_s=0.25, retries_max=3),
+            ),
         ),
         (
             "zookeeper://host:2181/base/key",
@@ -71,6 +81,9 @@ def test_address_is_read_written_and_pickled(text: str, address: LockAddress) ->
         "filesystem?expiry-s",
         "filesystem?retries=-1",
         "filesystem?retry-wait-s=2&retry-wait-max-s=1",
+        "storage?validity-s=10&renew-interval-s=6",
+        "storage?renew-interval-s=0",
+        "storage?validity-s=nan",
         "zookeeper://host:2181",
         "zookeeper://host:2181/",
         "zookeeper://host:2181/key",
@@ -146,6 +159,24 @@ def test_no_provider_among_hudis_options_is_no_address() -> None:
                 "max_wait_time_ms_between_retry": "16000",
             },
             FileSystemAddress(polling=Polling(first_s=1, longest_s=16, retries_max=15)),
+        ),
+        ({"provider": "StorageBasedLockProvider"}, StorageAddress()),
+        (
+            {
+                "provider": "StorageBasedLockProvider",
+                "storage.validity.timeout.secs": "120",
+                "storage.renew.interval.secs": "12",
+                "storage.heartbeat.poll.secs": "3",
+            },
+            StorageAddress(validity_s=120, renew_interval_s=12),
+        ),
+        (
+            {
+                "provider": "StorageBasedLockProvider",
+                "storage.validity.timeout.secs": "60",
+                "storage.heartbeat.poll.secs": "3",
+            },
+            StorageAddress(validity_s=60, renew_interval_s=3),
         ),
         (
             {
@@ -235,4 +266,15 @@ def test_key_of_another_provider_is_refused() -> None:
         "hoodie.write.lock.zookeeper.url": "zk",
     }
     with pytest.raises(errors.ConfigurationError, match=r"lock\.zookeeper\.url is no setting of"):
+        hudi_options.from_options(given)
+
+
+@pytest.mark.parametrize(("validity", "renewal"), [(9, 0), (9, 1), (99, 10), (100, 0)])
+def test_lease_that_apache_hudi_refuses_is_refused(validity: int, renewal: int) -> None:
+    given = {
+        "hoodie.write.lock.provider": f"{PROVIDERS}.StorageBasedLockProvider",
+        "hoodie.write.lock.storage.validity.timeout.secs": str(validity),
+        "hoodie.write.lock.storage.renew.interval.secs": str(renewal),
+    }
+    with pytest.raises(errors.InvalidInputError, match=r"validity\.timeout\.secs is \d+: expected"):
         hudi_options.from_options(given)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hoodie import errors, identity
+from hoodie.background.threads import ThreadBackground
 from hoodie.clock import SystemClock
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
@@ -319,4 +320,5 @@ def test_storage_without_atomic_moves_has_no_lock_file() -> None:
             LockOwner(id="1", name="a", process=identity.current_process()),
             waiting_clock=SystemClock(),
             random=identity.SystemRandom(),
+            background=ThreadBackground(),
         )

@@ -1,0 +1,66 @@
+"""A server that speaks S3 and DynamoDB for tests: moto, at a port of this machine."""
+
+import itertools
+import os
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+
+import pytest
+
+_BUCKETS = (f"bucket-{n}" for n in itertools.count())
+
+
+@pytest.fixture(scope="session")
+def aws_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a server that goes on all the time."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    log = tmp_path_factory.mktemp("aws_server") / "log"
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(command, stdout=output, stderr=output, env=os.environ) as process,
+    ):
+        url = f"http://127.0.0.1:{port}"
+        try:
+            _await(process, url)
+            yield url
+        finally:
+            process.terminate()
+
+
+def _await(process: subprocess.Popen[bytes], url: str) -> None:
+    while process.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=5):
+                return
+        except urllib.error.URLError:
+            continue
+    raise RuntimeError(f"moto ended with {process.returncode}")
+
+
+@pytest.fixture
+def aws(aws_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of the server, which the environment of this process and its children names."""
+    settings = {
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_ENDPOINT_URL": aws_server,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "us-east-1",
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    return aws_server
+
+
+@pytest.fixture
+def bucket(aws: str) -> str:
+    """A fresh bucket of the server."""
+    name = next(_BUCKETS)
+    with urllib.request.urlopen(urllib.request.Request(f"{aws}/{name}", method="PUT")):
+        return name
