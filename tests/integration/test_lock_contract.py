@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import boto3
 import pytest
 from kazoo.client import KazooClient
 
@@ -53,6 +54,23 @@ class TestStorageLockOnS3(StorageLockContract):
     @pytest.fixture
     def table(self, bucket: str) -> str:
         return f"s3://{bucket}/lake/table"
+
+
+class TestDynamoDbLock(LeasedLockContract):
+    @pytest.fixture
+    def address(self, aws: str, lock_table: str) -> str:
+        return f"dynamodb://us-east-1/{lock_table}/trips?endpoint={aws}&lease-s=2"
+
+    @pytest.fixture
+    def lose(self, aws: str, lock_table: str) -> Callable[[], None]:
+        client = boto3.client("dynamodb", endpoint_url=aws, region_name="us-east-1")
+        item = {
+            "key": {"S": "trips"},
+            "ownerName": {"S": "a stranger"},
+            "leaseDuration": {"S": "60000"},
+            "recordVersionNumber": {"S": "5f9c"},
+        }
+        return lambda: client.put_item(TableName=lock_table, Item=item)
 
 
 class TestZooKeeperLock(LeasedLockContract):

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 _BUCKETS = (f"bucket-{n}" for n in itertools.count())
+_LOCK_TABLES = (f"locks-{n}" for n in itertools.count())
 
 
 @pytest.fixture(scope="session")
@@ -64,3 +65,9 @@ def bucket(aws: str) -> str:
     name = next(_BUCKETS)
     with urllib.request.urlopen(urllib.request.Request(f"{aws}/{name}", method="PUT")):
         return name
+
+
+@pytest.fixture
+def lock_table() -> str:
+    """The name of a DynamoDB table that no other test has, and that is not there yet."""
+    return next(_LOCK_TABLES)

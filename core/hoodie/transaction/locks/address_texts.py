@@ -3,6 +3,7 @@
     in-process
     filesystem[?directory=PATH&expiry-s=SECONDS]
     storage[?validity-s=S&renew-interval-s=S]
+    dynamodb://REGION/TABLE[/KEY][?endpoint=URL&lease-s=S&read-capacity=N&write-capacity=N]
     zookeeper://HOST:PORT[,HOST:PORT]/BASE/KEY[?session-timeout-s=S&connection-timeout-s=S]
     zookeeper-implicit://HOST:PORT[,HOST:PORT][?...]
 
@@ -20,6 +21,7 @@ _FORMS = (
     "in-process",
     "filesystem",
     "storage",
+    "dynamodb://REGION/TABLE",
     "zookeeper://HOST:PORT/BASE/KEY",
     "zookeeper-implicit://HOST:PORT",
 )
@@ -54,6 +56,8 @@ def parse(text: str) -> addresses.LockAddress:
                 polling=options.polling(addresses.StorageAddress().polling),
                 **options.all_seconds("validity_s", "renew_interval_s"),
             )
+        case "dynamodb", "://":
+            address = _dynamodb(rest, options)
         case "zookeeper", "://":
             servers, slash, path = rest.partition("/")
             address = _zookeeper(servers, slash + path, options)
@@ -64,6 +68,24 @@ def parse(text: str) -> addresses.LockAddress:
             raise errors.InvalidInputError(f"{shown!r} is no lock: expected {forms_text()}")
     options.finish()
     return address
+
+
+def _dynamodb(place: str, options: "_Options") -> addresses.DynamoDbAddress:
+    region, _, rest = place.partition("/")
+    table, slash, key = rest.partition("/")
+    usual = addresses.DynamoDbAddress(region="any", table="any", key=None)
+    read, write = options.count("read-capacity"), options.count("write-capacity")
+    if (read is None) != (write is None):
+        raise errors.InvalidInputError("read-capacity and write-capacity go together")
+    return addresses.DynamoDbAddress(
+        region=region,
+        table=table,
+        key=urllib.parse.unquote(key) if slash else None,
+        endpoint=options.text("endpoint"),
+        capacity=None if read is None or write is None else (read, write),
+        polling=options.polling(usual.polling),
+        **options.all_seconds("lease_s"),
+    )
 
 
 def _zookeeper(servers: str, path: str | None, options: "_Options") -> addresses.ZooKeeperAddress:

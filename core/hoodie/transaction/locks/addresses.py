@@ -14,6 +14,9 @@ from hoodie.format import java_hash
 from hoodie.transaction.locks.polling import Polling
 
 SERVER = re.compile(r"(?:[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
+_REGION = re.compile(r"[a-z0-9-]+")
+_DYNAMODB_TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}")
+_ENDPOINT = re.compile(r"https?://[^@?#\s]+")
 _PORT_MAX = 65_535
 _IMPLICIT_KEY = "lock_key"
 
@@ -81,6 +84,59 @@ class StorageAddress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DynamoDbAddress:
+    """An item of a DynamoDB table.
+
+    Attributes:
+        region: Of Amazon's.
+        table: Its name; made where it is not there.
+        key: Of the item; None is made of the Hudi table's location.
+        endpoint: The URL of the service; None is the region's own.
+        lease_s: How long the lock holds without being renewed.
+        capacity: Read and write units of a table that is made; None is paid for by request.
+        polling: How often to look while another has it.
+    """
+
+    region: str
+    table: str
+    key: str | None
+    endpoint: str | None = None
+    lease_s: float = 60.0
+    capacity: tuple[int, int] | None = None
+    polling: Polling = _SERVER_POLLING
+
+    def __post_init__(self) -> None:
+        if _REGION.fullmatch(self.region) is None:
+            raise errors.InvalidInputError(f"{self.region!r} is no region of DynamoDB")
+        if _DYNAMODB_TABLE.fullmatch(self.table) is None:
+            raise errors.InvalidInputError(
+                f"{self.table!r} is no name of a DynamoDB table: expected 3 to 255 letters, "
+                "digits, `_`, `-` and `.`"
+            )
+        if self.key is not None and not (self.key and self.key.isprintable()):
+            raise errors.InvalidInputError(f"{self.key!r} is no key of a lock in DynamoDB")
+        if self.endpoint is not None and _ENDPOINT.fullmatch(self.endpoint) is None:
+            shown = re.sub(r"//.*@", "//***@", self.endpoint)
+            raise errors.InvalidInputError(f"{shown!r} is no endpoint: expected http(s)://HOST")
+        _check_seconds("a lease cannot end after", self.lease_s)
+        if self.capacity is not None and min(self.capacity) < 1:
+            raise errors.InvalidInputError(f"a table cannot have a capacity of {self.capacity}")
+
+    def __str__(self) -> str:
+        usual = DynamoDbAddress(region=self.region, table=self.table, key=None)
+        read, write = self.capacity or (None, None)
+        options: dict[str, Option] = {
+            "endpoint": self.endpoint,
+            "lease-s": _unless(self.lease_s, usual.lease_s),
+            "read-capacity": read,
+            "write-capacity": write,
+        }
+        key = "" if self.key is None else f"/{urllib.parse.quote(self.key, safe='/:')}"
+        query = _query(options | _polling(self.polling, usual.polling))
+        return f"dynamodb://{self.region}/{self.table}{key}{query}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ZooKeeperAddress:
     """A path of a ZooKeeper ensemble.
 
@@ -120,7 +176,9 @@ class ZooKeeperAddress:
         return f"zookeeper://{servers}{self.path}{options}"
 
 
-LockAddress = InProcessAddress | FileSystemAddress | StorageAddress | ZooKeeperAddress
+LockAddress = (
+    InProcessAddress | FileSystemAddress | StorageAddress | DynamoDbAddress | ZooKeeperAddress
+)
 
 
 def session_s(address: LockAddress) -> float:
@@ -130,6 +188,8 @@ def session_s(address: LockAddress) -> float:
             return address.session_timeout_s
         case StorageAddress():
             return address.validity_s
+        case DynamoDbAddress():
+            return address.lease_s
         case InProcessAddress() | FileSystemAddress():
             return 0.0
 

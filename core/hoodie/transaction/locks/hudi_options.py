@@ -2,7 +2,7 @@
 
 So one configuration serves writers of both kinds. Source: `LockConfiguration.java`,
 `HoodieLockConfig.java`, `StorageBasedLockConfig.java`,
-`ZookeeperBasedImplicitBasePathLockProvider.java`.
+`DynamoDbBasedLockConfig.java`, `ZookeeperBasedImplicitBasePathLockProvider.java`.
 """
 
 from collections.abc import Callable, Mapping
@@ -75,6 +75,43 @@ def _storage(options: Options, _: str | None) -> addresses.StorageAddress:
     )
 
 
+def _dynamodb(options: Options, table_name: str | None) -> addresses.DynamoDbAddress:
+    key = options.get(f"{PREFIX}dynamodb.partition_key") or table_name
+    if not key:
+        raise errors.InvalidInputError(f"{PREFIX}dynamodb.partition_key is not set")
+    return _dynamodb_at(options, key)
+
+
+def _implicit_dynamodb(options: Options, _: str | None) -> addresses.DynamoDbAddress:
+    base_path = options.get("hoodie.base.path")
+    return _dynamodb_at(options, addresses.implicit_key(base_path) if base_path else None)
+
+
+def _dynamodb_at(options: Options, key: str | None) -> addresses.DynamoDbAddress:
+    endpoint = options.get(f"{PREFIX}dynamodb.endpoint_url") or None
+    if endpoint is not None and "://" not in endpoint:
+        endpoint = f"https://{endpoint}"
+    billing = options.get(f"{PREFIX}dynamodb.billing_mode", "PAY_PER_REQUEST")
+    if billing not in {"PAY_PER_REQUEST", "PROVISIONED"}:
+        raise errors.InvalidInputError(
+            f"{PREFIX}dynamodb.billing_mode is {billing}: expected PAY_PER_REQUEST or PROVISIONED"
+        )
+    capacity = (
+        _number(options, "dynamodb.read_capacity", 20),
+        _number(options, "dynamodb.write_capacity", 10),
+    )
+    return addresses.DynamoDbAddress(
+        region=options.get(f"{PREFIX}dynamodb.region") or "us-east-1",
+        table=_required(options, "dynamodb.table"),
+        key=key,
+        endpoint=endpoint,
+        # Apache Hudi's lease is as long as it waits for the lock.
+        lease_s=_number(options, "wait_time_ms", 60_000) / 1000,
+        capacity=capacity if billing == "PROVISIONED" else None,
+        polling=_polling(options, addresses.StorageAddress().polling),
+    )
+
+
 def _zookeeper(options: Options, table_name: str | None) -> addresses.ZooKeeperAddress:
     base = _required(options, "zookeeper.base_path")
     key = options.get(f"{PREFIX}zookeeper.lock_key") or table_name
@@ -114,6 +151,8 @@ _PROVIDERS: Mapping[
     "InProcessLockProvider": ((), _in_process),
     "FileSystemBasedLockProvider": (("filesystem.",), _file_system),
     "StorageBasedLockProvider": (("storage.",), _storage),
+    "DynamoDBBasedLockProvider": (("dynamodb.",), _dynamodb),
+    "DynamoDBBasedImplicitPartitionKeyLockProvider": (("dynamodb.",), _implicit_dynamodb),
     "ZookeeperBasedLockProvider": (("zookeeper.",), _zookeeper),
     "ZookeeperBasedImplicitBasePathLockProvider": (("zookeeper.",), _implicit_zookeeper),
 }

@@ -1,5 +1,7 @@
 """From a lock's address to a transaction's access to it."""
 
+import importlib
+from types import ModuleType
 from typing import assert_never
 
 from hoodie import clock, errors, identity
@@ -9,7 +11,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.transaction.locks import addresses
 from hoodie.transaction.locks.file_system import DEFAULT_PATH, FileSystemLock, LockFiles
 from hoodie.transaction.locks.in_process import InProcessLock
-from hoodie.transaction.locks.leases import LeasedLock
+from hoodie.transaction.locks.leases import LeasedLock, LeaseStore
 from hoodie.transaction.locks.protocol import LockOwner, LockProvider
 from hoodie.transaction.locks.storage_based import StorageLeases
 from hoodie.transaction.locks.zookeeper import ZooKeeperLock
@@ -36,6 +38,7 @@ def open_lock(
 
     Raises:
         UnsupportedError: A lock file was asked for where no file can be moved atomically.
+        ConfigurationError: The provider's client is not installed.
     """
     match address:
         case addresses.InProcessAddress():
@@ -67,6 +70,19 @@ def open_lock(
                 random=random,
                 background=background,
             )
+        case addresses.DynamoDbAddress():
+            key = address.key or addresses.implicit_key(_as_hadoop_writes(storage.uri))
+            store: LeaseStore = _extra("dynamodb").open_leases(
+                address, key, owner, waiting_clock, random
+            )
+            return LeasedLock(
+                store,
+                owner,
+                address.polling,
+                waiting_clock=waiting_clock,
+                random=random,
+                background=background,
+            )
         case addresses.ZooKeeperAddress():
             return ZooKeeperLock(
                 address,
@@ -77,6 +93,16 @@ def open_lock(
             )
         case _:
             assert_never(address)
+
+
+def _extra(name: str) -> ModuleType:
+    """Return the module of a provider whose client comes with an extra of its name."""
+    try:
+        return importlib.import_module(f"{__package__}.{name}")
+    except ImportError as error:
+        raise errors.ConfigurationError(
+            f"a {name} lock needs hudi-operator[{name}], which is not installed: {error}"
+        ) from error
 
 
 def _as_hadoop_writes(uri: str) -> str:

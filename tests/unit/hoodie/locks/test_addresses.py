@@ -7,6 +7,7 @@ import pytest
 from hoodie import errors
 from hoodie.transaction.locks import address_texts, addresses, hudi_options
 from hoodie.transaction.locks.addresses import (
+    DynamoDbAddress,
     FileSystemAddress,
     InProcessAddress,
     LockAddress,
@@ -39,6 +40,21 @@ PROVIDERS = "org.apache.hudi.client.transaction.lock"
                 validity_s=10,
                 renew_interval_s=0.5,
                 polling=Polling(first_s=0.02, longest_s=0.25, retries_max=3),
+            ),
+        ),
+        (
+            "dynamodb://eu-west-1/locks/a%20trip",
+            DynamoDbAddress(region="eu-west-1", table="locks", key="a trip"),
+        ),
+        (
+            "dynamodb://r-1/locks?endpoint=http://host:1&lease-s=10&read-capacity=2&write-capacity=1",
+            DynamoDbAddress(
+                region="r-1",
+                table="locks",
+                key=None,
+                endpoint="http://host:1",
+                lease_s=10,
+                capacity=(2, 1),
             ),
         ),
         (
@@ -84,6 +100,14 @@ def test_address_is_read_written_and_pickled(text: str, address: LockAddress) ->
         "storage?validity-s=10&renew-interval-s=6",
         "storage?renew-interval-s=0",
         "storage?validity-s=nan",
+        "dynamodb://eu-west-1",
+        "dynamodb://eu-west-1/no",
+        "dynamodb://eu-west-1/locks/",
+        "dynamodb:///locks/key",
+        "dynamodb://eu-west-1/locks?lease-s=0",
+        "dynamodb://eu-west-1/locks?endpoint=host:1",
+        "dynamodb://eu-west-1/locks?read-capacity=1",
+        "dynamodb://eu-west-1/locks?read-capacity=1&write-capacity=0",
         "zookeeper://host:2181",
         "zookeeper://host:2181/",
         "zookeeper://host:2181/key",
@@ -111,6 +135,7 @@ def test_text_that_is_no_address_is_invalid_input(text: str) -> None:
         "zookeeper://user:PASSWORD@host:2181/base/key",
         "zookeeper-implicit://user:PASSWORD@host:2181",
         "etcd://user:PASSWORD@host:2181",
+        "dynamodb://eu-west-1/locks?endpoint=http://user:PASSWORD@host",
     ],
 )
 def test_credentials_are_refused_and_not_repeated(text: str) -> None:
@@ -177,6 +202,37 @@ def test_no_provider_among_hudis_options_is_no_address() -> None:
                 "storage.heartbeat.poll.secs": "3",
             },
             StorageAddress(validity_s=60, renew_interval_s=3),
+        ),
+        (
+            {"provider": "DynamoDBBasedLockProvider", "dynamodb.table": "locks"},
+            DynamoDbAddress(region="us-east-1", table="locks", key="trips"),
+        ),
+        (
+            {
+                "provider": "DynamoDBBasedLockProvider",
+                "dynamodb.table": "locks",
+                "dynamodb.partition_key": "other",
+                "dynamodb.region": "eu-west-1",
+                "dynamodb.endpoint_url": "host:1",
+                "dynamodb.billing_mode": "PROVISIONED",
+                "dynamodb.read_capacity": "3",
+                "wait_time_ms": "9000",
+            },
+            DynamoDbAddress(
+                region="eu-west-1",
+                table="locks",
+                key="other",
+                endpoint="https://host:1",
+                lease_s=9,
+                capacity=(3, 10),
+            ),
+        ),
+        (
+            {
+                "provider": "DynamoDBBasedImplicitPartitionKeyLockProvider",
+                "dynamodb.table": "locks",
+            },
+            DynamoDbAddress(region="us-east-1", table="locks", key="488FEFCCC7172A88"),
         ),
         (
             {
@@ -254,7 +310,7 @@ def test_missing_option_is_named(options: dict[str, str], missing: str) -> None:
 
 
 def test_provider_that_we_do_not_have_is_named() -> None:
-    provider = "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider"
+    provider = "org.apache.hudi.gcp.transaction.lock.SpannerLockProvider"
     with pytest.raises(errors.UnsupportedError, match=provider):
         hudi_options.from_options({"hoodie.write.lock.provider": provider})
 

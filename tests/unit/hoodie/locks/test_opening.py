@@ -1,0 +1,20 @@
+"""Opening a lock: what is not installed."""
+
+import sys
+
+import pytest
+
+from hoodie import errors
+from support import lock_process
+
+
+@pytest.mark.parametrize(
+    ("address", "extra", "package"), [("dynamodb://us-east-1/locks", "dynamodb", "boto3")]
+)
+def test_extra_that_is_not_installed_is_named(
+    monkeypatch: pytest.MonkeyPatch, address: str, extra: str, package: str
+) -> None:
+    monkeypatch.delitem(sys.modules, f"hoodie.transaction.locks.{extra}", raising=False)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(errors.ConfigurationError, match=rf"needs hudi-operator\[{extra}\]"):
+        lock_process.open_lock(address, "memory://table", "we")
