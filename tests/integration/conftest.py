@@ -1,6 +1,16 @@
 """Fixtures of the tests with real servers."""
 
 from support.aws_server import aws, aws_server, bucket, lock_table
+from support.installed_lock import installed
 from support.zookeeper_server import lock_path, own_zookeeper, zookeeper
 
-__all__ = ["aws", "aws_server", "bucket", "lock_path", "lock_table", "own_zookeeper", "zookeeper"]
+__all__ = [
+    "aws",
+    "aws_server",
+    "bucket",
+    "installed",
+    "lock_path",
+    "lock_table",
+    "own_zookeeper",
+    "zookeeper",
+]

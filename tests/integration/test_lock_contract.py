@@ -94,6 +94,16 @@ class TestImplicitZooKeeperLock(LeasedLockContract):
         return lambda: _delete_children(zookeeper, path)
 
 
+class TestLockOfAnEntryPoint(SharedLockContract):
+    @pytest.fixture
+    def address(self, installed: str, tmp_path: Path) -> str:
+        return f"custom://{installed}{tmp_path}/flock"
+
+    @pytest.fixture
+    def lose(self, tmp_path: Path) -> Callable[[], None]:
+        return (tmp_path / "flock").unlink
+
+
 def _delete_children(servers: str, path: str) -> None:
     client = KazooClient(servers)
     client.start()

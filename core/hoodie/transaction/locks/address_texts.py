@@ -6,6 +6,7 @@
     dynamodb://REGION/TABLE[/KEY][?endpoint=URL&lease-s=S&read-capacity=N&write-capacity=N]
     zookeeper://HOST:PORT[,HOST:PORT]/BASE/KEY[?session-timeout-s=S&connection-timeout-s=S]
     zookeeper-implicit://HOST:PORT[,HOST:PORT][?...]
+    custom://NAME[/TEXT]
 
 A lock that must be looked at again and again also takes
 `retry-wait-s=S&retry-wait-max-s=S&retries=COUNT`.
@@ -24,7 +25,9 @@ _FORMS = (
     "dynamodb://REGION/TABLE",
     "zookeeper://HOST:PORT/BASE/KEY",
     "zookeeper-implicit://HOST:PORT",
+    "custom://NAME/TEXT",
 )
+_CUSTOM = "custom://"
 _EXPLICIT_PARTS_MIN = 2
 
 
@@ -39,6 +42,9 @@ def parse(text: str) -> addresses.LockAddress:
     Raises:
         InvalidInputError: It is none; what might be a credential is not repeated.
     """
+    if text.startswith(_CUSTOM):
+        name, _, rest = text.removeprefix(_CUSTOM).partition("/")
+        return addresses.CustomAddress(name=name, text=rest)
     head, _, query = text.partition("?")
     kind, slashes, rest = head.partition("://")
     options = _Options(query, kind)

@@ -14,6 +14,7 @@ from hoodie.format import java_hash
 from hoodie.transaction.locks.polling import Polling
 
 SERVER = re.compile(r"(?:[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
+_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _REGION = re.compile(r"[a-z0-9-]+")
 _DYNAMODB_TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 _ENDPOINT = re.compile(r"https?://[^@?#\s]+")
@@ -176,8 +177,33 @@ class ZooKeeperAddress:
         return f"zookeeper://{servers}{self.path}{options}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomAddress:
+    """A lock of a user's own.
+
+    Attributes:
+        name: Of the entry point.
+        text: For it to read.
+    """
+
+    name: str
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        if _NAME.fullmatch(self.name) is None:
+            raise errors.InvalidInputError(f"{self.name!r} is no name of a lock provider")
+
+    def __str__(self) -> str:
+        return f"custom://{self.name}" + (f"/{self.text}" if self.text else "")
+
+
 LockAddress = (
-    InProcessAddress | FileSystemAddress | StorageAddress | DynamoDbAddress | ZooKeeperAddress
+    InProcessAddress
+    | FileSystemAddress
+    | StorageAddress
+    | DynamoDbAddress
+    | ZooKeeperAddress
+    | CustomAddress
 )
 
 
@@ -190,7 +216,7 @@ def session_s(address: LockAddress) -> float:
             return address.validity_s
         case DynamoDbAddress():
             return address.lease_s
-        case InProcessAddress() | FileSystemAddress():
+        case InProcessAddress() | FileSystemAddress() | CustomAddress():
             return 0.0
 
 

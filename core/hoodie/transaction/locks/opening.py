@@ -8,7 +8,7 @@ from hoodie import clock, errors, identity
 from hoodie.background.protocol import Background
 from hoodie.storage import locations
 from hoodie.storage.protocol import Storage
-from hoodie.transaction.locks import addresses
+from hoodie.transaction.locks import addresses, custom
 from hoodie.transaction.locks.file_system import DEFAULT_PATH, FileSystemLock, LockFiles
 from hoodie.transaction.locks.in_process import InProcessLock
 from hoodie.transaction.locks.leases import LeasedLock, LeaseStore
@@ -38,7 +38,7 @@ def open_lock(
 
     Raises:
         UnsupportedError: A lock file was asked for where no file can be moved atomically.
-        ConfigurationError: The provider's client is not installed.
+        ConfigurationError: The provider, or its client, is not installed.
     """
     match address:
         case addresses.InProcessAddress():
@@ -90,6 +90,15 @@ def open_lock(
                 path=address.path or addresses.implicit_path(_as_hadoop_writes(storage.uri)),
                 waiting_clock=waiting_clock,
                 random=random,
+            )
+        case addresses.CustomAddress():
+            return custom.find_factory(address.name)(
+                address.text,
+                storage,
+                owner,
+                waiting_clock=waiting_clock,
+                random=random,
+                background=background,
             )
         case _:
             assert_never(address)

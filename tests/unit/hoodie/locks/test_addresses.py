@@ -7,6 +7,7 @@ import pytest
 from hoodie import errors
 from hoodie.transaction.locks import address_texts, addresses, hudi_options
 from hoodie.transaction.locks.addresses import (
+    CustomAddress,
     DynamoDbAddress,
     FileSystemAddress,
     InProcessAddress,
@@ -34,6 +35,8 @@ PROVIDERS = "org.apache.hudi.client.transaction.lock"
             FileSystemAddress(polling=Polling(first_s=1, longest_s=16, retries_max=15)),
         ),
         ("storage", StorageAddress()),
+        ("custom://etcd", CustomAddress(name="etcd")),
+        ("custom://etcd/host:1/a?b=c", CustomAddress(name="etcd", text="host:1/a?b=c")),
         (
             "storage?validity-s=10&renew-interval-s=0.5&retries=3",
             StorageAddress(
@@ -122,6 +125,9 @@ def test_address_is_read_written_and_pickled(text: str, address: LockAddress) ->
         "zookeeper-implicit://",
         "zookeeper-implicit://host:2181/base",
         "redis://host:1",
+        "custom://",
+        "custom:///a",
+        "custom://a b",
     ],
 )
 def test_text_that_is_no_address_is_invalid_input(text: str) -> None:

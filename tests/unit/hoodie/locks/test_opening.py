@@ -6,6 +6,9 @@ import pytest
 
 from hoodie import errors
 from support import lock_process
+from support.installed_lock import installed
+
+__all__ = ["installed"]
 
 
 @pytest.mark.parametrize(
@@ -18,3 +21,16 @@ def test_extra_that_is_not_installed_is_named(
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(errors.ConfigurationError, match=rf"needs hudi-operator\[{extra}\]"):
         lock_process.open_lock(address, "memory://table", "we")
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("nowhere", "0 installed distributions have a lock provider 'nowhere': .* broken, flock$"),
+        ("broken", "'broken' cannot be loaded from flock_locks:nothing"),
+    ],
+)
+def test_provider_that_is_not_installed_is_named(installed: str, name: str, complaint: str) -> None:
+    assert installed
+    with pytest.raises(errors.ConfigurationError, match=complaint):
+        lock_process.open_lock(f"custom://{name}", "memory://table", "we")
