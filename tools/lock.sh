@@ -13,5 +13,5 @@ compile() {
 }
 
 compile requirements/build.txt requirements/build.in "$@"
-compile requirements/dev.txt pyproject.toml --extra operator --extra jobs --extra dynamodb --group dev "$@"
+compile requirements/dev.txt pyproject.toml --extra operator --extra jobs --extra dynamodb --extra hive --group dev "$@"
 compile requirements/hudi-peer.txt requirements/hudi-peer.in "$@"

@@ -1,16 +1,21 @@
 """Every provider of the table lock keeps the one contract, against the real thing."""
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
 import boto3
 import pytest
 from kazoo.client import KazooClient
+from thriftpy2.rpc import make_client
 
 from hoodie.storage import locations
 from hoodie.transaction.locks import addresses, storage_lock_file
+from hoodie.transaction.locks.hive_thrift import types
 from hoodie.transaction.locks.storage_lock_file import Lease
 from support.lock_contract import LeasedLockContract, LockContract, SharedLockContract
+
+_NUMBERS = itertools.count()
 
 
 class TestInProcessLock(LockContract):
@@ -51,12 +56,16 @@ class TestStorageLockOnFiles(StorageLockContract):
 
 
 class TestStorageLockOnS3(StorageLockContract):
+    ROUNDS = 6
+
     @pytest.fixture
     def table(self, bucket: str) -> str:
         return f"s3://{bucket}/lake/table"
 
 
 class TestDynamoDbLock(LeasedLockContract):
+    ROUNDS = 4
+
     @pytest.fixture
     def address(self, aws: str, lock_table: str) -> str:
         return f"dynamodb://us-east-1/{lock_table}/trips?endpoint={aws}&lease-s=2"
@@ -92,6 +101,28 @@ class TestImplicitZooKeeperLock(LeasedLockContract):
     def lose(self, zookeeper: str, table: str) -> Callable[[], None]:
         path = addresses.implicit_path(Path(table).as_uri())
         return lambda: _delete_children(zookeeper, path)
+
+
+class TestHiveMetastoreLock(LeasedLockContract):
+    ROUNDS = 3
+
+    @pytest.fixture
+    def address(self, hive_metastore: str) -> str:
+        return f"hive://{hive_metastore}/lake/trips_{next(_NUMBERS)}?heartbeat-s=0.5"
+
+    @pytest.fixture
+    def lose(self, address: str) -> Callable[[], None]:
+        table = address.partition("?")[0].rpartition("/")[2]
+        host, _, port = address.removeprefix("hive://").partition("/")[0].partition(":")
+
+        def unlock() -> None:
+            client = make_client(types.ThriftHiveMetastore, host, int(port))
+            request = types.ShowLocksRequest(dbname="lake", tablename=table)
+            for lock in client.show_locks(request).locks:
+                client.unlock(types.UnlockRequest(lockid=lock.lockid))
+            client.close()
+
+        return unlock
 
 
 class TestLockOfAnEntryPoint(SharedLockContract):

@@ -8,6 +8,8 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -15,15 +17,14 @@ _BUCKETS = (f"bucket-{n}" for n in itertools.count())
 _LOCK_TABLES = (f"locks-{n}" for n in itertools.count())
 
 
-@pytest.fixture(scope="session")
-def aws_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a server that goes on all the time."""
+@contextmanager
+def running(folder: Path) -> Iterator[str]:
+    """Give the URL of a server that logs into a folder."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    log = tmp_path_factory.mktemp("aws_server") / "log"
     with (
-        log.open("wb") as output,
+        (folder / "log").open("wb") as output,
         subprocess.Popen(command, stdout=output, stderr=output, env=os.environ) as process,
     ):
         url = f"http://127.0.0.1:{port}"
@@ -32,6 +33,24 @@ def aws_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield url
         finally:
             process.terminate()
+
+
+@pytest.fixture(scope="session")
+def aws_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a server that goes on all the time."""
+    with running(tmp_path_factory.mktemp("aws_server")) as url:
+        yield url
+
+
+def settings(url: str) -> dict[str, str]:
+    """Return the environment in which a program finds the server."""
+    return {
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_ENDPOINT_URL": url,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "us-east-1",
+    }
 
 
 def _await(process: subprocess.Popen[bytes], url: str) -> None:
@@ -47,14 +66,7 @@ def _await(process: subprocess.Popen[bytes], url: str) -> None:
 @pytest.fixture
 def aws(aws_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """The URL of the server, which the environment of this process and its children names."""
-    settings = {
-        "AWS_ACCESS_KEY_ID": "key",
-        "AWS_SECRET_ACCESS_KEY": "secret",
-        "AWS_ENDPOINT_URL": aws_server,
-        "AWS_ALLOW_HTTP": "true",
-        "AWS_REGION": "us-east-1",
-    }
-    for name, value in settings.items():
+    for name, value in settings(aws_server).items():
         monkeypatch.setenv(name, value)
     return aws_server
 

@@ -6,6 +6,7 @@
     dynamodb://REGION/TABLE[/KEY][?endpoint=URL&lease-s=S&read-capacity=N&write-capacity=N]
     zookeeper://HOST:PORT[,HOST:PORT]/BASE/KEY[?session-timeout-s=S&connection-timeout-s=S]
     zookeeper-implicit://HOST:PORT[,HOST:PORT][?...]
+    hive://HOST:PORT[,HOST:PORT]/DATABASE/TABLE[?heartbeat-s=S&timeout-s=S]
     custom://NAME[/TEXT]
 
 A lock that must be looked at again and again also takes
@@ -25,6 +26,7 @@ _FORMS = (
     "dynamodb://REGION/TABLE",
     "zookeeper://HOST:PORT/BASE/KEY",
     "zookeeper-implicit://HOST:PORT",
+    "hive://HOST:PORT/DATABASE/TABLE",
     "custom://NAME/TEXT",
 )
 _CUSTOM = "custom://"
@@ -69,6 +71,8 @@ def parse(text: str) -> addresses.LockAddress:
             address = _zookeeper(servers, slash + path, options)
         case "zookeeper-implicit", "://":
             address = _zookeeper(rest.removesuffix("/"), None, options)
+        case "hive", "://":
+            address = _hive(rest, options)
         case _:
             shown = re.sub(r"//[^/]*@", "//***@", text)
             raise errors.InvalidInputError(f"{shown!r} is no lock: expected {forms_text()}")
@@ -103,6 +107,19 @@ def _zookeeper(servers: str, path: str | None, options: "_Options") -> addresses
         servers=tuple(servers.split(",")),
         path=path,
         **options.all_seconds("session_timeout_s", "connection_timeout_s"),
+    )
+
+
+def _hive(place: str, options: "_Options") -> addresses.HiveAddress:
+    servers, _, name = place.partition("/")
+    database, _, table = name.partition("/")
+    usual = addresses.HiveAddress(servers=("any:1",), database="any", table="any")
+    return addresses.HiveAddress(
+        servers=tuple(servers.split(",")),
+        database=database,
+        table=table,
+        polling=options.polling(usual.polling),
+        **options.all_seconds("heartbeat_s", "timeout_s"),
     )
 
 

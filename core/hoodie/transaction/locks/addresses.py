@@ -18,6 +18,8 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 _REGION = re.compile(r"[a-z0-9-]+")
 _DYNAMODB_TABLE = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 _ENDPOINT = re.compile(r"https?://[^@?#\s]+")
+_HIVE_NAME = re.compile(r"\w+")
+_HIVE_SILENCE_S = 300.0  # hive.txn.timeout, unless the metastore has another.
 _PORT_MAX = 65_535
 _IMPLICIT_KEY = "lock_key"
 
@@ -178,6 +180,44 @@ class ZooKeeperAddress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HiveAddress:
+    """A table's lock in a Hive Metastore, which need not have the table.
+
+    Attributes:
+        servers: `HOST:PORT` each; the first that answers is asked.
+        database: The table's database.
+        table: Its name.
+        heartbeat_s: How often a holder says that it lives.
+        timeout_s: How long to wait for a connection, and for one answer.
+        polling: How often to look while another has it.
+    """
+
+    servers: tuple[str, ...]
+    database: str
+    table: str
+    heartbeat_s: float = 60.0
+    timeout_s: float = 15.0
+    polling: Polling = _SERVER_POLLING
+
+    def __post_init__(self) -> None:
+        _check_servers(self.servers)
+        for name in (self.database, self.table):
+            if _HIVE_NAME.fullmatch(name) is None:
+                raise errors.InvalidInputError(f"{name!r} is no name of a database or table")
+        _check_seconds("a heartbeat cannot be sent every", self.heartbeat_s)
+        _check_seconds("a metastore cannot answer within", self.timeout_s)
+
+    def __str__(self) -> str:
+        usual = HiveAddress(servers=self.servers, database=self.database, table=self.table)
+        options: dict[str, Option] = {
+            "heartbeat-s": _unless(self.heartbeat_s, usual.heartbeat_s),
+            "timeout-s": _unless(self.timeout_s, usual.timeout_s),
+        }
+        query = _query(options | _polling(self.polling, usual.polling))
+        return f"hive://{','.join(self.servers)}/{self.database}/{self.table}{query}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CustomAddress:
     """A lock of a user's own.
 
@@ -203,6 +243,7 @@ LockAddress = (
     | StorageAddress
     | DynamoDbAddress
     | ZooKeeperAddress
+    | HiveAddress
     | CustomAddress
 )
 
@@ -216,6 +257,8 @@ def session_s(address: LockAddress) -> float:
             return address.validity_s
         case DynamoDbAddress():
             return address.lease_s
+        case HiveAddress():
+            return _HIVE_SILENCE_S
         case InProcessAddress() | FileSystemAddress() | CustomAddress():
             return 0.0
 

@@ -143,6 +143,17 @@ def _zookeeper_at(options: Options, path: str | None) -> addresses.ZooKeeperAddr
     )
 
 
+def _hive(options: Options, _: str | None) -> addresses.HiveAddress:
+    uris = _required(options, "hivemetastore.uris")
+    return addresses.HiveAddress(
+        servers=tuple(uri.strip().removeprefix("thrift://") for uri in uris.split(",")),
+        database=_required(options, "hivemetastore.database"),
+        table=_required(options, "hivemetastore.table"),
+        heartbeat_s=_number(options, "heartbeat_interval_ms", 60_000) / 1000,
+        polling=_polling(options, addresses.StorageAddress().polling),
+    )
+
+
 # Providers by the last part of the class's name: what their own keys begin with, and what makes the
 # address, of the options and the table's name.
 _PROVIDERS: Mapping[
@@ -155,6 +166,8 @@ _PROVIDERS: Mapping[
     "DynamoDBBasedImplicitPartitionKeyLockProvider": (("dynamodb.",), _implicit_dynamodb),
     "ZookeeperBasedLockProvider": (("zookeeper.",), _zookeeper),
     "ZookeeperBasedImplicitBasePathLockProvider": (("zookeeper.",), _implicit_zookeeper),
+    # Apache Hudi reads over its ZooKeeper keys too: they are Hive's own clients'.
+    "HiveMetastoreBasedLockProvider": (("hivemetastore.", "zookeeper."), _hive),
 }
 
 # Keys of every provider. Those that no code here reads are others' (a writer's settings), or mean

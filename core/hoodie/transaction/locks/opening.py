@@ -40,19 +40,13 @@ def open_lock(
         UnsupportedError: A lock file was asked for where no file can be moved atomically.
         ConfigurationError: The provider, or its client, is not installed.
     """
+    lock: LockProvider
     match address:
         case addresses.InProcessAddress():
-            return InProcessLock(storage.uri, owner, waiting_clock)
+            lock = InProcessLock(storage.uri, owner, waiting_clock)
         case addresses.FileSystemAddress():
-            files: Storage = storage
-            path = DEFAULT_PATH
-            if address.directory is not None:
-                files, path = locations.open_storage(address.directory), "lock"
-            if not isinstance(files, LockFiles):
-                raise errors.UnsupportedError(
-                    f"{files.uri} cannot hold a lock file: expected a directory of a file system"
-                )
-            return FileSystemLock(
+            files, path = _lock_file(address, storage)
+            lock = FileSystemLock(
                 files,
                 owner,
                 path=path,
@@ -61,21 +55,15 @@ def open_lock(
                 waiting_clock=waiting_clock,
                 random=random,
             )
-        case addresses.StorageAddress():
-            return LeasedLock(
-                StorageLeases(address, storage, owner, waiting_clock),
-                owner,
-                address.polling,
-                waiting_clock=waiting_clock,
-                random=random,
-                background=background,
+        case addresses.StorageAddress() | addresses.DynamoDbAddress():
+            store: LeaseStore = (
+                StorageLeases(address, storage, owner, waiting_clock)
+                if isinstance(address, addresses.StorageAddress)
+                else _extra("dynamodb").open_leases(
+                    address, _implicit_key(address, storage), owner, waiting_clock, random
+                )
             )
-        case addresses.DynamoDbAddress():
-            key = address.key or addresses.implicit_key(_as_hadoop_writes(storage.uri))
-            store: LeaseStore = _extra("dynamodb").open_leases(
-                address, key, owner, waiting_clock, random
-            )
-            return LeasedLock(
+            lock = LeasedLock(
                 store,
                 owner,
                 address.polling,
@@ -84,15 +72,23 @@ def open_lock(
                 background=background,
             )
         case addresses.ZooKeeperAddress():
-            return ZooKeeperLock(
+            lock = ZooKeeperLock(
                 address,
                 owner,
                 path=address.path or addresses.implicit_path(_as_hadoop_writes(storage.uri)),
                 waiting_clock=waiting_clock,
                 random=random,
             )
+        case addresses.HiveAddress():
+            lock = _extra("hive").open_hive_lock(
+                address,
+                owner,
+                waiting_clock=waiting_clock,
+                random=random,
+                background=background,
+            )
         case addresses.CustomAddress():
-            return custom.find_factory(address.name)(
+            lock = custom.find_factory(address.name)(
                 address.text,
                 storage,
                 owner,
@@ -102,6 +98,23 @@ def open_lock(
             )
         case _:
             assert_never(address)
+    return lock
+
+
+def _lock_file(address: addresses.FileSystemAddress, storage: Storage) -> tuple[LockFiles, str]:
+    files: Storage = storage
+    path = DEFAULT_PATH
+    if address.directory is not None:
+        files, path = locations.open_storage(address.directory), "lock"
+    if not isinstance(files, LockFiles):
+        raise errors.UnsupportedError(
+            f"{files.uri} cannot hold a lock file: expected a directory of a file system"
+        )
+    return files, path
+
+
+def _implicit_key(address: addresses.DynamoDbAddress, storage: Storage) -> str:
+    return address.key or addresses.implicit_key(_as_hadoop_writes(storage.uri))
 
 
 def _extra(name: str) -> ModuleType:

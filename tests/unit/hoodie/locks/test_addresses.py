@@ -10,6 +10,7 @@ from hoodie.transaction.locks.addresses import (
     CustomAddress,
     DynamoDbAddress,
     FileSystemAddress,
+    HiveAddress,
     InProcessAddress,
     LockAddress,
     StorageAddress,
@@ -35,6 +36,16 @@ PROVIDERS = "org.apache.hudi.client.transaction.lock"
             FileSystemAddress(polling=Polling(first_s=1, longest_s=16, retries_max=15)),
         ),
         ("storage", StorageAddress()),
+        (
+            "hive://a:9083,b:9083/lake/trips?heartbeat-s=5&timeout-s=2",
+            HiveAddress(
+                servers=("a:9083", "b:9083"),
+                database="lake",
+                table="trips",
+                heartbeat_s=5,
+                timeout_s=2,
+            ),
+        ),
         ("custom://etcd", CustomAddress(name="etcd")),
         ("custom://etcd/host:1/a?b=c", CustomAddress(name="etcd", text="host:1/a?b=c")),
         (
@@ -124,6 +135,10 @@ def test_address_is_read_written_and_pickled(text: str, address: LockAddress) ->
         "zookeeper://host:2181/base/key?session-timeout-s=-1",
         "zookeeper-implicit://",
         "zookeeper-implicit://host:2181/base",
+        "hive://host:1/lake",
+        "hive://host:1/lake/trips/more",
+        "hive://host/lake/trips",
+        "hive://host:1/lake/trips?heartbeat-s=0",
         "redis://host:1",
         "custom://",
         "custom:///a",
@@ -140,6 +155,7 @@ def test_text_that_is_no_address_is_invalid_input(text: str) -> None:
     [
         "zookeeper://user:PASSWORD@host:2181/base/key",
         "zookeeper-implicit://user:PASSWORD@host:2181",
+        "hive://user:PASSWORD@host:1/lake/trips",
         "etcd://user:PASSWORD@host:2181",
         "dynamodb://eu-west-1/locks?endpoint=http://user:PASSWORD@host",
     ],
@@ -239,6 +255,19 @@ def test_no_provider_among_hudis_options_is_no_address() -> None:
                 "dynamodb.table": "locks",
             },
             DynamoDbAddress(region="us-east-1", table="locks", key="488FEFCCC7172A88"),
+        ),
+        (
+            {
+                "provider": "HiveMetastoreBasedLockProvider",
+                "hivemetastore.uris": "thrift://a:9083, thrift://b:9083",
+                "hivemetastore.database": "lake",
+                "hivemetastore.table": "trips",
+                "heartbeat_interval_ms": "5000",
+                "zookeeper.url": "of Hive's own clients",
+            },
+            HiveAddress(
+                servers=("a:9083", "b:9083"), database="lake", table="trips", heartbeat_s=5
+            ),
         ),
         (
             {

@@ -12,7 +12,11 @@ __all__ = ["installed"]
 
 
 @pytest.mark.parametrize(
-    ("address", "extra", "package"), [("dynamodb://us-east-1/locks", "dynamodb", "boto3")]
+    ("address", "extra", "package"),
+    [
+        ("dynamodb://us-east-1/locks", "dynamodb", "boto3"),
+        ("hive://host:9083/lake/trips", "hive", "thriftpy2.rpc"),
+    ],
 )
 def test_extra_that_is_not_installed_is_named(
     monkeypatch: pytest.MonkeyPatch, address: str, extra: str, package: str

@@ -1,0 +1,286 @@
+"""A lock of a Hive Metastore: an exclusive one of a table, as Apache Hudi's provider takes it.
+
+Database and table need not exist. The metastore gives each request a number, and the lock to the
+lowest that is left; so the number is the fencing token. A holder that sends no heartbeat loses the
+lock after the metastore's `hive.txn.timeout` (300 s), where the metastore runs the service that
+sees to it. `is_held` asks the metastore, which counts as a heartbeat as well.
+
+A request is undone when its waiting is over or its answer was lost: left standing, it would be
+given the lock in its turn.
+
+Source: `org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider`,
+`org.apache.hadoop.hive.metastore.txn.TxnHandler`.
+"""
+
+import logging
+import threading  # noqa: TID251 - heartbeats are sent from a thread of their own
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import thriftpy2.protocol.exc
+import thriftpy2.rpc
+import thriftpy2.thrift
+import thriftpy2.transport
+
+from hoodie import clock, errors, identity
+from hoodie.background.protocol import Background, Periodic
+from hoodie.transaction.locks import leases, polling
+from hoodie.transaction.locks.addresses import HiveAddress
+from hoodie.transaction.locks.hive_thrift import types
+from hoodie.transaction.locks.protocol import LockOwner, LockProvider
+
+logger = logging.getLogger(__name__)
+
+_LOST_ANSWERS = (
+    OSError,
+    thriftpy2.protocol.exc.TProtocolException,
+    thriftpy2.thrift.TApplicationException,
+    thriftpy2.transport.TTransportException,
+)
+_UNKNOWN_AGENT = (None, "", "Unknown")
+
+Request = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Hold:
+    lock_id: int
+    heartbeats: Periodic
+
+
+class HiveLock:
+    """One transaction's access; it connects when it first takes the lock."""
+
+    def __init__(
+        self,
+        address: HiveAddress,
+        owner: LockOwner,
+        *,
+        waiting_clock: clock.Clock,
+        random: identity.Random,
+        background: Background,
+    ) -> None:
+        """Take the metastore and the table's name there, and who we are."""
+        self._address = address
+        self._owner = owner
+        self._agent = leases.owner_text(owner)
+        self._clock = waiting_clock
+        self._random = random
+        self._background = background
+        self._speaking = threading.Lock()
+        self._client: Any = None
+        self._hold: _Hold | None = None
+
+    @property
+    def description(self) -> str:
+        """The lock in words."""
+        servers = ",".join(self._address.servers)
+        return f"Hive Metastore lock {self._address.database}.{self._address.table} at {servers}"
+
+    def acquire(self, wait_s: float) -> None:
+        """Take the lock, waiting no longer than that for others."""
+        if self._hold is not None:
+            raise errors.InvalidInputError(f"{self._owner} holds the {self.description} already")
+        waiting = polling.Waiting(self._address.polling, wait_s, self._clock, self._random)
+        try:
+            lock_id = self._stand_in_line(waiting)
+            if lock_id is not None:
+                self._hold = self._begin_heartbeats(lock_id)
+                return
+            refusal = f"within {wait_s:g} s: {self._holder()}"
+        except BaseException:
+            self._withdraw()
+            raise
+        self._withdraw()
+        raise errors.LockTimeoutError(f"{self._owner} did not get the {self.description} {refusal}")
+
+    def _begin_heartbeats(self, lock_id: int) -> _Hold:
+        heartbeats = self._background.every(
+            self._address.heartbeat_s,
+            lambda: self._beat_on(lock_id),
+            name=f"heartbeat of {self.description}",
+        )
+        return _Hold(lock_id=lock_id, heartbeats=heartbeats)
+
+    def _stand_in_line(self, waiting: polling.Waiting) -> int | None:
+        """Return the number of our request once it has the lock; None when waiting is over."""
+        component = types.LockComponent(
+            type=types.LockType.EXCLUSIVE,
+            level=types.LockLevel.TABLE,
+            dbname=self._address.database,
+            tablename=self._address.table,
+        )
+        request = types.LockRequest(
+            component=[component],
+            user="hoodie",
+            hostname=self._owner.process.host,
+            agentInfo=self._agent,
+        )
+        answer = self._ask(lambda client: client.lock(request))
+        while answer.state != types.LockState.ACQUIRED:
+            if not waiting.pause():
+                return None
+            lock_id = answer.lockid
+            try:
+                answer = self._check(lock_id)
+            except types.NoSuchLockException:
+                # The metastore had no heartbeat of it for too long.
+                answer = self._ask(lambda client: client.lock(request))
+        return int(answer.lockid)
+
+    def _check(self, lock_id: int) -> Any:  # noqa: ANN401 - thriftpy2 has no types
+        request = types.CheckLockRequest(lockid=lock_id)
+        return self._ask(lambda client: client.check_lock(request))
+
+    def _line(self) -> list[Any]:
+        """Return the requests for the lock, the holder's first."""
+        request = types.ShowLocksRequest(
+            dbname=self._address.database, tablename=self._address.table
+        )
+        found = self._ask(lambda client: client.show_locks(request)).locks
+        return sorted(found, key=lambda each: (each.state, each.lockid))
+
+    def _holder(self) -> str:
+        others = [each for each in self._line() if each.agentInfo != self._agent]
+        if not others:
+            return "it was given back just now"
+        holder = others[0]
+        if holder.agentInfo in _UNKNOWN_AGENT:
+            return f"held by {holder.user} on {holder.hostname}"
+        return f"held by {holder.agentInfo}"
+
+    def _withdraw(self) -> None:
+        """Undo our requests, whose numbers we may not know."""
+        try:
+            for each in self._line():
+                if each.agentInfo == self._agent:
+                    self._undo(each.lockid)
+        except errors.HoodieError as error:
+            logger.warning(
+                "%s may stand in line for the %s: %s", self._owner, self.description, error
+            )
+
+    def _undo(self, lock_id: int) -> None:
+        """Undo a request; nothing when it is not there any more."""
+        request = types.UnlockRequest(lockid=lock_id)
+        with suppress(types.NoSuchLockException):
+            self._ask(lambda client: client.unlock(request))
+
+    def _beat(self, lock_id: int) -> bool:
+        """Say that we live, and return whether the request is still there."""
+        request = types.HeartbeatRequest(lockid=lock_id)
+        try:
+            self._ask(lambda client: client.heartbeat(request))
+        except types.NoSuchLockException:
+            return False
+        return True
+
+    def _beat_on(self, lock_id: int) -> bool:
+        try:
+            is_there = self._beat(lock_id)
+        except errors.HoodieError as error:
+            logger.warning("a heartbeat failed, and will be tried again: %s", error)
+            return True
+        if not is_there:
+            logger.error("%s lost the %s: it was silent too long", self._owner, self.description)
+        return is_there
+
+    def release(self) -> None:
+        """Give the lock back, if it is still ours."""
+        hold, self._hold = self._hold, None
+        if hold is None:
+            raise errors.InvalidInputError(f"{self._owner} does not hold the {self.description}")
+        hold.heartbeats.stop()
+        try:
+            is_there = self._give_back(hold.lock_id)
+        except errors.StorageError:
+            is_there = self._give_back(hold.lock_id)  # By another connection.
+        if not is_there:
+            logger.warning("%s had lost the %s when giving it back", self._owner, self.description)
+
+    def _give_back(self, lock_id: int) -> bool:
+        # Hive does not say whether there was a lock to undo.
+        is_there = self._beat(lock_id)
+        self._undo(lock_id)
+        return is_there
+
+    def is_held(self) -> bool:
+        """Return whether the metastore says so; False while it does not answer."""
+        hold = self._hold
+        if hold is None:
+            return False
+        try:
+            answer = self._check(hold.lock_id)
+        except (types.NoSuchLockException, errors.HoodieError):
+            return False
+        return bool(answer.state == types.LockState.ACQUIRED)
+
+    @property
+    def fencing_token(self) -> int:
+        """The number of our request."""
+        if self._hold is None:
+            raise errors.LockLostError(f"{self._owner} does not hold the {self.description}")
+        return self._hold.lock_id
+
+    def close(self) -> None:
+        """Give the lock back if it is taken, and close the connection."""
+        try:
+            if self._hold is not None:
+                self.release()
+        finally:
+            with self._speaking:
+                self._disconnect()
+
+    def _ask(self, request: Request) -> Any:  # noqa: ANN401 - thriftpy2 has no types
+        """Make one call; a connection whose call failed is not used again.
+
+        Raises:
+            StorageError: There was no answer, or the metastore failed.
+        """
+        with self._speaking:
+            try:
+                if self._client is None:
+                    self._client = self._connect()
+                return request(self._client)
+            except _LOST_ANSWERS as error:
+                self._disconnect()
+                raise errors.StorageError(
+                    f"the {self.description} does not answer {self._owner}: "
+                    f"{type(error).__name__}: {error}"
+                ) from error
+
+    def _connect(self) -> Any:  # noqa: ANN401 - thriftpy2 has no types
+        failure: Exception = OSError("no server")
+        for server in self._address.servers:
+            host, _, port = server.rpartition(":")
+            try:
+                return thriftpy2.rpc.make_client(
+                    types.ThriftHiveMetastore,
+                    host.strip("[]"),
+                    int(port),
+                    timeout=round(self._address.timeout_s * 1000),
+                )
+            except _LOST_ANSWERS as error:
+                failure = error
+        raise failure
+
+    def _disconnect(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+
+def open_hive_lock(
+    address: HiveAddress,
+    owner: LockOwner,
+    *,
+    waiting_clock: clock.Clock,
+    random: identity.Random,
+    background: Background,
+) -> LockProvider:
+    """Return one access to a metastore's lock; nothing is asked yet."""
+    return HiveLock(
+        address, owner, waiting_clock=waiting_clock, random=random, background=background
+    )

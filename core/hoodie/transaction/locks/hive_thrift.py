@@ -1,0 +1,63 @@
+"""What we say to a Hive Metastore: the calls for locks, and of their structures what we need.
+
+Fields that are left out are optional to the metastore, which reads over what it does not know.
+
+Source: `standalone-metastore/.../hive_metastore.thrift` of Apache Hive, the same from 2.0 on.
+"""
+
+import io
+from typing import Any
+
+import thriftpy2
+
+_CALLS = """
+enum LockState { ACQUIRED = 1, WAITING = 2, ABORT = 3, NOT_ACQUIRED = 4 }
+enum LockLevel { DB = 1, TABLE = 2, PARTITION = 3 }
+enum LockType { SHARED_READ = 1, SHARED_WRITE = 2, EXCLUSIVE = 3 }
+
+struct LockComponent {
+    1: required LockType type,
+    2: required LockLevel level,
+    3: required string dbname,
+    4: optional string tablename
+}
+struct LockRequest {
+    1: required list<LockComponent> component,
+    3: required string user,
+    4: required string hostname,
+    5: optional string agentInfo
+}
+struct LockResponse { 1: required i64 lockid, 2: required LockState state }
+struct CheckLockRequest { 1: required i64 lockid }
+struct UnlockRequest { 1: required i64 lockid }
+struct HeartbeatRequest { 1: optional i64 lockid }
+struct ShowLocksRequest { 1: optional string dbname, 2: optional string tablename }
+struct ShowLocksResponseElement {
+    1: required i64 lockid,
+    5: required LockState state,
+    10: required string user,
+    11: required string hostname,
+    13: optional string agentInfo
+}
+struct ShowLocksResponse { 1: list<ShowLocksResponseElement> locks }
+
+exception NoSuchLockException { 1: string message }
+exception NoSuchTxnException { 1: string message }
+exception TxnAbortedException { 1: string message }
+exception TxnOpenException { 1: string message }
+
+service ThriftHiveMetastore {
+    LockResponse lock(1: LockRequest rqst)
+        throws (1: NoSuchTxnException o1, 2: TxnAbortedException o2),
+    LockResponse check_lock(1: CheckLockRequest rqst)
+        throws (1: NoSuchTxnException o1, 2: TxnAbortedException o2, 3: NoSuchLockException o3),
+    void unlock(1: UnlockRequest rqst)
+        throws (1: NoSuchLockException o1, 2: TxnOpenException o2),
+    void heartbeat(1: HeartbeatRequest ids)
+        throws (1: NoSuchLockException o1, 2: NoSuchTxnException o2, 3: TxnAbortedException o3),
+    ShowLocksResponse show_locks(1: ShowLocksRequest rqst)
+}
+"""
+
+types: Any = thriftpy2.load_fp(io.StringIO(_CALLS), "hive_metastore_thrift")
+"""The structures, by their names."""
