@@ -56,6 +56,7 @@ class Server:
             "rollback": self.rollback,
             "lock": self.lock,
             "unlock": self.unlock,
+            "storage_lease": self.storage_lease,
             "timeline": self.timeline,
             "memory": self.memory,
         }
@@ -151,6 +152,19 @@ class Server:
         lock.unlock()
         lock.close()
         return {}
+
+    def storage_lease(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Read the file of a storage-based lock, and write what was read."""
+        models = self.jvm.org.apache.hudi.client.transaction.lock.models
+        stream = self.jvm.java.io.ByteArrayInputStream(request["text"].encode())
+        lease = models.StorageLockFile.createFromStream(stream, "1")
+        data = models.StorageLockData(lease.isExpired(), lease.getValidUntilMs(), lease.getOwner())
+        return {
+            "expired": lease.isExpired(),
+            "valid_until_ms": lease.getValidUntilMs(),
+            "owner": lease.getOwner(),
+            "text": bytes(models.StorageLockFile.toByteArray(data)).decode(),
+        }
 
     def timeline(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the active timeline as HoodieTableMetaClient sees it, in Hudi's own order."""

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from hoodie import errors
+from hoodie.transaction.locks import storage_lock_file
 from hoodie.transaction.locks.protocol import LockProvider
+from hoodie.transaction.locks.storage_lock_file import Lease
 from support.judge import Judge
 from support.lock_process import open_lock
-from support.peer_options import filesystem_lock, implicit_zookeeper_lock, zookeeper_lock
+from support.peer_options import filesystem_lock, hive_lock, implicit_zookeeper_lock, zookeeper_lock
 
 BASE_PATH, LOCK_KEY = "/hudi/locks", "trips"
 
@@ -36,10 +38,8 @@ class SharedLock:
         self._judge.unlock(self._table)
 
 
-@pytest.fixture(params=["filesystem", "zookeeper", "implicit"])
-def lock(
-    request: pytest.FixtureRequest, judge: Judge, zookeeper: str, tmp_path: Path
-) -> SharedLock:
+@pytest.fixture(params=["filesystem", "zookeeper", "implicit", "hive"])
+def lock(request: pytest.FixtureRequest, judge: Judge, tmp_path: Path) -> SharedLock:
     table = tmp_path / "table"
     (table / ".hoodie").mkdir(parents=True)
     match request.param:
@@ -50,10 +50,16 @@ def lock(
                 "hoodie.write.lock.filesystem.path": str(table / ".hoodie"),
                 "hoodie.write.lock.filesystem.expire": "0",
             }
+        case "hive":
+            servers = request.getfixturevalue("hive_metastore")
+            address = f"hive://{servers}/lake/{LOCK_KEY}?heartbeat-s=1"
+            options = hive_lock(servers, database="lake", table=LOCK_KEY)
         case "zookeeper":
+            zookeeper = request.getfixturevalue("zookeeper")
             address = f"zookeeper://{zookeeper}{BASE_PATH}/{LOCK_KEY}"
             options = zookeeper_lock(zookeeper, base_path=BASE_PATH, lock_key=LOCK_KEY)
         case _:
+            zookeeper = request.getfixturevalue("zookeeper")
             address = f"zookeeper-implicit://{zookeeper}"
             # Hudi hashes the table's path as its user wrote it (`/t`, `file:/t` and `file:///t`
             # are three locks); we take it for a full URI.
@@ -83,6 +89,8 @@ def test_we_wait_for_the_lock_of_apache_hudi(lock: SharedLock) -> None:
     ours.close()
 
 
+# Apache Hudi's provider of a Hive Metastore's lock does not wait.
+@pytest.mark.parametrize("lock", ["filesystem", "zookeeper", "implicit"], indirect=True)
 def test_waiting_apache_hudi_gets_our_lock_when_we_give_it_back(lock: SharedLock) -> None:
     ours = lock.ours("ours")
     ours.acquire(10)
@@ -97,3 +105,21 @@ def test_waiting_apache_hudi_gets_our_lock_when_we_give_it_back(lock: SharedLock
     # serves every request from one.
     lock.give_theirs_back()
     ours.close()
+
+
+@pytest.mark.parametrize("is_expired", [False, True])
+def test_lease_of_a_storage_lock_has_the_bytes_of_apache_hudi(
+    judge: Judge, is_expired: bool
+) -> None:
+    lease = Lease(
+        is_expired=is_expired,
+        valid_until_ms=1_764_000_000_123,
+        owner='wr\u00efter "a" \\ (pid 1 on h) 5f9c',
+    )
+    content = storage_lock_file.encode(lease)
+    assert judge.storage_lease(content.decode()) == {
+        "expired": lease.is_expired,
+        "valid_until_ms": lease.valid_until_ms,
+        "owner": lease.owner,
+        "text": content.decode(),
+    }

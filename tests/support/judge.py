@@ -383,6 +383,10 @@ class Judge:
         """Give the lock back."""
         self._ask("unlock", {"path": str(path)}, timeout_s=60)
 
+    def storage_lease(self, text: str) -> dict[str, Any]:
+        """Return what Hudi reads in the file of a storage-based lock, and writes of that."""
+        return self._ask("storage_lease", {"text": text}, timeout_s=60)
+
     def timeline(self, path: Path, *, timeout_s: float = 60) -> list[PeerInstant]:
         """Return the active timeline, in Hudi's own order."""
         result = self._ask("timeline", {"path": str(path)}, timeout_s=timeout_s)

@@ -157,6 +157,17 @@ def implicit_zookeeper_lock(connect: str, *, skew_ms: int = 20) -> dict[str, str
     }
 
 
+def hive_lock(servers: str, *, database: str, table: str, skew_ms: int = 20) -> dict[str, str]:
+    """Return the options of a Hive Metastore's lock of a table; `servers` is host:port."""
+    provider = "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider"
+    return _retries(skew_ms) | {
+        "hoodie.write.lock.provider": provider,
+        "hoodie.write.lock.hivemetastore.uris": f"thrift://{servers}",
+        "hoodie.write.lock.hivemetastore.database": database,
+        "hoodie.write.lock.hivemetastore.table": table,
+    }
+
+
 def table_properties(path: Path) -> dict[str, str]:
     """Return `hoodie.properties` of the table at `path` (values unescaped)."""
     text = (path / ".hoodie" / "hoodie.properties").read_text()
