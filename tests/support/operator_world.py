@@ -257,12 +257,15 @@ class Outside:
             columns=tuple(columns) if columns is not None else None,
         )
 
-    def see_lock(self, key: objects.ObjectKey, *, is_ready: bool = True) -> None:
+    def see_lock(
+        self, key: objects.ObjectKey, *, is_ready: bool = True, servers: tuple[str, ...] = ()
+    ) -> None:
         """Have the observer see a lock provider."""
         found = self.by_key[key]
         self.locks[found.uid] = facts.LockFacts(
             generation=found.generation,
             is_ready=is_ready,
+            servers=servers,
             message="as told",
             since_ms=self.now_ms,
         )

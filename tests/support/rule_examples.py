@@ -23,6 +23,8 @@ WRITER: Spec = {
 }
 POLICY: Spec = {"target": {"tableRef": {"name": "flights"}}, "triggers": {"deltaCommits": 4}}
 LOCK: Spec = {"type": "ZooKeeper", "embedded": True}
+DYNAMODB: Spec = {"region": "eu-west-1", "table": "locks"}
+HIVE: Spec = {"servers": ["metastore:9083"], "database": "lake"}
 ACTION: Spec = {"tableRef": {"name": "flights"}, "type": "Compaction"}
 VALID: Mapping[str, Spec] = {
     "HudiTable": TABLE,
@@ -214,6 +216,14 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
             {"type": "FileSystem"},
         ],
         refused=[{"type": "FileSystem", "zookeeper": {"basePath": "/hudi"}}],
+    ),
+    ("LockProvider", "dynamodb-block"): Examples(
+        accepted=[{"type": "DynamoDB", "dynamodb": DYNAMODB}, {"type": "Storage"}],
+        refused=[{"type": "DynamoDB"}, {"type": "Storage", "dynamodb": DYNAMODB}],
+    ),
+    ("LockProvider", "hive-metastore-block"): Examples(
+        accepted=[{"type": "HiveMetastore", "hiveMetastore": HIVE}, {"type": "Storage"}],
+        refused=[{"type": "HiveMetastore"}, {"type": "FileSystem", "hiveMetastore": HIVE}],
     ),
     ("LockProvider", "embedded-zookeeper"): Examples(
         accepted=[LOCK, {"type": "InProcess"}],

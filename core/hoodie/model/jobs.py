@@ -197,7 +197,7 @@ class JobSpec:
         table_properties: What `hoodie.properties` holds of a new table, and what an existing one
             must agree with.
         settings: The effective settings, equal for everything that writes this table.
-        lock: Address of the table lock, as `hoodie.transaction.locks.addresses` parses it.
+        lock: Address of the table lock, as `hoodie.transaction.locks.address_texts` parses it.
         protocol_hash: Of everything that all writers of the table must agree on.
         writer_id: Unique among the table's writers; None for a table service's run.
         action_id: The TableAction's name; None for a writer's run.

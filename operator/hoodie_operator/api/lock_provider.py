@@ -12,6 +12,9 @@ class LockType(enum.Enum):
     """Which kind of lock."""
 
     ZOOKEEPER = "ZooKeeper"
+    STORAGE = "Storage"
+    DYNAMODB = "DynamoDB"
+    HIVE_METASTORE = "HiveMetastore"
     FILE_SYSTEM = "FileSystem"
     IN_PROCESS = "InProcess"
 
@@ -36,6 +39,25 @@ class ZooKeeper(fields.Block):
     )
 
 
+class DynamoDb(fields.Block):
+    """A lock table in DynamoDB; the key in it is made of the Hudi table's location."""
+
+    region: Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+$", max_length=32)]
+    table: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{3,255}$", max_length=255)]
+    endpoint: (
+        Annotated[str, StringConstraints(pattern=r"^https?://[^@?#\s]+$", max_length=256)] | None
+    ) = Field(default=None, description="URL of the service; by default the region's own.")
+
+
+class HiveMetastore(fields.Block):
+    """A metastore that has the locks; locks are named database.TABLENAME."""
+
+    servers: tuple[Server, ...] = Field(
+        min_length=1, max_length=9, description="host:port of each server."
+    )
+    database: Annotated[str, StringConstraints(pattern=r"^\w+$", max_length=128)]
+
+
 class LockProviderSpec(fields.Block):
     """Which locks."""
 
@@ -44,6 +66,8 @@ class LockProviderSpec(fields.Block):
         default=False, description="Start a ZooKeeper server for this object alone."
     )
     zookeeper: ZooKeeper | None = None
+    dynamodb: DynamoDb | None = None
+    hive_metastore: HiveMetastore | None = None
     acquire_timeout: fields.Duration = Field(
         default="60s", description="How long a run waits for the lock of a table."
     )
@@ -68,6 +92,22 @@ RULES: rules.Rules[LockProviderSpec] = rules.Rules(
             message="goes with type ZooKeeper only",
             cel="!has(self.zookeeper) || self.type == 'ZooKeeper'",
             holds=lambda spec: spec.zookeeper is None or spec.type is LockType.ZOOKEEPER,
+        ),
+        rules.Rule(
+            name="dynamodb-block",
+            field="dynamodb",
+            message="goes with type DynamoDB, and only with it",
+            cel="has(self.dynamodb) == (self.type == 'DynamoDB')",
+            holds=lambda spec: (spec.dynamodb is not None) == (spec.type is LockType.DYNAMODB),
+        ),
+        rules.Rule(
+            name="hive-metastore-block",
+            field="hiveMetastore",
+            message="goes with type HiveMetastore, and only with it",
+            cel="has(self.hiveMetastore) == (self.type == 'HiveMetastore')",
+            holds=lambda spec: (
+                (spec.hive_metastore is not None) == (spec.type is LockType.HIVE_METASTORE)
+            ),
         ),
         rules.Rule(
             name="embedded-zookeeper",

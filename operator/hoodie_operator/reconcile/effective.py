@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 import pyarrow as pa
 
@@ -187,18 +188,49 @@ def lock_address(
     Args:
         table: Whose.
         lock: The provider that it refers to; None when it refers to none.
-        servers: `host:port` of each, of a ZooKeeper.
+        servers: `host:port` of each, of a ZooKeeper or a Hive Metastore.
     """
-    if lock is None or lock.type is lock_provider.LockType.FILE_SYSTEM:
-        return str(addresses.FileSystemAddress())
-    if lock.type is lock_provider.LockType.IN_PROCESS:
-        return str(addresses.InProcessAddress())
-    base = lock.zookeeper.base_path if lock.zookeeper else None
-    path = None if base is None else f"{base}/{table_name(table)}"
     try:
-        return str(addresses.ZooKeeperAddress(servers=tuple(servers), path=path))
+        return str(_lock_address(table, lock, servers))
     except errors.InvalidInputError as error:
         return Refusal(reason=Reason.INVALID_SPEC, message=f"the lock: {error}")
+
+
+def _lock_address(
+    table: objects.Table, lock: lock_provider.LockProviderSpec | None, servers: Sequence[str]
+) -> addresses.LockAddress:
+    kind = lock_provider.LockType.FILE_SYSTEM if lock is None else lock.type
+    match kind:
+        case lock_provider.LockType.FILE_SYSTEM:
+            address: addresses.LockAddress = addresses.FileSystemAddress()
+        case lock_provider.LockType.IN_PROCESS:
+            address = addresses.InProcessAddress()
+        case lock_provider.LockType.STORAGE:
+            address = addresses.StorageAddress()
+        case lock_provider.LockType.DYNAMODB:
+            assert lock is not None
+            assert lock.dynamodb is not None
+            address = addresses.DynamoDbAddress(
+                region=lock.dynamodb.region,
+                table=lock.dynamodb.table,
+                key=None,
+                endpoint=lock.dynamodb.endpoint,
+            )
+        case lock_provider.LockType.HIVE_METASTORE:
+            assert lock is not None
+            assert lock.hive_metastore is not None
+            address = addresses.HiveAddress(
+                servers=tuple(servers),
+                database=lock.hive_metastore.database,
+                table=table_name(table),
+            )
+        case lock_provider.LockType.ZOOKEEPER:
+            base = lock.zookeeper.base_path if lock is not None and lock.zookeeper else None
+            path = None if base is None else f"{base}/{table_name(table)}"
+            address = addresses.ZooKeeperAddress(servers=tuple(servers), path=path)
+        case _:
+            assert_never(kind)
+    return address
 
 
 def protocol_hash(

@@ -110,7 +110,7 @@ def _lock(
         return _stalled(
             Reason.LOCK_NOT_SHARED,
             f"LockProvider {lock.name} is InProcess and excludes no other process, expected "
-            "ZooKeeper or FileSystem for a table with several writers",
+            "another type for a table with several writers",
         )
     seen = world.seen.locks.get(lock.uid)
     if lock.status.is_true(Type.READY) and seen is not None and seen.is_ready:

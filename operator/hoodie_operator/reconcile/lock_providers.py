@@ -62,6 +62,9 @@ def _set(world: World, me: objects.Lock, users: list[str], verdict: Verdict) -> 
     seen: facts.LockFacts | None = world.seen.locks.get(me.uid)
     address = {
         lock_provider.LockType.ZOOKEEPER: ",".join(seen.servers) if seen else "",
+        lock_provider.LockType.STORAGE: "a lease in each table",
+        lock_provider.LockType.DYNAMODB: _dynamodb(me),
+        lock_provider.LockType.HIVE_METASTORE: ",".join(seen.servers) if seen else "",
         lock_provider.LockType.FILE_SYSTEM: "a file beside each table",
         lock_provider.LockType.IN_PROCESS: "inside each process",
     }[me.spec.type]
@@ -69,3 +72,8 @@ def _set(world: World, me: objects.Lock, users: list[str], verdict: Verdict) -> 
         update={"address": address or None, "tables": tuple(users[:100]) or None}
     )
     return SetStatus(key=me.key, uid=me.uid, status=stated(status, me, verdict, world.now_ms))
+
+
+def _dynamodb(me: objects.Lock) -> str:
+    place = me.spec.dynamodb
+    return "" if place is None else f"{place.table} in {place.region}"

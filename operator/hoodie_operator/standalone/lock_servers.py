@@ -2,7 +2,7 @@
 
 import shutil
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
@@ -17,6 +17,13 @@ _QUESTION = b"srvr"  # The one four-letter word that servers answer by default.
 _ANSWER = b"Zookeeper version"
 _NOT_SERVING = b"not currently serving requests"
 _START_WAIT_S = 60.0
+_WITHOUT_SERVER = {
+    lock_provider.LockType.FILE_SYSTEM: "a lock file beside each table",
+    lock_provider.LockType.IN_PROCESS: "a lock inside each process",
+    lock_provider.LockType.STORAGE: "a lease in the storage of each table",
+    # Whether it may be asked, the credentials of a run decide, not ours.
+    lock_provider.LockType.DYNAMODB: "a lease in a table of DynamoDB",
+}
 
 
 class LockServers:
@@ -80,16 +87,21 @@ class LockServers:
 
     def _ask(self, found: objects.Lock) -> tuple[bool, tuple[str, ...], str]:
         spec = found.spec
-        if spec.type is lock_provider.LockType.FILE_SYSTEM:
-            return True, (), "a lock file beside each table"
-        if spec.type is lock_provider.LockType.IN_PROCESS:
-            return True, (), "a lock inside each process"
+        told = _WITHOUT_SERVER.get(spec.type)
+        if told is not None:
+            return True, (), told
         if spec.embedded:
             return self._ask_embedded(found.uid)
+        if spec.hive_metastore is not None:
+            return self._ask_all(spec.hive_metastore.servers, _silence, "Hive Metastore")
         assert spec.zookeeper is not None
         assert spec.zookeeper.servers is not None
-        servers = spec.zookeeper.servers
-        return _told(dict(zip(servers, self._threads.map(_silence, servers), strict=True)))
+        return self._ask_all(spec.zookeeper.servers, _silence_of_zookeeper, "ZooKeeper")
+
+    def _ask_all(
+        self, servers: tuple[str, ...], ask: Callable[[str], str | None], kind: str
+    ) -> tuple[bool, tuple[str, ...], str]:
+        return _told(dict(zip(servers, self._threads.map(ask, servers), strict=True)), kind)
 
     def _ask_embedded(self, uid: str) -> tuple[bool, tuple[str, ...], str]:
         address = self._addresses.get(uid)
@@ -103,21 +115,34 @@ class LockServers:
         return EmbeddedZooKeeper(self._folder / uid, self._clock)
 
 
-def _told(silences: Mapping[str, str | None]) -> tuple[bool, tuple[str, ...], str]:
-    """Return whether an ensemble serves, its servers, and what is to be said of them."""
+def _told(silences: Mapping[str, str | None], kind: str) -> tuple[bool, tuple[str, ...], str]:
+    """Return whether servers of a kind serve, which they are, and what is to be said of them."""
     count = sum(why is None for why in silences.values())
     told = "; ".join(f"{server} {why}" for server, why in silences.items() if why is not None)
     if count == 0:
-        return False, tuple(silences), f"{told}, expected a ZooKeeper"
+        return False, tuple(silences), f"{told}, expected a {kind}"
     answers = f"{count} of {len(silences)} answer"
     return True, tuple(silences), f"{answers}; {told}" if told else answers
 
 
-def _silence(server: str) -> str | None:
-    """Return why a server cannot be used; None when it is a ZooKeeper that serves."""
+def _connect(server: str) -> socket.socket:
     host, _, port = server.rpartition(":")
+    return socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_S)
+
+
+def _silence(server: str) -> str | None:
+    """Return why a server cannot be used; None when it takes connections."""
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER_S) as opened:
+        _connect(server).close()
+    except (OSError, ValueError, OverflowError):
+        return "does not answer"
+    return None
+
+
+def _silence_of_zookeeper(server: str) -> str | None:
+    """Return why a server cannot be used; None when it is a ZooKeeper that serves."""
+    try:
+        with _connect(server) as opened:
             opened.sendall(_QUESTION)
             answer = opened.recv(_ANSWER_BYTES)
     except (OSError, ValueError, OverflowError):

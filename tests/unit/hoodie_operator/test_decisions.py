@@ -10,6 +10,7 @@ from hoodie.model import jobs, table_config
 from hoodie_operator.api import kinds, objects, times
 from hoodie_operator.reconcile import decide, effects, facts, sources
 from support import operator_world as ow
+from support import rule_examples
 from support.operator_world import Outside
 from support.rule_examples import edited
 
@@ -88,6 +89,40 @@ def test_lock_in_use_is_not_removed() -> None:
     here.delete(here.lock_key)
     here.settle()
     assert here.condition(here.lock_key)[:2] == ("Deleting", "InUse")
+
+
+@pytest.mark.parametrize(
+    ("spec", "servers", "address"),
+    [
+        ({"type": "Storage"}, (), "storage"),
+        (
+            {"type": "DynamoDB", "dynamodb": rule_examples.DYNAMODB},
+            (),
+            "dynamodb://eu-west-1/locks",
+        ),
+        (
+            {"type": "HiveMetastore", "hiveMetastore": rule_examples.HIVE},
+            ("metastore:9083",),
+            "hive://metastore:9083/lake/flights",
+        ),
+        (
+            {"type": "ZooKeeper", "zookeeper": {"servers": ["zk:2181"], "basePath": "/hudi"}},
+            ("zk:2181",),
+            "zookeeper://zk:2181/hudi/flights",
+        ),
+    ],
+)
+def test_runs_are_told_the_address_of_the_tables_lock(
+    spec: dict[str, object], servers: tuple[str, ...], address: str
+) -> None:
+    here = Outside()
+    lock = here.add(kinds.LOCK_PROVIDER, "zk", spec)
+    table = here.add(kinds.HUDI_TABLE, "flights", ow.TABLE)
+    here.see_lock(lock, servers=servers)
+    here.see_table(table, is_there=False)
+    here.settle()
+    (start,) = here.started
+    assert start.table.lock == address
 
 
 # HudiTable
