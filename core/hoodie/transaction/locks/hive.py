@@ -72,6 +72,7 @@ class HiveLock:
         self._speaking = threading.Lock()
         self._client: Any = None
         self._hold: _Hold | None = None
+        self._is_in_line = False  # Or may be: a request was sent since the last was undone.
 
     @property
     def description(self) -> str:
@@ -118,7 +119,7 @@ class HiveLock:
             hostname=self._owner.process.host,
             agentInfo=self._agent,
         )
-        answer = self._ask(lambda client: client.lock(request))
+        answer = self._enqueue(request)
         while answer.state != types.LockState.ACQUIRED:
             if not waiting.pause():
                 return None
@@ -127,8 +128,15 @@ class HiveLock:
                 answer = self._check(lock_id)
             except types.NoSuchLockException:
                 # The metastore had no heartbeat of it for too long.
-                answer = self._ask(lambda client: client.lock(request))
+                answer = self._enqueue(request)
         return int(answer.lockid)
+
+    def _enqueue(self, request: Any) -> Any:  # noqa: ANN401 - thriftpy2 has no types
+        def lock(client: Any) -> Any:  # noqa: ANN401 - thriftpy2 has no types
+            self._is_in_line = True
+            return client.lock(request)
+
+        return self._ask(lock)
 
     def _check(self, lock_id: int) -> Any:  # noqa: ANN401 - thriftpy2 has no types
         request = types.CheckLockRequest(lockid=lock_id)
@@ -152,7 +160,10 @@ class HiveLock:
         return f"held by {holder.agentInfo}"
 
     def _withdraw(self) -> None:
-        """Undo our requests, whose numbers we may not know."""
+        """Undo our requests, whose numbers we may not know; nothing when none was sent."""
+        if not self._is_in_line:
+            return
+        self._is_in_line = False
         try:
             for each in self._line():
                 if each.agentInfo == self._agent:
