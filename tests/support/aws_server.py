@@ -1,4 +1,8 @@
-"""A server that speaks S3 and DynamoDB for tests: moto, at a port of this machine."""
+"""A server that speaks S3 and DynamoDB for tests: moto, at a port of this machine.
+
+Its own main program answers requests in threads, and between looking at a condition and writing
+another's request may come: two conditional puts could both succeed. So it is served one by one.
+"""
 
 import itertools
 import os
@@ -13,6 +17,13 @@ from pathlib import Path
 
 import pytest
 
+_SERVE = """
+import sys
+from moto.server import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import run_simple
+application = DomainDispatcherApplication(create_backend_app)
+run_simple("127.0.0.1", int(sys.argv[1]), application, request_handler=MotoRequestHandler)
+"""
 _BUCKETS = (f"bucket-{n}" for n in itertools.count())
 _LOCK_TABLES = (f"locks-{n}" for n in itertools.count())
 
@@ -22,7 +33,7 @@ def running(folder: Path) -> Iterator[str]:
     """Give the URL of a server that logs into a folder."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    command = [sys.executable, "-c", _SERVE, str(port)]
     with (
         (folder / "log").open("wb") as output,
         subprocess.Popen(command, stdout=output, stderr=output, env=os.environ) as process,
