@@ -25,7 +25,7 @@ from hoodie.model import (
 )
 from hoodie.read import planning
 from hoodie.read import tasks as read_tasks
-from hoodie.services import checking, compaction, definition
+from hoodie.services import checking, compaction, definition, rollback
 from hoodie.storage import protocol
 from hoodie.timeline import active, table_properties, transitions
 from hoodie.transaction import writer_batches
@@ -178,6 +178,21 @@ class Table:
             ConflictError: It was executed, or is being executed.
         """
         return compaction.execute(self._target, requested_time, transaction, self._outside)
+
+    def roll_back(
+        self, requested_time: instants.InstantTime, transaction: sessions.TransactionOptions
+    ) -> results.RollbackResult:
+        """Take back a pending write or compaction whose owner is dead.
+
+        Raises:
+            NotFoundError: There is no such instant.
+            ConflictError: It has completed, or somebody alive works on it or takes it back.
+        """
+        return rollback.roll_back(self._target, requested_time, transaction, self._outside)
+
+    def roll_back_failed(self, transaction: sessions.TransactionOptions) -> results.RollbackResults:
+        """Take back every write whose owner is dead, and remove what ended ones left behind."""
+        return rollback.roll_back_failed(self._target, transaction, self._outside)
 
     def check(self, heartbeat_settings: settings.WriteSettings) -> list[results.Finding]:
         """Return what is wrong with the table, and what is worth a note; reads all of it.

@@ -3,19 +3,21 @@
 Whatever call it is, a successor finishes the work, and every invariant holds.
 """
 
+import contextlib
 from collections.abc import Callable
 
 import pytest
 
 from hoodie import errors
-from hoodie.model import instants, settings, table_config
+from hoodie.maintenance import rollback
+from hoodie.model import commits, instants, settings, table_config
 from hoodie.storage.memory import MemoryStorage
 from hoodie.timeline import table_properties
-from hoodie.transaction import authors, layout
+from hoodie.transaction import authors, layout, lifecycle, markers, rollbacks, scheduling
 from hoodie.transaction.client import Client
-from support import faulty_storage, schedule
+from support import faulty_storage, invariants, schedule, schedule_rollback
 from support.faulty_storage import Fault
-from support.schedule_world import SETTINGS, World
+from support.schedule_world import GROUPS, SETTINGS, World, write_bases, write_data
 
 CRASHES = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER)
 FAILURES = (Fault.FAIL_BEFORE, Fault.FAIL_AFTER, Fault.LOST_ANSWER)
@@ -135,6 +137,116 @@ def test_compaction_whose_storage_fails_once_at_any_call_succeeds_on_retry(fault
                 world.time.advance(SETTINGS.heartbeat_expiry_ms)
         timeline = world.check()
         assert not timeline.pending_compactions, number
+
+
+def clean_up(world: World, service: Client) -> None:
+    """Take everything back that failed, until there is nothing left to do."""
+    while schedule_rollback.roll_back_dead(world, service):
+        pass
+
+
+def world_with_failed(faults: faulty_storage.Faults, *, is_compaction: bool) -> World:
+    """Return a world in which somebody died: after its data was written, before it was committed.
+
+    Beside the writes of others there is, or is not, a compaction that died as well, whose rollback
+    was requested.
+    """
+    world = world_with(faults, settings.ConcurrencyMode.NON_BLOCKING)
+    if is_compaction:
+        process = world.process("dead compactor")
+        service = world.client(process)
+        instant = world.schedule_compaction(service)
+        assert instant is not None
+        opened = scheduling.execute(service, instant.requested_time, world.config)
+        lifecycle.start(service, opened, commits.Operation.COMPACT)
+        write_bases(service, opened)
+        process.crash()
+        plan = rollback.plan_of(
+            opened.inflight, markers.marked_files(world.storage, instant.requested_time)
+        )
+        janitor = world.process("dead janitor")
+        rollbacks.request(world.client(janitor), world.config, plan)
+        janitor.crash()
+    for name in ("dead writer", "another dead writer"):
+        process = world.process(name)
+        writer = world.client(process)
+        write_data(writer, world.begin(writer), GROUPS)
+        process.crash()
+    return world
+
+
+def rollback_mutations(*, is_compaction: bool) -> int:
+    """Return how many mutating calls the rollback makes in a clean run."""
+    recorder = faulty_storage.NoFaults()
+    world = world_with_failed(recorder, is_compaction=is_compaction)
+    before = len(recorder.mutations)
+    clean_up(world, world.writer("victim"))
+    return len(recorder.mutations) - before
+
+
+ROLLBACK_MUTATIONS = {
+    is_compaction: rollback_mutations(is_compaction=is_compaction)
+    for is_compaction in (False, True)
+}
+
+
+@pytest.mark.parametrize("is_compaction", [False, True])
+@pytest.mark.parametrize("fault", CRASHES)
+def test_rollback_killed_at_any_call_is_finished_by_another(
+    fault: Fault, is_compaction: bool
+) -> None:
+    """T-R01: after each of R1 to R9, nothing is left, and each write was taken back once."""
+    for number in range(ROLLBACK_MUTATIONS[is_compaction]):
+        faults = faulty_storage.FaultAt("victim", number, fault)
+        world = world_with_failed(faults, is_compaction=is_compaction)
+        # A create that finds its name taken has no effect to crash after.
+        assert not run_victim(world, clean_up) or fault is Fault.CRASH_AFTER
+        world.time.advance(world.lock.session_ms + 1)
+        clean_up(world, world.writer("successor"))
+        check_cleaned_up(world, number, is_compaction=is_compaction)
+
+
+@pytest.mark.parametrize("is_compaction", [False, True])
+@pytest.mark.parametrize("fault", FAILURES)
+def test_rollback_whose_storage_fails_once_at_any_call_succeeds_on_retry(
+    fault: Fault, is_compaction: bool
+) -> None:
+    for number in range(ROLLBACK_MUTATIONS[is_compaction]):
+        faults = faulty_storage.FaultAt("victim", number, fault)
+        world = world_with_failed(faults, is_compaction=is_compaction)
+        victim = world.writer("victim")
+        with contextlib.suppress(errors.StorageError):
+            clean_up(world, victim)
+        # A heartbeat that could not be deleted is waited for.
+        world.time.advance(SETTINGS.heartbeat_expiry_ms)
+        clean_up(world, victim)
+        check_cleaned_up(world, number, is_compaction=is_compaction)
+        assert not world.lock.holder
+
+
+def check_cleaned_up(world: World, number: int, *, is_compaction: bool) -> None:
+    timeline = world.check()
+    finished = [each for each in timeline.instants if each.action is instants.Action.ROLLBACK]
+    assert len(finished) == 2 + is_compaction, number
+    if is_compaction:
+        (planned,) = timeline.pending_compactions
+        assert planned.state is instants.State.REQUESTED
+        world.compact(world.writer("compactor"), planned.requested_time)
+    invariants.check_quiescence(world.storage, world.check())
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("fault", CRASHES)
+def test_writer_killed_at_any_call_is_taken_back_whole(
+    mode: settings.ConcurrencyMode, fault: Fault
+) -> None:
+    """T-H10."""
+    for number in range(WRITE_MUTATIONS):
+        world = world_with(faulty_storage.FaultAt("victim", number, fault), mode)
+        assert not run_victim(world, write_two)
+        world.time.advance(world.lock.session_ms + 1)
+        clean_up(world, world.writer("janitor"))
+        invariants.check_quiescence(world.storage, world.check())
 
 
 PROPERTIES_CHANGE = {"hoodie.table.metadata.partitions": "files", "note": "changed"}

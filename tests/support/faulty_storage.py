@@ -9,7 +9,7 @@ apart, so that a crash can come between any two deletions.
 import enum
 import io
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import BinaryIO, Protocol
 
 import pyarrow as pa
@@ -65,6 +65,23 @@ class FaultAt:
             return Fault.NONE
         self._left -= 1
         return self._fault if self._left == -1 else Fault.NONE
+
+
+class Interruption:
+    """Something else happens, once, right before one call of one process."""
+
+    def __init__(self, process_name: str, call: str, happening: Callable[[], None]) -> None:
+        self._process_name = process_name
+        self._call = call
+        self._happening: Callable[[], None] | None = happening
+
+    def at(self, process: schedule.Process, call: str, *, is_mutation: bool) -> Fault:
+        del is_mutation
+        is_now = process.name == self._process_name and call.startswith(self._call)
+        if is_now and self._happening is not None:
+            happening, self._happening = self._happening, None
+            happening()
+        return Fault.NONE
 
 
 class RandomFaults:
@@ -134,9 +151,8 @@ class FaultyStorage:
 
     def open_write(self, path: str) -> BinaryIO:
         fault = self._before(f"open_write {path}")
-        file = self._inner.open_write(path)
         self._after(fault, f"open_write {path}")
-        return _FaultyWriter(self, path, file)
+        return _FaultyWriter(self, path)
 
     def touch(self, path: str) -> FileInfo:
         fault = self._before(f"touch {path}")
@@ -158,9 +174,10 @@ class FaultyStorage:
         for path in paths:
             self.delete(path)
 
-    def close_file(self, path: str, file: BinaryIO) -> None:
+    def close_file(self, path: str, content: bytes) -> None:
         fault = self._before(f"close {path}")
-        file.close()
+        with self._inner.open_write(path) as file:
+            file.write(content)
         self._after(fault, f"close {path}")
 
     def _read(self, call: str) -> None:
@@ -203,18 +220,16 @@ class FaultyStorage:
 
 
 class _FaultyWriter(io.BytesIO):
-    """A streamed file that appears when it is closed, if nothing goes wrong."""
+    """A streamed file that appears when it is closed, if nothing goes wrong, and never later."""
 
-    def __init__(self, storage: FaultyStorage, path: str, file: BinaryIO) -> None:
+    def __init__(self, storage: FaultyStorage, path: str) -> None:
         super().__init__()
         self._storage = storage
         self._path = path
-        self._file = file
         self._is_open = True
 
     def close(self) -> None:
         if self._is_open:
             self._is_open = False
-            self._file.write(self.getvalue())
-            self._storage.close_file(self._path, self._file)
+            self._storage.close_file(self._path, self.getvalue())
         super().close()

@@ -9,10 +9,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hoodie import errors
-from hoodie.format import timeline_avro
+from hoodie.format import file_names, rollback_avro, timeline_avro
 from hoodie.model import files, instants, jobs
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, transitions
+from hoodie.timeline import active, rollback_plans, transitions
+from hoodie.transaction import layout
+
+_PLANNED = (instants.Action.COMPACTION,)
+"""What may stay pending with nobody at work on it."""
 
 
 class Outcome(enum.Enum):
@@ -55,6 +59,7 @@ def check_all(storage: Storage, told: Iterable[Told]) -> active.ActiveTimeline:
     check_batches_once(storage, timeline)
     check_states(timeline)
     check_times_once(timeline)
+    check_rollbacks(storage, timeline)
     return timeline
 
 
@@ -134,6 +139,33 @@ def check_states(timeline: active.ActiveTimeline) -> None:
         for state in (instants.State.REQUESTED, instants.State.COMPLETED)
     )
     assert completed <= requested, f"completed without requested: {completed - requested}"
+
+
+def check_rollbacks(storage: Storage, timeline: active.ActiveTimeline) -> None:
+    """R-A, R-D: nothing that took effect was taken back, and no rollback says it was done twice."""
+    completed = {each.requested_time for each in timeline.completed_writes}
+    for rollback in timeline.instants:
+        if rollback.action is instants.Action.ROLLBACK and rollback.is_completed:
+            path = rollback_plans.path(rollback)
+            plan = rollback_avro.decode_plan(storage.read(path), path)
+            is_plan_kept = plan.action is instants.Action.COMPACTION
+            assert is_plan_kept or plan.target not in completed, f"{rollback} took {plan.target}"
+
+
+def check_quiescence(storage: Storage, timeline: active.ActiveTimeline) -> None:
+    """I8, I10: once all is done and swept nothing is pending, and no file is nobody's."""
+    pending = [each for each in timeline.pending if each.action not in _PLANNED]
+    assert not pending, f"still pending: {[str(each) for each in pending]}"
+    left = [
+        info.path
+        for directory in (layout.HEARTBEATS, layout.MARKERS)
+        for info in storage.list(directory, is_recursive=True)
+    ]
+    assert not left, f"left behind: {left}"
+    for info in storage.list("", is_recursive=True):
+        parsed = file_names.parse(info.path, info.size_bytes)
+        if parsed is not None and not info.path.startswith(".hoodie/"):
+            assert parsed.instant_time in timeline.write_completion_times, f"of nobody: {info.path}"
 
 
 def batches(storage: Storage, timeline: active.ActiveTimeline) -> list[tuple[str, str]]:

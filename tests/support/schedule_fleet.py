@@ -1,4 +1,4 @@
-"""A fleet on one table: writers, compactors and a rollback service, with faults drawn by a seed."""
+"""A fleet on one table: writers, compactors and rollback services, with faults drawn by a seed."""
 
 import random
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from hoodie import errors
 from hoodie.transaction import authors
 from hoodie.transaction.client import Client
-from support import faulty_storage, schedule, schedule_rollback
+from support import faulty_storage, invariants, schedule, schedule_rollback
 from support.schedule_world import SETTINGS, World
 
 WRITERS = 3
@@ -28,7 +28,7 @@ TRANSIENT = (
 
 
 class Fleet:
-    """Writers, two compactors and a rollback service; each that crashes is followed by another.
+    """Writers, two compactors and two rollback services; each that crashes is followed by another.
 
     So is a writer that is paused for long, by somebody who takes it for dead: then there are two.
     Long pauses come only without the lock. What is paused between the last look at its lock and the
@@ -52,7 +52,8 @@ class Fleet:
             self._start(f"w{number}", self._write_batches)
         for number in range(2):
             self._start(f"compactor{number}", self._compact_until_done)
-        self._start("janitor", self._roll_back_until_done)
+        for number in range(2):
+            self._start(f"janitor{number}", self._roll_back_until_done)
 
     def _start(self, name: str, work: Callable[[Client], None], attempt: int = 1) -> None:
         process = self._process(name, attempt)
@@ -132,12 +133,22 @@ class Fleet:
     def _are_writers_done(self) -> bool:
         return all(f"w{number}" in self.finished for number in range(WRITERS))
 
+    def _settle(self) -> None:
+        """Let all the dead be known as such, and a last service clean up (I8, I10)."""
+        self.time.pause_rate = 0.0
+        self.world.faults = faulty_storage.NoFaults()
+        for number in range(2):
+            self.time.advance(SETTINGS.heartbeat_expiry_ms + self.world.lock.session_ms)
+            schedule_rollback.roll_back_dead(self.world, self.world.writer(f"last{number}"))
+        invariants.check_quiescence(self.world.storage, self.world.check())
+
     def run(self) -> None:
         try:
             self.time.run()
             timeline = self.world.check()
             assert len(timeline.completed_writes) >= WRITERS * BATCHES
             assert not timeline.pending_compactions
+            self._settle()
         except BaseException as error:
             history = "\n".join(self.time.history)
             raise AssertionError(f"{error!r}\n{history}") from error

@@ -103,5 +103,55 @@ _COMPACTION_PLAN: Mapping[str, object] = _record(
     _nullable("missingSchedulePartitions", _array("string")),
 )
 
+_INSTANT_INFO: dict[str, object] = _record(
+    "HoodieInstantInfo",
+    {"name": "commitTime", "type": "string"},
+    {"name": "action", "type": "string"},
+)
+
+_ROLLBACK_PLAN: Mapping[str, object] = _record(
+    "HoodieRollbackPlan",
+    _nullable("instantToRollback", _INSTANT_INFO),
+    _nullable(
+        "RollbackRequests",
+        _array(
+            _record(
+                "HoodieRollbackRequest",
+                {"name": "partitionPath", "type": "string"},
+                _nullable("fileId", "string"),
+                _nullable("latestBaseInstant", "string"),
+                {"name": "filesToBeDeleted", "type": _array("string"), "default": []},
+                _nullable("logBlocksToBeDeleted", _map("long")),
+            )
+        ),
+    ),
+    _defaulted("version", "int", 1),
+)
+
+_ROLLBACK_METADATA: Mapping[str, object] = _record(
+    "HoodieRollbackMetadata",
+    {"name": "startRollbackTime", "type": "string"},
+    {"name": "timeTakenInMillis", "type": "long"},
+    {"name": "totalFilesDeleted", "type": "int"},
+    {"name": "commitsRollback", "type": _array("string")},
+    {
+        "name": "partitionMetadata",
+        "type": _map(
+            _record(
+                "HoodieRollbackPartitionMetadata",
+                {"name": "partitionPath", "type": "string"},
+                {"name": "successDeleteFiles", "type": _array("string")},
+                {"name": "failedDeleteFiles", "type": _array("string")},
+                _nullable("rollbackLogFiles", _map("long")),
+                _nullable("logFilesFromFailedCommit", _map("long")),
+            )
+        ),
+    },
+    _defaulted("version", "int", 1),
+    {"name": "instantsRollback", "type": _array(_INSTANT_INFO), "default": []},
+)
+
 COMMIT_METADATA = avro_container.schema(_COMMIT_METADATA)
 COMPACTION_PLAN = avro_container.schema(_COMPACTION_PLAN)
+ROLLBACK_PLAN = avro_container.schema(_ROLLBACK_PLAN)
+ROLLBACK_METADATA = avro_container.schema(_ROLLBACK_METADATA)

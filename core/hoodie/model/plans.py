@@ -1,13 +1,13 @@
 """Plans of table services: what an instant will do, written before it does it, then immutable.
 
 Source: `HoodieCompactionPlan.avsc`, `HoodieCompactionOperation.avsc` (1.2.0), plan version 2, whose
-paths are bare file names.
+paths are bare file names; `HoodieRollbackPlan.avsc`, `HoodieRollbackRequest.avsc`.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hoodie.model import files
+from hoodie.model import files, instants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,3 +35,61 @@ class CompactionPlan:
 
     operations: tuple[CompactionOperation, ...]
     extra: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackRequest:
+    """Files of one partition that a rollback deletes.
+
+    Attributes:
+        partition_path: As in `hoodie.model.files`.
+        file_names: Bare names.
+        file_id: Of the file group; None where Hudi does not say.
+        base_instant_time: What the files were written for; None where Hudi does not say.
+    """
+
+    partition_path: str
+    file_names: tuple[str, ...]
+    file_id: str | None = None
+    base_instant_time: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackPlan:
+    """The content of a requested rollback.
+
+    Attributes:
+        target: The instant to take back.
+        action: What the target does.
+        requests: The files that it left, as far as they were known when the plan was made.
+    """
+
+    target: instants.InstantTime
+    action: instants.Action
+    requests: tuple[RollbackRequest, ...] = ()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of all files to delete, below the table's root."""
+        return tuple(
+            files.join(request.partition_path, name)
+            for request in self.requests
+            for name in request.file_names
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackDone:
+    """The content of a completed rollback.
+
+    Attributes:
+        requested_time: Of the rollback.
+        duration_ms: Of the execution that completed it.
+        plan: What was asked for.
+        deleted: Paths of all files that are gone, those that were not there any more included.
+    """
+
+    requested_time: instants.InstantTime
+    duration_ms: int
+    plan: RollbackPlan
+    deleted: tuple[str, ...]

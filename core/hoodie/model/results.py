@@ -61,6 +61,44 @@ class AlreadyCommitted:
 WriteResult = CommitResult | AlreadyCommitted
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackResult:
+    """An instant that was taken back.
+
+    Attributes:
+        instant: The rollback, completed.
+        target: The requested time of what it took back.
+        action: What that was to do.
+        deleted: Paths of the files that are gone, below the table's root.
+        lock_wait_ms: Waited for the table lock in all.
+        lock_hold_ms: Held it in all.
+        findings: What the table's user should know though nothing failed.
+    """
+
+    instant: instants.Instant
+    target: instants.InstantTime
+    action: instants.Action
+    deleted: tuple[str, ...]
+    lock_wait_ms: int = 0
+    lock_hold_ms: int = 0
+    findings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackResults:
+    """What became of the failed writes of a table.
+
+    Attributes:
+        done: Taken back, in that order.
+        passed_over: Why others were not: somebody alive works on them, or was faster.
+        leftovers: Files removed of instants that are not pending.
+    """
+
+    done: tuple[RollbackResult, ...] = ()
+    passed_over: tuple[str, ...] = ()
+    leftovers: int = 0
+
+
 class Severity(enum.Enum):
     """How bad a finding is."""
 

@@ -29,6 +29,7 @@ class LogBlockFormat(enum.Enum):
 class FailedWritesPolicy(enum.Enum):
     """When the files of failed writes are removed, by Hudi's constant."""
 
+    EAGER = "EAGER"
     LAZY = "LAZY"
     NEVER = "NEVER"
 
@@ -46,7 +47,8 @@ class WriteSettings:
 
     Attributes:
         concurrency: The concurrency mode.
-        failed_writes_policy: Lazily, once the heartbeat has expired, or never.
+        failed_writes_policy: Eagerly, before a single writer's next write; lazily, after anybody's
+            next one; or never. None is eagerly for a single writer and lazily for several.
         log_block_format: Format of data blocks in log files.
         log_file_bytes_max: A log file that has grown to this rolls over to the next version.
         log_block_bytes_max: A data block holds about this many bytes of Arrow data at most.
@@ -65,7 +67,7 @@ class WriteSettings:
     """
 
     concurrency: ConcurrencyMode = ConcurrencyMode.SINGLE_WRITER
-    failed_writes_policy: FailedWritesPolicy = FailedWritesPolicy.LAZY
+    failed_writes_policy: FailedWritesPolicy | None = None
     log_block_format: LogBlockFormat = LogBlockFormat.PARQUET
     log_file_bytes_max: int = 1 << 30
     log_block_bytes_max: int = 256 << 20
@@ -84,6 +86,26 @@ class WriteSettings:
     def heartbeat_expiry_ms(self) -> int:
         """Silence of this length is death."""
         return self.heartbeat_interval_ms * self.heartbeat_misses_max
+
+    @property
+    def effective_failed_writes_policy(self) -> FailedWritesPolicy:
+        """The policy for failed writes, where none is set the one of the concurrency mode."""
+        if self.failed_writes_policy is not None:
+            return self.failed_writes_policy
+        if self.concurrency is ConcurrencyMode.SINGLE_WRITER:
+            return FailedWritesPolicy.EAGER
+        return FailedWritesPolicy.LAZY
+
+    @property
+    def contradiction(self) -> str | None:
+        """What of these settings excludes each other; None when nothing does."""
+        is_single = self.concurrency is ConcurrencyMode.SINGLE_WRITER
+        if self.failed_writes_policy is FailedWritesPolicy.EAGER and not is_single:
+            return (
+                f"hoodie.clean.failed.writes.policy is EAGER with {self.concurrency.value}, "
+                "expected LAZY or NEVER: a writer that is alive would be taken back"
+            )
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,37 +6,53 @@ Source: `HoodieRollbackPlan.avsc`; format-timeline 2.2.
 from collections.abc import Mapping
 
 from hoodie import errors
-from hoodie.format import avro_container
+from hoodie.format import rollback_avro
 from hoodie.model import instants
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, transitions
 
+Targets = Mapping[instants.InstantTime, instants.InstantTime | None]
+"""What rollbacks take back, by their requested times. None stands for a plan that cannot be read:
+it may take back anything."""
+
 
 def targets(
-    storage: Storage, timeline: active.ActiveTimeline, after: instants.InstantTime
-) -> Mapping[instants.InstantTime, instants.InstantTime | None]:
-    """Return what each rollback requested after a time takes back, by the rollback's time.
+    storage: Storage,
+    timeline: active.ActiveTimeline,
+    after: instants.InstantTime,
+    *,
+    is_pending_only: bool = False,
+) -> Targets:
+    """Return what each rollback requested after a time takes back; one request a rollback.
 
-    None stands for a plan that cannot be read: it may take back anything. One request a rollback;
-    a write needs to know of those requested after itself only.
+    Args:
+        storage: The table's.
+        timeline: Tells which rollbacks there are.
+        after: A write needs to know of rollbacks requested after itself only.
+        is_pending_only: Leave out those that have completed.
     """
     return {
         rollback.requested_time: _target(storage, rollback)
         for rollback in timeline.instants
-        if rollback.action is instants.Action.ROLLBACK and rollback.requested_time > after
+        if rollback.action is instants.Action.ROLLBACK
+        and rollback.requested_time > after
+        and (rollback.is_pending or not is_pending_only)
     }
 
 
-def _target(storage: Storage, rollback: instants.Instant) -> instants.InstantTime | None:
+def path(rollback: instants.Instant) -> str:
+    """Return the path of a rollback's plan."""
     requested = instants.Instant(
         requested_time=rollback.requested_time,
         action=rollback.action,
         state=instants.State.REQUESTED,
     )
-    path = transitions.path(requested)
+    return transitions.path(requested)
+
+
+def _target(storage: Storage, rollback: instants.Instant) -> instants.InstantTime | None:
+    source = path(rollback)
     try:
-        plan = avro_container.decode(storage.read(path), path)
-        target = plan.map("instantToRollback").get("commitTime")
-        return instants.checked_time(target) if isinstance(target, str) else None
-    except (errors.FormatError, errors.InvalidInputError, errors.NotFoundError):
+        return rollback_avro.decode_target(storage.read(source), source)
+    except (errors.FormatError, errors.NotFoundError):
         return None

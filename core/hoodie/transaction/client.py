@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from hoodie import clock, identity
+from hoodie import clock, errors, identity
 from hoodie.background.protocol import Background
 from hoodie.model import instants, settings, table_config
 from hoodie.storage.protocol import Storage
@@ -86,8 +86,12 @@ class Client:
         """Put the parts together; nothing is requested yet.
 
         Raises:
-            ConfigurationError: Heartbeats by these settings could expire though all is well (H3).
+            ConfigurationError: The settings contradict each other, or heartbeats by them could
+                expire though all is well (H3).
         """
+        contradiction = connection.settings.contradiction
+        if contradiction is not None:
+            raise errors.ConfigurationError(contradiction)
         refusal = heartbeats.settings_refusal(connection.settings, connection.lock_session_ms)
         if refusal is not None:
             raise refusal

@@ -239,6 +239,28 @@ class Heartbeats:
             now_ms = self._storage.touch(layout.PROBE).modified_ms
         return {time: self._judge(seen, now_ms) for time, seen in found.items()}
 
+    def silence_ms(self, paths: Iterable[str], directory: str) -> int | None:
+        """Return how long ago any of some files was changed, by the store's clock.
+
+        A request each and two.
+
+        Args:
+            paths: Of files that may be there.
+            directory: All files below it count, too.
+
+        Returns:
+            None when there is no such file.
+        """
+        changes = [info.modified_ms for info in self._storage.list(directory, is_recursive=True)]
+        for path in paths:
+            try:
+                changes.append(self._storage.stat(path).modified_ms)
+            except errors.NotFoundError:
+                continue
+        if not changes:
+            return None
+        return self._storage.touch(layout.PROBE).modified_ms - max(changes)
+
     def _find(self, requested_time: instants.InstantTime) -> tuple[int, Owner | None] | None:
         """Return when an instant's heartbeat file was touched, and whom it names."""
         path = path_of(requested_time)

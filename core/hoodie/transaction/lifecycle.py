@@ -33,6 +33,7 @@ from hoodie.transaction import (
     fencing,
     markers,
     publication,
+    refusals,
     table_lock,
     writer_batches,
 )
@@ -248,7 +249,7 @@ def _empty(client: Client, write: OpenWrite) -> bool:
             and write.heartbeat.is_own()
             and write.requested in scope.timeline.files
             and not scope.timeline.is_committed(write.requested_time)
-            and not publication.rollback_targets(client, write, scope.timeline)
+            and not _is_taken_back(client, write, scope)
         )
         if is_ours:
             check = write.heartbeat.check
@@ -257,6 +258,11 @@ def _empty(client: Client, write: OpenWrite) -> bool:
                 check()
                 transitions.revert(client.storage, write.inflight)
     return is_ours
+
+
+def _is_taken_back(client: Client, write: OpenWrite, scope: table_lock.LockScope) -> bool:
+    targets = publication.rollback_targets(client, write, scope.timeline)
+    return refusals.rollback_of(write.requested_time, targets) is not None
 
 
 def _tidy(client: Client, write: OpenWrite) -> None:

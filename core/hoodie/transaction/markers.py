@@ -6,11 +6,19 @@ Empty files, called direct markers in Apache Hudi, whose rollback finds the file
 only by them. A data file without its marker first would stay for ever, and count as committed once
 the archive moves past its instant (format-timeline 5.3).
 
-Source: `DirectWriteMarkers.java`; format-timeline 1.7.
+Spark writers may let their timeline server keep the markers instead, as lines of a few files that
+it rewrites in place, so that a crash can leave one of them cut off:
+
+    .hoodie/.temp/{requested time}/MARKERS.type     TIMELINE_SERVER_BASED
+    .hoodie/.temp/{requested time}/MARKERS{n}       {partition path}/{data file}.marker.CREATE
+
+Source: `DirectWriteMarkers.java`, `MarkerDirState.java`, `MarkerUtils.java`; format-timeline 1.7.
 """
 
 import logging
+import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from hoodie import errors
 from hoodie.format import file_names
@@ -23,6 +31,23 @@ logger = logging.getLogger(__name__)
 Check = Callable[[], None]
 """Raises when whoever deletes may not be the only one at work on the instant any more: it was
 paused for so long that its heartbeat expired. Makes no request."""
+
+_SERVER_TYPE = "MARKERS.type"
+_SERVER_FILE = re.compile(r"MARKERS\d+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marked:
+    """What the markers of an instant tell.
+
+    Attributes:
+        paths: Data files that have a marker, sorted; below the table's root.
+        is_complete: Whether these are all files that the instant can have. Not so where there is no
+            marker at all, which may have been lost, and not where a timeline server kept them.
+    """
+
+    paths: tuple[str, ...]
+    is_complete: bool
 
 
 def mark(storage: Storage, requested_time: instants.InstantTime, data_path: str) -> None:
@@ -41,13 +66,38 @@ def mark(storage: Storage, requested_time: instants.InstantTime, data_path: str)
 
 
 def marked_files(storage: Storage, requested_time: instants.InstantTime) -> list[str]:
-    """Return the paths of all data files that an instant has markers of; one recursive listing."""
-    directory = _directory(requested_time)
-    paths = (
-        file_names.marked_file(info.path.removeprefix(f"{directory}/"))
+    """Return the paths of all data files that an instant has markers of, sorted; as `find`."""
+    return list(find(storage, requested_time).paths)
+
+
+def find(storage: Storage, requested_time: instants.InstantTime) -> Marked:
+    """Return what an instant's markers tell.
+
+    One recursive listing, and a read for each file of a timeline server.
+    """
+    directory = directory_of(requested_time)
+    names = [
+        info.path.removeprefix(f"{directory}/")
         for info in storage.list(directory, is_recursive=True)
+    ]
+    kept_by_server = [name for name in names if _SERVER_FILE.fullmatch(name)]
+    lines = [
+        line for name in kept_by_server for line in _read_lines(storage, f"{directory}/{name}")
+    ]
+    paths = {file_names.marked_file(name) for name in (*names, *lines)} - {None}
+    has_server = bool(kept_by_server) or _SERVER_TYPE in names
+    return Marked(
+        paths=tuple(sorted(path for path in paths if path is not None)),
+        is_complete=bool(paths) and not has_server,
     )
-    return sorted(path for path in paths if path is not None)
+
+
+def _read_lines(storage: Storage, path: str) -> list[str]:
+    try:
+        text = storage.read(path).decode(errors="replace")
+    except errors.NotFoundError:
+        return []  # Its writer has just completed, or was rolled back.
+    return text.splitlines()
 
 
 def unclaimed(marked: Iterable[str], stats: Iterable[commits.WriteStat]) -> list[str]:
@@ -107,14 +157,15 @@ def _delete_each(storage: Storage, paths: Iterable[str], check: Check) -> None:
 
 def delete(storage: Storage, requested_time: instants.InstantTime) -> None:
     """Delete all of an instant's markers, when nobody else can be at work on it."""
-    storage.delete_directory(_directory(requested_time))
+    storage.delete_directory(directory_of(requested_time))
 
 
 def _marker_path(requested_time: instants.InstantTime, data_path: str) -> str:
-    return f"{_directory(requested_time)}/{file_names.marker_name(data_path)}"
+    return f"{directory_of(requested_time)}/{file_names.marker_name(data_path)}"
 
 
-def _directory(requested_time: instants.InstantTime) -> str:
+def directory_of(requested_time: instants.InstantTime) -> str:
+    """Return the directory of an instant's markers."""
     return f"{layout.MARKERS}/{requested_time}"
 
 

@@ -4,7 +4,6 @@ All in one lock scope but the last. Source: concurrency 2.5 (C1, W15), 2.3 (L2).
 """
 
 import logging
-from collections.abc import Mapping
 from dataclasses import replace
 
 from hoodie import errors
@@ -108,9 +107,14 @@ def resolve(client: Client, write: OpenWrite, completed: instants.Instant) -> st
 
 def rollback_targets(
     client: Client, write: OpenWrite, timeline: active.ActiveTimeline
-) -> Mapping[instants.InstantTime, instants.InstantTime | None]:
-    """Return what rollbacks requested since a write take back; a request for each."""
-    return rollback_plans.targets(client.storage, timeline, after=write.requested_time)
+) -> rollback_plans.Targets:
+    """Return what rollbacks requested since a write take back; a request for each.
+
+    What had completed when the execution of a plan began took back an earlier execution.
+    """
+    completed = {each.requested_time for each in write.timeline.instants if each.is_completed}
+    found = rollback_plans.targets(client.storage, timeline, after=write.requested_time)
+    return {time: target for time, target in found.items() if time not in completed}
 
 
 def clock_findings(client: Client) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from hoodie import errors
 from hoodie.model import instants, table_config
-from hoodie.timeline import active
+from hoodie.timeline import active, rollback_plans
 from hoodie.transaction import authors, fencing
 
 Refusal = errors.HoodieError | None
@@ -100,7 +100,7 @@ class PublicationFacts:
     is_lock_held: bool
     is_heartbeat_alive: bool
     is_heartbeat_own: bool
-    rollback_targets: Mapping[instants.InstantTime, instants.InstantTime | None]
+    rollback_targets: rollback_plans.Targets
     attempt: fencing.StoredRecord | None
     config: table_config.TableConfig
     expected: table_config.TableConfig
@@ -114,7 +114,7 @@ def publication_refusal(facts: PublicationFacts) -> Refusal:
 def contest(
     completed: instants.Instant,
     timeline: active.ActiveTimeline,
-    rollback_targets: Mapping[instants.InstantTime, instants.InstantTime | None],
+    rollback_targets: rollback_plans.Targets,
 ) -> str | None:
     """Return who may have undone a publication during which the lock was lost; None for nobody.
 
@@ -125,7 +125,7 @@ def contest(
     """
     if completed not in timeline.files:
         return f"{completed} is not on the timeline"
-    rollback = _rollback_of(completed.requested_time, rollback_targets)
+    rollback = rollback_of(completed.requested_time, rollback_targets)
     if rollback is not None:
         return f"rollback {rollback} may take it back"
     for duplicates in timeline.duplicates:
@@ -172,15 +172,15 @@ def _inflight(facts: PublicationFacts) -> Refusal:
 
 
 def _rollback(facts: PublicationFacts) -> Refusal:
-    rollback = _rollback_of(facts.inflight.requested_time, facts.rollback_targets)
+    rollback = rollback_of(facts.inflight.requested_time, facts.rollback_targets)
     if rollback is None:
         return None
     return errors.ConflictError(f"{facts.inflight} is taken back by rollback {rollback}")
 
 
-def _rollback_of(
+def rollback_of(
     requested_time: instants.InstantTime,
-    targets: Mapping[instants.InstantTime, instants.InstantTime | None],
+    targets: rollback_plans.Targets,
 ) -> instants.InstantTime | None:
     """Return a rollback of an instant, or one whose plan does not tell what it takes back."""
     return next(

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 
 from hoodie import errors
 from hoodie.model import instants, table_config
-from hoodie.timeline import active, transitions
+from hoodie.timeline import active, rollback_plans, transitions
 from hoodie.transaction import (
     admission,
     authors,
     heartbeats,
     markers,
+    refusals,
     table_lock,
     writer_batches,
 )
@@ -99,7 +100,8 @@ def execute(
 
     Raises:
         NotFoundError: There is no such compaction.
-        ConflictError: It was completed, or somebody alive is executing it.
+        ConflictError: It was completed, somebody alive is executing it, or a rollback of it is
+            pending.
         FencedError: A higher attempt of the same author is there.
         LockTimeoutError: The lock was not had.
     """
@@ -108,9 +110,12 @@ def execute(
         instant = _pending(scope.timeline, requested_time)
         config = admission.admit_table(client, scope, expected)
         attempt = admission.admit_author(client, scope.timeline)
+        _refuse_taken_back(client, instant, scope.timeline)
         scope.check()
         heartbeat = admission.own(client, requested_time, instant.action, attempt)
         try:
+            # Only now nobody else can complete it: the lock was held until the heartbeat was ours.
+            scope.check()
             ledger = writer_batches.read(client.storage, scope.timeline)
             if instant.state is instants.State.INFLIGHT:
                 _clear(client, instant, heartbeat)
@@ -140,6 +145,18 @@ def _pending(
     if instant.action is not instants.Action.COMPACTION:
         raise errors.NotFoundError(f"{instant} is no compaction")
     return instant
+
+
+def _refuse_taken_back(
+    client: Client, instant: instants.Instant, timeline: active.ActiveTimeline
+) -> None:
+    """Refuse a plan whose dead execution is being taken back: what it deletes was planned then."""
+    targets = rollback_plans.targets(
+        client.storage, timeline, instant.requested_time, is_pending_only=True
+    )
+    rollback = refusals.rollback_of(instant.requested_time, targets)
+    if rollback is not None:
+        raise errors.ConflictError(f"{instant} is taken back by rollback {rollback} first")
 
 
 def _clear(client: Client, inflight: instants.Instant, heartbeat: heartbeats.Heartbeat) -> None:

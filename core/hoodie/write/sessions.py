@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from hoodie import environment
+from hoodie import environment, errors
 from hoodie.filegroup import snapshots, writing
 from hoodie.model import commits, instants, results, schemas, settings, table_config
 from hoodie.storage import protocol
 from hoodie.transaction import authors, client, lifecycle
 from hoodie.transaction.locks import addresses, opening
 from hoodie.transaction.locks import protocol as lock_protocol
-from hoodie.write import batches, combinations, tasks
+from hoodie.write import batches, combinations, failed_writes, tasks
 
 logger = logging.getLogger(__name__)
 
@@ -115,6 +115,7 @@ class WriteSession:
         except BaseException:
             self.abort(has_tasks_left=False)
             raise
+        findings = (*completion.findings, *self._roll_back_lazily())
         self._provider.close()
         return results.CommitResult(
             instant=completion.instant,
@@ -122,7 +123,7 @@ class WriteSession:
             batch_id=self._write.batch_id,
             lock_wait_ms=completion.lock_times.wait_ms,
             lock_hold_ms=completion.lock_times.hold_ms,
-            findings=completion.findings,
+            findings=findings,
         )
 
     def abort(self, *, has_tasks_left: bool) -> None:
@@ -132,9 +133,34 @@ class WriteSession:
             has_tasks_left: Whether a task may still be running somewhere.
         """
         try:
-            lifecycle.abort(self._client, self._write, has_tasks_left=has_tasks_left)
+            is_emptied = lifecycle.abort(self._client, self._write, has_tasks_left=has_tasks_left)
+            if is_emptied and self._policy is not settings.FailedWritesPolicy.NEVER:
+                failed_writes.roll_back_aborted(self._client, self.task.config, self._write)
         finally:
             self._provider.close()
+
+    def roll_back_eagerly(self) -> None:
+        """Take back what failed before, if that is the policy; before any data is written.
+
+        Raises:
+            HoodieError: Something stays pending: abort this write.
+        """
+        if self._policy is settings.FailedWritesPolicy.EAGER:
+            failed_writes.roll_back_all(self._client, self.task.config, self._write.timeline)
+
+    def _roll_back_lazily(self) -> tuple[str, ...]:
+        """Take back what failed, if that is the policy; return what went wrong (C3)."""
+        if self._policy is not settings.FailedWritesPolicy.LAZY:
+            return ()
+        try:
+            failed_writes.roll_back_all(self._client, self.task.config, self._write.timeline)
+        except errors.HoodieError as error:
+            return (f"failed writes stay pending: {error}",)
+        return ()
+
+    @property
+    def _policy(self) -> settings.FailedWritesPolicy:
+        return self._client.settings.effective_failed_writes_policy
 
 
 def begin(
@@ -176,6 +202,7 @@ def begin(
     )
     try:
         lifecycle.start(transaction_client, opened, options.operation)
+        session.roll_back_eagerly()
     except BaseException:
         session.abort(has_tasks_left=False)
         raise

@@ -84,3 +84,23 @@ def test_deletion_stops_when_somebody_else_may_be_at_work() -> None:
     left = [info.path for info in storage.list("", is_recursive=True)]
     assert len([path for path in left if path in {BASE, LOG, ROOT_LOG}]) == 1
     assert len(markers.marked_files(storage, TIME)) == 6
+
+
+def test_markers_kept_by_a_timeline_server_are_read_with_those_beside_them() -> None:
+    """As a Spark writer leaves them; the end of a file may be cut off, so they may not be all."""
+    storage = MemoryStorage()
+    directory = markers.directory_of(TIME)
+    storage.create(f"{directory}/MARKERS.type", b"TIMELINE_SERVER_BASED")
+    storage.create(f"{directory}/MARKERS0", f"{BASE}.marker.MERGE\n{LOG}.marker.CRE".encode())
+    storage.create(f"{directory}/MARKERS12", f"{ROOT_LOG}.marker.CREATE\n".encode())
+    storage.create(f"{directory}/MARKERS12.tmp", b"p/x.marker.CREATE\n")
+    found = markers.find(storage, TIME)
+    assert found.paths == tuple(sorted((BASE, ROOT_LOG)))
+    assert not found.is_complete
+
+
+def test_direct_markers_tell_all_and_no_marker_tells_nothing() -> None:
+    storage = MemoryStorage()
+    assert not markers.find(storage, TIME).is_complete
+    markers.mark(storage, TIME, LOG)
+    assert markers.find(storage, TIME).is_complete

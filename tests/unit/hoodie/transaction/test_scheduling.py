@@ -10,8 +10,15 @@ from hoodie.model.instants import Action, InstantTime, State
 from hoodie.timeline import transitions
 from hoodie.transaction import lifecycle, scheduling
 from hoodie.transaction.client import Client, OpenWrite
-from support import schedule
-from support.schedule_world import GROUPS, SETTINGS, World, metadata, write_bases
+from support import faulty_storage, schedule
+from support.schedule_world import (
+    GROUPS,
+    SETTINGS,
+    World,
+    heartbeat_paths,
+    metadata,
+    write_bases,
+)
 
 EXPIRY_MS = SETTINGS.heartbeat_expiry_ms
 
@@ -206,3 +213,24 @@ def test_two_schedulers_at_once_make_two_plans_in_the_order_of_the_lock() -> Non
     ]
     assert requested == sorted(requested)
     assert sorted(times) == requested
+
+
+def test_executor_that_lost_the_lock_while_it_took_a_plan_deletes_nothing() -> None:
+    """P1: found by the simulation; another completed the plan in that very moment."""
+    world = World()
+    time = planned(world)
+    other = world.writer("other")
+    opened = take(world, other, time)
+    stats = write_bases(other, opened)
+
+    def complete_elsewhere() -> None:
+        world.lock.lose()
+        lifecycle.complete(other, opened, metadata(stats))
+
+    heartbeat = f"create .hoodie/.heartbeat/{time}"
+    world.faults = faulty_storage.Interruption("slow", heartbeat, complete_elsewhere)
+    with pytest.raises(errors.LockLostError):
+        scheduling.execute(world.writer("slow"), time, world.config)
+    assert len(bases(world)) == len(GROUPS)
+    assert heartbeat_paths(world.storage) == []
+    world.check()

@@ -1,0 +1,166 @@
+"""Plans and metadata of rollbacks, to the Avro that Hudi keeps on the timeline and back.
+
+Files stand there with their full paths: as Hudi writes it, a local one without a scheme. What is
+read is the partition and the last part of each path, so that a table that was moved is served, and
+a path that leads out of the table is refused. Source: `HoodieRollbackPlan.avsc`,
+`HoodieRollbackMetadata.avsc`, `BaseRollbackHelper.java` (1.2.0); format-timeline 3.3, 3.4.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from hoodie import errors
+from hoodie.format import avro_container, avro_values, timeline_schemas
+from hoodie.model import files, instants, plans
+
+_VERSION = 1
+_LOCAL_SCHEME = "file://"
+_JAVA_TEXTS = b"avro.java.string"
+
+
+def encode_plan(plan: plans.RollbackPlan, table_uri: str) -> bytes:
+    """Return the content of a requested rollback.
+
+    Args:
+        plan: What to take back.
+        table_uri: The table's root.
+    """
+    fields = {
+        "instantToRollback": _instant_info(plan),
+        "RollbackRequests": [
+            {
+                "partitionPath": request.partition_path,
+                "fileId": request.file_id,
+                "latestBaseInstant": request.base_instant_time,
+                "filesToBeDeleted": [
+                    _full_path(table_uri, files.join(request.partition_path, name))
+                    for name in request.file_names
+                ],
+                "logBlocksToBeDeleted": {},
+            }
+            for request in plan.requests
+        ],
+        "version": _VERSION,
+    }
+    return avro_container.encode(timeline_schemas.ROLLBACK_PLAN, fields)
+
+
+def decode_plan(content: bytes, source: str = "rollback plan") -> plans.RollbackPlan:
+    """Return the plan of a requested rollback.
+
+    Raises:
+        FormatError: The content is empty or broken, or names a file that is not the target's.
+        UnsupportedError: It takes back log blocks, which table versions below 8 do, or an action
+            that is not known.
+    """
+    record = avro_container.decode(content, source)
+    target = _target_time(record)
+    return plans.RollbackPlan(
+        target=target,
+        action=_action(record),
+        requests=tuple(_request(request, target) for request in record.records("RollbackRequests")),
+    )
+
+
+def decode_target(content: bytes, source: str = "rollback plan") -> instants.InstantTime:
+    """Return which instant the plan of a requested rollback takes back.
+
+    Raises:
+        FormatError: The content is empty or broken.
+    """
+    return _target_time(avro_container.decode(content, source))
+
+
+def encode_metadata(done: plans.RollbackDone, table_uri: str) -> bytes:
+    """Return the content of a completed rollback.
+
+    Args:
+        done: What was done.
+        table_uri: The table's root.
+    """
+    partitions: dict[str, list[str]] = {}
+    for path in done.deleted:
+        partition_path = path.rpartition("/")[0]
+        partitions.setdefault(partition_path, []).append(_full_path(table_uri, path))
+    fields = {
+        "startRollbackTime": done.requested_time,
+        "timeTakenInMillis": done.duration_ms,
+        "totalFilesDeleted": len(done.deleted),
+        "commitsRollback": [done.plan.target],
+        "partitionMetadata": {
+            partition_path: {
+                "partitionPath": partition_path,
+                "successDeleteFiles": paths,
+                "failedDeleteFiles": [],
+                "rollbackLogFiles": {},
+                "logFilesFromFailedCommit": {},
+            }
+            for partition_path, paths in partitions.items()
+        },
+        "version": _VERSION,
+        "instantsRollback": [_instant_info(done.plan)],
+    }
+    return avro_container.encode(timeline_schemas.ROLLBACK_METADATA, fields)
+
+
+def is_of_java(content: bytes) -> bool:
+    """Return whether a Java writer made a plan: it says of texts which of its classes they are."""
+    return _JAVA_TEXTS in content
+
+
+def _instant_info(plan: plans.RollbackPlan) -> Mapping[str, str]:
+    return {"commitTime": plan.target, "action": plan.action.value}
+
+
+def _target_time(record: avro_values.Record) -> instants.InstantTime:
+    info = avro_values.Record(record.map("instantToRollback"), record.source)
+    try:
+        return instants.checked_time(info.required_text("commitTime"))
+    except errors.InvalidInputError as error:
+        raise errors.FormatError(f"{record.source}: {error}") from error
+
+
+def _action(record: avro_values.Record) -> instants.Action:
+    info = avro_values.Record(record.map("instantToRollback"), record.source)
+    action = info.required_text("action")
+    try:
+        return instants.Action(action)
+    except ValueError as error:
+        raise errors.UnsupportedError(
+            f"{record.source}: takes back a {action!r}, which is no action known"
+        ) from error
+
+
+def _request(record: avro_values.Record, target: instants.InstantTime) -> plans.RollbackRequest:
+    if record.map("logBlocksToBeDeleted"):
+        raise errors.UnsupportedError(
+            f"{record.source}: takes back log blocks, expected whole files as since version 8"
+        )
+    partition_path = record.text("partitionPath") or ""
+    return plans.RollbackRequest(
+        partition_path=partition_path,
+        file_names=tuple(_names(record, partition_path, target)),
+        file_id=record.text("fileId"),
+        base_instant_time=record.text("latestBaseInstant"),
+    )
+
+
+def _names(
+    record: avro_values.Record, partition_path: str, target: instants.InstantTime
+) -> Iterable[str]:
+    for path in record.texts("filesToBeDeleted"):
+        directory, _, name = path.rpartition("/")
+        is_there = not partition_path or directory.endswith(f"/{partition_path}")
+        # A plan may be damaged, or hostile: nothing but the target's own files is ever deleted.
+        if not is_there or ".." in partition_path.split("/") or f"_{target}." not in name:
+            raise errors.FormatError(
+                f"{record.source}: names {path!r} in partition {partition_path!r}, "
+                f"expected a file of instant {target}"
+            )
+        yield name
+
+
+def _full_path(table_uri: str, path: str) -> str:
+    if table_uri.startswith(_LOCAL_SCHEME):
+        # Our URIs of local tables escape the percent sign, and nothing else.
+        table_uri = table_uri.removeprefix(_LOCAL_SCHEME).replace("%25", "%")
+    return f"{table_uri}/{path}"

@@ -1,0 +1,110 @@
+"""What instants leave behind that are not pending any more: heartbeats, markers, late data files.
+
+A crash after a completed file, or after a rollback's, leaves heartbeat and markers. A task that was
+paused while its write was rolled back may even put a data file there later: nobody sees it while
+the timeline tells that the write is none, but once the archive has moved past that time it would
+count as committed (format-timeline 5.3).
+
+What there is is listed first and judged on a timeline read later, under the lock. A heartbeat is
+older than its instant on the timeline, but made in the same lock scope; a data file is younger, so
+that an instant which is neither pending, completed nor archived was rolled back. One older than the
+timeline's first write counts as archived, unless a rollback on the timeline took it back. Source:
+concurrency 2.5 (recovery by crash point), 2.9, T-H09.
+"""
+
+import logging
+from collections import defaultdict
+from collections.abc import Collection
+
+from hoodie import errors
+from hoodie.format import file_names
+from hoodie.model import instants
+from hoodie.timeline import active, rollback_plans
+from hoodie.transaction import layout
+from hoodie.transaction.client import Client
+
+logger = logging.getLogger(__name__)
+
+_OWN_FOLDER = ".hoodie/"
+_DIRECTORIES = (f"{layout.HEARTBEATS}/", f"{layout.MARKERS}/")
+
+
+def sweep(client: Client) -> int:
+    """Remove leftovers and return how many files that were.
+
+    One listing of the whole table, a request for each rollback on the timeline; if there is
+    anything, a lock scope, two requests for each instant, and one for each file of it.
+
+    Raises:
+        LockTimeoutError: The lock was not had.
+        StorageError: The storage failed; what is left is found again.
+    """
+    listed = _paths_by_instant(client)
+    timeline = active.load(client.storage)
+    taken_back = _taken_back(client, timeline)
+    if not any(_left(timeline, taken_back, time, paths) for time, paths in listed.items()):
+        return 0
+    count = 0
+    with client.lock.scope() as scope:
+        left = {
+            time: _left(scope.timeline, taken_back, time, paths) for time, paths in listed.items()
+        }
+        seen = client.heartbeats.look_at(time for time, paths in left.items() if paths)
+        for time, sighting in seen.items():
+            if sighting.liveness.is_alive:
+                continue
+            for path in left[time]:
+                scope.check()
+                count += client.storage.delete(path)
+            logger.info("%s: removed what was left of instant %s", client.storage.uri, time)
+    return count
+
+
+def _taken_back(
+    client: Client, timeline: active.ActiveTimeline
+) -> frozenset[instants.InstantTime | None]:
+    """Return what rollbacks on the timeline took back, or are about to."""
+    first = instants.InstantTime("")
+    return frozenset(rollback_plans.targets(client.storage, timeline, after=first).values())
+
+
+def _left(
+    timeline: active.ActiveTimeline,
+    taken_back: Collection[instants.InstantTime | None],
+    time: instants.InstantTime,
+    paths: list[str],
+) -> list[str]:
+    """Return what of an instant's files nobody needs, by a timeline read after they were listed."""
+    if any(each.requested_time == time for each in timeline.pending):
+        return []
+    is_taken_back = time in taken_back and timeline.completion_time(time) is None
+    if timeline.is_committed(time) and not is_taken_back:
+        return [path for path in paths if _is_own(path)]
+    return paths
+
+
+def _paths_by_instant(client: Client) -> dict[instants.InstantTime, list[str]]:
+    """Return data files, markers and heartbeats by the instant they are of; data files first."""
+    found = defaultdict(list)
+    for info in client.storage.list("", is_recursive=True):
+        time = _instant_of(info.path)
+        if time is not None:
+            found[time].append(info.path)
+    return {time: sorted(paths, key=_is_own) for time, paths in sorted(found.items())}
+
+
+def _is_own(path: str) -> bool:
+    return path.startswith(_OWN_FOLDER)
+
+
+def _instant_of(path: str) -> instants.InstantTime | None:
+    if not path.startswith(_OWN_FOLDER):
+        parsed = file_names.parse(path, 0)
+        return parsed.instant_time if parsed else None
+    for directory in _DIRECTORIES:
+        if path.startswith(directory):
+            try:
+                return instants.checked_time(path.removeprefix(directory).partition("/")[0])
+            except errors.InvalidInputError:
+                return None  # Nothing that we or Apache Hudi put there.
+    return None

@@ -1,0 +1,497 @@
+"""Rollback of failed writes (R1 to R9, R-A to R-D of concurrency 2.9), on real timeline bytes."""
+
+from collections.abc import Callable
+
+import pytest
+
+from hoodie import errors
+from hoodie.format import rollback_avro
+from hoodie.model import commits, files, instants, plans
+from hoodie.model.instants import Action, Instant, InstantTime, State
+from hoodie.timeline import active, rollback_plans, transitions
+from hoodie.transaction import (
+    authors,
+    failed_writes,
+    heartbeats,
+    layout,
+    leftovers,
+    lifecycle,
+    markers,
+    rollbacks,
+    scheduling,
+)
+from hoodie.transaction.client import Client, OpenWrite
+from hoodie.write import failed_writes as rolling_back
+from support import faulty_storage, invariants
+from support.schedule_world import (
+    GROUPS,
+    SETTINGS,
+    World,
+    heartbeat_paths,
+    metadata,
+    put_file,
+    write_bases,
+    write_data,
+)
+
+EXPIRY_MS = SETTINGS.heartbeat_expiry_ms
+
+
+def fail(world: World, name: str = "victim") -> OpenWrite:
+    """Return a write whose process died after it had written its data."""
+    process = world.process(name)
+    writer = world.client(process)
+    opened = world.begin(writer)
+    write_data(writer, opened, GROUPS)
+    process.crash()
+    return opened
+
+
+def roll_back(world: World, opened: OpenWrite, name: str = "janitor") -> plans.RollbackPlan:
+    service = world.writer(name)
+    done = rolling_back.roll_back(service, world.config, opened.requested_time)
+    path = rollback_plans.path(done.instant)
+    return rollback_avro.decode_plan(world.storage.read(path), path)
+
+
+def refused(world: World, opened: OpenWrite) -> errors.HoodieError:
+    """Return why an instant is not taken back, after a look that nothing was planned."""
+    before = world.timeline
+    with pytest.raises(errors.HoodieError) as caught:
+        roll_back(world, opened)
+    assert world.timeline == before
+    assert world.lock.holder is None
+    return caught.value
+
+
+def data_files(world: World) -> list[str]:
+    return [info.name for info in world.storage.list("p")]
+
+
+def test_failed_write_is_taken_back_whole() -> None:
+    """T-R06: its own log files go, those of others in the same slices stay."""
+    world = World()
+    world.write(world.writer("other"), "b0")
+    kept = data_files(world)
+    opened = fail(world)
+    plan = roll_back(world, opened)
+    assert plan.target == opened.requested_time
+    assert plan.action is Action.DELTA_COMMIT
+    assert {each.base_instant_time for each in plan.requests} == {opened.requested_time}
+    assert {files.FileGroupId("p", each.file_id or "") for each in plan.requests} == set(GROUPS)
+    assert data_files(world) == kept
+    rollback = world.timeline.instants[-1]
+    assert (rollback.action, rollback.state) == (Action.ROLLBACK, State.COMPLETED)
+    assert world.timeline.find(opened.requested_time) is None
+    invariants.check_quiescence(world.storage, world.check())
+
+
+def test_metadata_says_what_apache_hudi_says() -> None:
+    world = World()
+    opened = fail(world)
+    roll_back(world, opened)
+    rollback = world.timeline.instants[-1]
+    content = world.storage.read(transitions.path(rollback))
+    record = rollback_avro.avro_container.decode(content, "metadata")
+    assert record.fields["commitsRollback"] == [opened.requested_time]
+    assert record.fields["startRollbackTime"] == rollback.requested_time
+    assert record.fields["totalFilesDeleted"] == len(GROUPS)
+    assert record.fields["version"] == 1
+    assert record.fields["instantsRollback"] == [
+        {"commitTime": opened.requested_time, "action": "deltacommit"}
+    ]
+    (partition,) = record.map("partitionMetadata").values()
+    assert isinstance(partition, dict)
+    assert partition["partitionPath"] == "p"
+    assert len(partition["successDeleteFiles"]) == len(GROUPS)
+    assert all(
+        path.startswith(f"{world.storage.uri}/p/.") for path in partition["successDeleteFiles"]
+    )
+    assert (partition["failedDeleteFiles"], partition["rollbackLogFiles"]) == ([], {})
+
+
+def test_live_write_is_left_alone() -> None:
+    """R3, T-H01, T-H07: whatever the janitor's own clock says."""
+    world = World()
+    opened = world.begin(world.writer("alive"))
+    assert "sign of life" in str(refused(world, opened))
+    ahead = world.client(world.process("ahead", offset_ms=600_000))
+    assert failed_writes.find_dead(ahead, world.timeline) == []
+    found = rolling_back.roll_back_all(ahead, world.config, world.timeline)
+    assert found.done == ()
+
+
+def test_write_that_completed_between_look_and_lock_is_not_taken_back() -> None:
+    """T-R03 (R-A): and one that was begun again by nobody stays whole."""
+    world = World()
+    writer = world.writer("late")
+    opened = world.begin(writer)
+    stats = write_data(writer, opened, GROUPS)
+    plan = plans.RollbackPlan(target=opened.requested_time, action=opened.action)
+    lifecycle.complete(writer, opened, metadata(stats))
+    with pytest.raises(errors.ConflictError, match="took effect"):
+        rollbacks.request(world.writer("janitor"), world.config, plan)
+    assert len(data_files(world)) == len(GROUPS)
+
+
+def test_completed_instant_and_unknown_one_and_clean_are_refused() -> None:
+    world = World()
+    completion = world.write(world.writer("a"), "b0")
+    janitor = world.writer("janitor")
+    done = world.timeline.completed_writes[0]
+    assert completion is not None
+    with pytest.raises(errors.ConflictError, match="took effect"):
+        rolling_back.roll_back(janitor, world.config, done.requested_time)
+    with pytest.raises(errors.NotFoundError):
+        rolling_back.roll_back(janitor, world.config, InstantTime("20200101000000000"))
+    time = janitor.times.generate(world.timeline)
+    transitions.request(world.storage, time, Action.CLEAN, b"plan", lambda: False)
+    with pytest.raises(errors.UnsupportedError, match="clean"):
+        rolling_back.roll_back(janitor, world.config, time)
+
+
+def test_one_of_two_takes_it_back() -> None:
+    """T-R02: the other sees it in good hands, and later nothing is left to do."""
+    world = World()
+    opened = fail(world)
+    world.time.advance(EXPIRY_MS)
+    first = world.writer("first")
+    plan = plans.RollbackPlan(target=opened.requested_time, action=opened.action)
+    held = rollbacks.request(first, world.config, plan)
+    second = world.writer("second")
+    with pytest.raises(errors.ConflictError, match="executed by"):
+        rolling_back.roll_back(second, world.config, opened.requested_time)
+    found = rolling_back.roll_back_all(second, world.config, world.timeline)
+    assert found.done == ()
+    assert len(found.passed_over) == 1
+    rollbacks.execute(first, held)
+    assert rolling_back.roll_back_all(second, world.config, world.timeline).done == ()
+    assert [each.action for each in world.timeline.instants] == [Action.ROLLBACK]
+
+
+def test_rollback_whose_executor_died_is_resumed_and_the_zombie_does_nothing() -> None:
+    """R-C: takeover after expiry only; who was taken for dead completes nothing."""
+    world = World()
+    opened = fail(world)
+    world.time.advance(EXPIRY_MS)
+    process = world.process("zombie", host="another")
+    zombie = world.client(process)
+    plan = plans.RollbackPlan(target=opened.requested_time, action=opened.action)
+    held = rollbacks.request(zombie, world.config, plan)
+    process.pause(2 * EXPIRY_MS)
+    world.time.advance(EXPIRY_MS)
+    roll_back(world, opened)
+    world.time.advance(2 * EXPIRY_MS)
+    with pytest.raises(errors.HoodieError):
+        rollbacks.execute(zombie, held)
+    leftovers.sweep(world.writer("sweeper"))
+    invariants.check_quiescence(world.storage, world.check())
+
+
+def test_writer_and_rollback_cannot_both_win() -> None:
+    """R-B, T-H03: a rollback that is only requested is the end of the write."""
+    world = World()
+    process = world.process("slow", host="another")
+    writer = world.client(process)
+    opened = world.begin(writer)
+    stats = write_data(writer, opened, GROUPS)
+    process.pause(EXPIRY_MS)
+    world.time.advance(EXPIRY_MS)
+    plan = plans.RollbackPlan(target=opened.requested_time, action=opened.action)
+    rollbacks.request(world.writer("janitor"), world.config, plan)
+    world.time.advance(1)
+    with pytest.raises(errors.ConflictError, match="taken back"):
+        lifecycle.complete(writer, opened, metadata(stats))
+
+
+def test_target_that_completed_all_the_same_keeps_its_files() -> None:
+    """R-D: a writer that looks for no rollback, as Apache Hudi's do, was faster."""
+    world = World()
+    opened = fail(world)
+    world.time.advance(EXPIRY_MS)
+    janitor = world.writer("janitor")
+    plan = plans.RollbackPlan(target=opened.requested_time, action=opened.action)
+    held = rollbacks.request(janitor, world.config, plan)
+    transitions.complete(
+        world.storage,
+        opened.inflight,
+        b"metadata",
+        timeline=world.timeline,
+        times=janitor.times,
+        check=lambda: None,
+    )
+    with pytest.raises(errors.ConflictError, match="was completed"):
+        rollbacks.execute(janitor, held)
+    assert len(data_files(world)) == len(GROUPS)
+    assert not world.timeline.pending
+    assert not [each for each in world.timeline.files if each.action is Action.ROLLBACK]
+
+
+def lose_markers(world: World, opened: OpenWrite) -> None:
+    world.storage.delete_directory(markers.directory_of(opened.requested_time))
+
+
+def keep_markers_at_server(world: World, opened: OpenWrite) -> None:
+    """Put the markers as Spark's timeline server does, the last one cut off by the crash."""
+    directory = markers.directory_of(opened.requested_time)
+    names = [f"{path}.marker.CREATE" for path in sorted(data_paths(world, opened))]
+    world.storage.delete_directory(directory)
+    world.storage.create(f"{directory}/MARKERS.type", b"TIMELINE_SERVER_BASED")
+    world.storage.create(f"{directory}/MARKERS0", "\n".join(names)[:-20].encode())
+
+
+def keep_some(world: World, opened: OpenWrite) -> None:
+    """Delete one data file, as an earlier rollback did that broke off."""
+    world.storage.delete(min(data_paths(world, opened)))
+
+
+def data_paths(world: World, opened: OpenWrite) -> list[str]:
+    return [info.path for info in world.storage.list("p") if opened.requested_time in info.name]
+
+
+@pytest.mark.parametrize("damage", [lose_markers, keep_markers_at_server, keep_some])
+def test_files_are_found_whatever_markers_tell(
+    damage: Callable[[World, OpenWrite], None],
+) -> None:
+    """T-R05."""
+    world = World()
+    world.write(world.writer("other"), "b0")
+    kept = data_files(world)
+    opened = fail(world)
+    damage(world, opened)
+    roll_back(world, opened)
+    assert data_files(world) == kept
+    invariants.check_quiescence(world.storage, world.check())
+
+
+def test_marker_of_another_instants_file_deletes_nothing() -> None:
+    world = World()
+    world.write(world.writer("other"), "b0")
+    kept = data_files(world)
+    opened = fail(world)
+    markers.mark(world.storage, opened.requested_time, f"p/{kept[0]}")
+    roll_back(world, opened)
+    assert data_files(world) == kept
+
+
+def test_write_that_was_only_requested_has_nothing_to_delete() -> None:
+    world = World()
+    process = world.process("victim")
+    writer = world.client(process)
+    opened = lifecycle.begin(writer, Action.DELTA_COMMIT, world.config)
+    assert isinstance(opened, OpenWrite)
+    process.crash()
+    assert roll_back(world, opened).requests == ()
+    invariants.check_quiescence(world.storage, world.check())
+
+
+def test_truncated_plan_is_withdrawn_and_made_anew() -> None:
+    """T-R08: as a writer leaves it that does not create files at once; it counts once it is old."""
+    world = World()
+    opened = fail(world)
+    janitor = world.writer("janitor")
+    time = janitor.times.generate(world.timeline)
+    broken = Instant(requested_time=time, action=Action.ROLLBACK, state=State.REQUESTED)
+    world.storage.create(transitions.path(broken), b"Obj\x01")
+    assert rolling_back.roll_back_all(janitor, world.config, world.timeline).done == ()
+    world.time.advance(EXPIRY_MS)
+    found = rolling_back.roll_back_all(janitor, world.config, world.timeline)
+    assert [each.target for each in found.done] == [opened.requested_time]
+    invariants.check_quiescence(world.storage, world.check())
+
+
+def test_broken_plan_that_may_have_deleted_is_reported() -> None:
+    world = World()
+    fail(world)
+    janitor = world.writer("janitor")
+    time = janitor.times.generate(world.timeline)
+    for state, content in ((State.REQUESTED, b"Obj\x01"), (State.INFLIGHT, b"")):
+        broken = Instant(requested_time=time, action=Action.ROLLBACK, state=state)
+        world.storage.create(transitions.path(broken), content)
+    world.time.advance(EXPIRY_MS)
+    with pytest.raises(errors.FormatError, match=r"rollback\.requested"):
+        rolling_back.roll_back(janitor, world.config, time)
+
+
+def foreign(world: World) -> InstantTime:
+    """Return the instant of a Spark writer that has no heartbeat, as single writers have none."""
+    time = world.writer("clock").times.generate(world.timeline)
+    requested = transitions.request(world.storage, time, Action.DELTA_COMMIT, b"", lambda: False)
+    transitions.start(world.storage, requested, b"", lambda: False)
+    return time
+
+
+def test_write_without_heartbeat_is_left_alone_until_it_was_quiet_for_long() -> None:
+    world = World()
+    time = foreign(world)
+    janitor = world.writer("janitor")
+    with pytest.raises(errors.ConflictError, match="sign of life"):
+        rolling_back.roll_back(janitor, world.config, time)
+    world.time.advance(EXPIRY_MS // 2)
+    markers.mark(world.storage, time, f"p/.f_{time}.log.1_0-1-0")
+    world.time.advance(EXPIRY_MS // 2 + 1)
+    assert failed_writes.find_dead(janitor, world.timeline) == []
+    world.time.advance(EXPIRY_MS)
+    rolling_back.roll_back(janitor, world.config, time)
+    invariants.check_quiescence(world.storage, world.check())
+
+
+def test_heartbeat_deleted_by_hand_counts_as_expired_and_the_writer_gives_up() -> None:
+    """T-H08."""
+    world = World()
+    writer = world.writer("a")
+    opened = world.begin(writer)
+    stats = write_data(writer, opened, GROUPS)
+    world.storage.delete(heartbeats.path_of(opened.requested_time))
+    with pytest.raises(errors.HeartbeatExpiredError):
+        lifecycle.complete(writer, opened, metadata(stats))
+    roll_back(world, opened)
+    assert data_files(world) == []
+
+
+def planned(world: World) -> InstantTime:
+    world.write(world.writer("w"), "b0")
+    instant = world.schedule_compaction(world.writer("scheduler"))
+    assert instant is not None
+    return instant.requested_time
+
+
+def start_compaction(world: World, service: Client, time: InstantTime) -> OpenWrite:
+    opened = scheduling.execute(service, time, world.config)
+    lifecycle.start(service, opened, commits.Operation.COMPACT)
+    return opened
+
+
+def test_failed_compaction_is_requested_again_and_runs() -> None:
+    """T-R07: only its base files go; the plan stays, and is executed in spite of the rollback."""
+    world = World()
+    time = planned(world)
+    process = world.process("victim")
+    service = world.client(process)
+    opened = start_compaction(world, service, time)
+    write_bases(service, opened)
+    process.crash()
+    logs = [name for name in data_files(world) if ".log." in name]
+    world.time.advance(EXPIRY_MS)
+    plan = roll_back(world, opened)
+    assert plan.action is Action.COMPACTION
+    assert data_files(world) == logs
+    found = world.timeline.find(time)
+    assert found is not None
+    assert found.state is State.REQUESTED
+    world.compact(world.writer("next"), time)
+    world.check()
+
+
+def test_compaction_waits_for_its_rollback() -> None:
+    world = World()
+    time = planned(world)
+    process = world.process("victim")
+    start_compaction(world, world.client(process), time)
+    process.crash()
+    world.time.advance(EXPIRY_MS)
+    plan = plans.RollbackPlan(target=time, action=Action.COMPACTION)
+    janitor = world.writer("janitor")
+    held = rollbacks.request(janitor, world.config, plan)
+    with pytest.raises(errors.ConflictError, match="taken back"):
+        scheduling.execute(world.writer("next"), time, world.config)
+    rollbacks.execute(janitor, held)
+    world.compact(world.writer("next"), time)
+
+
+def test_late_file_of_a_write_that_was_taken_back_is_swept() -> None:
+    """T-H09: that of the table's first write, too, which counts as archived by its time alone."""
+    world = World()
+    first = fail(world, "first")
+    roll_back(world, first)
+    zombie = world.writer("zombie")
+    put_file(zombie, first, f"p/.f_{first.requested_time}.log.1_0-1-0", b"late")
+    world.write(world.writer("other"), "b0")
+    second = fail(world, "second")
+    roll_back(world, second)
+    late = f"p/.f_{second.requested_time}.log.1_0-1-0"
+    with world.storage.open_write(late) as file:
+        file.write(b"later")
+    assert leftovers.sweep(world.writer("sweeper")) == 3
+    assert leftovers.sweep(world.writer("sweeper")) == 0
+    invariants.check_quiescence(world.storage, world.check())
+
+
+def test_sweep_leaves_the_living_alone() -> None:
+    world = World()
+    writer = world.writer("alive")
+    opened = world.begin(writer)
+    stats = write_data(writer, opened, GROUPS)
+    world.write(world.writer("done"), "b0")
+    assert leftovers.sweep(world.writer("sweeper")) == 0
+    lifecycle.complete(writer, opened, metadata(stats))
+    assert heartbeat_paths(world.storage) == []
+    world.check()
+
+
+def test_sweep_that_began_before_a_write_leaves_that_alone() -> None:
+    """What was listed is judged on a timeline that is read later."""
+    world = World()
+    world.write(world.writer("done"), "b0")
+    world.storage.create(f"{layout.MARKERS}/20200101000000000/p/x.marker.CREATE", b"")
+    begun: list[OpenWrite] = []
+    writer = world.writer("new")
+
+    def begin() -> None:
+        begun.append(world.begin(writer))
+        write_data(writer, begun[0], GROUPS)
+
+    world.faults = faulty_storage.Interruption("sweeper", f"list {active.DIRECTORY}", begin)
+    assert leftovers.sweep(world.writer("sweeper")) == 1
+    (opened,) = begun
+    assert lifecycle.abort(writer, opened, has_tasks_left=False)
+
+
+def test_replaced_attempt_takes_nothing_back() -> None:
+    """Fencing, as for every change of the timeline."""
+    world = World()
+    opened = fail(world)
+    current = world.client(world.process("new"), authors.Author(action_id="a", attempt=2))
+    from_old = world.client(world.process("old"), authors.Author(action_id="a", attempt=1))
+    rollbacks.fencing.announce(world.storage, current.author, current.process)
+    with pytest.raises(errors.FencedError):
+        rolling_back.roll_back(from_old, world.config, opened.requested_time)
+    rolling_back.roll_back(current, world.config, opened.requested_time)
+
+
+def test_pending_restore_forbids_rollbacks() -> None:
+    world = World()
+    opened = fail(world)
+    time = world.writer("clock").times.generate(world.timeline)
+    transitions.request(world.storage, time, Action.RESTORE, b"plan", lambda: False)
+    assert "restored" in str(refused(world, opened))
+
+
+def test_nothing_pending_costs_no_request() -> None:
+    world = World()
+    world.write(world.writer("a"), "b0")
+    janitor = world.writer("janitor")
+    storage = janitor.storage
+    assert isinstance(storage, faulty_storage.FaultyStorage)
+    timeline = world.timeline
+    before = len(storage.calls)
+    rolling_back.roll_back_all(janitor, world.config, timeline)
+    assert len(storage.calls) == before
+
+
+def test_hostile_plan_deletes_nothing_of_others() -> None:
+    time = InstantTime("20260528202640000")
+    plan = plans.RollbackPlan(
+        target=time,
+        action=instants.Action.COMMIT,
+        requests=(
+            plans.RollbackRequest(partition_path="p/q", file_names=(f"f_0-1-0_{time}.parquet",)),
+        ),
+    )
+    content = rollback_avro.encode_plan(plan, "file:///data/100%25")
+    assert rollback_avro.decode_plan(content) == plan
+    assert b"/data/100%/p/q/f_0" in content
+    for old, new in ((b"f_0-1-0_2026", b"f_0-1-0_2025"), (b"/p/q/f_0", b"/../q/f_")):
+        damaged = content.replace(old, new.ljust(len(old), b"0"))
+        with pytest.raises(errors.FormatError):
+            rollback_avro.decode_plan(damaged)
