@@ -25,7 +25,7 @@ from hoodie.model import (
 )
 from hoodie.read import planning
 from hoodie.read import tasks as read_tasks
-from hoodie.services import checking, compaction, definition, rollback
+from hoodie.services import checking, compaction, definition, liveness, rollback
 from hoodie.storage import protocol
 from hoodie.timeline import active, table_properties, transitions
 from hoodie.transaction import writer_batches
@@ -193,6 +193,14 @@ class Table:
     def roll_back_failed(self, transaction: sessions.TransactionOptions) -> results.RollbackResults:
         """Take back every write whose owner is dead, and remove what ended ones left behind."""
         return rollback.roll_back_failed(self._target, transaction, self._outside)
+
+    def pending(self, heartbeat_settings: settings.WriteSettings) -> list[results.PendingInstant]:
+        """Return what is pending and who works on it; two requests each and some more.
+
+        Args:
+            heartbeat_settings: By which owners count as alive or dead.
+        """
+        return liveness.pending(self._storage, self.timeline(), heartbeat_settings, self._outside)
 
     def check(self, heartbeat_settings: settings.WriteSettings) -> list[results.Finding]:
         """Return what is wrong with the table, and what is worth a note; reads all of it.

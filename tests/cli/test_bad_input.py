@@ -121,9 +121,10 @@ def test_input_that_does_not_fit_is_named(
 
 def test_missing_input_and_missing_table_are_named(hoodie: Run, table: Path, trips: Path) -> None:
     refused(hoodie("write", table, "--input", table.parent / "no.csv"), 22, "no.csv: there is no")
-    for command in ("read", "describe", "timeline", "slices", "check", "compact"):
+    for command in ("read", "describe", "timeline", "slices", "heartbeats", "check", "compact"):
         refused(hoodie(command, table.parent / "no"), 22, "there is no table in file:///.*/no")
     refused(hoodie("write", table.parent / "no", "--input", trips), 22, "there is no table in")
+    refused(hoodie("rollback", table.parent / "no", "--all"), 22, "there is no table in")
     assert not (table.parent / "no").exists()
 
 

@@ -310,7 +310,10 @@ def test_commands_take_uris(hoodie: Run, table: Path, trips: Path) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["create", "write", "read", "describe", "timeline", "slices", "check", "compact"],
+    [
+        *("create", "write", "read", "describe", "timeline", "slices", "heartbeats", "check"),
+        *("compact", "rollback"),
+    ],
 )
 def test_every_command_explains_itself(hoodie: Run, command: str) -> None:
     answer = fine(hoodie(command, "--help"))

@@ -49,8 +49,10 @@ _COMMANDS = {
     "describe": ("Inspection", "Show a table's configuration and columns."),
     "timeline": ("Inspection", "Show a table's timeline: its instants, oldest first."),
     "slices": ("Inspection", "Show a table's file slices, one a file group."),
+    "heartbeats": ("Inspection", "Show what is pending on a table, and who works on it."),
     "check": ("Inspection", "Check every invariant of a table and its timeline."),
     "compact": ("Table services", "Compact a table: merge its log files into new base files."),
+    "rollback": ("Table services", "Take failed writes back."),
 }
 """The panel of the help and the summary of each command, `COMMAND` in the module of its name."""
 

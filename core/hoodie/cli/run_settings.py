@@ -72,6 +72,8 @@ def parse(
             f"--concurrency {concurrency.value} with --set {_MODE_KEY}={given[_MODE_KEY]}: "
             "expected one of them"
         )
+    if effective.contradiction is not None:
+        raise errors.ConfigurationError(effective.contradiction)
     lock = _lock(lock_text, lock_properties, given)
     if effective.concurrency is settings.ConcurrencyMode.NON_BLOCKING and isinstance(
         lock, addresses.InProcessAddress

@@ -106,6 +106,13 @@ class Severity(enum.Enum):
     ERROR = "error"
 
 
+class Remedy(enum.Enum):
+    """What mends a finding."""
+
+    ROLL_BACK = "roll back"
+    COMPACT = "compact"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """Something that a check of a table found.
@@ -114,8 +121,31 @@ class Finding:
         severity: A note is nothing to mend.
         subject: The file, instant or property it is about.
         message: What is so, and what was expected.
+        remedy: What mends it; None for nothing that we have.
     """
 
     severity: Severity
     subject: str
     message: str
+    remedy: Remedy | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingInstant:
+    """A pending instant, and what is known of whoever works on it.
+
+    Attributes:
+        instant: In its furthest state.
+        is_alive: Whether it must be left alone.
+        liveness: What its heartbeat tells, in a word or two.
+        owner: Who works on it; None where nobody says so.
+        silence_ms: Since the last sign of life; None where there is none.
+        remedy: What to do about it; None while it is to be left alone.
+    """
+
+    instant: instants.Instant
+    is_alive: bool
+    liveness: str
+    owner: str | None
+    silence_ms: int | None
+    remedy: Remedy | None

@@ -21,6 +21,7 @@ from hoodie.filegroup import listing, reading, snapshots
 from hoodie.format import log_blocks
 from hoodie.index import bucket
 from hoodie.model import files, instants, results, schemas, settings
+from hoodie.services import liveness
 from hoodie.storage import protocol
 from hoodie.timeline import active
 from hoodie.transaction import heartbeats, layout, writer_batches
@@ -45,7 +46,7 @@ def check(
     lives = heartbeats.Heartbeats(target.storage, outside.clock, outside.background, write_settings)
     found = [
         *_of_timeline(target.storage, snapshot),
-        *_of_pending(snapshot.timeline, lives),
+        *_of_pending(liveness.pending(target.storage, snapshot.timeline, write_settings, outside)),
         *_of_leftovers(target.storage, snapshot.timeline, lives),
         *_of_files(target, snapshot),
     ]
@@ -109,25 +110,24 @@ def _of_metadata(
             yield _error(str(instant), message)
 
 
-def _of_pending(timeline: active.ActiveTimeline, lives: heartbeats.Heartbeats) -> Findings:
-    for instant in timeline.pending:
-        seen = lives.look(instant.requested_time)
-        is_plan = instant.state is instants.State.REQUESTED and instant.action in (
+def _of_pending(found: Iterable[results.PendingInstant]) -> Findings:
+    for each in found:
+        is_plan = each.instant.state is instants.State.REQUESTED and each.instant.action in (
             instants.Action.COMPACTION,
             instants.Action.CLUSTERING,
             instants.Action.CLEAN,
         )
-        if seen.liveness.is_alive:
-            owner = f" by {seen.owner}" if seen.owner else ""
-            yield _note(str(instant), f"at work{owner}, last heartbeat {seen.silence_ms} ms ago")
-        elif is_plan:
-            yield _note(str(instant), "planned, and nobody executes it")
-        else:
-            owner = f"its owner {seen.owner}" if seen.owner else "its owner"
-            yield _error(
-                str(instant),
-                f"{owner} is gone (heartbeat {seen.liveness.value}); nothing of it is visible",
-            )
+        severity, message = results.Severity.NOTE, "planned, and nobody executes it"
+        if each.is_alive:
+            owner = f" by {each.owner}" if each.owner else ""
+            message = f"at work{owner}, last sign of life {each.silence_ms} ms ago"
+        elif not is_plan:
+            owner = f"its owner {each.owner}" if each.owner else "its owner"
+            severity = results.Severity.ERROR
+            message = f"{owner} is gone (heartbeat {each.liveness}); nothing of it is visible"
+        yield results.Finding(
+            severity=severity, subject=str(each.instant), message=message, remedy=each.remedy
+        )
 
 
 def _of_leftovers(
@@ -136,13 +136,13 @@ def _of_leftovers(
     pending = {instant.requested_time for instant in timeline.pending}
     for info in storage.list(layout.HEARTBEATS):
         if info.name not in pending and not _is_alive(lives, info.name):
-            yield _note(info.path, "is left of an instant that is not pending")
+            yield _leftover(info.path, "is left of an instant that is not pending")
     marked = {
         info.path.removeprefix(f"{layout.MARKERS}/").partition("/")[0]
         for info in storage.list(layout.MARKERS, is_recursive=True)
     }
     for name in sorted(marked - pending):
-        yield _note(f"{layout.MARKERS}/{name}", "are markers of an instant that is not pending")
+        yield _leftover(f"{layout.MARKERS}/{name}", "are markers of an instant that is not pending")
 
 
 def _is_alive(lives: heartbeats.Heartbeats, name: str) -> bool:
@@ -163,7 +163,12 @@ def _of_files(target: sessions.Target, snapshot: snapshots.Snapshot) -> Findings
                 if target.config.bucket_count is not None:
                     yield from _of_bucket(target, data_file, groups)
             elif time not in pending:
-                yield _error(data_file.path, f"is of instant {time}, which the timeline has not")
+                yield results.Finding(
+                    severity=results.Severity.ERROR,
+                    subject=data_file.path,
+                    message=f"is of instant {time}, which the timeline has not",
+                    remedy=results.Remedy.ROLL_BACK,
+                )
         for number, file_ids in sorted(groups.items()):
             live = {
                 each for each in file_ids if files.FileGroupId(path, each) not in snapshot.replaced
@@ -250,6 +255,15 @@ def _error(subject: str, message: str) -> results.Finding:
 
 def _note(subject: str, message: str) -> results.Finding:
     return results.Finding(severity=results.Severity.NOTE, subject=subject, message=message)
+
+
+def _leftover(subject: str, message: str) -> results.Finding:
+    return results.Finding(
+        severity=results.Severity.NOTE,
+        subject=subject,
+        message=message,
+        remedy=results.Remedy.ROLL_BACK,
+    )
 
 
 def errors_of(found: Iterable[results.Finding]) -> list[results.Finding]:

@@ -19,16 +19,19 @@ from hoodie.transaction.client import Client
 
 
 def sight(
-    client: Client, timeline: active.ActiveTimeline, wanted: Iterable[instants.Instant]
+    lives: heartbeats.Heartbeats,
+    storage: Storage,
+    timeline: active.ActiveTimeline,
+    wanted: Iterable[instants.Instant],
 ) -> dict[instants.Instant, heartbeats.Sighting]:
     """Return what is known of the owners of pending instants.
 
     Two requests each and one; of one without a heartbeat some more.
     """
     instants_wanted = list(wanted)
-    seen = client.heartbeats.look_at(each.requested_time for each in instants_wanted)
+    seen = lives.look_at(each.requested_time for each in instants_wanted)
     return {
-        each: _unsigned(client, timeline, each)
+        each: _unsigned(lives, storage, timeline, each)
         if seen[each.requested_time].liveness is heartbeats.Liveness.MISSING
         else seen[each.requested_time]
         for each in instants_wanted
@@ -47,24 +50,27 @@ def find_dead(
     pending = timeline.pending_of(*actions)
     if not pending:
         return []
-    seen = sight(client, timeline, pending)
+    seen = sight(client.heartbeats, client.storage, timeline, pending)
     return [each for each in reversed(pending) if not seen[each].liveness.is_alive]
 
 
 def _unsigned(
-    client: Client, timeline: active.ActiveTimeline, instant: instants.Instant
+    lives: heartbeats.Heartbeats,
+    storage: Storage,
+    timeline: active.ActiveTimeline,
+    instant: instants.Instant,
 ) -> heartbeats.Sighting:
     """Return what is known of the owner of an instant that has no heartbeat."""
     missing = heartbeats.Sighting(liveness=heartbeats.Liveness.MISSING)
-    if _is_ours(client.storage, instant):
+    if _is_ours(storage, instant):
         return missing
     written = [
         transitions.path(each)
         for each in timeline.files
         if each.requested_time == instant.requested_time
     ]
-    silence_ms = client.heartbeats.silence_ms(written, markers.directory_of(instant.requested_time))
-    if silence_ms is None or silence_ms >= client.settings.heartbeat_expiry_ms:
+    silence_ms = lives.silence_ms(written, markers.directory_of(instant.requested_time))
+    if silence_ms is None or silence_ms >= lives.expiry_ms:
         return missing
     return heartbeats.Sighting(liveness=heartbeats.Liveness.BEATING, silence_ms=silence_ms)
 

@@ -195,6 +195,11 @@ class Heartbeats:
         self._settings = write_settings
         self._is_proved_dead = is_proved_dead
 
+    @property
+    def expiry_ms(self) -> int:
+        """Silence of this length is death."""
+        return self._settings.heartbeat_expiry_ms
+
     def start(self, requested_time: instants.InstantTime, owner: Owner) -> Heartbeat:
         """Write the first beat and begin; the caller holds the table lock.
 

@@ -265,7 +265,7 @@ def _target(
         )
     sighting = heartbeats.Sighting(liveness=heartbeats.Liveness.MISSING)
     if target.is_pending and target.action in TARGETS:
-        sighting = failed_writes.sight(client, timeline, [target])[target]
+        sighting = _sight(client, timeline, target)
     pending_targets = rollback_plans.targets(
         client.storage, timeline, requested_time, is_pending_only=True
     )
@@ -289,12 +289,18 @@ def _pending(
 def _refuse_alive(
     client: Client, timeline: active.ActiveTimeline, rollback: instants.Instant
 ) -> None:
-    sighting = failed_writes.sight(client, timeline, [rollback])[rollback]
+    sighting = _sight(client, timeline, rollback)
     if sighting.liveness.is_alive:
         raise errors.ConflictError(
             f"{rollback} is executed by {sighting.owner or 'another'}, which gave a sign of life "
             f"{sighting.silence_ms} ms ago"
         )
+
+
+def _sight(
+    client: Client, timeline: active.ActiveTimeline, instant: instants.Instant
+) -> heartbeats.Sighting:
+    return failed_writes.sight(client.heartbeats, client.storage, timeline, [instant])[instant]
 
 
 def _read_plan(client: Client, rollback: instants.Instant) -> plans.RollbackPlan | None:

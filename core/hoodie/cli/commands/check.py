@@ -2,7 +2,7 @@
 
 from hoodie import environment, errors
 from hoodie.cli import command, options, output, progress, run_settings, tables
-from hoodie.cli.views import findings
+from hoodie.cli.views import findings, remedies
 
 DETAILS = """A line tells each finding: what is wrong, and where. With findings the exit code is 1,
 without it is 0. Notes are no findings: a write that is under way, for one, which a fresh heartbeat
@@ -29,6 +29,10 @@ def check(
         for line in findings.lines(shown):
             output.line(line)
         output.note(findings.summary(shown))
+        everything = (*shown.findings, *shown.notes)
+        wanted = [each.remedy for each in everything if each.remedy is not None]
+        for hint in remedies.hints(uri, wanted):
+            output.note(f"hint: {hint}")
     return errors.EXIT_FINDINGS if shown.findings else errors.EXIT_DONE
 
 

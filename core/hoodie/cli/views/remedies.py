@@ -1,0 +1,25 @@
+"""Which command mends what was found."""
+
+from collections.abc import Iterable
+
+from hoodie.model import results
+
+_COMMANDS = {
+    results.Remedy.ROLL_BACK: (
+        "rollback",
+        "--all",
+        "takes back what failed and removes what is left of it",
+    ),
+    results.Remedy.COMPACT: ("compact", "", "executes what was planned"),
+}
+
+
+def hints(uri: str, remedies: Iterable[results.Remedy]) -> list[str]:
+    """Return a line for each different remedy."""
+    wanted = set(remedies)
+    lines = []
+    for remedy, (command, option, what) in _COMMANDS.items():
+        if remedy in wanted:
+            words = " ".join(word for word in ("hoodie", command, uri, option) if word)
+            lines.append(f"`{words}` {what}")
+    return lines
