@@ -10,7 +10,7 @@ import pytest
 from hoodie import environment, errors, table
 from hoodie.engine import local, protocol
 from hoodie.engine.protocol import Item, Result
-from hoodie.model import commits, jobs, schemas
+from hoodie.model import commits, jobs, schemas, settings
 from hoodie.write import sessions
 from hoodie_jobs import drop, opening
 from support.job_workshop import SCHEMA, Workshop, batches_of, config
@@ -167,3 +167,34 @@ def test_table_that_is_being_written_is_not_deleted(workshop: Workshop) -> None:
     session.commit([])
     workshop.run(workshop.spec(jobs.DropTable(), attempt=2))
     assert not Path(workshop.uri).exists()
+
+
+def fail(workshop: Workshop) -> str:
+    """Return the instant of a write that gave up and was not taken back."""
+    opened = workshop.table()
+    never = settings.FailedWritesPolicy.NEVER
+    spec = workshop.spec(jobs.RollBack(), writer_id="failing")
+    options = sessions.WriteOptions(
+        operation=commits.Operation.UPSERT,
+        transaction=opening.transaction_of(
+            replace(spec, settings=replace(spec.settings, failed_writes_policy=never))
+        ),
+    )
+    session = opened.begin_write(options, opened.schema.arrow.names)
+    assert isinstance(session, sessions.WriteSession)
+    session.abort(has_tasks_left=False)
+    return session.requested_time
+
+
+def test_failed_write_is_taken_back(workshop: Workshop) -> None:
+    workshop.write(workshop.file("1", "a,eu,1,x\n"))
+    first, second = fail(workshop), fail(workshop)
+    result = workshop.run(workshop.spec(jobs.RollBack(instant_time=first)))
+    assert [each.action for each in result.instants] == ["rollback"]
+    assert result.findings == (f"took back {first} deltacommit",)
+    assert [each.requested_time for each in workshop.table().timeline().pending] == [second]
+    assert workshop.run(workshop.spec(jobs.RollBack(), attempt=2)).commit_count == 1
+    assert not workshop.table().timeline().pending
+    assert workshop.run(workshop.spec(jobs.RollBack(), attempt=3)).instants == ()
+    with pytest.raises(errors.NotFoundError):
+        workshop.run(workshop.spec(jobs.RollBack(instant_time=first), attempt=4))

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from hoodie import clock, environment, table
 from hoodie.model import commits, jobs, schemas, settings, table_config
-from hoodie_jobs import cancellation, compact, create, drop, write
+from hoodie_jobs import cancellation, compact, create, drop, rollback, write
 from hoodie_jobs.run import Run
 
 SCHEMA = pa.schema(
@@ -23,6 +23,7 @@ PERFORM: Mapping[type, Callable[[Run], None]] = {
     jobs.CreateTable: create.perform,
     jobs.WriteBatches: write.perform,
     jobs.Compact: compact.perform,
+    jobs.RollBack: rollback.perform,
     jobs.DropTable: drop.perform,
 }
 
@@ -44,7 +45,7 @@ class Workshop:
 
     def spec(
         self,
-        work: jobs.CreateTable | jobs.WriteBatches | jobs.Compact | jobs.DropTable,
+        work: jobs.Work,
         engine: jobs.EngineKind = jobs.EngineKind.LOCAL,
         **changes: object,
     ) -> jobs.JobSpec:

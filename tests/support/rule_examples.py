@@ -246,6 +246,10 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
         accepted=[ACTION, edited(ACTION, compaction={"instant": "20250101000000000"})],
         refused=[edited(ACTION, type="Create", compaction={})],
     ),
+    ("TableAction", "rollback-block"): Examples(
+        accepted=[edited(ACTION, type="Rollback", rollback={"instant": "20250101000000000"})],
+        refused=[edited(ACTION, rollback={})],
+    ),
 }
 
 BETWEEN: Mapping[tuple[str, str], TransitionExamples] = {
@@ -264,6 +268,9 @@ BETWEEN: Mapping[tuple[str, str], TransitionExamples] = {
     ("TableAction", "immutable-type"): changes(ACTION, "type", "Compaction", "Create"),
     ("TableAction", "immutable-compaction"): changes(
         ACTION, "compaction", None, {"instant": "20250101000000000"}
+    ),
+    ("TableAction", "immutable-rollback"): changes(
+        edited(ACTION, type="Rollback"), "rollback", None, {"instant": "20250101000000000"}
     ),
     ("TableAction", "immutable-runtime"): changes(ACTION, "runtime__engine", "Local", "Spark"),
     ("TableAction", "immutable-retry"): changes(ACTION, "retry__limit", 5, 6),

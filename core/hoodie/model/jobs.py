@@ -17,6 +17,7 @@ import enum
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from hoodie import errors
 from hoodie.model import commits, instants, json_values, settings
@@ -182,8 +183,23 @@ class Compact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RollBack:
+    """Take failed writes back.
+
+    Attributes:
+        instant_time: One pending instant; None for everything that failed.
+    """
+
+    instant_time: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DropTable:
     """Delete the table's data and everything else below its root; done when nothing is there."""
+
+
+Work: TypeAlias = CreateTable | WriteBatches | Compact | RollBack | DropTable
+"""What a job can be told to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +236,7 @@ class JobSpec:
     action_id: str | None
     attempt: int
     fence_path: str | None
-    work: CreateTable | WriteBatches | Compact | DropTable
+    work: Work
     engine: EngineSpec
     progress_path: str | None
     result_path: str
@@ -299,7 +315,7 @@ class JobResult:
         skipped_count: Batches that the timeline held already.
         records: Rows written, deletes not counted.
         deletes: Keys deleted.
-        files: Data files written.
+        files: Data files written; of a rollback, deleted.
         bytes: Their summed size.
         file_groups: File groups compacted, of a compaction.
         duration_ms: From start to end.
@@ -360,7 +376,7 @@ def decode_spec(content: bytes, source: str) -> JobSpec:
                     f"{source}.work.instant_time: is {work.instant_time!r} with step "
                     f"{work.step.value}, expected an instant exactly with step execute"
                 )
-        case CreateTable() | DropTable():
+        case CreateTable() | RollBack() | DropTable():
             pass
     return spec
 

@@ -13,6 +13,7 @@ class ActionType(enum.Enum):
 
     CREATE = "Create"
     COMPACTION = "Compaction"
+    ROLLBACK = "Rollback"
     DELETE = "Delete"
 
 
@@ -27,12 +28,24 @@ class CompactionParameters(fields.Block):
     )
 
 
+class RollbackParameters(fields.Block):
+    """What is taken back."""
+
+    instant: Annotated[str, StringConstraints(pattern=r"^[0-9]{17}$", max_length=17)] | None = (
+        Field(
+            default=None,
+            description="A pending write, by its requested time; by default all that failed.",
+        )
+    )
+
+
 class TableActionSpec(fields.Block):
     """What is done to which table; nothing of it can be changed but suspend."""
 
     table_ref: fields.Reference
     type: ActionType
     compaction: CompactionParameters | None = None
+    rollback: RollbackParameters | None = None
     runtime: execution.Runtime = execution.Runtime()
     retry: execution.Retry = execution.Retry()
     time_limit: fields.Duration = Field(
@@ -74,11 +87,19 @@ RULES: rules.Rules[TableActionSpec] = rules.Rules(
             cel="!has(self.compaction) || self.type == 'Compaction'",
             holds=lambda spec: spec.compaction is None or spec.type is ActionType.COMPACTION,
         ),
+        rules.Rule(
+            name="rollback-block",
+            field="rollback",
+            message="goes with type Rollback only",
+            cel="!has(self.rollback) || self.type == 'Rollback'",
+            holds=lambda spec: spec.rollback is None or spec.type is ActionType.ROLLBACK,
+        ),
     ),
     between=(
         rules.immutable("tableRef", lambda spec: spec.table_ref),
         rules.immutable("type", lambda spec: spec.type),
         rules.immutable_optional("compaction", lambda spec: spec.compaction),
+        rules.immutable_optional("rollback", lambda spec: spec.rollback),
         rules.immutable("runtime", lambda spec: spec.runtime),
         rules.immutable("retry", lambda spec: spec.retry),
         rules.immutable("timeLimit", lambda spec: spec.time_limit),

@@ -26,7 +26,7 @@ class StartRun:
     id: facts.RunId
     fence_number: int
     table: effective.EffectiveTable
-    work: jobs.CreateTable | jobs.WriteBatches | jobs.Compact | jobs.DropTable
+    work: jobs.Work
     engine: jobs.EngineSpec
     writer_id: str | None
     action_id: str | None

@@ -61,6 +61,7 @@ class Pending:
         action: As on the timeline.
         writer_id: As of `Commit`.
         action_id: The TableAction that planned it.
+        target: What a rollback takes back; None for other actions, and where it is not known.
         is_alive: Whether a fresh heartbeat says that somebody works on it.
     """
 
@@ -68,6 +69,7 @@ class Pending:
     action: str
     writer_id: str | None = None
     action_id: str | None = None
+    target: instants.InstantTime | None = None
     is_alive: bool = False
 
 

@@ -65,7 +65,7 @@ class Job:
     """
 
     table: effective.EffectiveTable
-    work: jobs.CreateTable | jobs.WriteBatches | jobs.Compact | jobs.DropTable
+    work: jobs.Work
     runtime: execution.Runtime
     writer_id: str | None = None
     action_id: str | None = None

@@ -2,6 +2,8 @@
 
 compaction   done when the timeline holds its commit; an attempt that was killed after planning
              is followed by one that executes that very plan
+rollback     done when a run has ended that took back what it was for, and the timeline tells that
+             no rollback of it is left half done
 create       done when the table's properties are there
 delete       done when they are not
 """
@@ -19,12 +21,16 @@ from hoodie_operator.reconcile import (
     gates,
     interlocks,
     names,
+    rollbacks,
     runs,
     timelines,
 )
 from hoodie_operator.reconcile.effects import Effect, RemoveObject, SetStatus
 from hoodie_operator.reconcile.verdicts import Verdict, stalled, stated
 from hoodie_operator.reconcile.world import World
+
+_SERVICES = (ActionType.COMPACTION, ActionType.ROLLBACK)
+"""Types that anybody may ask for, of a table that is ready."""
 
 
 def decide(world: World, me: objects.Action) -> Sequence[Effect]:
@@ -92,7 +98,7 @@ def _job(
 
 def _enter(world: World, me: objects.Action, target: gates.Target) -> gates.OpenTarget | Verdict:
     """Return the table if the action may run on it, or why not."""
-    is_service = me.spec.type is ActionType.COMPACTION
+    is_service = me.spec.type in _SERVICES
     opened = gates.enter(world, me, target, needs_ready=is_service)
     if isinstance(opened, Verdict) or is_service or me.owner == names.owner(opened.table):
         return opened
@@ -100,7 +106,7 @@ def _enter(world: World, me: objects.Action, target: gates.Target) -> gates.Open
         me,
         Reason.INVALID_SPEC,
         f"spec.type {me.spec.type.value} is for actions that HudiTable {opened.table.name} makes "
-        "itself, expected Compaction",
+        f"itself, expected {' or '.join(each.value for each in _SERVICES)}",
     )
 
 
@@ -116,6 +122,8 @@ def _done(me: objects.Action, seen: facts.TableFacts, found: runs.Situation) -> 
                 return _succeeded(Reason.SUCCEEDED, "the table's data is gone")
         case ActionType.COMPACTION:
             return _compacted(me, seen, found)
+        case ActionType.ROLLBACK:
+            return rollbacks.done(me, seen, found)
     return None
 
 
@@ -145,9 +153,7 @@ def _planned(me: objects.Action, seen: facts.TableFacts) -> str | None:
     return None
 
 
-def _work(
-    me: objects.Action, table: objects.Table, seen: facts.TableFacts
-) -> jobs.CreateTable | jobs.Compact | jobs.DropTable | Verdict:
+def _work(me: objects.Action, table: objects.Table, seen: facts.TableFacts) -> jobs.Work | Verdict:
     match me.spec.type:
         case ActionType.CREATE:
             adoption = table.spec.adoption
@@ -161,6 +167,8 @@ def _work(
             return jobs.DropTable()
         case ActionType.COMPACTION:
             return _compaction(me, table, seen)
+        case ActionType.ROLLBACK:
+            return rollbacks.work(me, table, seen)
 
 
 def _compaction(
@@ -187,6 +195,8 @@ def _busy(
     world: World, me: objects.Action, table: objects.Table, seen: facts.TableFacts
 ) -> Verdict | None:
     """Return why the run has to wait for another one (R2, R4)."""
+    if me.spec.type is ActionType.ROLLBACK:
+        return rollbacks.busy(world, me, table, seen) or interlocks.check_alone(world, table, me)
     if me.spec.type is not ActionType.COMPACTION:
         return None
     mine = (me.spec.compaction.instant if me.spec.compaction else None) or _planned(me, seen)
@@ -213,7 +223,7 @@ def _told(
     world: World, me: objects.Action, seen: facts.TableFacts | None, found: runs.Situation
 ) -> table_action.TableActionStatus:
     update: dict[str, object] = {"runs": found.status}
-    instant = me.spec.compaction.instant if me.spec.compaction else None
+    instant = me.spec.compaction.instant if me.spec.compaction else rollbacks.instant(me)
     if seen is not None and instant is None:
         made = timelines.commits_of_action(seen, me.name)
         instant = made[-1].requested_time if made else _planned(me, seen)

@@ -39,6 +39,7 @@ PROGRAMS: Mapping[type, str] = {
     jobs.CreateTable: "hoodie_jobs.create",
     jobs.WriteBatches: "hoodie_jobs.write",
     jobs.Compact: "hoodie_jobs.compact",
+    jobs.RollBack: "hoodie_jobs.rollback",
     jobs.DropTable: "hoodie_jobs.drop",
 }
 _KEPT_PER_OWNER = 5

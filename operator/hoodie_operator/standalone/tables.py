@@ -11,15 +11,18 @@ from dataclasses import dataclass
 
 from hoodie import clock, environment, errors
 from hoodie.filegroup import snapshots
+from hoodie.format import timeline_avro
 from hoodie.model import commits, instants, jobs, settings
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, table_properties, transitions
-from hoodie.transaction import heartbeats, writer_batches
+from hoodie.timeline import active, rollback_plans, table_properties, transitions
+from hoodie.transaction import admission, failed_writes, heartbeats, writer_batches
 from hoodie_operator.reconcile import facts
 
 logger = logging.getLogger(__name__)
 
 _CACHED_MAX = 100_000
+_WATCHED = (*admission.WRITES, instants.Action.COMPACTION, instants.Action.ROLLBACK)
+"""Actions of which it matters who works on them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +87,7 @@ class TableObserver:
             observed_ms=observed_ms,
             config=config,
             commits=tuple(each.commit for each in seen),
-            pending=self._pending(storage, target, timeline.pending),
+            pending=self._pending(storage, target, timeline),
             ledger=next((each.ledger for each in reversed(seen) if each.ledger is not None), {}),
         )
 
@@ -120,26 +123,30 @@ class TableObserver:
         return seen
 
     def _pending(
-        self, storage: Storage, target: TableTarget, pending: Sequence[instants.Instant]
+        self, storage: Storage, target: TableTarget, timeline: active.ActiveTimeline
     ) -> tuple[facts.Pending, ...]:
-        """Return the pending instants; who works on one matters for compactions alone."""
-        compactions = [
-            each.requested_time for each in pending if each.action is instants.Action.COMPACTION
-        ]
+        """Return the pending instants and who works on them."""
         beats = heartbeats.Heartbeats(
             storage, self._environment.clock, self._environment.background, target.settings
         )
-        sightings = beats.look_at(compactions)
-        return tuple(
-            facts.Pending(
+        watched = [each for each in timeline.pending if each.action in _WATCHED]
+        seen = failed_writes.sight(beats, storage, timeline, watched)
+        rollbacks = rollback_plans.targets(
+            storage, timeline, instants.InstantTime(""), is_pending_only=True
+        )
+        found = []
+        for each in timeline.pending:
+            ids = _ids(storage, each) if each in seen else {}
+            pending = facts.Pending(
                 requested_time=each.requested_time,
                 action=each.action.value,
-                action_id=_planner(storage, each) if each.requested_time in sightings else None,
-                is_alive=each.requested_time in sightings
-                and sightings[each.requested_time].liveness.is_alive,
+                writer_id=ids.get(jobs.WRITER_ID_KEY),
+                action_id=ids.get(jobs.ACTION_ID_KEY),
+                target=rollbacks.get(each.requested_time),
+                is_alive=each in seen and seen[each].liveness.is_alive,
             )
-            for each in pending
-        )
+            found.append(pending)
+        return tuple(found)
 
 
 class _Impatient:
@@ -158,14 +165,18 @@ class _Impatient:
         del seconds
 
 
-def _planner(storage: Storage, instant: instants.Instant) -> str | None:
-    """Return the TableAction that a compaction was planned by; None when the plan does not say."""
+def _ids(storage: Storage, instant: instants.Instant) -> Mapping[str, str]:
+    """Return what a plan or an inflight write says of its author; nothing when it does not."""
     try:
-        return snapshots.read_plan(storage, instant.requested_time).extra.get(jobs.ACTION_ID_KEY)
-    except (errors.NotFoundError, errors.FormatError) as error:
-        # It was completed meanwhile, or another engine's is beyond us: its execution will tell.
+        if instant.action is instants.Action.COMPACTION:
+            return snapshots.read_plan(storage, instant.requested_time).extra
+        if instant.action in admission.WRITES and instant.state is instants.State.INFLIGHT:
+            path = transitions.path(instant)
+            return timeline_avro.decode_commit(storage.read(path), path).extra
+    except (errors.NotFoundError, errors.FormatError, errors.UnsupportedError) as error:
+        # It has moved on, or another engine's is beyond us: its execution will tell.
         logger.debug("%s: %s", storage.uri, error)
-        return None
+    return {}
 
 
 def _texts(encoded: str) -> tuple[str, ...]:

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from hoodie import errors
 from hoodie.model import commits, instants, jobs, settings
 
-Work = jobs.CreateTable | jobs.WriteBatches | jobs.Compact | jobs.DropTable
 
-
-def _spec(work: Work) -> jobs.JobSpec:
+def _spec(work: jobs.Work) -> jobs.JobSpec:
     return jobs.JobSpec(
         table_uri="file:///data/flights",
         allowed_root="file:///data",
@@ -46,6 +44,8 @@ WRITE = jobs.WriteBatches(
 WORKS = (
     jobs.CreateTable(),
     jobs.DropTable(),
+    jobs.RollBack(),
+    jobs.RollBack(instant_time="20250101000000000"),
     WRITE,
     jobs.Compact(step=jobs.CompactionStep.SCHEDULE_AND_EXECUTE),
     jobs.Compact(step=jobs.CompactionStep.EXECUTE, instant_time="20250101000000000"),
@@ -53,7 +53,7 @@ WORKS = (
 
 
 @pytest.mark.parametrize("work", WORKS, ids=lambda work: type(work).__name__)
-def test_spec_is_read_back_as_written(work: Work) -> None:
+def test_spec_is_read_back_as_written(work: jobs.Work) -> None:
     spec = _spec(work)
     assert jobs.decode_spec(jobs.encode_spec(spec), "spec") == spec
 

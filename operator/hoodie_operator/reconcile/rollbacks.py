@@ -1,0 +1,126 @@
+"""What is to be done about a TableAction of type Rollback (interlock R3).
+
+Nothing is taken back whose heartbeat is fresh, and nothing whose own run may still be at work, even
+if its heartbeat has expired: a paused process goes on sooner or later. Runs of one owner exclude
+each other, so what was requested before the run at work began is of one that has ended. The run
+looks at all heartbeats again, under the table lock.
+"""
+
+from hoodie import errors
+from hoodie.model import instants, jobs
+from hoodie_operator.api import objects
+from hoodie_operator.api.reasons import Reason
+from hoodie_operator.api.states import State
+from hoodie_operator.api.table_action import ActionType
+from hoodie_operator.reconcile import effective, facts, runs
+from hoodie_operator.reconcile.verdicts import Verdict, stalled
+from hoodie_operator.reconcile.world import World
+
+_WRITES = frozenset(
+    action.value
+    for action in (
+        instants.Action.COMMIT,
+        instants.Action.DELTA_COMMIT,
+        instants.Action.REPLACE_COMMIT,
+    )
+)
+
+
+def instant(me: objects.Action) -> str | None:
+    """Return the instant that an action is to take back; None for all that failed."""
+    return me.spec.rollback.instant if me.spec.rollback else None
+
+
+def done(me: objects.Action, seen: facts.TableFacts, found: runs.Situation) -> Verdict | None:
+    """Return that the action is done, as the timeline tells; None when it is not."""
+    wanted = instant(me)
+    if wanted is None:
+        left = [each for each in seen.pending if each.target is not None and not each.is_alive]
+        if runs.has_succeeded(found.status) and not left:
+            return _succeeded("what had failed was taken back")
+        return None
+    was_begun = found.status.attempts > 0
+    if was_begun and not _about(seen, wanted) and not _commit(seen, wanted):
+        return _succeeded(f"instant {wanted} was taken back")
+    return None
+
+
+def work(me: objects.Action, table: objects.Table, seen: facts.TableFacts) -> jobs.Work | Verdict:
+    """Return what a run does, or why there is nothing that one could do."""
+    wanted = instant(me)
+    if wanted is not None and _commit(seen, wanted) is not None:
+        return stalled(
+            me,
+            Reason.INSTANT_NOT_FOUND,
+            f"instant {wanted} of HudiTable {table.name} has completed, expected a pending write",
+        )
+    if wanted is not None and not _about(seen, wanted):
+        return stalled(
+            me,
+            Reason.INSTANT_NOT_FOUND,
+            f"no pending write {wanted} is on the timeline of HudiTable {table.name}",
+        )
+    return jobs.RollBack(instant_time=wanted)
+
+
+def busy(
+    world: World, me: objects.Action, table: objects.Table, seen: facts.TableFacts
+) -> Verdict | None:
+    """Return why a run has to wait: for another rollback, or for the end of a writer (R3)."""
+    for other in world.actions_of(table):
+        is_rollback = other.spec.type is ActionType.ROLLBACK
+        if other.uid != me.uid and is_rollback and world.has_run_at_work(other):
+            return _blocked(Reason.TABLE_BUSY, f"{other.key} is at work, expected one rollback")
+    wanted = instant(me)
+    for pending in _about(seen, wanted) if wanted else _failed(seen):
+        owner = _owner_at_work(world, table, pending)
+        if owner is not None:
+            return _blocked(
+                Reason.TABLE_BUSY,
+                f"{owner.key} is at work and may go on with instant {pending.requested_time}",
+            )
+        if pending.is_alive:
+            return _blocked(
+                Reason.OWNED_ELSEWHERE,
+                f"a process works on instant {pending.requested_time}, as its heartbeat tells",
+            )
+    return None
+
+
+def _about(seen: facts.TableFacts, wanted: str) -> list[facts.Pending]:
+    """Return the pending instant, and a pending rollback of it."""
+    return [each for each in seen.pending if wanted in (each.requested_time, each.target)]
+
+
+def _failed(seen: facts.TableFacts) -> list[facts.Pending]:
+    return [each for each in seen.pending if each.action in _WRITES and not each.is_alive]
+
+
+def _commit(seen: facts.TableFacts, wanted: str) -> facts.Commit | None:
+    return next((each for each in seen.commits if each.requested_time == wanted), None)
+
+
+def _owner_at_work(
+    world: World, table: objects.Table, pending: facts.Pending
+) -> objects.Writer | None:
+    """Return the Writer whose run at work may have begun a pending write."""
+    if pending.action not in _WRITES:
+        return None
+    try:
+        requested_ms = instants.parse_time(pending.requested_time)
+    except errors.InvalidInputError:
+        return None
+    for writer in world.writers_of(table):
+        if effective.writer_id(writer) == pending.writer_id and any(
+            run.is_running and run.started_ms <= requested_ms for run in world.runs(writer)
+        ):
+            return writer
+    return None
+
+
+def _blocked(reason: Reason, message: str) -> Verdict:
+    return Verdict(state=State.BLOCKED, reason=reason, message=message)
+
+
+def _succeeded(message: str) -> Verdict:
+    return Verdict(state=State.SUCCEEDED, reason=Reason.SUCCEEDED, message=message)
