@@ -10,9 +10,9 @@ import pytest
 
 from hoodie.model import instants
 from hoodie.timeline import true_time
-from hoodie.transaction import fencing, refusals, writer_batches
+from hoodie.transaction import fencing, leftovers, refusals, rollbacks, writer_batches
 from hoodie.transaction.heartbeats import Heartbeat
-from support.schedule_fleet import Fleet
+from support.schedule_fleet import FailingFleet, Fleet
 
 pytestmark = pytest.mark.simulation
 
@@ -31,6 +31,18 @@ MUTANTS: Mapping[str, Patches] = {
         (refusals, "publication_refusal"): lambda facts: None,
         (Heartbeat, "check"): lambda self: None,
     },
+    "R-A and R-D": {
+        (rollbacks, "target_refusal"): lambda target, sighting, pending_targets: None,
+        (rollbacks, "_check_target"): lambda client, rollback: None,
+    },
+    "R-C": {
+        (rollbacks, "_check"): lambda client, scope, rollback: None,
+        (Heartbeat, "check"): lambda self: None,
+    },
+    "leftovers of late tasks": {(leftovers, "sweep"): lambda client: 0},
+    "leftovers of the living": {
+        (leftovers, "_left"): lambda timeline, taken_back, time, paths: paths,
+    },
     "T1": {(true_time, "next_reading"): clock_alone},
     "WR1": {(writer_batches.Ledger, "holds"): lambda self, writer_id, batch_id: False},
     "fencing": {(fencing, "publication_refusal"): lambda found, author, write_id: None},
@@ -39,9 +51,10 @@ MUTANTS: Mapping[str, Patches] = {
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_rule_switched_off_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet = FailingFleet if name.startswith("R-") else Fleet
     for (owner, attribute), replacement in MUTANTS[name].items():
         monkeypatch.setattr(owner, attribute, replacement)
-    assert first_failure(lambda seed: Fleet(seed).run()) is not None
+    assert first_failure(lambda seed: fleet(seed).run()) is not None
 
 
 def first_failure(run: Callable[[int], None]) -> int | None:

@@ -6,17 +6,24 @@ holds its history.
 
 import pytest
 
-from support.schedule_fleet import Fleet
+from support.schedule_fleet import FailingFleet, Fleet
 
 pytestmark = pytest.mark.simulation
 
 SEEDS = 200
+FAILING_SEEDS = 100
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_every_acknowledged_batch_is_there_once(seed: int) -> None:
     """T-P03, T-N02, T-C03, T-L21: invariants I1, I2 and I9 of concurrency 6.2."""
     Fleet(seed).run()
+
+
+@pytest.mark.parametrize("seed", range(FAILING_SEEDS))
+def test_fleet_that_dies_often_is_cleaned_up(seed: int) -> None:
+    """T-R01, T-R02, T-H02, T-H04: and I8, I10, nothing is left of whom was taken back."""
+    FailingFleet(seed).run()
 
 
 def test_same_seed_is_the_same_history() -> None:

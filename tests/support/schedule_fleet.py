@@ -37,14 +37,20 @@ class Fleet:
     an outcome that is not known (L2; `test_publication` has it).
     """
 
+    crash_rate = 0.002
+    pause_rate = 0.003
+    janitors = 2
+
     def __init__(self, seed: int) -> None:
         self.time = schedule.Schedule(seed)
-        self.time.pause_rate = 0.003
+        self.time.pause_rate = self.pause_rate
         self.time.choose_pause_ms = self._pause
         source = random.Random(seed + 1_000_000)
         self.world = World(
             self.time,
-            faults=faulty_storage.RandomFaults(source, crash_rate=0.002, failure_rate=0.01),
+            faults=faulty_storage.RandomFaults(
+                source, crash_rate=self.crash_rate, failure_rate=0.01
+            ),
         )
         self.finished: set[str] = set()
         self.newest: dict[str, tuple[int, Callable[[Client], None]]] = {}
@@ -52,7 +58,7 @@ class Fleet:
             self._start(f"w{number}", self._write_batches)
         for number in range(2):
             self._start(f"compactor{number}", self._compact_until_done)
-        for number in range(2):
+        for number in range(self.janitors):
             self._start(f"janitor{number}", self._roll_back_until_done)
 
     def _start(self, name: str, work: Callable[[Client], None], attempt: int = 1) -> None:
@@ -152,3 +158,11 @@ class Fleet:
         except BaseException as error:
             history = "\n".join(self.time.history)
             raise AssertionError(f"{error!r}\n{history}") from error
+
+
+class FailingFleet(Fleet):
+    """A fleet that dies and is paused often, so that most of what happens are rollbacks."""
+
+    crash_rate = 0.008
+    pause_rate = 0.015
+    janitors = 3

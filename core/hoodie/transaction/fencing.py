@@ -34,6 +34,7 @@ class AttemptRecord:
         requested_time: Of that write; empty before its first.
         batch_id: Of that write; empty for none.
         process: Where it runs.
+        late_batches: Earlier ones that are committed and that no ledger tells of yet.
     """
 
     attempt: int
@@ -41,6 +42,7 @@ class AttemptRecord:
     requested_time: str
     process: identity.ProcessIdentity
     batch_id: str = ""
+    late_batches: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

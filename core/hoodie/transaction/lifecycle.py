@@ -197,13 +197,17 @@ def _begin(
     """Do what `begin` does in its lock scope; None when the table holds the batch."""
     config = admission.admit_table(client, scope, expected)
     attempt = admission.admit_author(client, scope.timeline)
-    ledger = _ledger(client, scope, attempt)
+    told = writer_batches.read(client.storage, scope.timeline)
+    late_batches = _late_batches(client, scope, attempt, told)
     writer_id = client.author.writer_id
+    ledger = told
+    if writer_id is not None and late_batches:
+        ledger = told.including(writer_id, late_batches)
     if writer_id is not None and batch_id is not None and ledger.holds(writer_id, batch_id):
         return None
     admission.admit_beside(client, scope.timeline)
     requested_time = client.times.generate(scope.timeline)
-    heartbeat = admission.own(client, requested_time, action, attempt, batch_id)
+    heartbeat = admission.own(client, requested_time, action, attempt, batch_id, late_batches)
     try:
         scope.check()
         transitions.request(client.storage, requested_time, action, b"", heartbeat.is_own)
@@ -223,21 +227,26 @@ def _begin(
     )
 
 
-def _ledger(
-    client: Client, scope: table_lock.LockScope, attempt: fencing.StoredRecord | None
-) -> writer_batches.Ledger:
-    """Return the ledger, with the author's newest batch if that was published.
+def _late_batches(
+    client: Client,
+    scope: table_lock.LockScope,
+    attempt: fencing.StoredRecord | None,
+    told: writer_batches.Ledger,
+) -> tuple[str, ...]:
+    """Return the author's batches that the table holds and the ledger does not tell of.
 
-    One that appeared late, its writer having been paused, may be unknown to the newest commit.
+    One that appeared late, its writer having been paused, may be unknown to the newest commit, and
+    stays so until a commit of the same author.
     """
-    ledger = writer_batches.read(client.storage, scope.timeline)
     writer_id = client.author.writer_id
-    if writer_id is None or attempt is None or not attempt.record.batch_id:
-        return ledger
-    recorded = scope.timeline.find(instants.checked_time(attempt.record.requested_time))
-    if recorded is None or not recorded.is_completed:
-        return ledger
-    return ledger.including(writer_id, [attempt.record.batch_id])
+    if writer_id is None or attempt is None:
+        return ()
+    batches = list(attempt.record.late_batches)
+    if attempt.record.batch_id:
+        recorded = scope.timeline.find(instants.checked_time(attempt.record.requested_time))
+        if recorded is not None and recorded.is_completed:
+            batches.append(attempt.record.batch_id)
+    return tuple(batch for batch in batches if not told.holds(writer_id, batch))
 
 
 def _empty(client: Client, write: OpenWrite) -> bool:

@@ -459,6 +459,32 @@ def test_aborted_write_with_tasks_left_is_left_as_it_is() -> None:
     world.check()
 
 
+def test_batch_that_was_published_late_is_remembered_beyond_the_next_one() -> None:
+    """WR1: no commit's ledger has it, and the next batch takes its place in the attempt record."""
+    world = World()
+    writer = world.writer("a")
+    world.write(writer, "b0")
+    opened = lifecycle.begin(writer, Action.DELTA_COMMIT, world.config, "b1")
+    assert isinstance(opened, OpenWrite)
+    lifecycle.start(writer, opened, commits.Operation.UPSERT)
+    written = metadata(write_data(writer, opened, GROUPS))
+
+    def publish_elsewhere() -> None:
+        world.lock.lose()
+        world.time.advance(10)
+        world.write(world.writer("other"), "x")
+
+    completed = f"create {active.DIRECTORY}/{opened.requested_time}_"
+    world.faults = faulty_storage.Interruption("a", completed, publish_elsewhere)
+    writer = world.client(world.process("a"))
+    assert lifecycle.complete(writer, opened, written).findings
+    assert isinstance(lifecycle.begin(writer, Action.DELTA_COMMIT, world.config, "b2"), OpenWrite)
+    successor = world.client(world.process("b"), authors.Author(writer_id="a", attempt=2))
+    for batch_id in ("b0", "b1"):
+        begun = lifecycle.begin(successor, Action.DELTA_COMMIT, world.config, batch_id)
+        assert not isinstance(begun, OpenWrite), batch_id
+
+
 def test_abort_never_raises_what_the_library_reports() -> None:
     class Broken(faulty_storage.NoFaults):
         is_broken = False
