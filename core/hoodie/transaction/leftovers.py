@@ -77,8 +77,10 @@ def _left(
     """Return what of an instant's files nobody needs, by a timeline read after they were listed."""
     if any(each.requested_time == time for each in timeline.pending):
         return []
-    is_taken_back = time in taken_back and timeline.completion_time(time) is None
-    if timeline.is_committed(time) and not is_taken_back:
+    is_completed = time in timeline.write_completion_times
+    counts_as_archived = timeline.is_archived(time) and time not in taken_back
+    # The archive is asked last, and about the few that nothing else tells of.
+    if is_completed or counts_as_archived or timeline.archive.completion_time(time) is not None:
         return [path for path in paths if _is_own(path)]
     return paths
 

@@ -417,6 +417,29 @@ def test_late_file_of_a_write_that_was_taken_back_is_swept() -> None:
     invariants.check_quiescence(world.storage, world.check())
 
 
+class Archive:
+    """Knows one instant."""
+
+    def completion_time(self, requested_time: InstantTime) -> InstantTime | None:
+        return requested_time if requested_time == "20260528202640005" else None
+
+
+def test_files_of_archived_instants_are_never_swept() -> None:
+    times = [InstantTime(f"{20260528202640000 + number}") for number in range(10)]
+    completed = Instant(
+        requested_time=times[4],
+        action=Action.DELTA_COMMIT,
+        state=State.COMPLETED,
+        completion_time=times[9],
+    )
+    timeline = active.from_files([completed], Archive())
+    marker = f"{layout.MARKERS}/{times[0]}/p/x.marker.CREATE"
+    taken_back = {times[1], times[5]}
+    for time, is_kept in zip(times[:7], (True, False, True, True, True, True, False), strict=True):
+        left = leftovers._left(timeline, taken_back, time, ["p/data", marker])
+        assert left == ([marker] if is_kept else ["p/data", marker]), time
+
+
 def test_sweep_leaves_the_living_alone() -> None:
     world = World()
     writer = world.writer("alive")
