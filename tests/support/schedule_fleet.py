@@ -117,8 +117,8 @@ class Fleet:
                 planned = pending[0] if pending else self.world.schedule_compaction(service)
                 if planned is not None:
                     self.world.compact(service, planned.requested_time)
-                elif self._are_writers_done:
-                    return
+                elif self._are_writers_done and not self.world.timeline.pending_compactions:
+                    return  # Another may have planned one since we looked.
             except TRANSIENT as error:
                 self.time.note(f"compactor: {error.kind}: {error}")
             service.clock.sleep_s(0.5)
