@@ -208,7 +208,7 @@ def execute(client: Client, rollback: OpenRollback) -> RolledBack:
             completed = _complete(client, scope, rollback, deleted, duration_ms)
             is_certain = scope.is_held()
     except BaseException:
-        admission.disown(rollback.heartbeat)
+        _give_up(rollback.heartbeat)
         raise
     findings: tuple[str, ...] = ()
     if not is_certain:
@@ -406,14 +406,27 @@ def _complete(
         plan=rollback.plan,
         deleted=tuple(deleted),
     )
-    return transitions.complete(
-        client.storage,
-        rollback.inflight,
-        rollback_avro.encode_metadata(done, client.storage.uri),
-        timeline=scope.timeline,
-        times=client.times,
-        check=check_again,
-    )
+    try:
+        return transitions.complete(
+            client.storage,
+            rollback.inflight,
+            rollback_avro.encode_metadata(done, client.storage.uri),
+            timeline=scope.timeline,
+            times=client.times,
+            check=check_again,
+        )
+    except (errors.StorageError, errors.OutcomeUnknownError):
+        # It may still be on its way to the store: leave it the time until the heartbeat expires.
+        rollback.heartbeat.kill("was perhaps not published")
+        raise
+
+
+def _give_up(heartbeat: heartbeats.Heartbeat) -> None:
+    """Let others go on at once, unless they have taken over already, or have to wait."""
+    if heartbeat.is_alive():
+        admission.disown(heartbeat)
+    else:
+        heartbeat.stop()
 
 
 def _tidy(client: Client, rollback: OpenRollback) -> None:

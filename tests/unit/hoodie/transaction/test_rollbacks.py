@@ -22,7 +22,7 @@ from hoodie.transaction import (
 )
 from hoodie.transaction.client import Client, OpenWrite
 from hoodie.write import failed_writes as rolling_back
-from support import faulty_storage, invariants
+from support import faulty_storage, invariants, schedule
 from support.schedule_world import (
     GROUPS,
     SETTINGS,
@@ -185,6 +185,51 @@ def test_rollback_whose_executor_died_is_resumed_and_the_zombie_does_nothing() -
     with pytest.raises(errors.HoodieError):
         rollbacks.execute(zombie, held)
     leftovers.sweep(world.writer("sweeper"))
+    invariants.check_quiescence(world.storage, world.check())
+
+
+def test_zombie_leaves_the_heartbeat_of_its_successor_alone() -> None:
+    """R-C."""
+    world = World()
+    opened = fail(world)
+    world.time.advance(EXPIRY_MS)
+    process = world.process("zombie", host="another")
+    zombie = world.client(process)
+    plan = plans.RollbackPlan(target=opened.requested_time, action=opened.action)
+    held = rollbacks.request(zombie, world.config, plan)
+    process.pause(EXPIRY_MS)
+    world.time.advance(EXPIRY_MS)
+    successor = world.writer("successor")
+    resumed = rollbacks.resume(successor, world.config, held.requested_time)
+    assert resumed is not None
+    with pytest.raises(errors.HeartbeatExpiredError):
+        rollbacks.execute(zombie, held)
+    assert resumed.heartbeat.is_own()
+    rollbacks.execute(successor, resumed)
+    invariants.check_quiescence(world.storage, world.check())
+
+
+def test_completion_that_may_be_on_its_way_is_waited_for() -> None:
+    """Whoever resumed at once might complete it a second time."""
+
+    class LostCompletion(faulty_storage.NoFaults):
+        def at(
+            self, process: schedule.Process, call: str, *, is_mutation: bool
+        ) -> faulty_storage.Fault:
+            del process, is_mutation
+            is_it = call.startswith("create") and call.endswith(".rollback")
+            return faulty_storage.Fault.FAIL_BEFORE if is_it else faulty_storage.Fault.NONE
+
+    world = World()
+    opened = fail(world)
+    world.faults = LostCompletion()
+    with pytest.raises(errors.StorageError):
+        roll_back(world, opened)
+    world.faults = faulty_storage.NoFaults()
+    with pytest.raises(errors.ConflictError, match="executed by"):
+        roll_back(world, opened, "next")
+    world.time.advance(EXPIRY_MS)
+    roll_back(world, opened, "later")
     invariants.check_quiescence(world.storage, world.check())
 
 
