@@ -40,6 +40,10 @@ class ConflictError(HoodieError):
     is_transient = True
 
 
+class WriteConflictError(ConflictError):
+    """Another write of the same file groups was published first: write the batch again."""
+
+
 class LockTimeoutError(HoodieError):
     """The table lock was not had within the configured wait."""
 

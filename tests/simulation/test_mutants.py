@@ -10,9 +10,16 @@ import pytest
 
 from hoodie.model import instants
 from hoodie.timeline import true_time
-from hoodie.transaction import fencing, leftovers, refusals, rollbacks, writer_batches
+from hoodie.transaction import (
+    conflicts,
+    fencing,
+    leftovers,
+    refusals,
+    rollbacks,
+    writer_batches,
+)
 from hoodie.transaction.heartbeats import Heartbeat
-from support.schedule_fleet import FailingFleet, Fleet
+from support.schedule_fleet import FailingFleet, Fleet, OptimisticFleet
 
 pytestmark = pytest.mark.simulation
 
@@ -45,13 +52,21 @@ MUTANTS: Mapping[str, Patches] = {
     },
     "T1": {(true_time, "next_reading"): clock_alone},
     "WR1": {(writer_batches.Ledger, "holds"): lambda self, writer_id, batch_id: False},
+    "O2": {(conflicts, "candidates"): lambda begun, now, own: ()},
     "fencing": {(fencing, "publication_refusal"): lambda found, author, write_id: None},
 }
+
+FLEETS = {
+    "R-A and R-D": FailingFleet,
+    "R-C": FailingFleet,
+    "O2": OptimisticFleet,
+}
+"""Which fleet breaks a rule, where it is not the usual one."""
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_rule_switched_off_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    fleet = FailingFleet if name.startswith("R-") else Fleet
+    fleet = FLEETS.get(name, Fleet)
     for (owner, attribute), replacement in MUTANTS[name].items():
         monkeypatch.setattr(owner, attribute, replacement)
     assert first_failure(lambda seed: fleet(seed).run()) is not None

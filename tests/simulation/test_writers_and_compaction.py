@@ -6,7 +6,7 @@ holds its history.
 
 import pytest
 
-from support.schedule_fleet import FailingFleet, Fleet
+from support.schedule_fleet import FailingFleet, Fleet, OptimisticFleet
 
 pytestmark = pytest.mark.simulation
 
@@ -24,6 +24,12 @@ def test_every_acknowledged_batch_is_there_once(seed: int) -> None:
 def test_fleet_that_dies_often_is_cleaned_up(seed: int) -> None:
     """T-R01, T-R02, T-H02, T-H04: and I8, I10, nothing is left of whom was taken back."""
     FailingFleet(seed).run()
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_optimistic_writes_of_a_file_group_are_serial(seed: int) -> None:
+    """T-O02 to T-O06, T-O21: the same, and I3."""
+    OptimisticFleet(seed).run()
 
 
 def test_same_seed_is_the_same_history() -> None:

@@ -128,6 +128,28 @@ def check_times_once(timeline: active.ActiveTimeline) -> None:
     assert len(set(times)) == len(times), sorted(times)
 
 
+def check_serial(storage: Storage, timeline: active.ActiveTimeline, told: Iterable[Told]) -> None:
+    """I3: of the writes of one file group each began after the one before it had completed.
+
+    Then every write of a group stood on all earlier ones: the order of completion is serial. What
+    was not acknowledged may be one that was published late, after the lock was lost.
+    """
+    acknowledged = {each.requested_time for each in told if each.outcome is Outcome.ACKNOWLEDGED}
+    newest: dict[tuple[str, str], instants.Instant] = {}
+    for write in timeline.completed_writes:
+        is_compaction = write.action is instants.Action.COMMIT
+        if is_compaction or write.requested_time not in acknowledged:
+            continue
+        for stat in timeline_avro.decode_commit(storage.read(transitions.path(write))).stats:
+            before = newest.get((stat.partition_path, stat.file_id))
+            newest[stat.partition_path, stat.file_id] = write
+            if before is not None:
+                assert before.completion_time is not None
+                assert before.completion_time < write.requested_time, (
+                    f"{write} began before {before} completed, and both wrote to {stat.file_id}"
+                )
+
+
 def check_states(timeline: active.ActiveTimeline) -> None:
     """No instant is completed without having been requested.
 

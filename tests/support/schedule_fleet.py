@@ -2,8 +2,10 @@
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 from hoodie import errors
+from hoodie.model import settings
 from hoodie.transaction import authors
 from hoodie.transaction.client import Client
 from support import faulty_storage, invariants, schedule, schedule_rollback
@@ -40,6 +42,7 @@ class Fleet:
     crash_rate = 0.002
     pause_rate = 0.003
     janitors = 2
+    mode = settings.ConcurrencyMode.NON_BLOCKING
 
     def __init__(self, seed: int) -> None:
         self.time = schedule.Schedule(seed)
@@ -51,6 +54,7 @@ class Fleet:
             faults=faulty_storage.RandomFaults(
                 source, crash_rate=self.crash_rate, failure_rate=0.01
             ),
+            write_settings=replace(SETTINGS, concurrency=self.mode),
         )
         self.finished: set[str] = set()
         self.newest: dict[str, tuple[int, Callable[[Client], None]]] = {}
@@ -166,3 +170,9 @@ class FailingFleet(Fleet):
     crash_rate = 0.008
     pause_rate = 0.015
     janitors = 3
+
+
+class OptimisticFleet(Fleet):
+    """A fleet whose writers conflict."""
+
+    mode = settings.ConcurrencyMode.OPTIMISTIC

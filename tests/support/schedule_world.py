@@ -13,7 +13,7 @@ from hoodie.model import commits, files, instants, plans, settings, table_config
 from hoodie.storage.memory import MemoryStorage, MemoryStore
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, table_properties, transitions
-from hoodie.transaction import authors, layout, lifecycle, markers, scheduling
+from hoodie.transaction import authors, conflicts, layout, lifecycle, markers, scheduling
 from hoodie.transaction.client import (
     AlreadyWritten,
     Client,
@@ -89,7 +89,10 @@ class World:
 
     def check(self) -> active.ActiveTimeline:
         """Check every invariant."""
-        return invariants.check_all(self.storage, self.told)
+        timeline = invariants.check_all(self.storage, self.told)
+        if self.is_optimistic:
+            invariants.check_serial(self.storage, timeline, self.told)
+        return timeline
 
     def begin(self, writer: Client, batch_id: str | None = None) -> OpenWrite:
         """Begin a write and make it inflight."""
@@ -107,8 +110,8 @@ class World:
         number = self._tell(writer, opened, batch_id, begun_ms)
         try:
             lifecycle.start(writer, opened, commits.Operation.UPSERT)
-            stats = write_data(writer, opened, GROUPS)
-            completion = lifecycle.complete(writer, opened, metadata(stats))
+            stats = write_data(writer, opened, self._groups())
+            completion = lifecycle.complete(writer, opened, metadata(stats), self._steps(writer))
         except errors.HoodieError as error:
             self._end(number, invariants.outcome_of(error))
             lifecycle.abort(writer, opened, has_tasks_left=False)
@@ -167,6 +170,18 @@ class World:
             raise errors.ConflictError(f"compaction {requested_time}: {error}") from error
         self._end(number, invariants.Outcome.ACKNOWLEDGED)
         return completion
+
+    @property
+    def is_optimistic(self) -> bool:
+        return self.settings.concurrency is settings.ConcurrencyMode.OPTIMISTIC
+
+    def _groups(self) -> Sequence[files.FileGroupId]:
+        """Return what the next write writes to: everything, or what one would not expect."""
+        count = self.time.random.randint(1, len(GROUPS)) if self.is_optimistic else len(GROUPS)
+        return self.time.random.sample(GROUPS, count)
+
+    def _steps(self, writer: Client) -> tuple[lifecycle.PreCompletion, ...]:
+        return (conflicts.step(writer),) if self.is_optimistic else ()
 
     def _tell(
         self,

@@ -47,13 +47,20 @@ class Concurrency(enum.Enum):
     """How several writers get along, as the command line spells it."""
 
     SINGLE_WRITER = "single-writer"
+    OPTIMISTIC = "occ"
     NON_BLOCKING = "nbcc"
 
 
 CONCURRENCY_MODES = {
     Concurrency.SINGLE_WRITER: settings.ConcurrencyMode.SINGLE_WRITER,
+    Concurrency.OPTIMISTIC: settings.ConcurrencyMode.OPTIMISTIC,
     Concurrency.NON_BLOCKING: settings.ConcurrencyMode.NON_BLOCKING,
 }
+
+
+def name_of(mode: settings.ConcurrencyMode) -> str:
+    """Return how the command line spells a concurrency mode."""
+    return next(name.value for name, each in CONCURRENCY_MODES.items() if each is mode)
 
 
 def settings_text() -> str:

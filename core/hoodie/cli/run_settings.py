@@ -75,11 +75,11 @@ def parse(
     if effective.contradiction is not None:
         raise errors.ConfigurationError(effective.contradiction)
     lock = _lock(lock_text, lock_properties, given)
-    if effective.concurrency is settings.ConcurrencyMode.NON_BLOCKING and isinstance(
-        lock, addresses.InProcessAddress
-    ):
+    is_alone = effective.concurrency is settings.ConcurrencyMode.SINGLE_WRITER
+    if not is_alone and isinstance(lock, addresses.InProcessAddress):
+        name = options.name_of(effective.concurrency)
         raise errors.ConfigurationError(
-            "--lock in-process with --concurrency nbcc: other writers are other processes, "
+            f"--lock in-process with --concurrency {name}: other writers are other processes, "
             "expected filesystem, zookeeper://HOST:PORT/BASE/KEY or another that they share"
         )
     return RunSettings(settings=effective, lock=lock, facts=facts)

@@ -88,12 +88,20 @@ def replaced_groups(
     storage: protocol.Storage, timeline: active.ActiveTimeline
 ) -> frozenset[files.FileGroupId]:
     """Return the file groups that completed replace commits on the timeline retired."""
-    found: set[files.FileGroupId] = set()
-    for instant in timeline.completed_writes:
-        if instant.action is instants.Action.REPLACE_COMMIT:
-            path = transitions.path(instant)
-            found.update(timeline_avro.decode_replaced_groups(storage.read(path), path))
-    return frozenset(found)
+    return frozenset(
+        group
+        for instant in timeline.completed_writes
+        if instant.action is instants.Action.REPLACE_COMMIT
+        for group in replaced_by(storage, instant)
+    )
+
+
+def replaced_by(
+    storage: protocol.Storage, completed: instants.Instant
+) -> frozenset[files.FileGroupId]:
+    """Return the file groups that a completed replace commit retired; one request."""
+    path = transitions.path(completed)
+    return frozenset(timeline_avro.decode_replaced_groups(storage.read(path), path))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ class ConcurrencyMode(enum.Enum):
     """How several writers of a table get along, by Hudi's constant."""
 
     SINGLE_WRITER = "SINGLE_WRITER"
+    OPTIMISTIC = "OPTIMISTIC_CONCURRENCY_CONTROL"
     NON_BLOCKING = "NON_BLOCKING_CONCURRENCY_CONTROL"
 
 
@@ -64,6 +65,7 @@ class WriteSettings:
         lock_retry_wait_ms: Pause before each of them.
         acknowledges_order_dependence: Accept a combination of writers whose merged result depends
             on when compaction runs.
+        conflict_retries_max: How often a batch that lost against another write is written again.
     """
 
     concurrency: ConcurrencyMode = ConcurrencyMode.SINGLE_WRITER
@@ -81,6 +83,7 @@ class WriteSettings:
     lock_retries_max: int = 0
     lock_retry_wait_ms: int = 5_000
     acknowledges_order_dependence: bool = False
+    conflict_retries_max: int = 0
 
     @property
     def heartbeat_expiry_ms(self) -> int:
@@ -234,6 +237,12 @@ KEYS = (
         parse=_at_least(0),
         meaning="pause between two tries to get the table lock",
         aliases=("hoodie.write.lock.client.wait_time_ms",),
+    ),
+    Key(
+        name="hoodie.write.num.retries.on.conflict.failures",
+        field="conflict_retries_max",
+        parse=_at_least(0),
+        meaning="how often a batch that lost against another write is written again",
     ),
     Key(
         name="hoodie.operator.clock.wait_ms",

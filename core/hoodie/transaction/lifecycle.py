@@ -45,7 +45,8 @@ PreCompletion = Callable[
     [table_lock.LockScope, OpenWrite, commits.CommitMetadata], commits.CommitMetadata
 ]
 """A step in the lock scope before the completed file: a conflict check, a checkpoint, the metadata
-table's commit. It returns the metadata to publish, or raises and nothing is published."""
+table's commit. It returns the metadata to publish, or raises and nothing is published. It is taken
+once more after a publication during which the lock was lost."""
 
 
 def begin(
@@ -151,6 +152,7 @@ def complete(
     if not is_certain:
         # Published, but perhaps in somebody else's time with the lock.
         findings = (*findings, publication.resolve(client, write, completed))
+        _repeat(client, write, metadata, steps)
     _tidy(client, write)
     lock_times = client.lock.times - write.lock_times_before
     return Completion(instant=completed, lock_times=lock_times, findings=findings)
@@ -272,6 +274,29 @@ def _empty(client: Client, write: OpenWrite) -> bool:
 def _is_taken_back(client: Client, write: OpenWrite, scope: table_lock.LockScope) -> bool:
     targets = publication.rollback_targets(client, write, scope.timeline)
     return refusals.rollback_of(write.requested_time, targets) is not None
+
+
+def _repeat(
+    client: Client,
+    write: OpenWrite,
+    metadata: commits.CommitMetadata,
+    steps: Sequence[PreCompletion],
+) -> None:
+    """Find out whether what steps have checked still held when a write was published.
+
+    Raises:
+        OutcomeUnknownError: It did not, or it cannot be found out.
+    """
+    if not steps:
+        return
+    try:
+        with client.lock.scope() as scope:
+            for step in steps:
+                metadata = step(scope, write, metadata)
+    except errors.HoodieError as error:
+        raise errors.OutcomeUnknownError(
+            f"the table lock was lost while {write.inflight} was published: {error}"
+        ) from error
 
 
 def _tidy(client: Client, write: OpenWrite) -> None:

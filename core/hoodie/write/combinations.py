@@ -1,8 +1,10 @@
 """Which writers may write one table at the same time.
 
-Under non-blocking concurrency control nobody waits and nobody checks for conflicts; the merge at
-read and compaction decides. Its result does not depend on when compaction ran in exactly these
-cases:
+All writers that are active at one time run in one concurrency mode. A single writer runs alone.
+Optimistic ones may write whatever they like: those that overlap in a file group are found out when
+they complete (`transaction.conflicts`). Under non-blocking concurrency control nobody waits and
+nobody checks for conflicts; the merge at read and compaction decides. Its result does not depend on
+when compaction ran in exactly these cases:
 
     (a) whole rows with distinct ordering values (event time ordering);
     (b) column streams with disjoint columns, each stream serial, under commit time ordering with
@@ -31,14 +33,14 @@ class Stream:
         instant: Its requested time, for messages; empty for a stream that is only about to begin.
         columns: The columns it writes; None when it does not tell, which counts as all.
         is_order_dependent_delete: Whether it deletes rows without an ordering value.
-        is_single_writer: Whether it expects to be alone.
+        mode: Its concurrency mode; None when it does not tell, and is taken to run in ours.
     """
 
     writer_id: str
     instant: str = ""
     columns: tuple[str, ...] | None
     is_order_dependent_delete: bool = False
-    is_single_writer: bool = False
+    mode: settings.ConcurrencyMode | None = None
 
     def __str__(self) -> str:
         name = f"writer {self.writer_id!r}" if self.writer_id else "a writer that gives no id"
@@ -111,12 +113,22 @@ def check(
             raise errors.ConflictError(
                 f"{other} is active already, expected one run of a writer at a time"
             )
-        if mine.is_single_writer or other.is_single_writer:
-            alone = "this write" if mine.is_single_writer else str(other)
+        modes = {mine.mode, other.mode} - {None}
+        if settings.ConcurrencyMode.SINGLE_WRITER in modes:
+            is_mine = mine.mode is settings.ConcurrencyMode.SINGLE_WRITER
             raise errors.ConflictError(
-                f"{other} is active, and {alone} runs as "
+                f"{other} is active, and {'this write' if is_mine else other} runs as "
                 f"{settings.ConcurrencyMode.SINGLE_WRITER.value}, expected no other writer"
             )
+        if len(modes) > 1:
+            assert mine.mode is not None
+            assert other.mode is not None
+            raise errors.ConfigurationError(
+                f"{other} is active and runs as {other.mode.value}, this write as "
+                f"{mine.mode.value}: expected one mode for all writers of a table"
+            )
+        if settings.ConcurrencyMode.OPTIMISTIC in modes:
+            continue
         reason = order_dependence(config, mine, other)
         if reason is not None and not is_acknowledged:
             raise errors.ConfigurationError(

@@ -18,12 +18,15 @@ from hoodie import environment, errors
 from hoodie.filegroup import snapshots, writing
 from hoodie.model import commits, instants, results, schemas, settings, table_config
 from hoodie.storage import protocol
-from hoodie.transaction import authors, client, lifecycle
+from hoodie.transaction import authors, client, conflicts, lifecycle
 from hoodie.transaction.locks import addresses, opening
 from hoodie.transaction.locks import protocol as lock_protocol
 from hoodie.write import batches, combinations, failed_writes, tasks
 
 logger = logging.getLogger(__name__)
+
+_CONFLICT_WAIT_S = 1.0
+_DOUBLINGS_MAX = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +105,8 @@ class WriteSession:
         """Publish what the tasks wrote.
 
         Raises:
+            WriteConflictError: Another write of the same file groups was faster; only under
+                optimistic concurrency control.
             HoodieError: Nothing was published, and the write is aborted; only an
                 OutcomeUnknownError leaves open whether it was.
         """
@@ -111,7 +116,7 @@ class WriteSession:
             extra={**self._extra, commits.SCHEMA_KEY: self.task.schema.avro},
         )
         try:
-            completion = lifecycle.complete(self._client, self._write, metadata)
+            completion = lifecycle.complete(self._client, self._write, metadata, self._steps)
         except BaseException:
             self.abort(has_tasks_left=False)
             raise
@@ -157,6 +162,12 @@ class WriteSession:
         except errors.HoodieError as error:
             return (f"failed writes stay pending: {error}",)
         return ()
+
+    @property
+    def _steps(self) -> Sequence[lifecycle.PreCompletion]:
+        """What is done in the lock scope of the completion."""
+        is_optimistic = self._client.settings.concurrency is settings.ConcurrencyMode.OPTIMISTIC
+        return (conflicts.step(self._client),) if is_optimistic else ()
 
     @property
     def _policy(self) -> settings.FailedWritesPolicy:
@@ -214,12 +225,34 @@ def write(
 ) -> results.WriteResult:
     """Write a batch in one commit; a batch that does not fit is refused before it begins.
 
+    One that lost a conflict is written again, on what the table holds then, after a wait whose
+    upper bound doubles, as often as the settings say.
+
     Raises:
+        WriteConflictError: It lost each time.
         HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it was.
     """
     combinations.check_table(target.config, options.transaction.settings.concurrency)
     batch = batches.prepare(data, target.config, target.schema, options.operation)
-    session = begin(target, options, data.column_names, outside)
+    retries_max = options.transaction.settings.conflict_retries_max
+    for retry in range(retries_max):
+        try:
+            return _write_once(target, batch, data.column_names, options, outside)
+        except errors.WriteConflictError as error:
+            wait_s = outside.random.uniform() * _CONFLICT_WAIT_S * 2 ** min(retry, _DOUBLINGS_MAX)
+            logger.info("%s: again in %.1f s: %s", target.storage.uri, wait_s, error)
+            outside.clock.sleep_s(wait_s)
+    return _write_once(target, batch, data.column_names, options, outside)
+
+
+def _write_once(
+    target: Target,
+    batch: batches.Batch,
+    columns: Sequence[str],
+    options: WriteOptions,
+    outside: environment.Environment,
+) -> results.WriteResult:
+    session = begin(target, options, columns, outside)
     if isinstance(session, results.AlreadyCommitted):
         return session
     try:
@@ -295,14 +328,13 @@ def open_client(
 def _stream(
     config: table_config.TableConfig, options: WriteOptions, columns: Sequence[str]
 ) -> combinations.Stream:
-    mode = options.transaction.settings.concurrency
     return combinations.Stream(
         writer_id=options.transaction.author.writer_id or "",
         columns=tuple(sorted(batches.written_columns(columns, config))),
         is_order_dependent_delete=combinations.is_order_dependent_delete(
             config, options.operation, columns
         ),
-        is_single_writer=mode is settings.ConcurrencyMode.SINGLE_WRITER,
+        mode=options.transaction.settings.concurrency,
     )
 
 

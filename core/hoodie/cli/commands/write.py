@@ -27,6 +27,7 @@ DETAILS = """Files are CSV, JSON lines or parquet, by their names: .csv, .json, 
 one counts. All files of one command make one commit: readers see all of its rows or none.
 Times read 2013-01-31 12:00:00, of UTC where they name no zone; bytes are base64 in JSON.
 """
+_RETRIES_KEY = "hoodie.write.num.retries.on.conflict.failures"
 EXAMPLES = f"""Examples:
 
   hoodie write /data/trips --input trips.csv
@@ -34,9 +35,11 @@ EXAMPLES = f"""Examples:
   hoodie write /data/trips --input gone.csv --operation delete
   hoodie write /data/trips --input eta.json --concurrency nbcc --writer-id eta
 
-With --concurrency nbcc several processes write at once without waiting for each other; each needs
-its own --writer-id, and all of them the same --lock. With --batch-id a batch that the table holds
-already is not written again.
+Several processes write at once with --concurrency occ, where of two that write to one file group
+the slower one fails, or tries again by --set {_RETRIES_KEY}=N; or with
+--concurrency nbcc, where nobody fails, and each has its own columns, or rows have an ordering
+value. Each needs its own --writer-id, and all of them the same mode and --lock. With --batch-id a
+batch that the table holds already is not written again.
 
 Settings for --set:
 
@@ -73,7 +76,7 @@ def write(  # noqa: PLR0913 - a parameter an option
         options.Concurrency | None,
         typer.Option(
             metavar="MODE",
-            help="single-writer, or nbcc: beside other writers.",
+            help="single-writer, or beside other writers occ or nbcc.",
             show_default="single-writer",
             case_sensitive=False,
         ),

@@ -19,8 +19,23 @@ EVENT_TIME = table_config.TableConfig(
 )
 
 
-def stream(writer_id: str, *columns: str, **changes: bool) -> combinations.Stream:
-    return combinations.Stream(writer_id=writer_id, columns=columns or None, **changes)
+SINGLE_WRITER = settings.ConcurrencyMode.SINGLE_WRITER
+OPTIMISTIC = settings.ConcurrencyMode.OPTIMISTIC
+NON_BLOCKING = settings.ConcurrencyMode.NON_BLOCKING
+
+
+def stream(
+    writer_id: str,
+    *columns: str,
+    is_order_dependent_delete: bool = False,
+    mode: settings.ConcurrencyMode | None = NON_BLOCKING,
+) -> combinations.Stream:
+    return combinations.Stream(
+        writer_id=writer_id,
+        columns=columns or None,
+        is_order_dependent_delete=is_order_dependent_delete,
+        mode=mode if writer_id else None,
+    )
 
 
 def test_whole_rows_by_event_time_may_overlap() -> None:
@@ -81,13 +96,37 @@ def test_second_run_of_one_writer_is_refused() -> None:
         combinations.check(EVENT_TIME, stream("a", "x"), [stream("a", "x")])
 
 
-@pytest.mark.parametrize(("mine", "other"), [(True, False), (False, True), (True, True)])
-def test_single_writer_is_alone(mine: bool, other: bool) -> None:
+@pytest.mark.parametrize(
+    ("mine", "other"),
+    [
+        (SINGLE_WRITER, NON_BLOCKING),
+        (OPTIMISTIC, SINGLE_WRITER),
+        (SINGLE_WRITER, SINGLE_WRITER),
+        (SINGLE_WRITER, None),
+    ],
+)
+def test_single_writer_is_alone(
+    mine: settings.ConcurrencyMode, other: settings.ConcurrencyMode | None
+) -> None:
     with pytest.raises(errors.ConflictError, match="SINGLE_WRITER"):
+        combinations.check(EVENT_TIME, stream("a", "x", mode=mine), [stream("b", "x", mode=other)])
+
+
+@pytest.mark.parametrize("other", [OPTIMISTIC, None])
+def test_optimistic_writers_may_share_columns(other: settings.ConcurrencyMode | None) -> None:
+    mine = stream("a", "x", mode=OPTIMISTIC, is_order_dependent_delete=True)
+    combinations.check(WHOLE_ROWS, mine, [stream("b", "x", mode=other)])
+
+
+@pytest.mark.parametrize(
+    ("mine", "other"), [(OPTIMISTIC, NON_BLOCKING), (NON_BLOCKING, OPTIMISTIC)]
+)
+def test_writers_of_two_modes_are_refused(
+    mine: settings.ConcurrencyMode, other: settings.ConcurrencyMode
+) -> None:
+    with pytest.raises(errors.ConfigurationError, match="expected one mode for all writers"):
         combinations.check(
-            EVENT_TIME,
-            stream("a", "x", is_single_writer=mine),
-            [stream("b", "x", is_single_writer=other)],
+            COLUMN_STREAMS, stream("a", "x", mode=mine), [stream("b", "y", mode=other)]
         )
 
 

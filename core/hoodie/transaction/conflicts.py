@@ -1,0 +1,128 @@
+"""Optimistic concurrency control: of two writes of one file group at one time, the first wins.
+
+Nobody waits while data is written. Right before a write is published, in the lock scope, it is held
+against what others have published since it began; where both changed a file group it is given up.
+
+    candidates   writes completed since this one began, whenever they began (O2). Not compactions:
+                 file slicing keeps the log files that complete after their plan (O3)
+    conflict     a candidate wrote to, or retired, a file group that this write wrote to
+
+File groups are compared by partition and bucket: two writers that find a bucket empty may each
+have named a group for it. The serial order is the order of completion.
+
+Requests: one for each candidate, two for one that replaced file groups. Source: RFC-22;
+`BucketIndexConcurrentFileWritesConflictResolutionStrategy.java`; concurrency 2.6.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from hoodie import errors
+from hoodie.filegroup import snapshots
+from hoodie.index import bucket
+from hoodie.model import commits, files, instants, jobs
+from hoodie.timeline import active
+from hoodie.transaction import lifecycle, table_lock, writer_batches
+from hoodie.transaction.client import Client, OpenWrite
+
+_NAMED_MAX = 5
+_NO_WRITER = "a writer that gives no id"
+
+
+def candidates(
+    begun: active.ActiveTimeline, now: active.ActiveTimeline, own: instants.InstantTime
+) -> tuple[instants.Instant, ...]:
+    """Return what completed between two timelines and may conflict, in the order of completion.
+
+    By what was not there at the begin, not by completion times: what is published late, its writer
+    having been paused, may have an early one.
+
+    Args:
+        begun: When the write began.
+        now: Read in the lock scope of its completion.
+        own: The write's requested time.
+    """
+    known = {own, *(each.requested_time for each in begun.completed_writes)}
+    return tuple(
+        each
+        for each in now.completed_writes
+        if each.requested_time not in known and each.action is not instants.Action.COMMIT
+    )
+
+
+def shared_groups(
+    mine: Iterable[files.FileGroupId], theirs: Iterable[files.FileGroupId]
+) -> tuple[files.FileGroupId, ...]:
+    """Return the file groups of mine whose bucket theirs have, too; sorted."""
+    taken = {_place(group) for group in theirs}
+    return tuple(sorted({group for group in mine if _place(group) in taken}))
+
+
+def step(client: Client) -> lifecycle.PreCompletion:
+    """Return the check of a client's writes as a step of their completion."""
+
+    def check_conflicts(
+        scope: table_lock.LockScope, write: OpenWrite, metadata: commits.CommitMetadata
+    ) -> commits.CommitMetadata:
+        check(client, scope, write, metadata)
+        return metadata
+
+    return check_conflicts
+
+
+def check(
+    client: Client, scope: table_lock.LockScope, write: OpenWrite, metadata: commits.CommitMetadata
+) -> None:
+    """Refuse to publish a write that overlaps one that was faster.
+
+    Args:
+        client: Whose write it is.
+        scope: Of its completion.
+        write: About to be published.
+        metadata: What it wrote.
+
+    Raises:
+        WriteConflictError: It does; or a clustering is pending, whose file groups are not known.
+    """
+    clustering = scope.timeline.pending_of(instants.Action.CLUSTERING)
+    if clustering:
+        raise errors.WriteConflictError(
+            f"{clustering[0]} is pending and may retire file groups that {write.inflight} wrote "
+            "to, expected no clustering"
+        )
+    mine = _groups(metadata)
+    for other in candidates(write.timeline, scope.timeline, write.requested_time):
+        theirs = writer_batches.read_metadata(client.storage, other)
+        changed = _groups(theirs)
+        if other.action is instants.Action.REPLACE_COMMIT:
+            changed += snapshots.replaced_by(client.storage, other)
+        shared = shared_groups(mine, changed)
+        if shared:
+            raise errors.WriteConflictError(
+                f"{write.inflight} of {_writer(client.author.writer_id)} and {other} of "
+                f"{_writer_of(theirs.extra)}, which completed first, both wrote to "
+                f"{_names(shared)}: write the batch again, on what the table holds now"
+            )
+
+
+def _groups(metadata: commits.CommitMetadata) -> list[files.FileGroupId]:
+    return [files.FileGroupId(stat.partition_path, stat.file_id) for stat in metadata.stats]
+
+
+def _place(group: files.FileGroupId) -> tuple[str, int | str]:
+    is_bucket = bucket.is_bucket_file_id(group.file_id)
+    return group.partition_path, bucket.bucket_of(group.file_id) if is_bucket else group.file_id
+
+
+def _writer_of(extra: Mapping[str, str]) -> str:
+    return _writer(extra.get(jobs.WRITER_ID_KEY))
+
+
+def _writer(writer_id: str | None) -> str:
+    return f"writer {writer_id!r}" if writer_id else _NO_WRITER
+
+
+def _names(groups: tuple[files.FileGroupId, ...]) -> str:
+    named = ", ".join(str(group) for group in groups[:_NAMED_MAX])
+    rest = len(groups) - _NAMED_MAX
+    noun = "file group" if len(groups) == 1 else "file groups"
+    return f"{noun} {named}" + (f" and {rest} more" if rest > 0 else "")

@@ -1,0 +1,143 @@
+"""Optimistic writers that overlap in time: the first to complete wins; T-O* of the research."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hoodie import errors
+from hoodie.model import commits, results, settings
+from hoodie.write import batches, sessions, tasks
+from support.tables import CONFIG, Rows, SmallTable
+
+OPTIMISTIC = settings.ConcurrencyMode.OPTIMISTIC
+WHOLE_ROWS = replace(CONFIG, has_partial_updates=False, bucket_count=1)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> SmallTable:
+    return SmallTable(tmp_path / "t", WHOLE_ROWS)
+
+
+def row(key: str, part: str, a: int) -> dict[str, object]:
+    return {"id": key, "part": part, "a": a, "b": None}
+
+
+def begin(small: SmallTable, writer_id: str) -> sessions.WriteSession:
+    options = small.options(writer_id=writer_id, concurrency=OPTIMISTIC)
+    session = small.table.begin_write(options, ["id", "part", "a", "b"])
+    assert isinstance(session, sessions.WriteSession)
+    return session
+
+
+def run(small: SmallTable, session: sessions.WriteSession, rows: Rows) -> list[commits.WriteStat]:
+    batch = batches.prepare(
+        small.data(rows), small.table.config, small.table.schema, session.task.operation
+    )
+    storage = small.outside.open_storage(str(small.path))
+    return tasks.run(session.task, batch, tasks.WriteToken(), storage, small.outside.engine)
+
+
+def upsert(small: SmallTable, writer_id: str, rows: Rows) -> results.WriteResult:
+    return small.upsert(rows, writer_id=writer_id, concurrency=OPTIMISTIC)
+
+
+def values(small: SmallTable) -> dict[object, object]:
+    return {found["id"]: found["a"] for found in small.rows()}
+
+
+def test_writes_of_different_file_groups_both_commit(small: SmallTable) -> None:
+    """T-O01."""
+    slow = begin(small, "slow")
+    upsert(small, "fast", [row("1", "p", 1)])
+    slow.commit(run(small, slow, [row("2", "q", 2)]))
+    assert values(small) == {"1": 1, "2": 2}
+
+
+def test_slower_of_two_writes_of_a_file_group_loses(small: SmallTable) -> None:
+    """T-O02, T-O04, T-O15: whoever began first; all that is to be known is told."""
+    slow = begin(small, "slow")
+    won = upsert(small, "fast", [row("1", "p", 1)])
+    assert isinstance(won, results.CommitResult)
+    stats = run(small, slow, [row("1", "p", 2), row("2", "q", 2)])
+    with pytest.raises(errors.WriteConflictError) as caught:
+        slow.commit(stats)
+    for named in ("'slow'", "'fast'", slow.requested_time, str(won.instant), stats[0].file_id):
+        assert named in str(caught.value)
+    assert values(small) == {"1": 1}
+    assert not small.table.timeline().pending
+    assert small.problems() == []
+
+
+def test_write_that_was_pending_at_the_begin_is_a_candidate(small: SmallTable) -> None:
+    """T-O05."""
+    first, second = begin(small, "first"), begin(small, "second")
+    first.commit(run(small, first, [row("1", "p", 1)]))
+    with pytest.raises(errors.WriteConflictError):
+        second.commit(run(small, second, [row("1", "p", 2)]))
+    assert values(small) == {"1": 1}
+
+
+def test_write_that_completed_before_the_begin_is_none(small: SmallTable) -> None:
+    upsert(small, "first", [row("1", "p", 1)])
+    upsert(small, "second", [row("1", "p", 2)])
+    assert values(small) == {"1": 2}
+
+
+def test_compaction_is_no_conflict(small: SmallTable) -> None:
+    """T-O07: planned before, or meanwhile; finished or pending."""
+    upsert(small, "w", [row("1", "p", 1)])
+    slow = begin(small, "slow")
+    small.compact()
+    stats = run(small, slow, [row("1", "p", 2)])
+    small.table.schedule_compaction(small.options().transaction)
+    slow.commit(stats)
+    assert values(small) == {"1": 2}
+    small.compact()
+    assert values(small) == {"1": 2}
+
+
+@pytest.mark.parametrize(("retries", "is_written"), [(0, False), (1, False), (2, True)])
+def test_batch_that_lost_is_written_again(
+    small: SmallTable, monkeypatch: pytest.MonkeyPatch, retries: int, is_written: bool
+) -> None:
+    """T-O03: from its input, on fresh state, as often as the settings say."""
+    faster = [10, 20]
+    run_tasks = tasks.run
+
+    def run_late(*arguments: object) -> object:
+        if faster:
+            value = faster.pop()
+            with monkeypatch.context() as patched:
+                patched.setattr(tasks, "run", run_tasks)
+                upsert(small, "other", [row("1", "p", value)])
+        return run_tasks(*arguments)  # type: ignore[arg-type] # passed on
+
+    def write() -> results.WriteResult:
+        return small.upsert(
+            [row("2", "p", 1)],
+            writer_id="w",
+            concurrency=OPTIMISTIC,
+            conflict_retries_max=retries,
+        )
+
+    monkeypatch.setattr(tasks, "run", run_late)
+    monkeypatch.setattr(sessions, "_CONFLICT_WAIT_S", 0.01)
+    if is_written:
+        write()
+        assert values(small) == {"1": 10, "2": 1}
+    else:
+        with pytest.raises(errors.WriteConflictError):
+            write()
+        assert "2" not in values(small)
+    assert not small.table.timeline().pending
+    assert small.problems() == []
+
+
+def test_eager_clean_up_is_refused() -> None:
+    """T-O20."""
+    eager = settings.FailedWritesPolicy.EAGER
+    chosen = settings.WriteSettings(concurrency=OPTIMISTIC, failed_writes_policy=eager)
+    assert chosen.contradiction is not None
+    assert re.search("EAGER with OPTIMISTIC_CONCURRENCY_CONTROL", chosen.contradiction)
