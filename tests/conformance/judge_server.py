@@ -240,9 +240,13 @@ def storage_configuration(spark: SparkSession) -> JavaObject:
 
 
 def held_back(frame: DataFrame, gate: str) -> DataFrame:
-    """Return the same rows, of which none comes before the file `gate` exists."""
+    """Return the same rows, of which none comes before the file `gate` exists.
+
+    When the first is asked for, the file of its name and `.reached` is made.
+    """
 
     def wait(batches: Iterator[Batch]) -> Iterator[Batch]:
+        open(f"{gate}.reached", "w").close()  # noqa: PTH123 (as below)
         while not os.path.exists(gate):  # noqa: PTH110 (runs in a worker; keep its pickle small)
             time.sleep(0.05)
         yield from batches

@@ -176,6 +176,11 @@ class Gate:
 
     path: Path
 
+    @property
+    def is_reached(self) -> bool:
+        """Whether the write waits: it has begun, and knows what the table held then."""
+        return Path(f"{self.path}.reached").exists()
+
     def open(self) -> None:
         """Let the write go on."""
         self.path.touch()

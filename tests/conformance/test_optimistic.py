@@ -1,0 +1,84 @@
+"""Optimistic writers of Apache Hudi and of ours on one table: each finds the other's commit."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hoodie import environment, errors, table
+from hoodie.model import commits, settings
+from hoodie.transaction import authors
+from hoodie.transaction.locks import addresses
+from hoodie.write import batches, sessions, tasks
+from support import peer_ours
+from support.judge import Gate, Judge, JudgeError
+from support.peer_cases import BASE, SCHEMA, row
+from support.peer_options import filesystem_lock
+from support.peer_rows import assert_same_rows
+
+TABLE = replace(BASE, name="optimistic", partition_by=(), buckets=1)
+
+
+def options() -> dict[str, str]:
+    return TABLE.nbcc_options(filesystem_lock()) | {
+        "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+        "hoodie.write.lock.conflict.resolution.strategy": (
+            "org.apache.hudi.client.transaction."
+            "BucketIndexConcurrentFileWritesConflictResolutionStrategy"
+        ),
+    }
+
+
+def rows(ts: int) -> pa.Table:
+    return pa.Table.from_pylist([row(n, ts=ts) for n in range(5)], SCHEMA)
+
+
+def write_ours(path: Path, ts: int) -> None:
+    peer_ours.Hoodie(table=TABLE, concurrency="occ").write(path, rows(ts), "upsert")
+
+
+def test_apache_hudi_gives_way_to_our_commit(
+    judge: Judge, second_judge: Judge, tmp_path: Path
+) -> None:
+    path = tmp_path / "table"
+    write_ours(path, 1)
+    gate = Gate(path=tmp_path / "gate")
+    with ThreadPoolExecutor() as threads:
+        slow = threads.submit(second_judge.write, path, rows(9), options(), gate=gate)
+        try:
+            while not gate.is_reached:
+                assert not slow.done(), slow.result()
+                time.sleep(0.05)
+            write_ours(path, 2)
+        finally:
+            gate.open()
+        with pytest.raises(JudgeError, match="HoodieWriteConflictException"):
+            slow.result()
+    assert_same_rows(judge.read(path), rows(2), ["id"])
+    assert_same_rows(peer_ours.read(path), rows(2), ["id"])
+
+
+def test_we_give_way_to_a_commit_of_apache_hudi(judge: Judge, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    write_ours(path, 1)
+    outside = environment.system()
+    opened = table.open_table(str(path), outside)
+    transaction = sessions.TransactionOptions(
+        settings=settings.WriteSettings(concurrency=settings.ConcurrencyMode.OPTIMISTIC),
+        lock=addresses.parse("filesystem"),
+        author=authors.Author(writer_id="ours"),
+    )
+    chosen = sessions.WriteOptions(operation=commits.Operation.UPSERT, transaction=transaction)
+    session = opened.begin_write(chosen, SCHEMA.names)
+    assert isinstance(session, sessions.WriteSession)
+    batch = batches.prepare(rows(9), opened.config, opened.schema, chosen.operation)
+    storage = outside.open_storage(str(path))
+    stats = tasks.run(session.task, batch, tasks.WriteToken(), storage, outside.engine)
+    judge.write(path, rows(2), options())
+    with pytest.raises(errors.WriteConflictError, match="a writer that gives no id"):
+        session.commit(stats)
+    assert_same_rows(judge.read(path), rows(2), ["id"])
+    assert_same_rows(peer_ours.read(path), rows(2), ["id"])
