@@ -11,7 +11,6 @@ import pytest
 from hoodie.model import instants
 from hoodie.timeline import true_time
 from hoodie.transaction import (
-    conflicts,
     fencing,
     leftovers,
     refusals,
@@ -19,6 +18,7 @@ from hoodie.transaction import (
     writer_batches,
 )
 from hoodie.transaction.heartbeats import Heartbeat
+from hoodie.write import conflicts
 from support.schedule_fleet import FailingFleet, Fleet, OptimisticFleet
 
 pytestmark = pytest.mark.simulation

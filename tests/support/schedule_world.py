@@ -13,7 +13,7 @@ from hoodie.model import commits, files, instants, plans, settings, table_config
 from hoodie.storage.memory import MemoryStorage, MemoryStore
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, table_properties, transitions
-from hoodie.transaction import authors, conflicts, layout, lifecycle, markers, scheduling
+from hoodie.transaction import authors, layout, lifecycle, markers, scheduling
 from hoodie.transaction.client import (
     AlreadyWritten,
     Client,
@@ -22,6 +22,7 @@ from hoodie.transaction.client import (
     Guard,
     OpenWrite,
 )
+from hoodie.write import conflicts
 from support import faulty_storage, invariants, schedule
 
 CONFIG = table_config.TableConfig(name="t", record_key_fields=("id",), bucket_count=2)

@@ -2,7 +2,7 @@
 
 All writers that are active at one time run in one concurrency mode. A single writer runs alone.
 Optimistic ones may write whatever they like: those that overlap in a file group are found out when
-they complete (`transaction.conflicts`). Under non-blocking concurrency control nobody waits and
+they complete (`write.conflicts`). Under non-blocking concurrency control nobody waits and
 nobody checks for conflicts; the merge at read and compaction decides. Its result does not depend on
 when compaction ran in exactly these cases:
 

@@ -18,10 +18,10 @@ from hoodie import environment, errors
 from hoodie.filegroup import snapshots, writing
 from hoodie.model import commits, instants, results, schemas, settings, table_config
 from hoodie.storage import protocol
-from hoodie.transaction import authors, client, conflicts, lifecycle
+from hoodie.transaction import authors, client, lifecycle
 from hoodie.transaction.locks import addresses, opening
 from hoodie.transaction.locks import protocol as lock_protocol
-from hoodie.write import batches, combinations, failed_writes, tasks
+from hoodie.write import batches, combinations, conflicts, failed_writes, tasks
 
 logger = logging.getLogger(__name__)
 
