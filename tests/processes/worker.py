@@ -31,6 +31,8 @@ def transaction(lock: str, author: authors.Author) -> sessions.TransactionOption
     return sessions.TransactionOptions(
         settings=settings.WriteSettings(
             concurrency=settings.ConcurrencyMode.NON_BLOCKING,
+            # Killed every moment, a writer would spend its short life taking others back.
+            failed_writes_policy=settings.FailedWritesPolicy.NEVER,
             clock_wait_ms=0,
             lock_wait_ms=30_000,
         ),
