@@ -53,14 +53,20 @@ def main() -> None:
     arguments = parser.parse_args()
     folder = arguments.folder
     console = Console(stderr=True)
-    sections = []
-    load_before = os.getloadavg()[0]
+    sections: list[str] = []
     with ApacheHudi(folder) as peer, HoodieOnSpark(folder) as on_spark:
+        versions = peer.versions()
+        header = _header(
+            f"Apache Hudi {versions.hudi} on Spark {versions.spark}, Java {versions.java}; "
+            f"ours on Spark {on_spark.version}, Python {platform.python_version()}",
+            os.getloadavg()[0],
+            arguments.repeat,
+        )
         for name in arguments.workload or WORKLOADS:
             workload = WORKLOADS[name]
             console.print(f"[bold]{name}[/]: making the input, warming both Sparks up")
-            warm_up(peer, workload, folder)
-            warm_up(on_spark, workload, folder)
+            warm_up(peer, workload, folder, is_first=not sections)
+            warm_up(on_spark, workload, folder, is_first=not sections)
             runs = []
             for number in range(1, arguments.repeat + 1):
                 console.print(f"[bold]{name}[/]: run {number} of {arguments.repeat}")
@@ -69,14 +75,8 @@ def main() -> None:
                 runs.append(_local_run(workload, folder))
             sections.append(_section(workload, runs))
             console.print(sections[-1], markup=False)
-        versions = peer.versions()
-        ours = f"ours on Spark {on_spark.version}, Python {platform.python_version()}"
-    header = _header(
-        f"Apache Hudi {versions.hudi} on Spark {versions.spark}, Java {versions.java}; {ours}",
-        load_before,
-        arguments.repeat,
-    )
-    arguments.results.write_text("\n".join([header, *sections]))
+            # Now and not at the end: a set takes more than an hour, and may be interrupted.
+            arguments.results.write_text("\n".join([header, *sections]))
     console.print(f"wrote {arguments.results}")
 
 
@@ -167,7 +167,7 @@ def _header(versions: str, load_before: float, repeat: int) -> str:
     memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return f"""# Side by side with Apache Hudi
 
-Written by `make bench` on {datetime.now(UTC):%Y-%m-%d}; medians of {repeat} alternating runs.
+Written by `make bench` on {datetime.now(UTC):%Y-%m-%d}; medians of {repeat} alternating run(s).
 {os.cpu_count()} cores ({processor}), {memory_gib:.0f} GiB, load {load_before:.1f} before.
 {versions}, pyarrow {pa.__version__}, numpy {np.__version__}.
 {PARITY}"""

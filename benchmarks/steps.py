@@ -86,7 +86,7 @@ class Side(Protocol):
 
     name: str
     warm_ups: int
-    """How often a small table must go through all steps before one is measured."""
+    """How often a small table must go through all steps before the first that is measured."""
 
     def create(self, workload: Workload, inputs: Inputs, path: Path) -> Subject:
         """Return a new table at `path`, which does not exist."""
@@ -95,10 +95,17 @@ class Side(Protocol):
         """Do the work."""
 
 
-def warm_up(side: Side, workload: Workload, folder: Path) -> None:
-    """Take a small table through all steps of the workload, as often as the side wants."""
+def warm_up(side: Side, workload: Workload, folder: Path, *, is_first: bool = True) -> None:
+    """Take a small table through all steps of the workload.
+
+    Args:
+        side: As often as it wants before its first workload, and once before another.
+        workload: The steps.
+        folder: As of `run`.
+        is_first: Whether the side did no other workload before.
+    """
     small = replace(workload, sizes=WARM_UP)
-    for _ in range(side.warm_ups):
+    for _ in range(side.warm_ups if is_first else 1):
         run(side, small, folder)
 
 
