@@ -10,8 +10,9 @@ from support.schedule_fleet import FailingFleet, Fleet, OptimisticFleet
 
 pytestmark = pytest.mark.simulation
 
-SEEDS = 200
-FAILING_SEEDS = 100
+SEEDS = 100
+FAILING_SEEDS = 30
+OPTIMISTIC_SEEDS = 60
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -26,7 +27,7 @@ def test_fleet_that_dies_often_is_cleaned_up(seed: int) -> None:
     FailingFleet(seed).run()
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", range(OPTIMISTIC_SEEDS))
 def test_optimistic_writes_of_a_file_group_are_serial(seed: int) -> None:
     """T-O02 to T-O06, T-O21: the same, and I3."""
     OptimisticFleet(seed).run()
