@@ -47,9 +47,6 @@ MUTANTS: Mapping[str, Patches] = {
         (Heartbeat, "check"): lambda self: None,
     },
     "leftovers of late tasks": {(leftovers, "sweep"): lambda client: 0},
-    "leftovers of the living": {
-        (leftovers, "_left"): lambda timeline, taken_back, time, paths: paths,
-    },
     "T1": {(true_time, "next_reading"): clock_alone},
     "WR1": {(writer_batches.Ledger, "holds"): lambda self, writer_id, batch_id: False},
     "O2": {(conflicts, "candidates"): lambda begun, now, own: ()},
