@@ -56,6 +56,7 @@ class Fleet:
             ),
             write_settings=replace(SETTINGS, concurrency=self.mode),
         )
+        self.world.has_partial_writes = self.mode is settings.ConcurrencyMode.OPTIMISTIC
         self.finished: set[str] = set()
         self.newest: dict[str, tuple[int, Callable[[Client], None]]] = {}
         for number in range(WRITERS):

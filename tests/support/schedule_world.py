@@ -49,6 +49,7 @@ class World:
         self.time = time or schedule.Schedule()
         self.faults = faults or faulty_storage.NoFaults()
         self.settings = write_settings
+        self.has_partial_writes = False  # Or every write writes to every file group.
         self.store = MemoryStore(schedule.VirtualClock(self.time))
         self.storage: Storage = MemoryStorage(self.store)
         self.lock = schedule.SessionLock(self.time)
@@ -177,9 +178,10 @@ class World:
         return self.settings.concurrency is settings.ConcurrencyMode.OPTIMISTIC
 
     def _groups(self) -> Sequence[files.FileGroupId]:
-        """Return what the next write writes to: everything, or what one would not expect."""
-        count = self.time.random.randint(1, len(GROUPS)) if self.is_optimistic else len(GROUPS)
-        return self.time.random.sample(GROUPS, count)
+        """Return what the next write writes to."""
+        if not self.has_partial_writes:
+            return GROUPS
+        return self.time.random.sample(GROUPS, self.time.random.randint(1, len(GROUPS)))
 
     def _steps(self, writer: Client) -> tuple[lifecycle.PreCompletion, ...]:
         return (conflicts.step(writer),) if self.is_optimistic else ()
