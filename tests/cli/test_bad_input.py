@@ -149,7 +149,7 @@ def test_null_ordering_value_is_refused(hoodie: Run, tmp_path: Path, schema: Pat
         (["--writer-id", ""], 20, "writer id '' has 0 characters"),
         (["--delimiter", "ab"], 20, "--delimiter 'ab': expected one character"),
         (["--operation", "merge"], 2, "'merge' is not one of"),
-        (["--concurrency", "occ"], 2, "'occ' is not one of"),
+        (["--concurrency", "both"], 2, "'both' is not one of"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hoodie import environment, table
 from hoodie.model import commits, settings
 from hoodie.transaction import authors
-from hoodie.transaction.locks import addresses
+from hoodie.transaction.locks import address_texts
 from hoodie.write import batches, sessions, tasks
 from support.command_line import Answer, Run
 
@@ -28,7 +28,7 @@ def begin(path: Path, writer_id: str) -> sessions.WriteSession:
         operation=commits.Operation.UPSERT,
         transaction=sessions.TransactionOptions(
             settings=settings.WriteSettings(failed_writes_policy=NEVER),
-            lock=addresses.parse("filesystem"),
+            lock=address_texts.parse("filesystem"),
             author=authors.Author(writer_id=writer_id),
         ),
     )

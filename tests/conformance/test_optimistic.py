@@ -11,7 +11,7 @@ import pytest
 from hoodie import environment, errors, table
 from hoodie.model import commits, settings
 from hoodie.transaction import authors
-from hoodie.transaction.locks import addresses
+from hoodie.transaction.locks import address_texts
 from hoodie.write import batches, sessions, tasks
 from support import peer_ours
 from support.judge import Gate, Judge, JudgeError
@@ -68,7 +68,7 @@ def test_we_give_way_to_a_commit_of_apache_hudi(judge: Judge, tmp_path: Path) ->
     opened = table.open_table(str(path), outside)
     transaction = sessions.TransactionOptions(
         settings=settings.WriteSettings(concurrency=settings.ConcurrencyMode.OPTIMISTIC),
-        lock=addresses.parse("filesystem"),
+        lock=address_texts.parse("filesystem"),
         author=authors.Author(writer_id="ours"),
     )
     chosen = sessions.WriteOptions(operation=commits.Operation.UPSERT, transaction=transaction)

@@ -16,7 +16,7 @@ from hoodie.maintenance import rollback
 from hoodie.model import commits, settings
 from hoodie.timeline import transitions
 from hoodie.transaction import authors, heartbeats, markers, rollbacks
-from hoodie.transaction.locks import addresses
+from hoodie.transaction.locks import address_texts
 from hoodie.write import batches, sessions, tasks
 
 
@@ -26,7 +26,7 @@ def main(path: str, source: str, step: str) -> None:
     storage = outside.open_storage(path)
     transaction = sessions.TransactionOptions(
         settings=settings.WriteSettings(failed_writes_policy=settings.FailedWritesPolicy.NEVER),
-        lock=addresses.parse("filesystem"),
+        lock=address_texts.parse("filesystem"),
         author=authors.Author(writer_id="dying"),
     )
     upsert = commits.Operation.UPSERT
