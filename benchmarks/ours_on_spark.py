@@ -1,8 +1,8 @@
-"""Our side of the side-by-side benchmark on Spark: the jobs' own code, and the data source.
+"""Our side of the side-by-side benchmark on Spark: the jobs' own code, and reading as a DataFrame.
 
 One warm Spark session of as many cores and as large a heap as Apache Hudi's runs the steps of a
 workload: writes and compactions as `python -m hoodie_jobs.write` and `compact` do them once their
-session is up, reads by `spark.read.format("hoodie")`. Memory is that of the JVM, of its Python
+session is up, reads by `hoodie_jobs.spark.tables`. Memory is that of the JVM, of its Python
 workers and of this process, summed.
 
 Run alone: `.venv/bin/python benchmarks/ours_on_spark.py --workload plain --output ours.json`.
@@ -30,7 +30,7 @@ from hoodie import clock, environment, table  # noqa: E402
 from hoodie.model import commits, jobs  # noqa: E402
 from hoodie_jobs import cancellation, compact, write  # noqa: E402
 from hoodie_jobs.run import Run  # noqa: E402
-from hoodie_jobs.spark import data_source, runtime, session  # noqa: E402
+from hoodie_jobs.spark import runtime, session, tables  # noqa: E402
 
 HEAP = "4g"
 CORES = 2
@@ -48,7 +48,6 @@ class HoodieOnSpark:
 
     def __enter__(self) -> Self:
         self._spark = session.open_session("bench", CORES, _CONF)
-        self._spark.dataSource.register(data_source.HoodieDataSource)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -105,8 +104,8 @@ class SparkSubject:
         return self._write(keys, commits.Operation.DELETE, columns)
 
     def aggregate(self) -> object:
-        """Evaluate the aggregate; a Python data source has to be told its columns."""
-        self._load(columns="region,amount,ts,score").createOrReplaceTempView("scanned")
+        """Evaluate the aggregate; what Python workers read has to be told its columns."""
+        self._load("region", "amount", "ts", "score").createOrReplaceTempView("scanned")
         return self.spark.sql(AGGREGATE).toArrow()
 
     def scan(self) -> object:
@@ -137,10 +136,10 @@ class SparkSubject:
 
     def count(self) -> int:
         """Return how many rows there are."""
-        return self._load(columns="id").count()
+        return self._load("id").count()
 
-    def _load(self, **options: str) -> DataFrame:
-        return self.spark.read.format(data_source.FORMAT).options(**options).load(str(self.path))
+    def _load(self, *columns: str) -> DataFrame:
+        return tables.read(self.spark, str(self.path), columns or None)
 
     def _write(
         self, rows: Path, operation: commits.Operation, columns: tuple[str, ...] = ()

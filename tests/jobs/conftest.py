@@ -3,14 +3,20 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from hoodie.model import jobs
+from hoodie import environment, table
+from hoodie.model import commits, jobs, schemas, settings, table_config
+from hoodie.transaction import authors
+from hoodie.transaction.locks import address_texts
+from hoodie.write import sessions
 from hoodie_jobs import cancellation, local_runtime, runtimes
-from hoodie_jobs.spark import runtime as spark_runtime
 from hoodie_jobs.spark import session
+from support import every_type
 from support.job_workshop import Workshop
+from support.shared_session import shared_runtime
 
 
 @pytest.fixture
@@ -18,6 +24,41 @@ def workshop(tmp_path: Path) -> Workshop:
     workshop = Workshop(tmp_path)
     workshop.create()
     return workshop
+
+
+@pytest.fixture
+def written(workshop: Workshop) -> Workshop:
+    """A table with a base file, logs over it, and one group of logs alone."""
+    workshop.write(workshop.file("1", "a,eu,1,x\nb,eu,2,y\nc,us,3,\n"))
+    workshop.run(workshop.spec(jobs.Compact(step=jobs.CompactionStep.SCHEDULE_AND_EXECUTE)))
+    workshop.write(workshop.file("2", "a,eu,10,\nd,asia,4,z\n"), attempt=2)
+    return workshop
+
+
+@pytest.fixture
+def typed(tmp_path: Path) -> str:
+    """A table of each type that we write, its rows in base files and in logs over them."""
+    schema = schemas.from_arrow(every_type.SCHEMA, "typed")
+    config = table_config.TableConfig(
+        name="typed",
+        record_key_fields=("id",),
+        create_schema=schema.avro,
+        bucket_count=2,
+        has_partial_updates=True,
+    )
+    uri = str(tmp_path / "typed")
+    opened = table.create_table(uri, config, schema, environment.system(parallelism=1))
+    options = sessions.WriteOptions(
+        operation=commits.Operation.UPSERT,
+        transaction=sessions.TransactionOptions(
+            settings=settings.WriteSettings(clock_wait_ms=0),
+            lock=address_texts.parse("in-process"),
+            author=authors.Author(writer_id="test"),
+        ),
+    )
+    opened.write(pa.Table.from_pylist(every_type.ROWS, schema=opened.schema.arrow), options)
+    opened.write(pa.Table.from_pylist(every_type.ROWS[:1], schema=opened.schema.arrow), options)
+    return uri
 
 
 @pytest.fixture(scope="session")
@@ -43,12 +84,3 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> j
 
         monkeypatch.setattr(runtimes, "open_runtime", start)
     return kind
-
-
-def shared_runtime(
-    spark: SparkSession, stop: cancellation.Cancellation
-) -> spark_runtime.SparkRuntime:
-    runtime = spark_runtime.SparkRuntime(spark)
-    runtime.close = lambda: None  # type: ignore[method-assign] # the session is everybody's
-    stop.on_request(runtime.cancel)
-    return runtime

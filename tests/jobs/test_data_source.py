@@ -1,31 +1,14 @@
 """Tables as a Spark data source: the rows of the core's own read, columns and filters pushed."""
 
-import datetime
-import decimal
 import re
-from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession, datasource
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from hoodie import environment, table
-from hoodie.model import commits, jobs, schemas, settings, table_config
-from hoodie.transaction import authors
-from hoodie.transaction.locks import address_texts
-from hoodie.write import sessions
 from hoodie_jobs.spark import data_source
+from support import every_type
 from support.job_workshop import Workshop
-
-
-@pytest.fixture
-def written(workshop: Workshop) -> Workshop:
-    """A table with a base file, logs over it, and one group of logs alone."""
-    workshop.write(workshop.file("1", "a,eu,1,x\nb,eu,2,y\nc,us,3,\n"))
-    workshop.run(workshop.spec(jobs.Compact(step=jobs.CompactionStep.SCHEDULE_AND_EXECUTE)))
-    workshop.write(workshop.file("2", "a,eu,10,\nd,asia,4,z\n"), attempt=2)
-    return workshop
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -142,72 +125,10 @@ def test_missing_table_is_told(spark: SparkSession, workshop: Workshop) -> None:
         spark.read.format("hoodie").load(f"{workshop.uri}/nowhere").collect()
 
 
-TYPED = pa.schema(
-    [
-        pa.field("id", pa.int64(), nullable=False),
-        pa.field("flag", pa.bool_()),
-        pa.field("small", pa.int32()),
-        pa.field("ratio", pa.float32()),
-        pa.field("score", pa.float64()),
-        pa.field("price", pa.decimal128(12, 2)),
-        pa.field("day", pa.date32()),
-        pa.field("at", pa.timestamp("us", tz="UTC")),
-        pa.field("local_at", pa.timestamp("us")),
-        pa.field("raw", pa.binary()),
-        pa.field("coarse_at", pa.timestamp("ms", tz="UTC")),
-        pa.field("name", pa.string()),
-    ]
-)
-AT = datetime.datetime(2013, 1, 2, 3, 4, 5, 678901, tzinfo=datetime.UTC)
-TYPED_ROWS = [
-    {
-        "id": 1,
-        "flag": True,
-        "small": 7,
-        "ratio": 0.5,
-        "score": 1.25,
-        "price": decimal.Decimal("12.50"),
-        "day": AT.date(),
-        "at": AT,
-        "local_at": AT.replace(tzinfo=None),
-        "raw": b"\x00\xff",
-        "coarse_at": AT.replace(microsecond=678000),
-        "name": "ü",
-    },
-    {"id": 2},
-]
-
-
-@pytest.fixture
-def typed(tmp_path: Path) -> str:
-    """A table of each type that we write, its rows in base files and in logs over them."""
-    schema = schemas.from_arrow(TYPED, "typed")
-    config = table_config.TableConfig(
-        name="typed",
-        record_key_fields=("id",),
-        create_schema=schema.avro,
-        bucket_count=2,
-        has_partial_updates=True,
-    )
-    uri = str(tmp_path / "typed")
-    opened = table.create_table(uri, config, schema, environment.system(parallelism=1))
-    options = sessions.WriteOptions(
-        operation=commits.Operation.UPSERT,
-        transaction=sessions.TransactionOptions(
-            settings=settings.WriteSettings(clock_wait_ms=0),
-            lock=address_texts.parse("in-process"),
-            author=authors.Author(writer_id="test"),
-        ),
-    )
-    opened.write(pa.Table.from_pylist(TYPED_ROWS, schema=opened.schema.arrow), options)
-    opened.write(pa.Table.from_pylist(TYPED_ROWS[:1], schema=opened.schema.arrow), options)
-    return uri
-
-
 def test_every_type_arrives_as_it_was_written(spark: SparkSession, typed: str) -> None:
     frame = spark.read.format("hoodie").load(typed)
     read = frame.toArrow().sort_by("id").to_pylist()
-    assert read == [dict.fromkeys(TYPED.names) | row for row in TYPED_ROWS]
+    assert read == [dict.fromkeys(every_type.SCHEMA.names) | row for row in every_type.ROWS]
 
 
 def test_empty_table_has_no_rows_and_all_columns(spark: SparkSession, workshop: Workshop) -> None:

@@ -93,7 +93,7 @@ class HoodieReader(datasource.DataSourceReader):
             is_read_optimized=_is_read_optimized(self._options),
         )
         # Where there are none, Spark makes one up and has that read.
-        return [SlicesPartition(tuple(group)) for group in _packed(planned)] or [NOTHING]
+        return [SlicesPartition(tuple(group)) for group in packed(planned)] or [NOTHING]
 
     def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the slices' rows in the types that Spark expects."""
@@ -115,7 +115,7 @@ def batches(task: tasks.ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]
         )
 
 
-def _packed(planned: Iterable[tasks.ReadTask]) -> Iterator[list[tasks.ReadTask]]:
+def packed(planned: Iterable[tasks.ReadTask]) -> Iterator[list[tasks.ReadTask]]:
     """Join neighbours while they are small: a partition costs Spark more than a small slice."""
     group: list[tasks.ReadTask] = []
     size_bytes = 0

@@ -126,7 +126,7 @@ def read(
 
 def _scan(spark: SparkSession, path: str, source: jobs.Source, schema: pa.Schema) -> DataFrame:
     """Return one file's rows."""
-    place = _spark_path(path)
+    place = spark_path(path)
     match source.format:
         case jobs.SourceFormat.CSV:
             frame = _scan_csv(spark, place, local_files.csv_names(path, source), source)
@@ -181,19 +181,21 @@ def _by_file(part: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         yield int(numbers[start]), part.slice(start, end - start)
 
 
-def _spark_path(path: str) -> str:
+def spark_path(path: str) -> str:
     """Return the path so that Spark takes every character of it for itself.
 
     Raises:
         UnsupportedError: Spark takes files of that name for hidden, and reads nothing from them.
     """
     location = locations.resolve(path)
-    name = location.path.rpartition("/")[2]
-    if name.startswith(("_", ".")):
-        raise errors.UnsupportedError(
-            f"{path}: Spark reads no files whose names begin with {name[0]!r}"
-        )
+    if is_hidden(location.path):
+        raise errors.UnsupportedError(f"{path}: Spark reads no files whose names begin with _ or .")
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", location.plain_text)
+
+
+def is_hidden(path: str) -> bool:
+    """Return whether Spark passes a file of that path by."""
+    return path.rpartition("/")[2].startswith(("_", "."))
 
 
 def _quoted(name: str) -> str:

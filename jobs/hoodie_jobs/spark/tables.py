@@ -1,0 +1,129 @@
+"""Hudi tables as DataFrames, by the shortest way for each file slice.
+
+    tables.read(spark, "file:///data/orders", ["id", "price"]).where("price > 10")
+
+A slice without changes is a parquet file, which Spark's own scan reads best: in the JVM, columns
+and filters pruned by what the query needs. A slice with changes is read and merged by the core, in
+Python workers, as is every file that Spark might read otherwise than the core.
+
+`spark.read.format("hoodie")` has the core read all: prefer it for filters that leave whole
+partitions or keys out.
+"""
+
+import operator
+from collections.abc import Iterator, Sequence
+from functools import partial, reduce
+from itertools import compress
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas import types as arrow_types
+from pyspark.sql.types import StructType
+
+from hoodie import environment, table
+from hoodie.engine import local
+from hoodie.filegroup import log_scanning, parquet_reading
+from hoodie.read import tasks
+from hoodie.storage import locations, protocol, uris
+from hoodie_jobs.spark import data_source, reading
+
+_SCAN_OPTIONS = {
+    # What stands in a file counts, not what its path says.
+    "recursiveFileLookup": "true",
+    # Hudi's days and times are those of the proleptic Gregorian calendar.
+    "datetimeRebaseMode": "CORRECTED",
+}
+_FOOTERS_AT_ONCE = 16
+
+
+def read(
+    spark: SparkSession,
+    uri: str,
+    columns: Sequence[str] | None = None,
+    *,
+    is_read_optimized: bool = False,
+) -> DataFrame:
+    """Return the rows of a snapshot that is taken now.
+
+    Cost: the snapshot's requests, and one footer for each slice without changes.
+
+    Args:
+        spark: Reads.
+        uri: The table's root.
+        columns: In the order of the result, meta columns allowed; None for all without them.
+        is_read_optimized: Read base files alone: faster, without what is still in logs.
+
+    Raises:
+        NotFoundError: There is no table, or no such column.
+        UnsupportedError: The table is of a version, or merges in a way, that is not read.
+    """
+    opened = table.open_table(uri, environment.system(parallelism=1))
+    planned = opened.plan_read(columns, is_read_optimized=is_read_optimized)
+    full = tasks.full_schema(opened.schema)
+    names = opened.schema.arrow.names if columns is None else columns
+    wanted = pa.schema([full.field(name) for name in names])
+    schema = arrow_types.from_arrow_schema(wanted)
+    scanned, merged = _divided(planned, wanted, opened.uri)
+    frames = []
+    if scanned:
+        frames.append(_scan(spark, scanned, schema))
+    if merged or not scanned:
+        frames.append(_merge(spark, merged, schema))
+    return reduce(DataFrame.unionAll, frames)
+
+
+def _divided(
+    planned: Sequence[tasks.ReadTask], wanted: pa.Schema, table_uri: str
+) -> tuple[list[tasks.ReadTask], list[tasks.ReadTask]]:
+    """Return the tasks for which Spark's scan gives what the core would, and the others."""
+    # Elsewhere Spark has names and credentials of its own for a storage.
+    if locations.resolve(table_uri).scheme != uris.LOCAL or not all(map(_is_plain, wanted.types)):
+        return [], list(planned)
+    storage = locations.open_storage(table_uri)
+    engine = local.LocalEngine(_FOOTERS_AT_ONCE)
+    fit = engine.map(partial(_is_scannable, storage, wanted), planned)
+    return list(compress(planned, fit)), list(compress(planned, map(operator.not_, fit)))
+
+
+def _is_scannable(storage: protocol.Storage, wanted: pa.Schema, task: tasks.ReadTask) -> bool:
+    base_file = task.file_slice.base_file
+    is_changed = bool(task.file_slice.log_files) and not task.query.is_read_optimized
+    if base_file is None or is_changed or reading.is_hidden(base_file.path):
+        return False
+    with log_scanning.named(base_file), storage.open_input(base_file.path) as source:
+        stored = parquet_reading.ParquetInput(source).schema
+    # A column that a file has not is null to Spark, too; one of another type may be an error.
+    common = set(stored.names) & set(wanted.names)
+    return all(stored.field(name).type == wanted.field(name).type for name in common)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Return whether Spark and Arrow have one meaning of a parquet column of that type."""
+    return bool(pa.types.is_primitive(kind) and not pa.types.is_time(kind)) or any(
+        is_kind(kind) for is_kind in (pa.types.is_string, pa.types.is_binary, pa.types.is_decimal)
+    )
+
+
+def _scan(spark: SparkSession, scanned: Sequence[tasks.ReadTask], schema: StructType) -> DataFrame:
+    paths = []
+    for task in scanned:
+        assert task.file_slice.base_file is not None
+        path = task.file_slice.base_file.path.replace("%", "%25")
+        paths.append(reading.spark_path(f"{task.table_uri}/{path}"))
+    return spark.read.schema(schema).options(**_SCAN_OPTIONS).parquet(*paths)
+
+
+def _merge(spark: SparkSession, merged: Sequence[tasks.ReadTask], schema: StructType) -> DataFrame:
+    groups = list(data_source.packed(merged))
+    if not groups:
+        return spark.createDataFrame([], schema)
+    numbers = spark.range(0, len(groups), 1, len(groups))
+    arrow_schema = arrow_types.to_arrow_schema(schema, timezone="UTC")
+
+    def read_groups(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for part in parts:
+            for number in part.column("id").to_pylist():
+                for task in groups[number]:
+                    yield from data_source.batches(task, arrow_schema)
+
+    return numbers.mapInArrow(read_groups, schema)

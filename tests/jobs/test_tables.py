@@ -1,0 +1,118 @@
+"""Tables as DataFrames: Spark's own scan of what has no changes, the core's read of the rest."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from hoodie import errors
+from hoodie.model import jobs
+from hoodie_jobs.spark import tables
+from support import every_type
+from support.job_workshop import Workshop
+
+EVERY_PARTITION = ("a b", "50%", "x*[y]{z}", "k=v", "_hidden", "ü?")
+
+
+def rows(frame: DataFrame) -> set[tuple[object, ...]]:
+    return {tuple(row) for row in frame.collect()}
+
+
+def plan(frame: DataFrame) -> str:
+    text: str = frame._jdf.queryExecution().executedPlan().toString()  # type: ignore[operator] # of the JVM
+    return text
+
+
+def compact(workshop: Workshop) -> None:
+    workshop.run(workshop.spec(jobs.Compact(step=jobs.CompactionStep.SCHEDULE_AND_EXECUTE)))
+
+
+def test_snapshot_is_the_tables_rows(spark: SparkSession, written: Workshop) -> None:
+    frame = tables.read(spark, written.uri)
+    assert frame.columns == ["id", "region", "amount", "note"]
+    assert rows(frame) == set(written.rows().values())
+    assert "parquet" in plan(frame)
+    assert "MapInArrow" in plan(frame)
+
+
+def test_compacted_table_is_read_by_spark_alone(spark: SparkSession, written: Workshop) -> None:
+    compact(written)
+    frame = tables.read(spark, written.uri)
+    assert rows(frame) == set(written.rows().values())
+    assert "MapInArrow" not in plan(frame)
+
+
+def test_read_optimized_leaves_logs_out(spark: SparkSession, written: Workshop) -> None:
+    frame = tables.read(spark, written.uri, is_read_optimized=True)
+    assert rows(frame) == {("a", "eu", 1, "x"), ("b", "eu", 2, "y"), ("c", "us", 3, None)}
+
+
+def test_columns_come_in_the_order_asked_for(spark: SparkSession, written: Workshop) -> None:
+    frame = tables.read(spark, written.uri, ["amount", "_hoodie_record_key"])
+    assert rows(frame) == {(10, "a"), (2, "b"), (3, "c"), (4, "d")}
+
+
+def test_filter_reaches_the_scan(spark: SparkSession, written: Workshop) -> None:
+    frame = tables.read(spark, written.uri).where("amount > 2 and note is null")
+    assert rows(frame) == {("c", "us", 3, None)}
+    assert "GreaterThan(amount,2)" in plan(frame)
+
+
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_every_type_arrives_as_it_was_written(
+    spark: SparkSession, typed: str, *, is_compacted: bool
+) -> None:
+    frame = tables.read(spark, typed, is_read_optimized=is_compacted)
+    read = frame.toArrow().sort_by("id").to_pylist()
+    assert read == [dict.fromkeys(every_type.SCHEMA.names) | row for row in every_type.ROWS]
+    assert ("MapInArrow" not in plan(frame)) is is_compacted
+
+
+def test_values_count_and_not_what_paths_say(spark: SparkSession, workshop: Workshop) -> None:
+    content = "".join(f"{n},{part},{n},\n" for n, part in enumerate(EVERY_PARTITION))
+    workshop.write(workshop.file("1", content))
+    compact(workshop)
+    frame = tables.read(spark, workshop.uri)
+    assert rows(frame) == set(workshop.rows().values())
+    assert "MapInArrow" not in plan(frame)
+
+
+def test_file_of_another_type_is_read_by_the_core(spark: SparkSession, written: Workshop) -> None:
+    compact(written)
+    for path in Path(written.uri).rglob("*.parquet"):
+        narrow = pq.read_table(path).cast(
+            pa.schema(
+                field.with_type(pa.int32()) if field.name == "amount" else field
+                for field in pq.read_schema(path)
+            )
+        )
+        pq.write_table(narrow, path)
+    frame = tables.read(spark, written.uri)
+    assert rows(frame) == set(written.rows().values())
+    assert "parquet" not in plan(frame)
+    assert "MapInArrow" not in plan(tables.read(spark, written.uri, ["id", "note"]))
+
+
+def test_snapshot_is_of_the_moment_of_the_call(spark: SparkSession, written: Workshop) -> None:
+    before = set(written.rows().values())
+    frame = tables.read(spark, written.uri)
+    written.write(written.file("3", "a,eu,11,\nc,us,33,\ne,eu,5,\n"), attempt=3)
+    assert rows(frame) == before
+    compact(written)
+    assert rows(frame) == before
+    assert rows(tables.read(spark, written.uri)) == set(written.rows().values()) != before
+
+
+def test_empty_table_has_no_rows_and_all_columns(spark: SparkSession, workshop: Workshop) -> None:
+    frame = tables.read(spark, workshop.uri)
+    assert frame.columns == ["id", "region", "amount", "note"]
+    assert frame.collect() == []
+
+
+def test_wrong_names_are_told(spark: SparkSession, workshop: Workshop) -> None:
+    with pytest.raises(errors.NotFoundError, match="no column 'colour'"):
+        tables.read(spark, workshop.uri, ["colour"])
+    with pytest.raises(errors.NotFoundError, match="nowhere"):
+        tables.read(spark, f"{workshop.uri}/nowhere")
