@@ -8,42 +8,33 @@ import pytest
 from pyspark.sql import SparkSession
 
 from hoodie import environment, table
-from hoodie.model import commits, jobs, settings
+from hoodie.model import commits, jobs
 from hoodie.sources import local_files
 from hoodie.write import sessions
 from hoodie_jobs import opening
-from hoodie_jobs.spark import calls, engine, reading, writing
-from support.dying_tasks import DyingEngine, DyingParser
+from hoodie_jobs.spark import calls, engine, reading, small, writing
+from support.dying_tasks import DyingEngine, DyingInput, DyingParser
 from support.job_workshop import SCHEMA, Workshop, batches_of
 
 CSV = jobs.Source(format=jobs.SourceFormat.CSV)
-NON_BLOCKING = settings.ConcurrencyMode.NON_BLOCKING
-SINGLE_WRITER = settings.ConcurrencyMode.SINGLE_WRITER
 
 
 @pytest.mark.parametrize(
-    ("size_bytes", "parallelism", "mode", "tasks", "is_shuffled"),
+    ("size_bytes", "parallelism", "of_small", "of_any"),
     [
-        (0, 2, NON_BLOCKING, 1, False),
-        (8 << 20, 2, NON_BLOCKING, 2, False),
-        (1 << 20, 64, NON_BLOCKING, 1, False),
-        (64 << 20, 64, NON_BLOCKING, 64, True),
-        (1 << 30, 2, NON_BLOCKING, 16, True),
-        (100 << 30, 64, NON_BLOCKING, 1600, True),
-        (0, 2, SINGLE_WRITER, 1, False),
-        (8 << 20, 2, SINGLE_WRITER, 2, True),
+        (0, 2, 1, 2),
+        (8 << 20, 2, 2, 2),
+        (1 << 20, 64, 1, 64),
+        (64 << 20, 64, 8, 64),
+        (1 << 30, 2, 2, 16),
+        (100 << 30, 64, 8, 1600),
     ],
 )
-def test_few_tasks_write_directly_and_many_shuffle(
-    size_bytes: int,
-    parallelism: int,
-    mode: settings.ConcurrencyMode,
-    tasks: int,
-    *,
-    is_shuffled: bool,
+def test_as_many_tasks_as_their_cost_is_worth(
+    size_bytes: int, parallelism: int, of_small: int, of_any: int
 ) -> None:
-    expected = writing.Layout(tasks=tasks, is_shuffled=is_shuffled)
-    assert writing.layout(size_bytes, parallelism, mode) == expected
+    assert small.task_count(size_bytes, parallelism) == of_small
+    assert writing.task_count(size_bytes, parallelism) == of_any
 
 
 @pytest.fixture
@@ -80,7 +71,30 @@ def read_sorted(workshop: Workshop) -> pa.Table:
     return rows.sort_by("id").combine_chunks()
 
 
-@pytest.mark.parametrize("is_shuffled", [False, True])
+Data = reading.SparkInput | small.SmallInput
+
+
+def look_at(spark: SparkSession, path: str, *, is_small: bool) -> Data:
+    if not is_small:
+        return reading.read(spark, [path], CSV, SCHEMA)
+    columns = local_files.carried_columns([path], CSV, SCHEMA)
+    size_bytes = local_files.size_bytes(path)
+    return small.SmallInput(
+        files=(path,), source=CSV, schema=SCHEMA, columns=columns, size_bytes=size_bytes
+    )
+
+
+def write(
+    spark: SparkSession, data: Data, session: sessions.WriteSession, count: int
+) -> list[commits.WriteStat]:
+    if isinstance(data, reading.SparkInput):
+        outcomes = writing.write(data, session.task, count)
+    else:
+        outcomes = small.write(spark.sparkContext, data, session.task, count)
+    return [stat for outcome in outcomes for stat in calls.result_of(outcome)]
+
+
+@pytest.mark.parametrize("is_small", [False, True])
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_rows_arrive_in_their_order_however_the_work_is_divided(
     spark: SparkSession,
@@ -88,41 +102,35 @@ def test_rows_arrive_in_their_order_however_the_work_is_divided(
     content: tuple[str, pa.Table],
     count: int,
     *,
-    is_shuffled: bool,
+    is_small: bool,
 ) -> None:
     path, expected = content
-    data = reading.read(spark, [path], CSV, SCHEMA)
     session = begin(workshop, path)
 
-    outcomes = writing.write(
-        data, session.task, writing.Layout(tasks=count, is_shuffled=is_shuffled)
-    )
-    stats = [stat for outcome in outcomes for stat in calls.result_of(outcome)]
+    stats = write(spark, look_at(spark, path, is_small=is_small), session, count)
     session.commit(stats)
 
     assert read_sorted(workshop).equals(expected.sort_by("id").combine_chunks())
-    if is_shuffled:
-        # Each file group is written by one task.
-        groups = [(stat.partition_path, stat.file_id) for stat in stats]
-        assert len(groups) == len(set(groups)) == 12
+    # Each file group is written by one task.
+    groups = [(stat.partition_path, stat.file_id) for stat in stats]
+    assert len(groups) == len(set(groups)) == 12
 
 
+@pytest.mark.parametrize("is_small", [False, True])
 def test_task_that_dies_after_writing_is_tried_again_and_its_files_are_removed(
-    spark: SparkSession, workshop: Workshop, content: tuple[str, pa.Table]
+    spark: SparkSession, workshop: Workshop, content: tuple[str, pa.Table], *, is_small: bool
 ) -> None:
     path, expected = content
-    data = reading.read(spark, [path], CSV, SCHEMA)
     mark = workshop.folder / "died"
-    dying = reading.SparkInput(
-        frame=data.frame,
-        columns=data.columns,
-        parser=DyingParser(data.parser, mark),  # type: ignore[arg-type] # parses alike
-        size_bytes=data.size_bytes,
-    )
+    data = look_at(spark, path, is_small=is_small)
+    dying: object
+    if isinstance(data, reading.SparkInput):
+        dying = replace(data, parser=DyingParser(data.parser, mark))  # type: ignore[arg-type] # parses alike
+    else:
+        dying = DyingInput(data, mark)
     session = begin(workshop, path)
 
-    outcomes = writing.write(dying, session.task, writing.Layout(tasks=2, is_shuffled=False))
-    stats = [stat for outcome in outcomes for stat in calls.result_of(outcome)]
+    stats = write(spark, dying, session, 2)  # type: ignore[arg-type] # reads alike
 
     assert mark.exists()
     written = {name for stat in stats for name in stat.log_files}

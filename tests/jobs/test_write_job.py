@@ -4,10 +4,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from hoodie import errors
 from hoodie.model import commits, instants, jobs, settings
+from hoodie_jobs import runtimes
+from hoodie_jobs.spark import small
 from support.job_workshop import Workshop, batches_of
+from support.shared_session import shared_runtime
 
 
 def test_each_batch_is_one_commit_in_order(workshop: Workshop, engine: jobs.EngineKind) -> None:
@@ -91,6 +95,26 @@ def test_new_table_is_filled_by_many_tasks(
     assert len(workshop.table().slices()) == 4
     workshop.write(workshop.file("2", rows), engine=engine, settings=alone, attempt=2)
     assert len(workshop.rows()) == 30_000
+
+
+@pytest.mark.parametrize("mode", list(settings.ConcurrencyMode))
+def test_input_that_is_not_small_is_shuffled(
+    workshop: Workshop,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    mode: settings.ConcurrencyMode,
+) -> None:
+    path = workshop.file("1", "".join(f"k{number},eu,{number},\n" for number in range(1000)))
+    monkeypatch.setattr(small, "INPUT_BYTES_MAX", 1000)
+    runtime = shared_runtime(spark, workshop.stop)
+    monkeypatch.setattr(runtimes, "open_runtime", lambda *_: runtime)
+    monkeypatch.setattr(small, "write", None)
+    alone = settings.WriteSettings(concurrency=mode, clock_wait_ms=0)
+
+    workshop.write(path, engine=jobs.EngineKind.SPARK, settings=alone)
+
+    assert len(workshop.rows()) == 1000
+    assert len(workshop.table().slices()) == 4
 
 
 def test_files_of_a_batch_count_in_their_order(workshop: Workshop, engine: jobs.EngineKind) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from hoodie.engine import protocol
 from hoodie.write import tasks
-from hoodie_jobs.spark import reading
+from hoodie_jobs.spark import reading, small
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -24,16 +24,20 @@ class DyingParser:
         self.mark = mark
 
     def parse(self, part: pa.Table) -> pa.Table:
-        if not self.mark.exists():
-            self.mark.touch()
-            write = tasks.run
-
-            def write_and_die(*arguments: object) -> None:
-                write(*arguments)  # type: ignore[arg-type] # passed on as they are
-                os._exit(1)
-
-            tasks.run = write_and_die  # type: ignore[assignment] # in the worker that dies
+        _die_after_write(self.mark)
         return self.parser.parse(part)
+
+
+class DyingInput:
+    """Reads as another, in a worker that dies right after it has written its data files."""
+
+    def __init__(self, data: small.SmallInput, mark: Path) -> None:
+        self.data = data
+        self.mark = mark
+
+    def read(self) -> pa.Table:
+        _die_after_write(self.mark)
+        return self.data.read()
 
 
 class DyingEngine:
@@ -67,3 +71,17 @@ def _run_and_die(task: Callable[[Item], Result], mark: Path, item: Item) -> Resu
         mark.touch()
         os._exit(1)
     return result
+
+
+def _die_after_write(mark: Path) -> None:
+    """Have this worker die once its next data files are there, unless one did already."""
+    if mark.exists():
+        return
+    mark.touch()
+    write = tasks.run
+
+    def write_and_die(*arguments: object) -> None:
+        write(*arguments)  # type: ignore[arg-type] # passed on as they are
+        os._exit(1)
+
+    tasks.run = write_and_die  # type: ignore[assignment] # in the worker that dies

@@ -1,6 +1,6 @@
 """Reading input files in this process, whole."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -37,6 +37,18 @@ def read(files: Sequence[str], source: jobs.Source, schema: pa.Schema) -> pa.Tab
     )
 
 
+def carried_columns(
+    files: Sequence[str], source: jobs.Source, schema: pa.Schema
+) -> tuple[str, ...]:
+    """Return the table's columns that `read` would find; it reads the files' heads.
+
+    Raises:
+        NotFoundError: A file does not exist.
+        InvalidInputError: A file's head is not of its format, or its columns do not fit the table.
+    """
+    return tuple(dict.fromkeys(name for path in files for name in _head(path, source, schema)))
+
+
 def csv_names(path: str, source: jobs.Source) -> list[str]:
     """Return the names of a CSV file's columns; it reads the first block.
 
@@ -61,6 +73,21 @@ def size_bytes(path: str) -> int:
     if info.type is not fs.FileType.File:
         raise errors.NotFoundError(f"{path}: there is no such file")
     return int(info.size)
+
+
+def _head(path: str, source: jobs.Source, schema: pa.Schema) -> Mapping[str, str]:
+    """Return the file's column of each table column."""
+    match source.format:
+        case jobs.SourceFormat.CSV:
+            return columns.choose(csv_names(path, source), source, schema, path)
+        case jobs.SourceFormat.JSON:
+            keys = columns.mapping(source)
+            columns.check_known(keys, schema, path)
+            return keys or {name: name for name in schema.names}
+        case jobs.SourceFormat.PARQUET:
+            system, inner = _locate(path)
+            with _named(path, system), _open_parquet(system, inner, path) as content:
+                return columns.choose(content.schema_arrow.names, source, schema, path)
 
 
 def _read(path: str, source: jobs.Source, schema: pa.Schema) -> pa.Table:
@@ -100,16 +127,21 @@ def _named(path: str, system: fs.FileSystem) -> Iterator[None]:
 def _read_parquet(
     system: fs.FileSystem, inner: str, source: jobs.Source, schema: pa.Schema, path: str
 ) -> pa.Table:
-    try:
-        with system.open_input_file(inner) as file:
-            content = parquet.ParquetFile(file)
-            chosen = columns.choose(content.schema_arrow.names, source, schema, path)
-            data = content.read(list(dict.fromkeys(chosen.values())))
-    except pa.ArrowInvalid as error:
-        raise errors.InvalidInputError(f"{path}: {error}") from error
+    with _open_parquet(system, inner, path) as content:
+        chosen = columns.choose(content.schema_arrow.names, source, schema, path)
+        data = content.read(list(dict.fromkeys(chosen.values())))
     return casting.cast(
         pa.table({name: data[source_name] for name, source_name in chosen.items()}), schema, path
     )
+
+
+@contextmanager
+def _open_parquet(system: fs.FileSystem, inner: str, path: str) -> Iterator[parquet.ParquetFile]:
+    try:
+        with system.open_input_file(inner) as file:
+            yield parquet.ParquetFile(file)
+    except pa.ArrowInvalid as error:
+        raise errors.InvalidInputError(f"{path}: {error}") from error
 
 
 def _with_columns(table: pa.Table, names: Sequence[str], schema: pa.Schema) -> pa.Table:

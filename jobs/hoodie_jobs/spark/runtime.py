@@ -7,9 +7,10 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped] # py4j ships
 from pyspark.sql import SparkSession
 
 from hoodie.model import commits, jobs
+from hoodie.sources import local_files
 from hoodie.write import tasks
 from hoodie_jobs import cancellation, runtimes
-from hoodie_jobs.spark import calls, engine, groups, reading, session, writing
+from hoodie_jobs.spark import calls, engine, groups, reading, session, small, writing
 
 logger = logging.getLogger(__name__)
 
@@ -24,21 +25,40 @@ class SparkRuntime:
 
     def read(
         self, files: Sequence[str], source: jobs.Source, target: runtimes.Target
-    ) -> reading.SparkInput:
+    ) -> reading.SparkInput | small.SmallInput:
         """Look at the files' heads."""
-        return reading.read(self._spark, files, source, target.schema.arrow)
+        schema = target.schema.arrow
+        size_bytes = sum(local_files.size_bytes(path) for path in files)
+        if size_bytes > small.INPUT_BYTES_MAX:
+            return reading.read(self._spark, files, source, schema)
+        return small.SmallInput(
+            files=tuple(files),
+            source=source,
+            schema=schema,
+            columns=local_files.carried_columns(files, source, schema),
+            size_bytes=size_bytes,
+        )
 
     def write(self, data: runtimes.Input, task: tasks.WriteTask) -> list[commits.WriteStat]:
         """Write all rows in Spark's tasks."""
-        assert isinstance(data, reading.SparkInput)
-        plan = writing.layout(data.size_bytes, self.engine.parallelism, task.settings.concurrency)
-        with groups.open_group(self._spark.sparkContext, f"write {task.instant_time}") as group:
+        context = self._spark.sparkContext
+        with groups.open_group(context, f"write {task.instant_time}") as group:
             try:
-                outcomes = writing.write(data, task, plan)
+                outcomes = self._write(data, task)
             except BaseException:
                 self.has_tasks_left = not group.has_ended()
                 raise
         return [stat for outcome in outcomes for stat in calls.result_of(outcome)]
+
+    def _write(
+        self, data: runtimes.Input, task: tasks.WriteTask
+    ) -> list[calls.Outcome[list[commits.WriteStat]]]:
+        cores = self.engine.parallelism
+        if isinstance(data, small.SmallInput):
+            count = small.task_count(data.size_bytes, cores)
+            return small.write(self._spark.sparkContext, data, task, count)
+        assert isinstance(data, reading.SparkInput)
+        return writing.write(data, task, writing.task_count(data.size_bytes, cores))
 
     def cancel(self) -> None:
         """Have the running Spark jobs fail."""

@@ -1,16 +1,9 @@
-"""Writing a DataFrame's rows through the core, in Spark's tasks.
+"""Writing a DataFrame's rows through the core, in Spark's tasks; `small` is for input that is.
 
-Two ways:
-    direct     each task parses its rows and writes a log file to every file group among them
-    shuffled   tasks parse and split their rows by file group, Spark brings together what belongs to
-               one, and a second row of tasks writes each group once
-
-Direct is faster where few tasks share the work; with many tasks it would make many small log files.
-What is shuffled are Arrow tables as opaque bytes, one a task and target, not rows.
-
-Both keep the order of rows: tasks are numbered in the order of the input, a log file's write token
-begins with that number in digits of equal count, and the log files of one write are merged in the
-order of their tokens. So no key need be unique in a batch.
+Tasks parse and split their rows by file group, Spark brings together what belongs to one, and a
+second row of tasks writes each group once. What is shuffled are Arrow tables as opaque bytes, one a
+task and target, not rows; they are put together in the order of the input, so no key need be unique
+in a batch.
 
 A task that dies is tried again: its attempt's id makes its files' names its own, and files of
 attempts that nobody heard of are removed before the commit, by their markers (W13).
@@ -18,88 +11,51 @@ attempts that nobody heard of are removed before the commit, by their markers (W
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
 
 from hoodie.engine import local
-from hoodie.model import commits, settings
+from hoodie.model import commits
 from hoodie.storage import locations
 from hoodie.write import batches, tasks
-from hoodie_jobs.spark import calls, failures, reading
+from hoodie_jobs.spark import attempts, calls, failures, reading
 
-DIRECT_TASKS_MAX = 4
-DIRECT_TASK_BYTES_MAX = 128 << 20
-TASK_BYTES_MIN = 1 << 20
 TASK_BYTES = 64 << 20
 _CHUNK_BYTES = 128 << 20
-_TOKEN_TASK_FIRST = 100_000
 _OUTCOME = "outcome binary"
 _PIECE = "target int, sequence long, outcome binary"
 
 Batches = Iterator[pa.RecordBatch]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """How the work is divided.
-
-    Attributes:
-        tasks: How many tasks write.
-        is_shuffled: Whether rows are brought together by file group before.
-    """
-
-    tasks: int
-    is_shuffled: bool
-
-
-def layout(size_bytes: int, parallelism: int, mode: settings.ConcurrencyMode) -> Layout:
-    """Return how to divide input of that size among so many cores.
-
-    A single writer makes base files where there is no file group yet, and two tasks would make two
-    of them for one: its rows are brought together before.
-    """
-    count = max(1, min(parallelism, size_bytes // TASK_BYTES_MIN))
-    direct_max = 1 if mode is settings.ConcurrencyMode.SINGLE_WRITER else DIRECT_TASKS_MAX
-    if count <= direct_max and size_bytes <= count * DIRECT_TASK_BYTES_MAX:
-        return Layout(tasks=count, is_shuffled=False)
-    return Layout(tasks=max(parallelism, -(-size_bytes // TASK_BYTES)), is_shuffled=True)
+def task_count(size_bytes: int, parallelism: int) -> int:
+    """Return how many tasks write input of that size, on so many cores."""
+    return max(parallelism, -(-size_bytes // TASK_BYTES))
 
 
 def write(
-    data: reading.SparkInput, task: tasks.WriteTask, plan: Layout
+    data: reading.SparkInput, task: tasks.WriteTask, count: int
 ) -> list[calls.Outcome[list[commits.WriteStat]]]:
-    """Write all rows into data files; return what each task wrote, or why it did not.
+    """Write all rows into data files; return what each of `count` tasks wrote, or why it did not.
 
     Raises:
         HoodieError: A file cannot be read, or not as what it should be.
     """
-    if plan.is_shuffled:
-        written = (
-            data.frame.mapInArrow(_worker(partial(_split, data.parser, task, plan.tasks)), _PIECE)
-            .repartitionById(plan.tasks, "target")
-            .mapInArrow(_worker(partial(_write_pieces, task)), _OUTCOME)
-        )
-    else:
-        written = _narrowed(data.frame, plan.tasks).mapInArrow(
-            _worker(partial(_write_rows, data.parser, task)), "outcome binary"
-        )
+    written = (
+        data.frame.mapInArrow(_worker(partial(_split, data.parser, task, count)), _PIECE)
+        .repartitionById(count, "target")
+        .mapInArrow(_worker(partial(_write_pieces, task)), _OUTCOME)
+    )
     try:
         rows = written.collect()
     except Exception as error:
         # Of Py4J or Spark: which, depends on where in the JVM it failed.
         raise failures.reading_error(error) or error from None
     return [calls.decode(bytes(row.outcome)) for row in rows]
-
-
-def _narrowed(frame: DataFrame, count: int) -> DataFrame:
-    # Coalescing joins neighbours, so that the order of rows stays; it never widens.
-    return frame.coalesce(count)
 
 
 def _worker(call: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
@@ -109,13 +65,6 @@ def _worker(call: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
         return call(rows)
 
     return work
-
-
-def _write_rows(parser: reading.Parser, task: tasks.WriteTask, rows: Batches) -> Batches:
-    """Parse and write all rows of a part; return one outcome, or none where there are no rows."""
-    part = _whole(rows)
-    if part is not None:
-        yield _outcome_batch(calls.outcome_of(lambda: _write(task, parser.parse(part))))
 
 
 def _split(parser: reading.Parser, task: tasks.WriteTask, count: int, rows: Batches) -> Batches:
@@ -163,16 +112,9 @@ def _write_pieces(task: tasks.WriteTask, rows: Batches) -> Batches:
 
 
 def _write(task: tasks.WriteTask, data: pa.Table) -> list[commits.WriteStat]:
-    context = TaskContext.get()
-    assert context is not None
-    token = tasks.WriteToken(
-        task=_TOKEN_TASK_FIRST + context.partitionId(),
-        stage=context.stageId(),
-        attempt=context.taskAttemptId(),
-    )
     batch = batches.prepare(data, task.config, task.schema, task.operation)
     storage = locations.open_storage(task.table_uri)
-    return tasks.run(task, batch, token, storage, local.LocalEngine(1))
+    return tasks.run(task, batch, attempts.write_token(), storage, local.LocalEngine(1))
 
 
 def _whole(rows: Batches) -> pa.Table | None:

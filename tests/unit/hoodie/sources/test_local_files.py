@@ -34,7 +34,14 @@ def source(format_: str = "csv", *, columns: str = "", **options: object) -> job
 def read(folder: Path, content: str | bytes, source: jobs.Source, name: str = "in") -> pa.Table:
     path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    return local_files.read([str(path)], source, SCHEMA)
+    return read_files([str(path)], source)
+
+
+def read_files(files: list[str], source: jobs.Source) -> pa.Table:
+    """Return the rows; their columns are known from the files' heads alone."""
+    result = local_files.read(files, source, SCHEMA)
+    assert local_files.carried_columns(files, source, SCHEMA) == tuple(result.column_names)
+    return result
 
 
 def as_texts(table: pa.Table) -> dict[str, list[object]]:
@@ -152,7 +159,7 @@ def test_gzipped_file_and_file_uri_are_read(tmp_path: Path) -> None:
 def test_files_are_read_in_the_order_given_and_lacking_columns_are_null(tmp_path: Path) -> None:
     (tmp_path / "1").write_text("count,id\n1,z\n")
     (tmp_path / "2").write_text("id\na\n")
-    result = local_files.read([str(tmp_path / name) for name in "12"], source(), SCHEMA)
+    result = read_files([str(tmp_path / name) for name in "12"], source())
     assert result.to_pydict() == {"count": [1, None], "id": ["z", "a"]}
 
 
