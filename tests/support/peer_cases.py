@@ -420,6 +420,33 @@ def merged_into(bench: Bench) -> None:
     bench.stage("logs")
 
 
+def rewritten(bench: Bench) -> None:
+    """A copy-on-write table: late and new rows, deletes of some rows and of all of a file group."""
+    bench.upsert([row(n, ts=1000) for n in range(12)])
+    late = [row(n, ts=500) for n in (4, 5)]
+    bench.upsert([*(row(n, ts=2000) for n in range(4)), *late, row(12, ts=2000)])
+    bench.delete([key_of(0), key_of(7), key_of(99)])
+    bench.stage("merged")
+    bench.delete([key_of(n) for n in (2, 5, 8, 11)])
+    bench.stage("emptied")
+    bench.upsert([row(n, ts=1) for n in (2, 14, 15)], operation="insert")
+    bench.upsert([row(n, ts=3000) for n in (1, 15)])
+    bench.stage("inserted")
+
+
+def partially_rewritten(bench: Bench) -> None:
+    """A copy-on-write table of two column streams: null never overwrites."""
+    names = {"amount": None, "quantity": None}
+    numbers: dict[str, Any] = {"name": None}
+    bench.upsert([row(n, ts=1000, **names) for n in range(6)])
+    bench.upsert([row(n, ts=2000, **numbers) for n in range(3, 9)])
+    bench.stage("merged")
+    bench.upsert([row(n, ts=1500, **names) for n in (5, 6, 9)])
+    bench.upsert([row(n, ts=4000, quantity=None, **numbers) for n in (0, 5, 9)])
+    bench.delete([key_of(1)])
+    bench.stage("end")
+
+
 def deleted_by_column(bench: Bench) -> None:
     """Deletes as rows with `_hoodie_is_deleted`, which carry their ordering value."""
     bench.model.schema = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
@@ -480,7 +507,8 @@ COMPOSITE = pa.schema(
 BASE = PeerTable(name="base", partition_by=("part",), ordering="ts")
 COMMIT_TIME = replace(BASE, ordering=None)
 PARTIAL = replace(COMMIT_TIME, partial_updates=True)
-COW = replace(BASE, merge_on_read=False, buckets=None, codec="gzip", bloom_filter=True)
+COW_BUCKETS = replace(BASE, merge_on_read=False)
+COW = replace(COW_BUCKETS, buckets=None, codec="gzip", bloom_filter=True)
 DEFAULTS = replace(BASE, buckets=None, parquet_logs=False, codec="gzip", bloom_filter=True)
 ARCHIVE = {
     "hoodie.clean.automatic": "true",
@@ -543,6 +571,20 @@ RECIPES: dict[str, Recipe] = {
     "every_type_avro": _recipe(PeerTable(name="base", parquet_logs=False), every_type, TYPES),
     "every_type_cow": _single(replace(COW, partition_by=(), ordering=None), every_type, TYPES),
     "nested_cow": _single(replace(COW, partition_by=(), ordering=None), nested_types, NESTED),
+    "cow": _single(COW_BUCKETS, rewritten),
+    "cow_v8": _single(replace(COW_BUCKETS, table_version=8), rewritten),
+    "cow_partial": _single(
+        replace(COW_BUCKETS, ordering=None, partial_updates=True), partially_rewritten
+    ),
+    "cow_partial_event_time": _single(
+        replace(COW_BUCKETS, partial_updates=True), partially_rewritten
+    ),
+    "cow_partial_event_time_v8": _single(
+        replace(COW_BUCKETS, partial_updates=True, table_version=8), partially_rewritten
+    ),
+    "every_type_cow_buckets": _single(
+        PeerTable(name="base", merge_on_read=False), every_type, TYPES
+    ),
     "pending_compaction": _recipe(BASE, pending_compaction),
     "unfinished_write": _recipe(BASE, unfinished_write),
     "rolled_back": _recipe(BASE, rolled_back),

@@ -66,6 +66,8 @@ class WriteSettings:
         acknowledges_order_dependence: Accept a combination of writers whose merged result depends
             on when compaction runs.
         conflict_retries_max: How often a batch that lost against another write is written again.
+        merges_inserts: Whether an insert into a copy-on-write table looks for the keys of its rows
+            and merges them, as an upsert does; otherwise it only adds rows.
     """
 
     concurrency: ConcurrencyMode = ConcurrencyMode.SINGLE_WRITER
@@ -84,6 +86,7 @@ class WriteSettings:
     lock_retry_wait_ms: int = 5_000
     acknowledges_order_dependence: bool = False
     conflict_retries_max: int = 0
+    merges_inserts: bool = False
 
     @property
     def heartbeat_expiry_ms(self) -> int:
@@ -161,6 +164,10 @@ def _flag(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError("expected true or false")
     return text.lower() == "true"
+
+
+def _opposite(text: str) -> bool:
+    return not _flag(text)
 
 
 KEYS = (
@@ -243,6 +250,12 @@ KEYS = (
         field="conflict_retries_max",
         parse=_at_least(0),
         meaning="how often a batch that lost against another write is written again",
+    ),
+    Key(
+        name="hoodie.merge.allow.duplicate.on.inserts",
+        field="merges_inserts",
+        parse=_opposite,
+        meaning="copy-on-write: an insert only adds rows, though their keys are there (default)",
     ),
     Key(
         name="hoodie.operator.clock.wait_ms",

@@ -29,7 +29,7 @@ _NO_WRITER = "a writer that gives no id"
 
 
 def candidates(
-    begun: active.ActiveTimeline, now: active.ActiveTimeline, own: instants.InstantTime
+    begun: active.ActiveTimeline, now: active.ActiveTimeline, own: instants.Instant
 ) -> tuple[instants.Instant, ...]:
     """Return what completed between two timelines and may conflict, in the order of completion.
 
@@ -39,14 +39,14 @@ def candidates(
     Args:
         begun: When the write began.
         now: Read in the lock scope of its completion.
-        own: The write's requested time.
+        own: The write.
     """
-    known = {own, *(each.requested_time for each in begun.completed_writes)}
-    return tuple(
-        each
-        for each in now.completed_writes
-        if each.requested_time not in known and each.action is not instants.Action.COMMIT
-    )
+    known = {own.requested_time, *(each.requested_time for each in begun.completed_writes)}
+    later = [each for each in now.completed_writes if each.requested_time not in known]
+    if own.action is instants.Action.COMMIT:
+        return tuple(later)
+    # Beside delta commits a commit is a compaction.
+    return tuple(each for each in later if each.action is not instants.Action.COMMIT)
 
 
 def shared_groups(
@@ -90,7 +90,7 @@ def check(
             "to, expected no clustering"
         )
     mine = _groups(metadata)
-    for other in candidates(write.timeline, scope.timeline, write.requested_time):
+    for other in candidates(write.timeline, scope.timeline, write.inflight):
         theirs = writer_batches.read_metadata(client.storage, other)
         changed = _groups(theirs)
         if other.action is instants.Action.REPLACE_COMMIT:

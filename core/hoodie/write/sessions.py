@@ -200,7 +200,7 @@ def begin(
         stream = _stream(target.config, options, columns)
         transaction_client = open_client(target, provider, transaction, outside, stream)
         opened = lifecycle.begin(
-            transaction_client, instants.Action.DELTA_COMMIT, target.config, options.batch_id
+            transaction_client, _action(target.config), target.config, options.batch_id
         )
         if isinstance(opened, client.AlreadyWritten):
             provider.close()
@@ -323,6 +323,13 @@ def open_client(
             lock_session_ms=round(session_s * 1000),
         )
     )
+
+
+def _action(config: table_config.TableConfig) -> instants.Action:
+    """Return what a write is on the timeline."""
+    if config.table_type is table_config.TableType.COPY_ON_WRITE:
+        return instants.Action.COMMIT
+    return instants.Action.DELTA_COMMIT
 
 
 def _stream(
