@@ -34,6 +34,8 @@ OURS = (
     "cow_partial_event_time",
     "cow_partial_event_time_v8",
     "every_type_cow_buckets",
+    "bulk_insert",
+    "cow_bulk_insert_v8",
     "pending_compaction",
     "unfinished_write",
     "rolled_back",
@@ -58,6 +60,7 @@ IN_TURNS = (
     ("cow_partial", True),
     ("cow_partial_event_time_v8", True),
     ("every_type_cow_buckets", False),
+    ("cow_bulk_insert_v8", False),
     ("pending_compaction", False),
 )
 

@@ -447,6 +447,16 @@ def partially_rewritten(bench: Bench) -> None:
     bench.stage("end")
 
 
+def bulk_inserted(bench: Bench) -> None:
+    """Base files of a bulk insert, and what comes on top: on a merge-on-read table another one."""
+    bench.upsert([row(n, ts=1000) for n in range(6)], operation="bulk_insert")
+    bench.stage("base_files")
+    again = "bulk_insert" if bench.table.merge_on_read else "upsert"
+    bench.upsert([row(n, ts=2000) for n in range(3, 9)], operation=again)
+    bench.delete([key_of(0), key_of(4)])
+    bench.stage("end")
+
+
 def deleted_by_column(bench: Bench) -> None:
     """Deletes as rows with `_hoodie_is_deleted`, which carry their ordering value."""
     bench.model.schema = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
@@ -518,6 +528,8 @@ ARCHIVE = {
     "hoodie.keep.max.commits": "3",
     "hoodie.commits.archival.batch": "1",
 }
+BY_RECORDS = {"hoodie.datasource.write.row.writer.enable": "false"}
+"""By rows, its default, a second bulk insert makes second file groups of the same buckets."""
 ESCAPED = {
     "hoodie.datasource.write.hive_style_partitioning": "true",
     "hoodie.datasource.write.partitionpath.urlencode": "true",
@@ -581,6 +593,10 @@ RECIPES: dict[str, Recipe] = {
     ),
     "cow_partial_event_time_v8": _single(
         replace(COW_BUCKETS, partial_updates=True, table_version=8), partially_rewritten
+    ),
+    "bulk_insert": _single(replace(BASE, extra=BY_RECORDS), bulk_inserted),
+    "cow_bulk_insert_v8": _single(
+        replace(COW_BUCKETS, table_version=8, extra=BY_RECORDS), bulk_inserted
     ),
     "every_type_cow_buckets": _single(
         PeerTable(name="base", merge_on_read=False), every_type, TYPES

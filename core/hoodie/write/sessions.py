@@ -51,7 +51,7 @@ class WriteOptions:
     """What a write does.
 
     Attributes:
-        operation: Upsert, insert or delete.
+        operation: Upsert, insert, bulk insert or delete.
         transaction: On whose behalf, and how.
         batch_id: The writer's batch; one that the table holds is not written again. None for none.
         extra: Put into the commit's extra metadata.
@@ -106,7 +106,7 @@ class WriteSession:
 
         Raises:
             WriteConflictError: Another write of the same file groups was faster; only under
-                optimistic concurrency control.
+                optimistic concurrency control, and for base files of a bulk insert.
             HoodieError: Nothing was published, and the write is aborted; only an
                 OutcomeUnknownError leaves open whether it was.
         """
@@ -166,8 +166,14 @@ class WriteSession:
     @property
     def _steps(self) -> Sequence[lifecycle.PreCompletion]:
         """What is done in the lock scope of the completion."""
-        is_optimistic = self._client.settings.concurrency is settings.ConcurrencyMode.OPTIMISTIC
-        return (conflicts.step(self._client),) if is_optimistic else ()
+        match self._client.settings.concurrency:
+            case settings.ConcurrencyMode.OPTIMISTIC:
+                return (conflicts.step(self._client),)
+            case settings.ConcurrencyMode.NON_BLOCKING:
+                is_bulk = self.task.operation is commits.Operation.BULK_INSERT
+                return (conflicts.step(self._client, of_base_files=True),) if is_bulk else ()
+            case settings.ConcurrencyMode.SINGLE_WRITER:
+                return ()
 
     @property
     def _policy(self) -> settings.FailedWritesPolicy:

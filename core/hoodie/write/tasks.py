@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie import errors
 from hoodie.engine import protocol as engine_protocol
 from hoodie.filegroup import rewriting, snapshots, writing
 from hoodie.format import file_names
@@ -28,7 +29,7 @@ class WriteTask:
         config: The table's configuration.
         schema: The table's columns.
         instant_time: The write's requested time.
-        operation: Upsert, insert or delete.
+        operation: Upsert, insert, bulk insert or delete.
         settings: The writer's settings.
         committed: As the write began; tells committed file groups from leftovers.
         replaced: File groups that replace commits retired.
@@ -77,9 +78,12 @@ def run(
     """
     groups = placement.Placement(storage, task.committed, task.replaced, task.instant_time)
     is_cow = task.config.table_type is table_config.TableType.COPY_ON_WRITE
+    is_bulk = task.operation is commits.Operation.BULK_INSERT
     adds_files = not is_cow or task.operation is not commits.Operation.DELETE
     for partition_path in dict.fromkeys(group.partition_path for group in batch.groups):
         groups.prepare(partition_path, is_created=adds_files)
+    if is_cow and is_bulk:
+        _check_empty(batch, groups)
     # Rows are numbered within the task, over all of its file groups.
     first_rows = [0]
     for group in batch.groups:
@@ -98,12 +102,26 @@ def run(
         if is_cow:
             return _rewrite_group(task, batch, group, target, groups.base_file_of(target.group))
         is_new = groups.is_new(group.partition_path, group.bucket)
+        if is_new and is_bulk:
+            return _rewrite_group(task, batch, group, target, None)
         base_instant_time = None if is_new else task.instant_time
         target = replace(target, base_instant_time=base_instant_time)
         return _write_group(task, batch, group, target, may_have_base_file=is_new)
 
     found = engine.map(write_group, range(len(batch.groups)))
     return [stat for stats in found for stat in stats]
+
+
+def _check_empty(batch: batches.Batch, groups: placement.Placement) -> None:
+    """Refuse a bulk insert into a base file: looking at what is there is what it must not do."""
+    for group in batch.groups:
+        base_file = groups.base_file_of(groups.group_of(group.partition_path, group.bucket))
+        if base_file is not None:
+            raise errors.UnsupportedError(
+                f"bulk insert into bucket {group.bucket} of partition "
+                f"{group.partition_path or '.'!r}, which has base file {base_file.name}, expected "
+                "an empty bucket in a copy-on-write table: insert adds rows to it"
+            )
 
 
 def _rewrite_group(
@@ -118,7 +136,7 @@ def _rewrite_group(
         return ()
     based = replace(target, base_instant_time=base_file.instant_time if base_file else None)
     changes = _changes(task, batch, pa.array(group.rows))
-    if task.settings.merges_inserts:
+    if task.settings.merges_inserts and task.operation is commits.Operation.INSERT:
         changes = replace(changes, is_insert=False)
     return (rewriting.rewrite(based, base_file, changes, task.config, task.schema, task.settings),)
 
@@ -162,7 +180,7 @@ def _changes(task: WriteTask, batch: batches.Batch, rows: pa.Array) -> writing.L
     return writing.LogRows(
         data=batch.data.take(rows),
         record_keys=record_keys,
-        is_insert=task.operation is commits.Operation.INSERT,
+        is_insert=task.operation in (commits.Operation.INSERT, commits.Operation.BULK_INSERT),
     )
 
 
