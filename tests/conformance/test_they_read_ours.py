@@ -33,6 +33,8 @@ OURS = (
     "cow_partial",
     "cow_partial_event_time",
     "cow_partial_event_time_v8",
+    "cow_unfinished_write",
+    "cow_rolled_back",
     "every_type_cow_buckets",
     "bulk_insert",
     "cow_bulk_insert_v8",

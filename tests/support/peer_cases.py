@@ -332,7 +332,7 @@ def unfinished_write(bench: Bench) -> None:
     bench.upsert([row(n, ts=1000) for n in range(6)])
     before = bench.model.content()
     bench.upsert([row(n, ts=2000) for n in range(3, 9)])
-    completed = max((bench.path / ".hoodie" / "timeline").glob("*_*.deltacommit"))
+    completed = max((bench.path / ".hoodie" / "timeline").glob("*_*.*commit"))
     completed.unlink()
     bench.model.rows.clear()
     bench.model.upsert(before.to_pylist())
@@ -604,6 +604,8 @@ RECIPES: dict[str, Recipe] = {
     "pending_compaction": _recipe(BASE, pending_compaction),
     "unfinished_write": _recipe(BASE, unfinished_write),
     "rolled_back": _recipe(BASE, rolled_back),
+    "cow_unfinished_write": _single(COW_BUCKETS, unfinished_write),
+    "cow_rolled_back": _single(COW_BUCKETS, rolled_back),
     "replaced": _single(COW, replaced_files),
     "evolved": _recipe(BASE, evolved_schema),
     "deleted_by_column": _recipe(BASE, deleted_by_column),

@@ -61,11 +61,10 @@ def rewrite(
     base_rows = _base_rows(target, base_file, columns)
     changed = decoder.changed(_with_meta_columns(target, batch, columns))
     if batch.is_insert:
-        added = _kept(changed)
-        stat = writing.write_base_file(target, _chained(base_rows, added), schema, write_settings)
-        counts = merging.MergeCounts(
-            inserted=added.num_rows, missed=changed.rows.num_rows - added.num_rows
+        added, counts = _added(
+            changed, columns, rules, combines=write_settings.combines_rows_of_inserts
         )
+        stat = writing.write_base_file(target, _chained(base_rows, added), schema, write_settings)
     else:
         blocks: list[changes.Change] = [changed, *_deletes(batch)]
         merge = merging.SliceMerge(blocks, rules, columns, columns.names, stamps=_STAMPS)
@@ -126,11 +125,18 @@ def _deletes(batch: writing.LogRows) -> Iterator[changes.DeletedKeys]:
     )
 
 
-def _kept(changed: changes.ChangedRows) -> pa.Table:
-    """Return the rows that do not say of themselves that they are deleted."""
-    if changed.is_deleted is None:
-        return changed.rows
-    return changed.rows.filter(pa.array(~changed.is_deleted))
+def _added(
+    changed: changes.ChangedRows, columns: pa.Schema, rules: folding.Rules, *, combines: bool
+) -> tuple[pa.Table, merging.MergeCounts]:
+    """Return the rows that an insert adds: none that says of itself that it is deleted."""
+    if combines:
+        merge = merging.SliceMerge([changed], rules, columns, columns.names)
+        return merge.inserts(), merge.counts
+    added = changed.rows
+    if changed.is_deleted is not None:
+        added = added.filter(pa.array(~changed.is_deleted))
+    missed = changed.rows.num_rows - added.num_rows
+    return added, merging.MergeCounts(inserted=added.num_rows, missed=missed)
 
 
 def _chained(base_rows: Iterator[pa.Table], added: pa.Table) -> Iterator[pa.Table]:

@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from hoodie import environment, errors
 from hoodie.filegroup import snapshots, writing
-from hoodie.model import commits, instants, results, schemas, settings, table_config
+from hoodie.model import commits, files, instants, results, schemas, settings, table_config
 from hoodie.storage import protocol
+from hoodie.timeline import active
 from hoodie.transaction import authors, client, lifecycle
 from hoodie.transaction.locks import addresses, opening
 from hoodie.transaction.locks import protocol as lock_protocol
@@ -214,9 +215,13 @@ def begin(
     except BaseException:
         provider.close()
         raise
-    session = WriteSession(
-        _task(target, options, opened), opened, transaction_client, provider, options.extra
-    )
+    try:
+        task = _task(target, options, opened)
+    except BaseException:
+        lifecycle.abort(transaction_client, opened, has_tasks_left=False)
+        provider.close()
+        raise
+    session = WriteSession(task, opened, transaction_client, provider, options.extra)
     try:
         lifecycle.start(transaction_client, opened, options.operation)
         session.roll_back_eagerly()
@@ -363,4 +368,16 @@ def _task(target: Target, options: WriteOptions, opened: client.OpenWrite) -> ta
         ),
         committed=snapshots.committed_instants(opened.timeline),
         replaced=snapshots.replaced_groups(target.storage, opened.timeline),
+        known=_known(target, options, opened.timeline),
     )
+
+
+def _known(
+    target: Target, options: WriteOptions, timeline: active.ActiveTimeline
+) -> Mapping[files.FileGroupId, files.FileSlice]:
+    """Return the file slices whose keys an insert leaves out, if it does; lists the table then."""
+    is_insert = options.operation in (commits.Operation.INSERT, commits.Operation.BULK_INSERT)
+    if not (is_insert and options.transaction.settings.drops_duplicates):
+        return {}
+    view = snapshots.take(target.storage, target.config, timeline).view
+    return {each.group: each for path in view.partitions() for each in view.latest_slices(path)}

@@ -5,14 +5,15 @@ of the input. What they wrote counts once the driver completes the instant with 
 of attempts that died are known by their markers.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.engine import protocol as engine_protocol
-from hoodie.filegroup import rewriting, snapshots, writing
+from hoodie.filegroup import reading, rewriting, snapshots, writing
 from hoodie.format import file_names
 from hoodie.model import commits, files, instants, schemas, settings, table_config
 from hoodie.storage import protocol
@@ -33,6 +34,7 @@ class WriteTask:
         settings: The writer's settings.
         committed: As the write began; tells committed file groups from leftovers.
         replaced: File groups that replace commits retired.
+        known: Slices whose keys an insert leaves out; none unless it drops duplicates.
     """
 
     table_uri: str
@@ -43,6 +45,7 @@ class WriteTask:
     settings: settings.WriteSettings
     committed: snapshots.CommittedInstants
     replaced: frozenset[files.FileGroupId]
+    known: Mapping[files.FileGroupId, files.FileSlice] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +94,14 @@ def run(
 
     def write_group(place: int) -> tuple[commits.WriteStat, ...]:
         group = batch.groups[place]
+        group_id = groups.group_of(group.partition_path, group.bucket)
+        if group_id in task.known:
+            group = _without_duplicates(task, batch, group, task.known[group_id], storage)
+        if not len(group.rows):
+            return ()
         target = writing.FileTarget(
             storage=storage,
-            group=groups.group_of(group.partition_path, group.bucket),
+            group=group_id,
             instant_time=task.instant_time,
             write_token=file_names.write_token(token.task, token.stage, token.attempt),
             before_file=lambda path: markers.mark(storage, task.instant_time, path),
@@ -122,6 +130,20 @@ def _check_empty(batch: batches.Batch, groups: placement.Placement) -> None:
                 f"{group.partition_path or '.'!r}, which has base file {base_file.name}, expected "
                 "an empty bucket in a copy-on-write table: insert adds rows to it"
             )
+
+
+def _without_duplicates(
+    task: WriteTask,
+    batch: batches.Batch,
+    group: batches.GroupRows,
+    file_slice: files.FileSlice,
+    storage: protocol.Storage,
+) -> batches.GroupRows:
+    """Return the rows of a file group whose keys it does not hold yet."""
+    reader = reading.SliceReader(storage, task.config, task.schema, task.committed.is_committed)
+    held = reader.read(file_slice, [schemas.RECORD_KEY]).column(schemas.RECORD_KEY)
+    is_held = pc.is_in(batch.record_keys.take(pa.array(group.rows)), value_set=held)
+    return replace(group, rows=group.rows[~is_held.to_numpy(zero_copy_only=False)])
 
 
 def _rewrite_group(
