@@ -12,7 +12,7 @@ from hoodie import environment, errors
 from hoodie.filegroup import snapshots
 from hoodie.format import file_names, timeline_avro
 from hoodie.maintenance import compaction
-from hoodie.model import commits, instants, results, table_config
+from hoodie.model import commits, instants, results
 from hoodie.storage import locations
 from hoodie.timeline import active
 from hoodie.transaction import lifecycle, markers, scheduling
@@ -33,7 +33,7 @@ def schedule(
         ConfigurationError: The table is copy-on-write.
         HoodieError: Nothing was planned.
     """
-    if target.config.table_type is table_config.TableType.COPY_ON_WRITE:
+    if target.config.is_copy_on_write:
         raise errors.ConfigurationError(
             f"table {target.config.name!r} is {target.config.table_type.value}: its writes leave "
             "no log files, expected a table of type MERGE_ON_READ to compact"

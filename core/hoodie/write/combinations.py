@@ -56,7 +56,7 @@ def check_table(config: table_config.TableConfig, mode: settings.ConcurrencyMode
     """
     missing = []
     is_non_blocking = mode is settings.ConcurrencyMode.NON_BLOCKING
-    if is_non_blocking and config.table_type is not table_config.TableType.MERGE_ON_READ:
+    if is_non_blocking and config.is_copy_on_write:
         # Writers that join later need logs to join: a base file has one writer.
         missing.append(f"table type MERGE_ON_READ, it is {config.table_type.value}")
     if config.bucket_count is None:

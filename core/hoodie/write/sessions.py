@@ -338,9 +338,7 @@ def open_client(
 
 def _action(config: table_config.TableConfig) -> instants.Action:
     """Return what a write is on the timeline."""
-    if config.table_type is table_config.TableType.COPY_ON_WRITE:
-        return instants.Action.COMMIT
-    return instants.Action.DELTA_COMMIT
+    return instants.Action.COMMIT if config.is_copy_on_write else instants.Action.DELTA_COMMIT
 
 
 def _stream(

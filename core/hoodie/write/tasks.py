@@ -1,5 +1,8 @@
 """The part of a write that scales: rows into data files, file group by file group.
 
+    copy-on-write    the file group's next base file
+    merge-on-read    a log file; of an empty bucket a base file, by a bulk insert or a single writer
+
 A `WriteTask` is a value made once a write has begun; any number of processes may run it over parts
 of the input. What they wrote counts once the driver completes the instant with their stats; files
 of attempts that died are known by their markers.
@@ -80,7 +83,7 @@ def run(
         engine: Runs the file groups; threads of this process.
     """
     groups = placement.Placement(storage, task.committed, task.replaced, task.instant_time)
-    is_cow = task.config.table_type is table_config.TableType.COPY_ON_WRITE
+    is_cow = task.config.is_copy_on_write
     is_bulk = task.operation is commits.Operation.BULK_INSERT
     adds_files = not is_cow or task.operation is not commits.Operation.DELETE
     for partition_path in dict.fromkeys(group.partition_path for group in batch.groups):
@@ -107,14 +110,11 @@ def run(
             before_file=lambda path: markers.mark(storage, task.instant_time, path),
             first_row=first_rows[place],
         )
-        if is_cow:
-            return _rewrite_group(task, batch, group, target, groups.base_file_of(target.group))
         is_new = groups.is_new(group.partition_path, group.bucket)
-        if is_new and is_bulk:
-            return _rewrite_group(task, batch, group, target, None)
-        base_instant_time = None if is_new else task.instant_time
-        target = replace(target, base_instant_time=base_instant_time)
-        return _write_group(task, batch, group, target, may_have_base_file=is_new)
+        if is_cow or (is_bulk and is_new):
+            return _rewrite_group(task, batch, group, target, groups.base_file_of(group_id))
+        based = replace(target, base_instant_time=None if is_new else task.instant_time)
+        return _write_group(task, batch, group, based, may_have_base_file=is_new)
 
     found = engine.map(write_group, range(len(batch.groups)))
     return [stat for stats in found for stat in stats]
