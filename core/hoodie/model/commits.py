@@ -58,6 +58,11 @@ class WriteStat:
     log_blocks: int = 0
     prev_base_file: str | None = None
 
+    @property
+    def written(self) -> int:
+        """Rows that the write brought: without those that a base file took over from another."""
+        return self.records if self.prev_base_file is None else self.inserts + self.updates
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitMetadata:

@@ -39,6 +39,7 @@ class CowTable(SmallTable):
         result = self.write(rows, operation, **options)
         assert isinstance(result, results.CommitResult)
         (stat,) = result.stats
+        assert result.records == stat.inserts + stat.updates, "not those that stay"
         return stat
 
     def values(self) -> list[tuple[object, object]]:
