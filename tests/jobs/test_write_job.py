@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from hoodie import errors
-from hoodie.model import commits, instants, jobs, settings
+from hoodie.model import commits, instants, jobs, settings, table_config
 from hoodie_jobs import runtimes
 from hoodie_jobs.spark import small
 from support.job_workshop import Workshop, batches_of
@@ -143,6 +143,31 @@ def test_delete_removes_keys(workshop: Workshop, engine: jobs.EngineKind) -> Non
 
     assert result.deletes == 1
     assert workshop.rows() == {"b": ("b", "eu", 2, "y")}
+
+
+def test_copy_on_write_table_is_filled_and_changed(tmp_path: Path, engine: jobs.EngineKind) -> None:
+    workshop = Workshop(tmp_path)
+    cow = table_config.TableType.COPY_ON_WRITE
+    workshop.config = replace(workshop.config, table_type=cow, bucket_count=1)
+    workshop.create()
+    single = settings.WriteSettings(clock_wait_ms=0)
+    written = []
+    for attempt, (operation, rows) in enumerate(
+        (
+            (commits.Operation.BULK_INSERT, "a,eu,1,x\nb,eu,2,y\n"),
+            (commits.Operation.UPSERT, "a,eu,3,\nc,eu,4,z\n"),
+            (commits.Operation.DELETE, "b,eu,,\n"),
+        ),
+        start=1,
+    ):
+        work = replace(batches_of(workshop.file(operation.value, rows)), operation=operation)
+        spec = workshop.spec(work, engine, settings=single, attempt=attempt)
+        written.append(workshop.run(spec).records)
+    assert workshop.rows() == {"a": ("a", "eu", 3, "x"), "c": ("c", "eu", 4, "z")}
+    assert written == [2, 2, 0]
+    assert all(name.endswith(".parquet") for name in workshop.data_files())
+    with pytest.raises(errors.ConfigurationError, match="COPY_ON_WRITE"):
+        workshop.run(workshop.spec(jobs.Compact(step=jobs.CompactionStep.SCHEDULE_AND_EXECUTE)))
 
 
 def test_empty_file_is_an_empty_commit(workshop: Workshop, engine: jobs.EngineKind) -> None:

@@ -82,10 +82,6 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
         accepted=[TABLE, edited(TABLE, schema={"avro": '{"type": "record"}'})],
         refused=[edited(TABLE, schema={}), edited(TABLE, schema__avro="{}")],
     ),
-    ("HudiTable", "merge-on-read"): Examples(
-        accepted=[TABLE, edited(TABLE, tableType="MergeOnRead")],
-        refused=[edited(TABLE, tableType="CopyOnWrite")],
-    ),
     ("HudiTable", "simple-bucket-index"): Examples(
         accepted=[TABLE, edited(TABLE, writeIndex__type="Bucket")],
         refused=[

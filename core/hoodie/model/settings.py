@@ -66,6 +66,12 @@ class WriteSettings:
         acknowledges_order_dependence: Accept a combination of writers whose merged result depends
             on when compaction runs.
         conflict_retries_max: How often a batch that lost against another write is written again.
+        merges_inserts: Whether an insert into a copy-on-write table looks for the keys of its rows
+            and merges them, as an upsert does; otherwise it only adds rows.
+        combines_inserts: Whether the rows of one key that are in one insert or bulk insert become
+            one row.
+        drops_duplicates: Whether an insert or bulk insert leaves out rows whose key the table held
+            when it began; it then combines its own as well.
     """
 
     concurrency: ConcurrencyMode = ConcurrencyMode.SINGLE_WRITER
@@ -84,6 +90,9 @@ class WriteSettings:
     lock_retry_wait_ms: int = 5_000
     acknowledges_order_dependence: bool = False
     conflict_retries_max: int = 0
+    merges_inserts: bool = False
+    combines_inserts: bool = False
+    drops_duplicates: bool = False
 
     @property
     def heartbeat_expiry_ms(self) -> int:
@@ -98,6 +107,11 @@ class WriteSettings:
         if self.concurrency is ConcurrencyMode.SINGLE_WRITER:
             return FailedWritesPolicy.EAGER
         return FailedWritesPolicy.LAZY
+
+    @property
+    def combines_rows_of_inserts(self) -> bool:
+        """Whether an insert makes one row of its rows of one key."""
+        return self.combines_inserts or self.drops_duplicates
 
     @property
     def contradiction(self) -> str | None:
@@ -117,14 +131,14 @@ class Key:
 
     Attributes:
         name: Its name, Hudi's where Hudi has it.
-        field: The field of `WriteSettings` that it sets.
+        field: The field of `WriteSettings` that it sets; None for one that changes nothing here.
         parse: Makes the field's value of the text; raises ValueError with what is expected.
         meaning: For the documentation.
         aliases: Other names, older ones.
     """
 
     name: str
-    field: str
+    field: str | None
     parse: Callable[[str], Any]
     meaning: str
     aliases: tuple[str, ...] = ()
@@ -161,6 +175,10 @@ def _flag(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError("expected true or false")
     return text.lower() == "true"
+
+
+def _opposite(text: str) -> bool:
+    return not _flag(text)
 
 
 KEYS = (
@@ -245,6 +263,31 @@ KEYS = (
         meaning="how often a batch that lost against another write is written again",
     ),
     Key(
+        name="hoodie.merge.allow.duplicate.on.inserts",
+        field="merges_inserts",
+        parse=_opposite,
+        meaning="copy-on-write: an insert only adds rows, though their keys are there (default)",
+    ),
+    Key(
+        name="hoodie.combine.before.insert",
+        field="combines_inserts",
+        parse=_flag,
+        meaning="an insert or bulk insert makes one row of its rows of one key",
+    ),
+    Key(
+        name="hoodie.combine.before.upsert",
+        field=None,
+        parse=_flag,
+        meaning="accepted: rows of one key in an upsert always become one, here as in Apache Hudi",
+    ),
+    Key(
+        name="hoodie.datasource.write.insert.drop.duplicates",
+        field="drops_duplicates",
+        parse=_flag,
+        meaning="an insert or bulk insert leaves out rows whose key was in the table as it began, "
+        "and combines its own",
+    ),
+    Key(
         name="hoodie.operator.clock.wait_ms",
         field="clock_wait_ms",
         parse=_at_least(0),
@@ -281,7 +324,9 @@ def from_properties(
         if key is None:
             raise errors.ConfigurationError(f"{name} is not a setting of a writer")
         try:
-            values[key.field] = key.parse(text.strip())
+            value = key.parse(text.strip())
         except ValueError as error:
             raise errors.ConfigurationError(f"{name} is {text!r}, {error}") from None
+        if key.field is not None:
+            values[key.field] = value
     return replace(defaults or WriteSettings(), **values)

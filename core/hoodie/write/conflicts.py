@@ -7,6 +7,10 @@ against what others have published since it began; where both changed a file gro
                  file slicing keeps the log files that complete after their plan (O3)
     conflict     a candidate wrote to, or retired, a file group that this write wrote to
 
+Under non-blocking concurrency control only base files can conflict, those that a bulk insert makes
+of empty buckets: a log file of another writer that completes later lies on top of one, but one that
+completed meanwhile would lie below it, and be hidden.
+
 File groups are compared by partition and bucket: two writers that find a bucket empty may each
 have named a group for it. The serial order is the order of completion.
 
@@ -29,7 +33,7 @@ _NO_WRITER = "a writer that gives no id"
 
 
 def candidates(
-    begun: active.ActiveTimeline, now: active.ActiveTimeline, own: instants.InstantTime
+    begun: active.ActiveTimeline, now: active.ActiveTimeline, own: instants.Instant
 ) -> tuple[instants.Instant, ...]:
     """Return what completed between two timelines and may conflict, in the order of completion.
 
@@ -39,14 +43,14 @@ def candidates(
     Args:
         begun: When the write began.
         now: Read in the lock scope of its completion.
-        own: The write's requested time.
+        own: The write.
     """
-    known = {own, *(each.requested_time for each in begun.completed_writes)}
-    return tuple(
-        each
-        for each in now.completed_writes
-        if each.requested_time not in known and each.action is not instants.Action.COMMIT
-    )
+    known = {own.requested_time, *(each.requested_time for each in begun.completed_writes)}
+    later = [each for each in now.completed_writes if each.requested_time not in known]
+    if own.action is instants.Action.COMMIT:
+        return tuple(later)
+    # Beside delta commits a commit is a compaction.
+    return tuple(each for each in later if each.action is not instants.Action.COMMIT)
 
 
 def shared_groups(
@@ -57,20 +61,25 @@ def shared_groups(
     return tuple(sorted({group for group in mine if _place(group) in taken}))
 
 
-def step(client: Client) -> lifecycle.PreCompletion:
-    """Return the check of a client's writes as a step of their completion."""
+def step(client: Client, *, of_base_files: bool = False) -> lifecycle.PreCompletion:
+    """Return the check of a client's writes as a step of their completion; as `check`."""
 
     def check_conflicts(
         scope: table_lock.LockScope, write: OpenWrite, metadata: commits.CommitMetadata
     ) -> commits.CommitMetadata:
-        check(client, scope, write, metadata)
+        check(client, scope, write, metadata, of_base_files=of_base_files)
         return metadata
 
     return check_conflicts
 
 
 def check(
-    client: Client, scope: table_lock.LockScope, write: OpenWrite, metadata: commits.CommitMetadata
+    client: Client,
+    scope: table_lock.LockScope,
+    write: OpenWrite,
+    metadata: commits.CommitMetadata,
+    *,
+    of_base_files: bool = False,
 ) -> None:
     """Refuse to publish a write that overlaps one that was faster.
 
@@ -79,6 +88,7 @@ def check(
         scope: Of its completion.
         write: About to be published.
         metadata: What it wrote.
+        of_base_files: Whether only its base files can conflict, not its log files.
 
     Raises:
         WriteConflictError: It does; or a clustering is pending, whose file groups are not known.
@@ -89,10 +99,10 @@ def check(
             f"{clustering[0]} is pending and may retire file groups that {write.inflight} wrote "
             "to, expected no clustering"
         )
-    mine = _groups(metadata)
-    for other in candidates(write.timeline, scope.timeline, write.requested_time):
+    mine = _groups(each for each in metadata.stats if not (of_base_files and each.log_files))
+    for other in candidates(write.timeline, scope.timeline, write.inflight):
         theirs = writer_batches.read_metadata(client.storage, other)
-        changed = _groups(theirs)
+        changed = _groups(theirs.stats)
         if other.action is instants.Action.REPLACE_COMMIT:
             changed += snapshots.replaced_by(client.storage, other)
         shared = shared_groups(mine, changed)
@@ -104,8 +114,8 @@ def check(
             )
 
 
-def _groups(metadata: commits.CommitMetadata) -> list[files.FileGroupId]:
-    return [files.FileGroupId(stat.partition_path, stat.file_id) for stat in metadata.stats]
+def _groups(stats: Iterable[commits.WriteStat]) -> list[files.FileGroupId]:
+    return [files.FileGroupId(stat.partition_path, stat.file_id) for stat in stats]
 
 
 def _place(group: files.FileGroupId) -> tuple[str, int | str]:

@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from hoodie import environment, errors
 from hoodie.filegroup import snapshots, writing
-from hoodie.model import commits, instants, results, schemas, settings, table_config
+from hoodie.model import commits, files, instants, results, schemas, settings, table_config
 from hoodie.storage import protocol
+from hoodie.timeline import active
 from hoodie.transaction import authors, client, lifecycle
 from hoodie.transaction.locks import addresses, opening
 from hoodie.transaction.locks import protocol as lock_protocol
@@ -51,7 +52,7 @@ class WriteOptions:
     """What a write does.
 
     Attributes:
-        operation: Upsert, insert or delete.
+        operation: Upsert, insert, bulk insert or delete.
         transaction: On whose behalf, and how.
         batch_id: The writer's batch; one that the table holds is not written again. None for none.
         extra: Put into the commit's extra metadata.
@@ -106,7 +107,7 @@ class WriteSession:
 
         Raises:
             WriteConflictError: Another write of the same file groups was faster; only under
-                optimistic concurrency control.
+                optimistic concurrency control, and for base files of a bulk insert.
             HoodieError: Nothing was published, and the write is aborted; only an
                 OutcomeUnknownError leaves open whether it was.
         """
@@ -166,8 +167,14 @@ class WriteSession:
     @property
     def _steps(self) -> Sequence[lifecycle.PreCompletion]:
         """What is done in the lock scope of the completion."""
-        is_optimistic = self._client.settings.concurrency is settings.ConcurrencyMode.OPTIMISTIC
-        return (conflicts.step(self._client),) if is_optimistic else ()
+        match self._client.settings.concurrency:
+            case settings.ConcurrencyMode.OPTIMISTIC:
+                return (conflicts.step(self._client),)
+            case settings.ConcurrencyMode.NON_BLOCKING:
+                is_bulk = self.task.operation is commits.Operation.BULK_INSERT
+                return (conflicts.step(self._client, of_base_files=True),) if is_bulk else ()
+            case settings.ConcurrencyMode.SINGLE_WRITER:
+                return ()
 
     @property
     def _policy(self) -> settings.FailedWritesPolicy:
@@ -200,7 +207,7 @@ def begin(
         stream = _stream(target.config, options, columns)
         transaction_client = open_client(target, provider, transaction, outside, stream)
         opened = lifecycle.begin(
-            transaction_client, instants.Action.DELTA_COMMIT, target.config, options.batch_id
+            transaction_client, _action(target.config), target.config, options.batch_id
         )
         if isinstance(opened, client.AlreadyWritten):
             provider.close()
@@ -208,9 +215,13 @@ def begin(
     except BaseException:
         provider.close()
         raise
-    session = WriteSession(
-        _task(target, options, opened), opened, transaction_client, provider, options.extra
-    )
+    try:
+        task = _task(target, options, opened)
+    except BaseException:
+        lifecycle.abort(transaction_client, opened, has_tasks_left=False)
+        provider.close()
+        raise
+    session = WriteSession(task, opened, transaction_client, provider, options.extra)
     try:
         lifecycle.start(transaction_client, opened, options.operation)
         session.roll_back_eagerly()
@@ -325,6 +336,11 @@ def open_client(
     )
 
 
+def _action(config: table_config.TableConfig) -> instants.Action:
+    """Return what a write is on the timeline."""
+    return instants.Action.COMMIT if config.is_copy_on_write else instants.Action.DELTA_COMMIT
+
+
 def _stream(
     config: table_config.TableConfig, options: WriteOptions, columns: Sequence[str]
 ) -> combinations.Stream:
@@ -350,4 +366,16 @@ def _task(target: Target, options: WriteOptions, opened: client.OpenWrite) -> ta
         ),
         committed=snapshots.committed_instants(opened.timeline),
         replaced=snapshots.replaced_groups(target.storage, opened.timeline),
+        known=_known(target, options, opened.timeline),
     )
+
+
+def _known(
+    target: Target, options: WriteOptions, timeline: active.ActiveTimeline
+) -> Mapping[files.FileGroupId, files.FileSlice]:
+    """Return the file slices whose keys an insert leaves out, if it does; lists the table then."""
+    is_insert = options.operation in (commits.Operation.INSERT, commits.Operation.BULK_INSERT)
+    if not (is_insert and options.transaction.settings.drops_duplicates):
+        return {}
+    view = snapshots.take(target.storage, target.config, timeline).view
+    return {each.group: each for path in view.partitions() for each in view.latest_slices(path)}

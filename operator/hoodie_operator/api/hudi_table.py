@@ -210,7 +210,12 @@ class HudiTableSpec(fields.Block):
         Annotated[str, StringConstraints(pattern=TABLE_NAME_PATTERN, max_length=128)] | None
     ) = None
     storage: Storage
-    table_type: TableType = TableType.MERGE_ON_READ
+    table_type: TableType = Field(
+        default=TableType.MERGE_ON_READ,
+        description=(
+            "MergeOnRead adds log files that a compaction merges; CopyOnWrite merges at each write."
+        ),
+    )
     table_version: int = Field(default=9, ge=8, le=9)
     schema_: Schema = Field(alias="schema")
     keys: Keys
@@ -231,6 +236,11 @@ class HudiTableSpec(fields.Block):
             and self.write_index.bucket is not None
             and self.write_index.bucket.engine is BucketEngine.SIMPLE
         )
+
+    @property
+    def is_copy_on_write(self) -> bool:
+        """Whether each write makes base files, so that nothing is ever left to compact."""
+        return self.table_type is TableType.COPY_ON_WRITE
 
     @property
     def is_non_blocking(self) -> bool:
@@ -298,13 +308,6 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
             holds=lambda spec: (spec.schema_.columns is None) != (spec.schema_.avro is None),
         ),
         rules.Rule(
-            name="merge-on-read",
-            field="tableType",
-            message="must be MergeOnRead: CopyOnWrite comes with a later version",
-            cel="self.tableType == 'MergeOnRead'",
-            holds=lambda spec: spec.table_type is TableType.MERGE_ON_READ,
-        ),
-        rules.Rule(
             name="simple-bucket-index",
             field="writeIndex",
             message="must be of type Bucket with engine Simple: others come with a later version",
@@ -322,8 +325,7 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
                 f"(self.tableType == 'MergeOnRead' && {_SIMPLE_BUCKET_CEL})"
             ),
             holds=lambda spec: (
-                not spec.is_non_blocking
-                or (spec.table_type is TableType.MERGE_ON_READ and spec.is_simple_bucket)
+                not spec.is_non_blocking or (not spec.is_copy_on_write and spec.is_simple_bucket)
             ),
         ),
         rules.Rule(

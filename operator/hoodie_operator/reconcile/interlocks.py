@@ -144,7 +144,7 @@ def _stream(
     world: World, writer: objects.Writer, wanted: effective.EffectiveTable
 ) -> combinations.Stream:
     columns = columns_of(world, writer)
-    operation = commits.Operation(writer.spec.operation.value.upper())
+    operation = commits.Operation[writer.spec.operation.name]
     return combinations.Stream(
         writer_id=effective.writer_id(writer),
         columns=None if columns is None else tuple(sorted(columns)),

@@ -969,6 +969,19 @@ def test_action_on_an_instant_that_is_gone_fails() -> None:
     assert here.condition(key)[:2] == ("Failed", "InstantNotFound")
 
 
+def test_copy_on_write_table_is_not_compacted() -> None:
+    here = Flights(edited(ow.TABLE, tableType="CopyOnWrite", concurrency={}))
+    here.see_table(here.table_key, [ow.commit(n) for n in (1, 2)])
+    policy = here.add_policy()
+    spec = {"tableRef": {"name": "flights"}, "type": "Compaction"}
+    action = here.add(kinds.TABLE_ACTION, "mine", spec)
+    here.settle()
+    assert here.condition(action)[:2] == ("Failed", "InvalidSpec")
+    assert "its writes leave nothing to compact" in here.condition(action)[2]
+    assert not here.compactions()
+    assert here.condition(policy)[0] == "Ready"
+
+
 @pytest.mark.parametrize("action_type", ["Delete", "Create"])
 def test_tables_are_made_and_deleted_by_their_own_actions_alone(action_type: str) -> None:
     here = Flights()
