@@ -1,12 +1,14 @@
 """Batches are committed once each, in order, on every engine; what does not fit leaves no trace."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hoodie import errors
-from hoodie.model import commits, instants, jobs, settings
+from hoodie.model import commits, instants, jobs, results, settings
+from hoodie.write import sessions
 from support.job_workshop import Workshop, batches_of
 
 
@@ -91,6 +93,44 @@ def test_new_table_is_filled_by_many_tasks(
     assert len(workshop.table().slices()) == 4
     workshop.write(workshop.file("2", rows), engine=engine, settings=alone, attempt=2)
     assert len(workshop.rows()) == 30_000
+
+
+@pytest.mark.parametrize(("retries", "is_written"), [(0, False), (1, True)])
+def test_batch_that_lost_a_conflict_is_written_again(
+    workshop: Workshop,
+    engine: jobs.EngineKind,
+    monkeypatch: pytest.MonkeyPatch,
+    retries: int,
+    is_written: bool,
+) -> None:
+    optimistic = settings.WriteSettings(
+        concurrency=settings.ConcurrencyMode.OPTIMISTIC,
+        clock_wait_ms=0,
+        conflict_retries_max=retries,
+    )
+    path = workshop.file("1", "a,eu,1,mine\n")
+    other = workshop.file("2", "a,eu,2,other\n")
+    commit = sessions.WriteSession.commit
+
+    def commit_late(
+        session: sessions.WriteSession, stats: Sequence[commits.WriteStat]
+    ) -> results.CommitResult:
+        # Another writer is faster, once.
+        with monkeypatch.context() as patched:
+            patched.setattr(sessions.WriteSession, "commit", commit)
+            if len(workshop.table().timeline().completed_writes) == 0:
+                workshop.write(other, writer_id="other", settings=optimistic)
+            return session.commit(stats)
+
+    monkeypatch.setattr(sessions.WriteSession, "commit", commit_late)
+    if is_written:
+        result = workshop.write(path, engine=engine, settings=optimistic)
+        assert (result.commit_count, result.records) == (1, 1)
+    else:
+        with pytest.raises(errors.WriteConflictError):
+            workshop.write(path, engine=engine, settings=optimistic)
+    assert workshop.rows()["a"][3] == ("mine" if is_written else "other")
+    assert not workshop.table().timeline().pending
 
 
 def test_files_of_a_batch_count_in_their_order(workshop: Workshop, engine: jobs.EngineKind) -> None:

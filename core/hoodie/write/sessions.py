@@ -8,7 +8,6 @@
 `write` does the three for a batch in memory.
 """
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -21,12 +20,7 @@ from hoodie.storage import protocol
 from hoodie.transaction import authors, client, lifecycle
 from hoodie.transaction.locks import addresses, opening
 from hoodie.transaction.locks import protocol as lock_protocol
-from hoodie.write import batches, combinations, conflicts, failed_writes, tasks
-
-logger = logging.getLogger(__name__)
-
-_CONFLICT_WAIT_S = 1.0
-_DOUBLINGS_MAX = 5
+from hoodie.write import batches, combinations, conflicts, failed_writes, retries, tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,8 +219,8 @@ def write(
 ) -> results.WriteResult:
     """Write a batch in one commit; a batch that does not fit is refused before it begins.
 
-    One that lost a conflict is written again, on what the table holds then, after a wait whose
-    upper bound doubles, as often as the settings say.
+    One that lost a conflict is written again, on what the table holds then, as often as the
+    settings say.
 
     Raises:
         WriteConflictError: It lost each time.
@@ -234,15 +228,14 @@ def write(
     """
     combinations.check_table(target.config, options.transaction.settings.concurrency)
     batch = batches.prepare(data, target.config, target.schema, options.operation)
-    retries_max = options.transaction.settings.conflict_retries_max
-    for retry in range(retries_max):
-        try:
-            return _write_once(target, batch, data.column_names, options, outside)
-        except errors.WriteConflictError as error:
-            wait_s = outside.random.uniform() * _CONFLICT_WAIT_S * 2 ** min(retry, _DOUBLINGS_MAX)
-            logger.info("%s: again in %.1f s: %s", target.storage.uri, wait_s, error)
-            outside.clock.sleep_s(wait_s)
-    return _write_once(target, batch, data.column_names, options, outside)
+    return retries.until_won(
+        lambda: _write_once(target, batch, data.column_names, options, outside),
+        retries.Retries(
+            count_max=options.transaction.settings.conflict_retries_max,
+            random=outside.random,
+            wait=outside.clock.sleep_s,
+        ),
+    )
 
 
 def _write_once(

@@ -9,6 +9,7 @@ import pytest
 from hoodie import errors
 from hoodie.model import commits, results, settings
 from hoodie.write import batches, sessions, tasks
+from hoodie.write import retries as retries_module
 from support.tables import CONFIG, Rows, SmallTable
 
 OPTIMISTIC = settings.ConcurrencyMode.OPTIMISTIC
@@ -123,7 +124,7 @@ def test_batch_that_lost_is_written_again(
         )
 
     monkeypatch.setattr(tasks, "run", run_late)
-    monkeypatch.setattr(sessions, "_CONFLICT_WAIT_S", 0.01)
+    monkeypatch.setattr(retries_module, "_WAIT_S", 0.01)
     if is_written:
         write()
         assert values(small) == {"1": 10, "2": 1}
