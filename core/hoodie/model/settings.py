@@ -35,6 +35,14 @@ class FailedWritesPolicy(enum.Enum):
     NEVER = "NEVER"
 
 
+class ConflictStrategy(enum.Enum):
+    """What of two optimistic writes that overlap in time is a conflict; see `write.conflicts`."""
+
+    SIMPLE = "simple"
+    BUCKET_INDEX = "bucket-index"
+    PREFER_WRITER = "prefer-writer"
+
+
 class FutureTime(enum.Enum):
     """What to do about times on the timeline that lie ahead of our clock by more than the skew."""
 
@@ -66,6 +74,7 @@ class WriteSettings:
         acknowledges_order_dependence: Accept a combination of writers whose merged result depends
             on when compaction runs.
         conflict_retries_max: How often a batch that lost against another write is written again.
+        conflict_strategy: What is a conflict, under optimistic concurrency control.
     """
 
     concurrency: ConcurrencyMode = ConcurrencyMode.SINGLE_WRITER
@@ -84,6 +93,7 @@ class WriteSettings:
     lock_retry_wait_ms: int = 5_000
     acknowledges_order_dependence: bool = False
     conflict_retries_max: int = 0
+    conflict_strategy: ConflictStrategy = ConflictStrategy.BUCKET_INDEX
 
     @property
     def heartbeat_expiry_ms(self) -> int:
@@ -155,6 +165,22 @@ def _codec(text: str) -> str:
     if codec not in ("snappy", "zstd", "gzip", "none"):
         raise ValueError("expected snappy, zstd, gzip or none")
     return codec
+
+
+_STRATEGIES = {
+    "SimpleConcurrentFileWritesConflictResolutionStrategy": ConflictStrategy.SIMPLE,
+    "BucketIndexConcurrentFileWritesConflictResolutionStrategy": ConflictStrategy.BUCKET_INDEX,
+    "PreferWriterConflictResolutionStrategy": ConflictStrategy.PREFER_WRITER,
+    **{each.value: each for each in ConflictStrategy},
+}
+"""By Apache Hudi's class, without its package, and by our own short names."""
+
+
+def _conflict_strategy(text: str) -> ConflictStrategy:
+    strategy = _STRATEGIES.get(text.removeprefix("org.apache.hudi.client.transaction."))
+    if strategy is None:
+        raise ValueError(f"expected one of {', '.join(_STRATEGIES)}")
+    return strategy
 
 
 def _flag(text: str) -> bool:
@@ -243,6 +269,15 @@ KEYS = (
         field="conflict_retries_max",
         parse=_at_least(0),
         meaning="how often a batch that lost against another write is written again",
+    ),
+    Key(
+        name="hoodie.write.lock.conflict.resolution.strategy",
+        field="conflict_strategy",
+        parse=_conflict_strategy,
+        meaning=(
+            "what optimistic writers give way to: a class of Apache Hudi, or simple, bucket-index "
+            "or prefer-writer; simple compares by bucket too where the index has buckets"
+        ),
     ),
     Key(
         name="hoodie.operator.clock.wait_ms",

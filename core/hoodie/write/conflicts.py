@@ -7,11 +7,20 @@ against what others have published since it began; where both changed a file gro
                  file slicing keeps the log files that complete after their plan (O3)
     conflict     a candidate wrote to, or retired, a file group that this write wrote to
 
-File groups are compared by partition and bucket: two writers that find a bucket empty may each
-have named a group for it. The serial order is the order of completion.
+Strategies, by Apache Hudi's names:
+
+    BucketIndex     file groups are compared by partition and bucket: two writers that find a bucket
+                    empty may each have named a group for it. A pending clustering is a conflict
+    Simple          file groups are compared by id, but those of a bucket index as above: Apache
+                    Hudi would let a bucket have two groups, and lose one of them from sight
+    PreferWriter    as BucketIndex, but a pending clustering is none: it gives way to the write,
+                    if it runs by this strategy, too
+
+A compaction gives way to nobody and nobody to it, under all of them. The serial order is the order
+of completion.
 
 Requests: one for each candidate, two for one that replaced file groups. Source: RFC-22;
-`BucketIndexConcurrentFileWritesConflictResolutionStrategy.java`; concurrency 2.6.
+`SimpleConcurrentFileWritesConflictResolutionStrategy.java` and those beside it; concurrency 2.6.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +28,7 @@ from collections.abc import Iterable, Mapping
 from hoodie import errors
 from hoodie.filegroup import snapshots
 from hoodie.index import bucket
-from hoodie.model import commits, files, instants, jobs
+from hoodie.model import commits, files, instants, jobs, settings, table_config
 from hoodie.timeline import active
 from hoodie.transaction import lifecycle, table_lock, writer_batches
 from hoodie.transaction.client import Client, OpenWrite
@@ -29,7 +38,10 @@ _NO_WRITER = "a writer that gives no id"
 
 
 def candidates(
-    begun: active.ActiveTimeline, now: active.ActiveTimeline, own: instants.InstantTime
+    begun: active.ActiveTimeline,
+    now: active.ActiveTimeline,
+    own: instants.InstantTime,
+    table_type: table_config.TableType,
 ) -> tuple[instants.Instant, ...]:
     """Return what completed between two timelines and may conflict, in the order of completion.
 
@@ -40,12 +52,15 @@ def candidates(
         begun: When the write began.
         now: Read in the lock scope of its completion.
         own: The write's requested time.
+        table_type: Where updates are logged, a commit is a compaction.
     """
+    has_logs = table_type is table_config.TableType.MERGE_ON_READ
     known = {own, *(each.requested_time for each in begun.completed_writes)}
     return tuple(
         each
         for each in now.completed_writes
-        if each.requested_time not in known and each.action is not instants.Action.COMMIT
+        if each.requested_time not in known
+        and not (has_logs and each.action is instants.Action.COMMIT)
     )
 
 
@@ -84,13 +99,15 @@ def check(
         WriteConflictError: It does; or a clustering is pending, whose file groups are not known.
     """
     clustering = scope.timeline.pending_of(instants.Action.CLUSTERING)
-    if clustering:
+    strategy = client.settings.conflict_strategy
+    if clustering and strategy is not settings.ConflictStrategy.PREFER_WRITER:
         raise errors.WriteConflictError(
             f"{clustering[0]} is pending and may retire file groups that {write.inflight} wrote "
             "to, expected no clustering"
         )
     mine = _groups(metadata)
-    for other in candidates(write.timeline, scope.timeline, write.requested_time):
+    began, own = write.timeline, write.requested_time
+    for other in candidates(began, scope.timeline, own, write.config.table_type):
         theirs = writer_batches.read_metadata(client.storage, other)
         changed = _groups(theirs)
         if other.action is instants.Action.REPLACE_COMMIT:
