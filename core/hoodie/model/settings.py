@@ -75,6 +75,8 @@ class WriteSettings:
             on when compaction runs.
         conflict_retries_max: How often a batch that lost against another write is written again.
         conflict_strategy: What is a conflict, under optimistic concurrency control.
+        keeps_newer_columns: Publish the columns that the table has by then, where another writer
+            changed them while a write was at work.
     """
 
     concurrency: ConcurrencyMode = ConcurrencyMode.SINGLE_WRITER
@@ -94,6 +96,7 @@ class WriteSettings:
     acknowledges_order_dependence: bool = False
     conflict_retries_max: int = 0
     conflict_strategy: ConflictStrategy = ConflictStrategy.BUCKET_INDEX
+    keeps_newer_columns: bool = True
 
     @property
     def heartbeat_expiry_ms(self) -> int:
@@ -278,6 +281,12 @@ KEYS = (
             "what optimistic writers give way to: a class of Apache Hudi, or simple, bucket-index "
             "or prefer-writer; simple compares by bucket too where the index has buckets"
         ),
+    ),
+    Key(
+        name="hoodie.write.concurrency.schema.conflict.resolution.enable",
+        field="keeps_newer_columns",
+        parse=_flag,
+        meaning="keep columns that another writer changed while a write was at work",
     ),
     Key(
         name="hoodie.operator.clock.wait_ms",

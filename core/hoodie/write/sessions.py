@@ -20,7 +20,15 @@ from hoodie.storage import protocol
 from hoodie.transaction import authors, client, lifecycle
 from hoodie.transaction.locks import addresses, opening
 from hoodie.transaction.locks import protocol as lock_protocol
-from hoodie.write import batches, combinations, conflicts, failed_writes, retries, tasks
+from hoodie.write import (
+    batches,
+    combinations,
+    conflicts,
+    failed_writes,
+    retries,
+    schema_conflicts,
+    tasks,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +118,9 @@ class WriteSession:
             extra={**self._extra, commits.SCHEMA_KEY: self.task.schema.avro},
         )
         try:
-            completion = lifecycle.complete(self._client, self._write, metadata, self._steps)
+            completion = lifecycle.complete(
+                self._client, self._write, metadata, self._checks(), self._amendments()
+            )
         except BaseException:
             self.abort(has_tasks_left=False)
             raise
@@ -157,11 +167,16 @@ class WriteSession:
             return (f"failed writes stay pending: {error}",)
         return ()
 
-    @property
-    def _steps(self) -> Sequence[lifecycle.PreCompletion]:
-        """What is done in the lock scope of the completion."""
+    def _checks(self) -> Sequence[lifecycle.PreCompletion]:
+        """Return what must hold in the lock scope of the completion."""
         is_optimistic = self._client.settings.concurrency is settings.ConcurrencyMode.OPTIMISTIC
         return (conflicts.step(self._client),) if is_optimistic else ()
+
+    def _amendments(self) -> Sequence[lifecycle.PreCompletion]:
+        """Return what is decided in the lock scope of the completion."""
+        if not self._client.settings.keeps_newer_columns:
+            return ()
+        return (schema_conflicts.step(self._client.storage, self._write, self.task.schema),)
 
     @property
     def _policy(self) -> settings.FailedWritesPolicy:
