@@ -1,5 +1,8 @@
 """Batches are committed once each, in order, on every engine; what does not fit leaves no trace."""
 
+import contextlib
+import threading
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -131,6 +134,37 @@ def test_batch_that_lost_a_conflict_is_written_again(
             workshop.write(path, engine=engine, settings=optimistic)
     assert workshop.rows()["a"][3] == ("mine" if is_written else "other")
     assert not workshop.table().timeline().pending
+
+
+def test_conflict_is_found_before_data_is_written(
+    workshop: Workshop, engine: jobs.EngineKind
+) -> None:
+    optimistic = settings.WriteSettings(
+        concurrency=settings.ConcurrencyMode.OPTIMISTIC,
+        clock_wait_ms=0,
+        detects_conflicts_early=True,
+    )
+    path = workshop.file("1", "a,eu,1,mine\n")
+    work = batches_of(path, commit_interval_ms=60_000)
+    spec = workshop.spec(work, writer_id="earlier", settings=optimistic)
+    earlier = threading.Thread(target=_run_until_stopped, args=(workshop, spec))
+    earlier.start()
+    try:
+        while not workshop.data_files():
+            assert earlier.is_alive()
+            time.sleep(0.02)
+        written = workshop.data_files()
+        with pytest.raises(errors.WriteConflictError, match="no data of it was written"):
+            workshop.write(path, engine=engine, writer_id="later", settings=optimistic)
+        assert workshop.data_files() == written
+    finally:
+        workshop.stop.request()
+        earlier.join()
+
+
+def _run_until_stopped(workshop: Workshop, spec: jobs.JobSpec) -> None:
+    with contextlib.suppress(errors.CancelledError):
+        workshop.run(spec)
 
 
 def test_files_of_a_batch_count_in_their_order(workshop: Workshop, engine: jobs.EngineKind) -> None:

@@ -23,7 +23,7 @@ Requests: one for each candidate, two for one that replaced file groups. Source:
 `SimpleConcurrentFileWritesConflictResolutionStrategy.java` and those beside it; concurrency 2.6.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from hoodie import errors
 from hoodie.filegroup import snapshots
@@ -38,28 +38,28 @@ _NO_WRITER = "a writer that gives no id"
 
 
 def candidates(
-    begun: active.ActiveTimeline,
+    known: Collection[instants.InstantTime],
     now: active.ActiveTimeline,
     own: instants.InstantTime,
     table_type: table_config.TableType,
 ) -> tuple[instants.Instant, ...]:
-    """Return what completed between two timelines and may conflict, in the order of completion.
+    """Return what completed since a write began and may conflict, in the order of completion.
 
     By what was not there at the begin, not by completion times: what is published late, its writer
     having been paused, may have an early one.
 
     Args:
-        begun: When the write began.
-        now: Read in the lock scope of its completion.
+        known: Requested times of the writes that had completed when the write began.
+        now: Read since; in the lock scope of its completion.
         own: The write's requested time.
         table_type: Where updates are logged, a commit is a compaction.
     """
     has_logs = table_type is table_config.TableType.MERGE_ON_READ
-    known = {own, *(each.requested_time for each in begun.completed_writes)}
     return tuple(
         each
         for each in now.completed_writes
         if each.requested_time not in known
+        and each.requested_time != own
         and not (has_logs and each.action is instants.Action.COMMIT)
     )
 
@@ -105,11 +105,12 @@ def check(
             f"{clustering[0]} is pending and may retire file groups that {write.inflight} wrote "
             "to, expected no clustering"
         )
-    mine = _groups(metadata)
-    began, own = write.timeline, write.requested_time
-    for other in candidates(began, scope.timeline, own, write.config.table_type):
+    mine = groups_of(metadata)
+    known = write.timeline.write_completion_times
+    table_type = write.config.table_type
+    for other in candidates(known, scope.timeline, write.requested_time, table_type):
         theirs = writer_batches.read_metadata(client.storage, other)
-        changed = _groups(theirs)
+        changed = groups_of(theirs)
         if other.action is instants.Action.REPLACE_COMMIT:
             changed += snapshots.replaced_by(client.storage, other)
         shared = shared_groups(mine, changed)
@@ -121,7 +122,8 @@ def check(
             )
 
 
-def _groups(metadata: commits.CommitMetadata) -> list[files.FileGroupId]:
+def groups_of(metadata: commits.CommitMetadata) -> list[files.FileGroupId]:
+    """Return the file groups that a write wrote to."""
     return [files.FileGroupId(stat.partition_path, stat.file_id) for stat in metadata.stats]
 
 

@@ -46,10 +46,9 @@ def step(
         scope: table_lock.LockScope, write: OpenWrite, metadata: commits.CommitMetadata
     ) -> commits.CommitMetadata:
         now = begun
+        known, own = write.timeline.write_completion_times, write.requested_time
         table_type = write.config.table_type
-        if begun is None or conflicts.candidates(
-            write.timeline, scope.timeline, write.requested_time, table_type
-        ):
+        if begun is None or conflicts.candidates(known, scope.timeline, own, table_type):
             now = stored_schemas.as_of(storage, scope.timeline)
         columns = published(mine, None if now is None else now.columns)
         return replace(metadata, extra={**metadata.extra, commits.SCHEMA_KEY: columns.avro})

@@ -24,6 +24,7 @@ from hoodie.write import (
     batches,
     combinations,
     conflicts,
+    early_conflicts,
     failed_writes,
     retries,
     schema_conflicts,
@@ -264,7 +265,9 @@ def _write_once(
     if isinstance(session, results.AlreadyCommitted):
         return session
     try:
-        stats = tasks.run(session.task, batch, tasks.WriteToken(), target.storage, outside.engine)
+        mark = early_conflicts.marking(session.task.detection, target.storage, outside)
+        token = tasks.WriteToken()
+        stats = tasks.run(session.task, batch, token, target.storage, outside.engine, mark)
     except BaseException:
         session.abort(has_tasks_left=False)
         raise
@@ -346,6 +349,21 @@ def _stream(
     )
 
 
+def _detection(
+    target: Target, transaction: TransactionOptions, opened: client.OpenWrite
+) -> early_conflicts.Detection | None:
+    if not transaction.settings.detects_conflicts_early:
+        return None
+    return early_conflicts.Detection(
+        instant_time=opened.requested_time,
+        table_type=target.config.table_type,
+        known=frozenset(opened.timeline.write_completion_times),
+        settings=transaction.settings,
+        lock=transaction.lock,
+        author=str(transaction.author),
+    )
+
+
 def _task(target: Target, options: WriteOptions, opened: client.OpenWrite) -> tasks.WriteTask:
     return tasks.WriteTask(
         table_uri=target.storage.uri,
@@ -358,4 +376,5 @@ def _task(target: Target, options: WriteOptions, opened: client.OpenWrite) -> ta
         ),
         committed=snapshots.committed_instants(opened.timeline),
         replaced=snapshots.replaced_groups(target.storage, opened.timeline),
+        detection=_detection(target, options.transaction, opened),
     )

@@ -27,10 +27,11 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
+from hoodie import environment
 from hoodie.engine import local
 from hoodie.model import commits, settings
 from hoodie.storage import locations
-from hoodie.write import batches, tasks
+from hoodie.write import batches, early_conflicts, tasks
 from hoodie_jobs.spark import calls, failures, reading
 
 DIRECT_TASKS_MAX = 4
@@ -172,7 +173,8 @@ def _write(task: tasks.WriteTask, data: pa.Table) -> list[commits.WriteStat]:
     )
     batch = batches.prepare(data, task.config, task.schema, task.operation)
     storage = locations.open_storage(task.table_uri)
-    return tasks.run(task, batch, token, storage, local.LocalEngine(1))
+    mark = early_conflicts.marking(task.detection, storage, environment.system(parallelism=1))
+    return tasks.run(task, batch, token, storage, local.LocalEngine(1), mark)
 
 
 def _whole(rows: Batches) -> pa.Table | None:

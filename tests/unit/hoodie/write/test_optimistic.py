@@ -188,8 +188,8 @@ def test_commit_is_a_compaction_only_where_updates_are_logged() -> None:
         state=instants.State.COMPLETED,
         completion_time=instants.InstantTime("20260101000000003"),
     )
-    begun, now = active.from_files([]), active.from_files([commit])
-    found = {kind: conflicts.candidates(begun, now, own, kind) for kind in table_config.TableType}
+    now = active.from_files([commit])
+    found = {kind: conflicts.candidates((), now, own, kind) for kind in table_config.TableType}
     assert found == {
         table_config.TableType.MERGE_ON_READ: (),
         table_config.TableType.COPY_ON_WRITE: (commit,),
