@@ -35,6 +35,21 @@ class FailedWritesPolicy(enum.Enum):
     NEVER = "NEVER"
 
 
+class ConflictStrategy(enum.Enum):
+    """What of two optimistic writes that overlap in time is a conflict; see `write.conflicts`."""
+
+    SIMPLE = "simple"
+    BUCKET_INDEX = "bucket-index"
+    PREFER_WRITER = "prefer-writer"
+
+
+class EarlyDetection(enum.Enum):
+    """How optimistic writers find a conflict before they write; see `write.early_conflicts`."""
+
+    SIMPLE = "simple-direct-marker"
+    TRANSACTIONAL = "transactional-direct-marker"
+
+
 class FutureTime(enum.Enum):
     """What to do about times on the timeline that lie ahead of our clock by more than the skew."""
 
@@ -72,6 +87,12 @@ class WriteSettings:
             one row.
         drops_duplicates: Whether an insert or bulk insert leaves out rows whose key the table held
             when it began; it then combines its own as well.
+        conflict_strategy: What is a conflict, under optimistic concurrency control.
+        keeps_newer_columns: Publish the columns that the table has by then, where another writer
+            changed them while a write was at work.
+        detects_conflicts_early: Look for optimistic writers of the same file groups before writing.
+        early_detection: How.
+        early_checks_commits: Look for what such writers have committed, too.
     """
 
     concurrency: ConcurrencyMode = ConcurrencyMode.SINGLE_WRITER
@@ -93,6 +114,11 @@ class WriteSettings:
     merges_inserts: bool = False
     combines_inserts: bool = False
     drops_duplicates: bool = False
+    conflict_strategy: ConflictStrategy = ConflictStrategy.BUCKET_INDEX
+    keeps_newer_columns: bool = True
+    detects_conflicts_early: bool = False
+    early_detection: EarlyDetection = EarlyDetection.SIMPLE
+    early_checks_commits: bool = False
 
     @property
     def heartbeat_expiry_ms(self) -> int:
@@ -121,6 +147,13 @@ class WriteSettings:
             return (
                 f"hoodie.clean.failed.writes.policy is EAGER with {self.concurrency.value}, "
                 "expected LAZY or NEVER: a writer that is alive would be taken back"
+            )
+        is_optimistic = self.concurrency is ConcurrencyMode.OPTIMISTIC
+        if self.detects_conflicts_early and not is_optimistic:
+            return (
+                "hoodie.write.concurrency.early.conflict.detection.enable is true with "
+                f"{self.concurrency.value}, expected {ConcurrencyMode.OPTIMISTIC.value}: no other "
+                "mode has conflicts"
             )
         return None
 
@@ -169,6 +202,37 @@ def _codec(text: str) -> str:
     if codec not in ("snappy", "zstd", "gzip", "none"):
         raise ValueError("expected snappy, zstd, gzip or none")
     return codec
+
+
+_STRATEGIES = {
+    "SimpleConcurrentFileWritesConflictResolutionStrategy": ConflictStrategy.SIMPLE,
+    "BucketIndexConcurrentFileWritesConflictResolutionStrategy": ConflictStrategy.BUCKET_INDEX,
+    "PreferWriterConflictResolutionStrategy": ConflictStrategy.PREFER_WRITER,
+    **{each.value: each for each in ConflictStrategy},
+}
+"""By Apache Hudi's class, without its package, and by our own short names."""
+
+
+_DETECTIONS = {
+    "SimpleDirectMarkerBasedDetectionStrategy": EarlyDetection.SIMPLE,
+    "SimpleTransactionDirectMarkerBasedDetectionStrategy": EarlyDetection.TRANSACTIONAL,
+    **{each.value: each for each in EarlyDetection},
+}
+"""As `_STRATEGIES`."""
+
+
+def _early_detection(text: str) -> EarlyDetection:
+    detection = _DETECTIONS.get(text.removeprefix("org.apache.hudi.table.marker."))
+    if detection is None:
+        raise ValueError(f"expected one of {', '.join(_DETECTIONS)}: our markers are direct")
+    return detection
+
+
+def _conflict_strategy(text: str) -> ConflictStrategy:
+    strategy = _STRATEGIES.get(text.removeprefix("org.apache.hudi.client.transaction."))
+    if strategy is None:
+        raise ValueError(f"expected one of {', '.join(_STRATEGIES)}")
+    return strategy
 
 
 def _flag(text: str) -> bool:
@@ -286,6 +350,42 @@ KEYS = (
         parse=_flag,
         meaning="an insert or bulk insert leaves out rows whose key was in the table as it began, "
         "and combines its own",
+    ),
+    Key(
+        name="hoodie.write.lock.conflict.resolution.strategy",
+        field="conflict_strategy",
+        parse=_conflict_strategy,
+        meaning=(
+            "what optimistic writers give way to: a class of Apache Hudi, or simple, bucket-index "
+            "or prefer-writer; simple compares by bucket too where the index has buckets"
+        ),
+    ),
+    Key(
+        name="hoodie.write.concurrency.schema.conflict.resolution.enable",
+        field="keeps_newer_columns",
+        parse=_flag,
+        meaning="keep columns that another writer changed while a write was at work",
+    ),
+    Key(
+        name="hoodie.write.concurrency.early.conflict.detection.enable",
+        field="detects_conflicts_early",
+        parse=_flag,
+        meaning="look for optimistic writers of the same file groups before writing to them",
+    ),
+    Key(
+        name="hoodie.write.concurrency.early.conflict.detection.strategy",
+        field="early_detection",
+        parse=_early_detection,
+        meaning=(
+            "how: a class of Apache Hudi, or simple-direct-marker, or transactional-direct-marker, "
+            "which looks and marks under the table lock"
+        ),
+    ),
+    Key(
+        name="hoodie.write.concurrency.early.conflict.check.commit.conflict",
+        field="early_checks_commits",
+        parse=_flag,
+        meaning="look for commits to the same file groups, too, before writing to them",
     ),
     Key(
         name="hoodie.operator.clock.wait_ms",

@@ -8,7 +8,6 @@
 `write` does the three for a batch in memory.
 """
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -22,12 +21,16 @@ from hoodie.timeline import active
 from hoodie.transaction import authors, client, lifecycle
 from hoodie.transaction.locks import addresses, opening
 from hoodie.transaction.locks import protocol as lock_protocol
-from hoodie.write import batches, combinations, conflicts, failed_writes, tasks
-
-logger = logging.getLogger(__name__)
-
-_CONFLICT_WAIT_S = 1.0
-_DOUBLINGS_MAX = 5
+from hoodie.write import (
+    batches,
+    combinations,
+    conflicts,
+    early_conflicts,
+    failed_writes,
+    retries,
+    schema_conflicts,
+    tasks,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +120,9 @@ class WriteSession:
             extra={**self._extra, commits.SCHEMA_KEY: self.task.schema.avro},
         )
         try:
-            completion = lifecycle.complete(self._client, self._write, metadata, self._steps)
+            completion = lifecycle.complete(
+                self._client, self._write, metadata, self._checks(), self._amendments()
+            )
         except BaseException:
             self.abort(has_tasks_left=False)
             raise
@@ -164,9 +169,8 @@ class WriteSession:
             return (f"failed writes stay pending: {error}",)
         return ()
 
-    @property
-    def _steps(self) -> Sequence[lifecycle.PreCompletion]:
-        """What is done in the lock scope of the completion."""
+    def _checks(self) -> Sequence[lifecycle.PreCompletion]:
+        """Return what must hold in the lock scope of the completion."""
         match self._client.settings.concurrency:
             case settings.ConcurrencyMode.OPTIMISTIC:
                 return (conflicts.step(self._client),)
@@ -175,6 +179,12 @@ class WriteSession:
                 return (conflicts.step(self._client, of_base_files=True),) if is_bulk else ()
             case settings.ConcurrencyMode.SINGLE_WRITER:
                 return ()
+
+    def _amendments(self) -> Sequence[lifecycle.PreCompletion]:
+        """Return what is decided in the lock scope of the completion."""
+        if not self._client.settings.keeps_newer_columns:
+            return ()
+        return (schema_conflicts.step(self._client.storage, self._write, self.task.schema),)
 
     @property
     def _policy(self) -> settings.FailedWritesPolicy:
@@ -236,8 +246,8 @@ def write(
 ) -> results.WriteResult:
     """Write a batch in one commit; a batch that does not fit is refused before it begins.
 
-    One that lost a conflict is written again, on what the table holds then, after a wait whose
-    upper bound doubles, as often as the settings say.
+    One that lost a conflict is written again, on what the table holds then, as often as the
+    settings say.
 
     Raises:
         WriteConflictError: It lost each time.
@@ -245,15 +255,14 @@ def write(
     """
     combinations.check_table(target.config, options.transaction.settings.concurrency)
     batch = batches.prepare(data, target.config, target.schema, options.operation)
-    retries_max = options.transaction.settings.conflict_retries_max
-    for retry in range(retries_max):
-        try:
-            return _write_once(target, batch, data.column_names, options, outside)
-        except errors.WriteConflictError as error:
-            wait_s = outside.random.uniform() * _CONFLICT_WAIT_S * 2 ** min(retry, _DOUBLINGS_MAX)
-            logger.info("%s: again in %.1f s: %s", target.storage.uri, wait_s, error)
-            outside.clock.sleep_s(wait_s)
-    return _write_once(target, batch, data.column_names, options, outside)
+    return retries.until_won(
+        lambda: _write_once(target, batch, data.column_names, options, outside),
+        retries.Retries(
+            count_max=options.transaction.settings.conflict_retries_max,
+            random=outside.random,
+            wait=outside.clock.sleep_s,
+        ),
+    )
 
 
 def _write_once(
@@ -267,7 +276,9 @@ def _write_once(
     if isinstance(session, results.AlreadyCommitted):
         return session
     try:
-        stats = tasks.run(session.task, batch, tasks.WriteToken(), target.storage, outside.engine)
+        mark = early_conflicts.marking(session.task.detection, target.storage, outside)
+        token = tasks.WriteToken()
+        stats = tasks.run(session.task, batch, token, target.storage, outside.engine, mark)
     except BaseException:
         session.abort(has_tasks_left=False)
         raise
@@ -354,6 +365,21 @@ def _stream(
     )
 
 
+def _detection(
+    target: Target, transaction: TransactionOptions, opened: client.OpenWrite
+) -> early_conflicts.Detection | None:
+    if not transaction.settings.detects_conflicts_early:
+        return None
+    return early_conflicts.Detection(
+        instant_time=opened.requested_time,
+        table_type=target.config.table_type,
+        known=frozenset(opened.timeline.write_completion_times),
+        settings=transaction.settings,
+        lock=transaction.lock,
+        author=str(transaction.author),
+    )
+
+
 def _task(target: Target, options: WriteOptions, opened: client.OpenWrite) -> tasks.WriteTask:
     return tasks.WriteTask(
         table_uri=target.storage.uri,
@@ -367,6 +393,7 @@ def _task(target: Target, options: WriteOptions, opened: client.OpenWrite) -> ta
         committed=snapshots.committed_instants(opened.timeline),
         replaced=snapshots.replaced_groups(target.storage, opened.timeline),
         known=_known(target, options, opened.timeline),
+        detection=_detection(target, options.transaction, opened),
     )
 
 

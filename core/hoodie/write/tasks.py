@@ -21,7 +21,7 @@ from hoodie.format import file_names
 from hoodie.model import commits, files, instants, schemas, settings, table_config
 from hoodie.storage import protocol
 from hoodie.transaction import markers
-from hoodie.write import batches, placement
+from hoodie.write import batches, early_conflicts, placement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,7 @@ class WriteTask:
         committed: As the write began; tells committed file groups from leftovers.
         replaced: File groups that replace commits retired.
         known: Slices whose keys an insert leaves out; none unless it drops duplicates.
+        detection: How to find conflicts before writing; None for not.
     """
 
     table_uri: str
@@ -49,6 +50,7 @@ class WriteTask:
     committed: snapshots.CommittedInstants
     replaced: frozenset[files.FileGroupId]
     known: Mapping[files.FileGroupId, files.FileSlice] = field(default_factory=dict)
+    detection: early_conflicts.Detection | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,7 @@ def run(
     token: WriteToken,
     storage: protocol.Storage,
     engine: engine_protocol.Engine,
+    mark: early_conflicts.Mark | None = None,
 ) -> list[commits.WriteStat]:
     """Write a batch's data files and return what was written to each file group.
 
@@ -81,7 +84,12 @@ def run(
         token: No other call for this instant may have the same.
         storage: The table's.
         engine: Runs the file groups; threads of this process.
+        mark: Made by `early_conflicts.marking` of the task's detection.
+
+    Raises:
+        WriteConflictError: A conflict was found early.
     """
+    assert (mark is None) == (task.detection is None), "conflicts are to be detected"
     groups = placement.Placement(storage, task.committed, task.replaced, task.instant_time)
     is_cow = task.config.is_copy_on_write
     is_bulk = task.operation is commits.Operation.BULK_INSERT
@@ -107,7 +115,9 @@ def run(
             group=group_id,
             instant_time=task.instant_time,
             write_token=file_names.write_token(token.task, token.stage, token.attempt),
-            before_file=lambda path: markers.mark(storage, task.instant_time, path),
+            before_file=lambda path: (
+                mark(group_id, path) if mark else markers.mark(storage, task.instant_time, path)
+            ),
             first_row=first_rows[place],
         )
         is_new = groups.is_new(group.partition_path, group.bucket)

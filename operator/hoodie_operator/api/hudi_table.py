@@ -42,6 +42,7 @@ class ConcurrencyMode(enum.Enum):
     """How several writers of the table get along."""
 
     SINGLE_WRITER = "SingleWriter"
+    OPTIMISTIC = "Optimistic"
     NON_BLOCKING = "NonBlocking"
 
 
@@ -162,6 +163,15 @@ class Concurrency(fields.Block):
     lock_ref: fields.Reference | None = Field(
         default=None, description="A LockProvider; by default a lock file beside the table."
     )
+    conflict_retries: int | None = Field(
+        default=None,
+        ge=0,
+        le=100,
+        description=(
+            "With mode Optimistic: how often a run writes a batch again that lost against another "
+            "write, before the attempt fails; 3 by default."
+        ),
+    )
     external_writers: bool = Field(
         default=False,
         description=(
@@ -241,6 +251,11 @@ class HudiTableSpec(fields.Block):
     def is_copy_on_write(self) -> bool:
         """Whether each write makes base files, so that nothing is ever left to compact."""
         return self.table_type is TableType.COPY_ON_WRITE
+
+    @property
+    def takes_many_writers(self) -> bool:
+        """Whether several writers may be at work at one time."""
+        return self.concurrency.mode is not ConcurrencyMode.SINGLE_WRITER
 
     @property
     def is_non_blocking(self) -> bool:
@@ -336,6 +351,47 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
             holds=lambda spec: not spec.is_non_blocking or spec.concurrency.lock_ref is not None,
         ),
         rules.Rule(
+            name="optimistic-lock",
+            field="concurrency.lockRef",
+            message=(
+                "is needed by mode Optimistic, unless storage.path is one of a file system, where "
+                "a lock file can lie beside the table"
+            ),
+            cel=(
+                "self.concurrency.mode != 'Optimistic' || has(self.concurrency.lockRef) "
+                "|| !self.storage.path.contains('://') || self.storage.path.startsWith('file://')"
+            ),
+            holds=lambda spec: (
+                spec.concurrency.mode is not ConcurrencyMode.OPTIMISTIC
+                or spec.concurrency.lock_ref is not None
+                or "://" not in spec.storage.path
+                or spec.storage.path.startswith("file://")
+            ),
+        ),
+        rules.Rule(
+            name="retries-of-optimistic",
+            field="concurrency.conflictRetries",
+            message="goes with mode Optimistic only: no other finds conflicts",
+            cel=("!has(self.concurrency.conflictRetries) || self.concurrency.mode == 'Optimistic'"),
+            holds=lambda spec: (
+                spec.concurrency.conflict_retries is None
+                or spec.concurrency.mode is ConcurrencyMode.OPTIMISTIC
+            ),
+        ),
+        rules.Rule(
+            name="acknowledgement-of-non-blocking",
+            field="concurrency.acknowledgeOrderDependence",
+            message="does not go with mode Optimistic: its result never depends on compaction",
+            cel=(
+                "self.concurrency.mode != 'Optimistic' "
+                "|| !self.concurrency.acknowledgeOrderDependence"
+            ),
+            holds=lambda spec: (
+                spec.concurrency.mode is not ConcurrencyMode.OPTIMISTIC
+                or not spec.concurrency.acknowledge_order_dependence
+            ),
+        ),
+        rules.Rule(
             name="event-time-ordering",
             field="keys.orderingFields",
             message="needs at least one field by merge mode EventTime",
@@ -360,12 +416,12 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
             name="partial-updates-by-commit-time",
             field="merge.partialUpdates",
             message=(
-                "by several writers needs mode CommitTime, or acknowledgeOrderDependence: by "
+                "by NonBlocking writers needs mode CommitTime, or acknowledgeOrderDependence: by "
                 "event time the result would depend on when compaction runs"
             ),
             cel=(
                 "!self.merge.partialUpdates || self.merge.mode == 'CommitTime' "
-                "|| self.concurrency.mode == 'SingleWriter' "
+                "|| self.concurrency.mode != 'NonBlocking' "
                 "|| self.concurrency.acknowledgeOrderDependence"
             ),
             holds=lambda spec: (
