@@ -26,6 +26,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
+from concurrent import futures
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -49,6 +50,7 @@ class Server:
         self.operations = {
             "describe": self.describe,
             "write": self.write,
+            "write_at_once": self.write_at_once,
             "read": self.read,
             "sql": self.sql,
             "schedule_compaction": self.schedule_compaction,
@@ -82,6 +84,23 @@ class Server:
         writer = frame.write.format("hudi").options(**request["options"])
         writer.mode("append").save(request["path"])
         return {}
+
+    def write_at_once(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Write parquet files as many writers at one time: each has a list of `inputs`, in order.
+
+        Returns the seconds of each write.
+        """
+
+        def work(files: list[str]) -> list[float]:
+            spent = []
+            for file in files:
+                begin = time.perf_counter()
+                self.write(request | {"input": file})
+                spent.append(time.perf_counter() - begin)
+            return spent
+
+        with futures.ThreadPoolExecutor(len(request["inputs"])) as threads:
+            return {"seconds": list(threads.map(work, request["inputs"]))}
 
     def read(self, request: dict[str, Any]) -> dict[str, Any]:
         """Read the table at `path` and send the rows to `sink`.

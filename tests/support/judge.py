@@ -341,6 +341,31 @@ class Judge:
             self._ask("write", arguments, timeout_s=timeout_s)
         return self.seconds_last
 
+    def write_at_once(
+        self,
+        path: Path,
+        inputs: Sequence[Sequence[Path]],
+        options: Mapping[str, str],
+        *,
+        timeout_s: float = 600,
+    ) -> list[list[float]]:
+        """Write parquet files as many writers at one time; return the seconds of each write.
+
+        Args:
+            path: The root of a table that exists.
+            inputs: The files of each writer, a write each, in order.
+            options: As of `write`, for all writers.
+            timeout_s: After which the judge is given up.
+        """
+        arguments = {
+            "path": str(path),
+            "inputs": [list(map(str, files)) for files in inputs],
+            "options": dict(options) | {"hoodie.datasource.write.operation": "upsert"},
+        }
+        result = self._ask("write_at_once", arguments, timeout_s=timeout_s)
+        spent: list[list[float]] = result["seconds"]
+        return spent
+
     def schedule_compaction(
         self, path: Path, options: Mapping[str, str], *, timeout_s: float = 120
     ) -> str | None:
