@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from support import peer_ours
-from support.judge import Judge
+from support.judge import Judge, Query, QueryType
 from support.peer_cases import RECIPES, SCHEMA, ApacheHudi, Maker, PeerCase, Recipe, build, row
 from support.peer_hudi_rs import read_with_hudi_rs
 from support.peer_options import filesystem_lock, table_properties
@@ -160,6 +160,30 @@ def test_copy_on_write_table_of_apache_hudi_is_written_by_us_and_by_it_again(
     assert_same_rows(peer_ours.read(path), rows(range(5), 3000), ["id"])
     assert {each.name[:36] for each in path.glob("*.parquet")} == groups
     peer_ours.hoodie("check", path)
+
+
+def test_increments_of_our_copy_on_write_commits_are_what_they_changed(
+    judge: Judge, tmp_path: Path
+) -> None:
+    """Rows that stay keep their commit time; one that only fills a null gets that of its commit."""
+    table = replace(RECIPES["cow_partial_event_time"].table, name="increments", buckets=1)
+    ours = peer_ours.Hoodie(table=table)
+    path = tmp_path / "table"
+
+    def write(*rows: dict[str, object]) -> None:
+        ours.write(path, pa.Table.from_pylist(list(rows), SCHEMA), "upsert")
+
+    write(*(row(n, ts=1000, part="north", amount=None) for n in range(4)))
+    begin = max(instant.completion_time or "" for instant in judge.timeline(path))
+    write(
+        row(0, ts=2000, part="north"),
+        row(1, ts=500, part="north"),
+        row(9, ts=1, part="north"),
+    )
+    found = judge.read(path, Query(type=QueryType.INCREMENTAL, begin=begin))
+    filled = row(1, ts=1000, part="north", amount=row(1, ts=500)["amount"])
+    expected = [row(0, ts=2000, part="north"), filled, row(9, ts=1, part="north")]
+    assert_same_rows(found, pa.Table.from_pylist(expected, SCHEMA), ["id"])
 
 
 def test_apache_hudi_lists_our_timeline_as_we_do(judge: Judge, tmp_path: Path) -> None:

@@ -120,8 +120,10 @@ def test_nothing_acknowledged_is_lost(
     }
     for column, actor in zip(COLUMNS, actors, strict=False):
         assert actor.acknowledged <= committed[column]
-        assert len(actor.acknowledged) > 2, "too slow to tell anything"
         assert committed[column] == set(range(len(committed[column]))), "each batch once, in order"
+    # Together: of optimistic writers one may lose for long.
+    told = [len(actor.acknowledged) for actor in actors[: len(COLUMNS)]]
+    assert sum(told) > 2 * len(COLUMNS), f"too slow to tell anything: {told}"
     rows = opened.read().read_all().to_pylist()
     found = {row["id"]: {column: row[column] for column in COLUMNS} for row in rows}
     assert len(found) == len(rows) <= KEYS

@@ -20,6 +20,7 @@ TIMELINE_LAYOUT = "2"
 
 BUCKET_COUNT_KEY = "hoodie.bucket.index.num.buckets"
 HASH_FIELDS_KEY = "hoodie.bucket.index.hash.field"
+CHANGE_DATA_CAPTURE_KEY = "hoodie.table.cdc.enabled"
 METADATA_PARTITIONS_KEY = "hoodie.table.metadata.partitions"
 METADATA_PARTITIONS_INFLIGHT_KEY = "hoodie.table.metadata.partitions.inflight"
 
@@ -140,6 +141,11 @@ class TableConfig:
     def is_copy_on_write(self) -> bool:
         """Whether each write makes base files; otherwise it may make log files."""
         return self.table_type is TableType.COPY_ON_WRITE
+
+    @property
+    def has_change_data_capture(self) -> bool:
+        """Whether each write also writes what it changed."""
+        return _flag(self.properties, CHANGE_DATA_CAPTURE_KEY)
 
     @property
     def bucket_fields(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ Reads the whole table. A finding never stops the check; what cannot be read is a
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from hoodie import environment, errors
 from hoodie.filegroup import listing, reading, snapshots
 from hoodie.format import log_blocks
 from hoodie.index import bucket
-from hoodie.model import files, instants, results, schemas, settings
+from hoodie.model import commits, files, instants, results, schemas, settings
 from hoodie.services import liveness
 from hoodie.storage import protocol
 from hoodie.timeline import active
@@ -45,7 +45,7 @@ def check(
     snapshot = snapshots.take(target.storage, target.config)
     lives = heartbeats.Heartbeats(target.storage, outside.clock, outside.background, write_settings)
     found = [
-        *_of_timeline(target.storage, snapshot),
+        *_of_timeline(target, snapshot),
         *_of_pending(liveness.pending(target.storage, snapshot.timeline, write_settings, outside)),
         *_of_leftovers(target.storage, snapshot.timeline, lives),
         *_of_files(target, snapshot),
@@ -63,7 +63,7 @@ def check(
     return [*found, *(each for findings in per_slice for each in findings)]
 
 
-def _of_timeline(storage: protocol.Storage, snapshot: snapshots.Snapshot) -> Findings:
+def _of_timeline(target: sessions.Target, snapshot: snapshots.Snapshot) -> Findings:
     timeline = snapshot.timeline
     for duplicates in timeline.duplicates:
         names = " and ".join(str(each.completion_time) for each in duplicates)
@@ -83,21 +83,24 @@ def _of_timeline(storage: protocol.Storage, snapshot: snapshots.Snapshot) -> Fin
         for path in snapshot.listing.partitions()
         for data_file in snapshot.listing.files(path)
     }
+    read = {}
     for instant in timeline.completed_writes:
-        yield from _of_metadata(storage, instant, sizes, snapshot)
+        try:
+            read[instant] = writer_batches.read_metadata(target.storage, instant)
+        except errors.HoodieError as error:
+            yield _error(str(instant), str(error))
+            continue
+        yield from _of_metadata(instant, read[instant], sizes, snapshot)
+    if target.config.is_copy_on_write:
+        yield from _of_succession(read)
 
 
 def _of_metadata(
-    storage: protocol.Storage,
     instant: instants.Instant,
+    metadata: commits.CommitMetadata,
     sizes: dict[str, int],
     snapshot: snapshots.Snapshot,
 ) -> Findings:
-    try:
-        metadata = writer_batches.read_metadata(storage, instant)
-    except errors.HoodieError as error:
-        yield _error(str(instant), str(error))
-        return
     is_cleaned = any(each.action is instants.Action.CLEAN for each in snapshot.timeline.instants)
     for stat in metadata.stats:
         size_bytes = sizes.get(stat.path)
@@ -108,6 +111,28 @@ def _of_metadata(
         elif not stat.log_files and size_bytes != stat.size_bytes:
             message = f"its file {stat.path} has {size_bytes} bytes, expected {stat.size_bytes}"
             yield _error(str(instant), message)
+
+
+def _of_succession(read: Mapping[instants.Instant, commits.CommitMetadata]) -> Findings:
+    """Find base files that were not made of the one before them, and hide what was written there.
+
+    No protocol allows it; a writer that is paused for longer than its lock lasts, right before it
+    publishes, may do it all the same, and is told that the outcome is not known.
+    """
+    writes: defaultdict[files.FileGroupId, dict[instants.Instant, str]] = defaultdict(dict)
+    for instant in sorted(read, key=lambda each: each.requested_time):
+        for stat in read[instant].stats:
+            writes[files.FileGroupId(stat.partition_path, stat.file_id)][instant] = stat.prev_commit
+    for group, prev_commits in writes.items():
+        for before, (after, prev_commit) in zip(
+            prev_commits, list(prev_commits.items())[1:], strict=False
+        ):
+            if prev_commit != before.requested_time:
+                yield _error(
+                    str(before),
+                    f"what it wrote to {group} is hidden by {after}, which was made of the base "
+                    f"file of {prev_commit}",
+                )
 
 
 def _of_pending(found: Iterable[results.PendingInstant]) -> Findings:

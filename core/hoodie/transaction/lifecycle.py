@@ -25,8 +25,8 @@ from dataclasses import replace
 
 from hoodie import errors
 from hoodie.format import timeline_avro
-from hoodie.model import commits, instants, table_config
-from hoodie.timeline import transitions
+from hoodie.model import commits, instants, jobs, table_config
+from hoodie.timeline import active, transitions
 from hoodie.transaction import (
     admission,
     authors,
@@ -245,12 +245,32 @@ def _late_batches(
     writer_id = client.author.writer_id
     if writer_id is None or attempt is None:
         return ()
-    batches = list(attempt.record.late_batches)
-    if attempt.record.batch_id:
-        recorded = scope.timeline.find(instants.checked_time(attempt.record.requested_time))
-        if recorded is not None and recorded.is_completed:
-            batches.append(attempt.record.batch_id)
-    return tuple(batch for batch in batches if not told.holds(writer_id, batch))
+    record = attempt.record
+    late = [batch for batch in record.late_batches if not told.holds(writer_id, batch)]
+    is_told = not record.batch_id or told.holds(writer_id, record.batch_id)
+    if not is_told and _is_published(client, scope.timeline, writer_id, record):
+        late.append(record.batch_id)
+    return tuple(late)
+
+
+def _is_published(
+    client: Client,
+    timeline: active.ActiveTimeline,
+    writer_id: str,
+    record: fencing.AttemptRecord,
+) -> bool:
+    """Return whether the batch that an attempt record tells of is published.
+
+    The record is there before the instant is: whose author lost the lock in between has written
+    nothing, and somebody else's instant may have the time by now. (The simulation found that.) The
+    record's write id does not tell: it is taken out when a write is given up.
+    """
+    found = timeline.find(instants.checked_time(record.requested_time))
+    if found is None or not found.is_completed or not found.action.is_write:
+        return False
+    extra = writer_batches.read_metadata(client.storage, found).extra
+    published = (extra.get(jobs.WRITER_ID_KEY), extra.get(jobs.BATCH_ID_KEY))
+    return published == (writer_id, record.batch_id)
 
 
 def _empty(client: Client, write: OpenWrite) -> bool:

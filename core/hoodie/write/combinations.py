@@ -51,7 +51,7 @@ def check_table(config: table_config.TableConfig, mode: settings.ConcurrencyMode
     """Refuse a table that the concurrency mode, or any write of ours, is not for.
 
     Raises:
-        UnsupportedError: The table has no simple bucket index.
+        UnsupportedError: The table has no simple bucket index, or change data capture.
         ConfigurationError: Non-blocking mode lacks something; all of it is named.
     """
     missing = []
@@ -67,6 +67,9 @@ def check_table(config: table_config.TableConfig, mode: settings.ConcurrencyMode
         raise errors.ConfigurationError(
             f"{mode.value} on table {config.name!r} needs {' and '.join(missing)}"
         )
+    if config.has_change_data_capture:
+        # A commit without them would be one in which nothing changed, to who reads changes.
+        missing.append(f"change data files, it has {table_config.CHANGE_DATA_CAPTURE_KEY}=true")
     if missing:
         raise errors.UnsupportedError(
             f"writing table {config.name!r} needs {' and '.join(missing)}"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hoodie.model import jobs, table_config
 from hoodie.model import settings as write_settings
 from hoodie_operator.api import kinds, objects, times
+from hoodie_operator.api.writer import Operation
 from hoodie_operator.reconcile import decide, effects, facts, sources
 from support import operator_world as ow
 from support import rule_examples
@@ -397,6 +398,16 @@ def test_writer_writes_every_file_in_order() -> None:
     here.progress(here.uid(key), "writing", 1, 3)
     here.settle()
     assert here.condition(key) == ("Running", "Running", "attempt 1, pid 1 on test: writing 1/3")
+
+
+@pytest.mark.parametrize("operation", Operation)
+def test_writer_does_what_its_operation_says(operation: Operation) -> None:
+    here = Flights()
+    here.add_writer("left", operation=operation.value)
+    here.settle()
+    (start,) = (each for each in here.started if isinstance(each.work, jobs.WriteBatches))
+    assert isinstance(start.work, jobs.WriteBatches)
+    assert start.work.operation.name == operation.name
 
 
 def test_writer_whose_files_are_committed_is_complete() -> None:

@@ -6,7 +6,7 @@ from hoodie import errors
 from hoodie.format import timeline_avro
 from hoodie.model import jobs
 from hoodie.timeline import active, transitions
-from hoodie.transaction import authors, writer_batches
+from hoodie.transaction import authors, fencing, writer_batches
 from hoodie.transaction.client import AlreadyWritten, Completion
 from hoodie.transaction.writer_batches import KEPT, LEDGER_KEY, Ledger
 from support import faulty_storage
@@ -81,8 +81,12 @@ def _strip_newest(world: World) -> None:
     world.storage.replace(path, content, if_match=world.storage.stat(path).version)
 
 
-def test_batch_of_a_commit_that_appeared_late_is_held() -> None:
-    """A commit with an earlier completion time than the newest, which did not know of it."""
+@pytest.mark.parametrize("is_given_up", [False, True])
+def test_batch_of_a_commit_that_appeared_late_is_held(*, is_given_up: bool) -> None:
+    """A commit with an earlier completion time than the newest, which did not know of it.
+
+    Its author may have been told that its outcome is not known, and have given the write up.
+    """
     world = World()
     late, other = world.writer("late"), world.writer("other")
     world.write(late, "b1")
@@ -91,11 +95,34 @@ def test_batch_of_a_commit_that_appeared_late_is_held() -> None:
     world.storage.delete(path)
     world.write(other, "b1")
     world.storage.create(path, content)
+    if is_given_up:
+        record = fencing.read(world.storage, late.author)
+        assert record is not None
+        fencing.give_up(world.storage, late.author, record.record.write_id)
     assert writer_batches.read(world.storage, world.timeline).last("late") is None
     assert isinstance(world.write(late, "b1"), AlreadyWritten)
     world.write(late, "b2")
     ledger = writer_batches.read(world.storage, world.timeline)
     assert ledger.batches["late"] == ("b1", "b2")
+
+
+def test_batch_whose_time_became_that_of_another_write_is_written() -> None:
+    """Its author recorded the time and lost the lock, so that its own instant was never there."""
+    world = World()
+    author = authors.Author(writer_id="a")
+    writer = world.client(world.process("a"), author)
+    others = world.write(world.writer("b"), "b1")
+    assert isinstance(others, Completion)
+    record = fencing.AttemptRecord(
+        attempt=author.attempt,
+        write_id="never requested",
+        requested_time=others.instant.requested_time,
+        process=writer.process,
+        batch_id="a1",
+    )
+    fencing.write(world.storage, author, None, record)
+    assert isinstance(world.write(writer, "a1"), Completion)
+    assert writer_batches.committed(world.storage, world.timeline, "a") == {"a1"}
 
 
 def test_batch_of_a_commit_that_was_taken_back_is_written_again() -> None:

@@ -1,5 +1,7 @@
 """Which writers may overlap: design section 5, cases (a), (b), (c)."""
 
+from dataclasses import replace
+
 import pytest
 
 from hoodie import errors
@@ -141,3 +143,19 @@ def test_non_blocking_mode_names_all_that_is_missing() -> None:
     with pytest.raises(errors.UnsupportedError):
         combinations.check_table(bare, settings.ConcurrencyMode.SINGLE_WRITER)
     combinations.check_table(WHOLE_ROWS, settings.ConcurrencyMode.NON_BLOCKING)
+
+
+def test_table_that_keeps_change_data_is_not_written() -> None:
+    """Readers of changes would not see what we wrote."""
+    config = replace(WHOLE_ROWS, properties={"hoodie.table.cdc.enabled": "true"})
+    with pytest.raises(errors.UnsupportedError, match="change data files"):
+        combinations.check_table(config, settings.ConcurrencyMode.SINGLE_WRITER)
+
+
+def test_base_files_take_one_writer_at_a_time() -> None:
+    """T-N01, and what there is on a copy-on-write table."""
+    cow = replace(WHOLE_ROWS, table_type=table_config.TableType.COPY_ON_WRITE)
+    with pytest.raises(errors.ConfigurationError, match="MERGE_ON_READ, it is COPY_ON_WRITE"):
+        combinations.check_table(cow, settings.ConcurrencyMode.NON_BLOCKING)
+    for mode in (SINGLE_WRITER, OPTIMISTIC):
+        combinations.check_table(cow, mode)

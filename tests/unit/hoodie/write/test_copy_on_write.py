@@ -7,7 +7,7 @@ import pytest
 
 from hoodie import errors
 from hoodie.model import commits, instants, results, settings, table_config
-from hoodie.write import batches, sessions, tasks
+from hoodie.write import batches, conflicts, sessions, tasks
 from support.tables import CONFIG, Rows, SmallTable
 
 SINGLE = settings.ConcurrencyMode.SINGLE_WRITER
@@ -239,6 +239,25 @@ def test_slower_of_two_optimistic_writes_of_a_file_group_loses(tmp_path: Path) -
     other.commit(run(small, other, [row("4", 4, "q")]))
     assert small.values() == [("1", 1), ("3", 3), ("4", 4)]
     assert small.problems() == []
+
+
+def test_check_finds_a_base_file_that_hides_what_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a writer leaves it that is paused, right before it publishes, until its lock is lost."""
+    small = CowTable(tmp_path)
+    optimistic = settings.ConcurrencyMode.OPTIMISTIC
+    small.write([row("1", 1)], concurrency=optimistic)
+    slow = begin(small, optimistic, "slow")
+    small.write([row("2", 2)], concurrency=optimistic, writer_id="fast")
+    stats = run(small, slow, [row("3", 3)])
+    assert small.problems() == []
+    with monkeypatch.context() as patched:
+        patched.setattr(conflicts, "check", lambda *_, **__: None)
+        slow.commit(stats)
+    (problem,) = small.problems()
+    assert problem.startswith(f"{slow.requested_time} commit completed: what it wrote to p/0000")
+    assert "is hidden by" in problem
 
 
 def test_non_blocking_writers_are_refused(tmp_path: Path) -> None:

@@ -113,6 +113,22 @@ def test_bulk_insert_leaves_them_out_as_well(tmp_path: Path) -> None:
     assert values(small) == [("1", 1), ("2", 20)]
 
 
+@pytest.mark.parametrize(
+    ("table_type", "operation"),
+    [(MERGE_ON_READ, INSERT), (MERGE_ON_READ, BULK_INSERT), (COPY_ON_WRITE, INSERT)],
+)
+def test_batch_that_is_sent_twice_leaves_no_duplicates(
+    tmp_path: Path, table_type: table_config.TableType, operation: commits.Operation
+) -> None:
+    """T-O16: with both options."""
+    small = SmallTable(tmp_path / "t", replace(ONE_BUCKET, table_type=table_type))
+    batch = [row("1", 1), row("2", 2), row("1", 3)]
+    for _ in range(2):
+        insert(small, batch, COMBINE | DROP, operation)
+    assert values(small) == [("1", 3), ("2", 2)]
+    assert len(small.table.timeline().completed_writes) == 2
+
+
 def test_upserts_are_not_concerned(tmp_path: Path) -> None:
     small = SmallTable(tmp_path / "t", COW)
     upsert(small, [row("1", 1)])
