@@ -15,6 +15,9 @@ PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
 MANIFEST_FIELDS = {
     "concurrency": "HudiTable concurrency.mode",
     "conflict_retries_max": "HudiTable concurrency.conflictRetries",
+    "conflict_strategy": "HudiTable concurrency.conflictResolution",
+    "detects_conflicts_early": "HudiTable concurrency.earlyConflictDetection",
+    "early_detection": "HudiTable concurrency.earlyConflictDetection",
     "acknowledges_order_dependence": "HudiTable concurrency.acknowledgeOrderDependence",
     "clock_skew_ms_max": "HudiTable concurrency.clockSkew",
     "clock_wait_ms": "HudiTable concurrency.externalWriters",
