@@ -52,9 +52,11 @@ format: setup ## format the code, and mend what the linter can mend itself
 	@$(BIN)/ruff format
 
 .PHONY: generate
-generate: setup ## write crds/ anew from the API types
+generate: setup ## write crds/ and docs/settings.md anew from the code
 	@echo "==> Generating crds/ from operator/hoodie_operator/api"
 	@$(BIN)/python -m hoodie_operator.api.generate
+	@echo "==> Generating docs/settings.md from the settings"
+	@$(BIN)/python tools/settings_page.py
 
 .PHONY: bench
 bench: setup setup-peer ## run beside Apache Hudi on the same data; writes benchmarks/RESULTS.md

@@ -133,6 +133,26 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
             edited(TABLE, **_NBCC, concurrency__conflictRetries=3),
         ],
     ),
+    ("HudiTable", "resolution-of-optimistic"): Examples(
+        accepted=[
+            edited(TABLE, **_OCC, concurrency__conflictResolution="BucketIndex"),
+            edited(TABLE, **_OCC, concurrency__conflictResolution="PreferWriter"),
+        ],
+        refused=[
+            edited(TABLE, concurrency__conflictResolution="Simple"),
+            edited(TABLE, **_NBCC, concurrency__conflictResolution="PreferWriter"),
+        ],
+    ),
+    ("HudiTable", "early-detection-of-optimistic"): Examples(
+        accepted=[
+            TABLE,
+            edited(TABLE, **_OCC, concurrency__earlyConflictDetection="SimpleDirectMarker"),
+        ],
+        refused=[
+            edited(TABLE, concurrency__earlyConflictDetection="SimpleDirectMarker"),
+            edited(TABLE, **_NBCC, concurrency__earlyConflictDetection="TransactionalDirectMarker"),
+        ],
+    ),
     ("HudiTable", "acknowledgement-of-non-blocking"): Examples(
         accepted=[
             edited(TABLE, **_OCC),

@@ -16,6 +16,7 @@ from hoodie.transaction.locks import address_texts, addresses, hudi_options
 from hoodie.write import sessions
 
 _MODE_KEY = "hoodie.write.concurrency.mode"
+_LOCK_NAMES = frozenset(key.name for key in hudi_options.KEYS)
 _SETTING_NAMES = frozenset(name for key in settings.KEYS for name in (key.name, *key.aliases))
 
 
@@ -56,10 +57,12 @@ def parse(
     lock_properties = {
         key: value
         for key, value in properties.items()
-        if key.startswith(hudi_options.PREFIX) and key not in given
+        if (key.startswith(hudi_options.PREFIX) or key in _LOCK_NAMES) and key not in given
     }
-    facts = {key: value for key, value in properties.items() if key in _FACTS}
+    facts = {key: value for key, value in properties.items() if key in FACTS}
     unknown = properties.keys() - given.keys() - lock_properties.keys() - facts.keys()
+    if refused := sorted(unknown & REFUSED.keys()):
+        raise errors.ConfigurationError(f"--set {refused[0]}: {REFUSED[refused[0]]}")
     if unknown:
         raise errors.ConfigurationError(f"--set {min(unknown)}: is no setting of a writer or table")
     defaults = settings.WriteSettings()
@@ -92,7 +95,7 @@ def check_facts(facts: Mapping[str, str], config: table_config.TableConfig) -> N
         ConfigurationError: One differs; the message has both values.
     """
     for key, value in facts.items():
-        what, actual = _FACTS[key][0], _FACTS[key][1](config)
+        what, actual = FACTS[key][0], FACTS[key][1](config)
         if value.replace(" ", "").upper() != actual.upper():
             raise errors.ConfigurationError(
                 f"{what} differs: --set {key}={value}, the table has {actual or 'none'}"
@@ -145,8 +148,12 @@ def _version(config: table_config.TableConfig) -> str:
     return str(config.version)
 
 
+def _metadata_table(_: table_config.TableConfig) -> str:
+    return "false"
+
+
 # Key: what it is, and what it is of a table.
-_FACTS: Mapping[str, tuple[str, Callable[[table_config.TableConfig], str]]] = {
+FACTS: Mapping[str, tuple[str, Callable[[table_config.TableConfig], str]]] = {
     "hoodie.table.name": ("table name", _table_name),
     "hoodie.table.type": ("table type", _table_type),
     "hoodie.datasource.write.table.type": ("table type", _table_type),
@@ -157,4 +164,21 @@ _FACTS: Mapping[str, tuple[str, Callable[[table_config.TableConfig], str]]] = {
     table_config.HASH_FIELDS_KEY: ("bucket field", _bucket_fields),
     "hoodie.table.recordkey.fields": ("record key", _record_key),
     "hoodie.datasource.write.recordkey.field": ("record key", _record_key),
+    "hoodie.metadata.enable": ("metadata table", _metadata_table),
 }
+
+REFUSED: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("hoodie.aws.access.key", "hoodie.aws.secret.key", "hoodie.aws.session.token"),
+        "credentials are taken from the environment, as Amazon's own tools read it",
+    ),
+    **dict.fromkeys(
+        (
+            "hoodie.metadata.index.async",
+            "hoodie.metadata.index.check.timeout.seconds",
+            "hoodie.metadata.index.column.stats.enable",
+        ),
+        "tables have no metadata table here yet",
+    ),
+}
+"""Keys that others honour and we do not, and why."""

@@ -7,7 +7,7 @@ Cost: a list request for the timeline and one for the data files, and a read for
 compaction and completed replace commit.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hoodie import errors
 from hoodie.filegroup import listing, view
@@ -102,6 +102,14 @@ def replaced_by(
     """Return the file groups that a completed replace commit retired; one request."""
     path = transitions.path(completed)
     return frozenset(timeline_avro.decode_replaced_groups(storage.read(path), path))
+
+
+def clustered_by(
+    storage: protocol.Storage, pending: instants.Instant
+) -> frozenset[files.FileGroupId]:
+    """Return the file groups that a pending clustering is to retire; one request."""
+    path = transitions.path(replace(pending, state=instants.State.REQUESTED))
+    return frozenset(timeline_avro.decode_clustered_groups(storage.read(path), path))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

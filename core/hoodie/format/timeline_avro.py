@@ -80,6 +80,30 @@ def decode_replaced_groups(
     )
 
 
+def decode_clustered_groups(
+    content: bytes, source: str = "clustering plan", bytes_max: int = CONTENT_BYTES_MAX
+) -> frozenset[files.FileGroupId]:
+    """Return the file groups that a requested clustering is to retire.
+
+    Args:
+        content: The whole file.
+        source: The file's name, for messages.
+        bytes_max: More than this is refused.
+
+    Raises:
+        FormatError: The content is empty or broken, or has no plan.
+    """
+    record = avro_container.decode(content, source, bytes_max)
+    plan = record.map("clusteringPlan")
+    if not plan:
+        raise errors.FormatError(f"{source}: clusteringPlan is missing")
+    return frozenset(
+        files.FileGroupId(each.text("partitionPath") or "", each.required_text("fileId"))
+        for group in avro_values.Record(plan, source).records("inputGroups")
+        for each in group.records("slices")
+    )
+
+
 def encode_compaction_plan(plan: plans.CompactionPlan) -> bytes:
     """Return the content of a requested compaction, in plan version 2."""
     fields = {

@@ -168,6 +168,7 @@ class Key:
         parse: Makes the field's value of the text; raises ValueError with what is expected.
         meaning: For the documentation.
         aliases: Other names, older ones.
+        default: As the text of the key, where that is not the field's.
     """
 
     name: str
@@ -175,6 +176,7 @@ class Key:
     parse: Callable[[str], Any]
     meaning: str
     aliases: tuple[str, ...] = ()
+    default: str | None = None
 
 
 def _one_of(kind: type[enum.Enum]) -> Callable[[str], enum.Enum]:
@@ -330,7 +332,8 @@ KEYS = (
         name="hoodie.merge.allow.duplicate.on.inserts",
         field="merges_inserts",
         parse=_opposite,
-        meaning="copy-on-write: an insert only adds rows, though their keys are there (default)",
+        meaning="copy-on-write: an insert only adds rows, though their keys are there",
+        default="true",
     ),
     Key(
         name="hoodie.combine.before.insert",
@@ -343,6 +346,7 @@ KEYS = (
         field=None,
         parse=_flag,
         meaning="accepted: rows of one key in an upsert always become one, here as in Apache Hudi",
+        default="true",
     ),
     Key(
         name="hoodie.datasource.write.insert.drop.duplicates",

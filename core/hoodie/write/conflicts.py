@@ -5,7 +5,8 @@ against what others have published since it began; where both changed a file gro
 
     candidates   writes completed since this one began, whenever they began (O2). Not compactions:
                  file slicing keeps the log files that complete after their plan (O3)
-    conflict     a candidate wrote to, or retired, a file group that this write wrote to
+    conflict     a candidate wrote to, or retired, a file group that this write wrote to, or a
+                 pending clustering is to retire it
 
 Under non-blocking concurrency control only base files can conflict, those that a bulk insert makes
 of empty buckets: a log file of another writer that completes later lies on top of one, but one that
@@ -14,17 +15,18 @@ completed meanwhile would lie below it, and be hidden.
 Strategies, by Apache Hudi's names:
 
     BucketIndex     file groups are compared by partition and bucket: two writers that find a bucket
-                    empty may each have named a group for it. A pending clustering is a conflict
+                    empty may each have named a group for it
     Simple          file groups are compared by id, but those of a bucket index as above: Apache
                     Hudi would let a bucket have two groups, and lose one of them from sight
-    PreferWriter    as BucketIndex, but a pending clustering is none: it gives way to the write,
-                    if it runs by this strategy, too
+    PreferWriter    as BucketIndex, but a pending clustering is no conflict: it gives way to the
+                    write, if it runs by this strategy, too
 
 A compaction gives way to nobody and nobody to it, under all of them. The serial order is the order
 of completion.
 
-Requests: one for each candidate, two for one that replaced file groups. Source: RFC-22;
-`SimpleConcurrentFileWritesConflictResolutionStrategy.java` and those beside it; concurrency 2.6.
+Requests: one for each candidate and each pending clustering, two for what replaced file groups.
+Source: RFC-22; `SimpleConcurrentFileWritesConflictResolutionStrategy.java` and those beside it;
+concurrency 2.6.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -106,16 +108,11 @@ def check(
         of_base_files: Whether only its base files can conflict, not its log files.
 
     Raises:
-        WriteConflictError: It does; or a clustering is pending, whose file groups are not known.
+        WriteConflictError: It does.
     """
-    clustering = scope.timeline.pending_of(instants.Action.CLUSTERING)
-    strategy = client.settings.conflict_strategy
-    if clustering and strategy is not settings.ConflictStrategy.PREFER_WRITER:
-        raise errors.WriteConflictError(
-            f"{clustering[0]} is pending and may retire file groups that {write.inflight} wrote "
-            "to, expected no clustering"
-        )
     mine = groups_of(each for each in metadata.stats if not (of_base_files and each.log_files))
+    if client.settings.conflict_strategy is not settings.ConflictStrategy.PREFER_WRITER:
+        _check_clustering(client, scope, write, mine)
     known = write.timeline.write_completion_times
     table_type = write.config.table_type
     for other in candidates(known, scope.timeline, write.requested_time, table_type):
@@ -129,6 +126,22 @@ def check(
                 f"{write.inflight} of {_writer(client.author.writer_id)} and {other} of "
                 f"{_writer_of(theirs.extra)}, which completed first, both wrote to "
                 f"{_names(shared)}: write the batch again, on what the table holds now"
+            )
+
+
+def _check_clustering(
+    client: Client,
+    scope: table_lock.LockScope,
+    write: OpenWrite,
+    mine: Iterable[files.FileGroupId],
+) -> None:
+    for pending in scope.timeline.pending_of(instants.Action.CLUSTERING):
+        shared = shared_groups(mine, snapshots.clustered_by(client.storage, pending))
+        if shared:
+            raise errors.WriteConflictError(
+                f"{write.inflight} of {_writer(client.author.writer_id)} wrote to "
+                f"{_names(shared)}, which {pending} is to retire: write the batch again once that "
+                "has ended"
             )
 
 

@@ -46,6 +46,21 @@ class ConcurrencyMode(enum.Enum):
     NON_BLOCKING = "NonBlocking"
 
 
+class ConflictResolution(enum.Enum):
+    """What optimistic writers give way to, by the first words of Apache Hudi's strategy."""
+
+    SIMPLE = "Simple"
+    BUCKET_INDEX = "BucketIndex"
+    PREFER_WRITER = "PreferWriter"
+
+
+class EarlyDetection(enum.Enum):
+    """How optimistic writers find a conflict before they write data."""
+
+    SIMPLE = "SimpleDirectMarker"
+    TRANSACTIONAL = "TransactionalDirectMarker"
+
+
 class ServiceOwner(enum.Enum):
     """Who runs a table service."""
 
@@ -172,6 +187,20 @@ class Concurrency(fields.Block):
             "write, before the attempt fails; 3 by default."
         ),
     )
+    conflict_resolution: ConflictResolution | None = Field(
+        default=None,
+        description=(
+            "With mode Optimistic: what a write gives way to; BucketIndex by default. By "
+            "PreferWriter a pending clustering gives way to it."
+        ),
+    )
+    early_conflict_detection: EarlyDetection | None = Field(
+        default=None,
+        description=(
+            "With mode Optimistic: look for conflicts before data is written, too; by default "
+            "only when a write completes."
+        ),
+    )
     external_writers: bool = Field(
         default=False,
         description=(
@@ -251,6 +280,11 @@ class HudiTableSpec(fields.Block):
     def is_copy_on_write(self) -> bool:
         """Whether each write makes base files, so that nothing is ever left to compact."""
         return self.table_type is TableType.COPY_ON_WRITE
+
+    @property
+    def is_optimistic(self) -> bool:
+        """Whether writers find conflicts when they complete."""
+        return self.concurrency.mode is ConcurrencyMode.OPTIMISTIC
 
     @property
     def takes_many_writers(self) -> bool:
@@ -362,7 +396,7 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
                 "|| !self.storage.path.contains('://') || self.storage.path.startsWith('file://')"
             ),
             holds=lambda spec: (
-                spec.concurrency.mode is not ConcurrencyMode.OPTIMISTIC
+                not spec.is_optimistic
                 or spec.concurrency.lock_ref is not None
                 or "://" not in spec.storage.path
                 or spec.storage.path.startswith("file://")
@@ -373,9 +407,27 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
             field="concurrency.conflictRetries",
             message="goes with mode Optimistic only: no other finds conflicts",
             cel=("!has(self.concurrency.conflictRetries) || self.concurrency.mode == 'Optimistic'"),
+            holds=lambda spec: spec.concurrency.conflict_retries is None or spec.is_optimistic,
+        ),
+        rules.Rule(
+            name="resolution-of-optimistic",
+            field="concurrency.conflictResolution",
+            message="goes with mode Optimistic only: no other finds conflicts",
+            cel=(
+                "!has(self.concurrency.conflictResolution) || self.concurrency.mode == 'Optimistic'"
+            ),
+            holds=lambda spec: spec.concurrency.conflict_resolution is None or spec.is_optimistic,
+        ),
+        rules.Rule(
+            name="early-detection-of-optimistic",
+            field="concurrency.earlyConflictDetection",
+            message="goes with mode Optimistic only: no other finds conflicts",
+            cel=(
+                "!has(self.concurrency.earlyConflictDetection) "
+                "|| self.concurrency.mode == 'Optimistic'"
+            ),
             holds=lambda spec: (
-                spec.concurrency.conflict_retries is None
-                or spec.concurrency.mode is ConcurrencyMode.OPTIMISTIC
+                spec.concurrency.early_conflict_detection is None or spec.is_optimistic
             ),
         ),
         rules.Rule(
@@ -387,8 +439,7 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
                 "|| !self.concurrency.acknowledgeOrderDependence"
             ),
             holds=lambda spec: (
-                spec.concurrency.mode is not ConcurrencyMode.OPTIMISTIC
-                or not spec.concurrency.acknowledge_order_dependence
+                not spec.is_optimistic or not spec.concurrency.acknowledge_order_dependence
             ),
         ),
         rules.Rule(

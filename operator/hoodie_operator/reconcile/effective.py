@@ -35,6 +35,17 @@ _MODES = {
     hudi_table.ConcurrencyMode.OPTIMISTIC: settings.ConcurrencyMode.OPTIMISTIC,
     hudi_table.ConcurrencyMode.NON_BLOCKING: settings.ConcurrencyMode.NON_BLOCKING,
 }
+_STRATEGIES = {
+    None: settings.ConflictStrategy.BUCKET_INDEX,
+    hudi_table.ConflictResolution.SIMPLE: settings.ConflictStrategy.SIMPLE,
+    hudi_table.ConflictResolution.BUCKET_INDEX: settings.ConflictStrategy.BUCKET_INDEX,
+    hudi_table.ConflictResolution.PREFER_WRITER: settings.ConflictStrategy.PREFER_WRITER,
+}
+_DETECTIONS = {
+    None: settings.EarlyDetection.SIMPLE,
+    hudi_table.EarlyDetection.SIMPLE: settings.EarlyDetection.SIMPLE,
+    hudi_table.EarlyDetection.TRANSACTIONAL: settings.EarlyDetection.TRANSACTIONAL,
+}
 _TYPES = {
     hudi_table.TableType.MERGE_ON_READ: table_config.TableType.MERGE_ON_READ,
     hudi_table.TableType.COPY_ON_WRITE: table_config.TableType.COPY_ON_WRITE,
@@ -170,6 +181,7 @@ def write_settings(
     """Return the settings of everything that writes a table."""
     skew_ms = fields.duration_ms(spec.concurrency.clock_skew)
     retries = spec.concurrency.conflict_retries
+    early = spec.concurrency.early_conflict_detection
     return settings.WriteSettings(
         concurrency=_MODES[spec.concurrency.mode],
         log_block_format=_FORMATS[spec.files.log_block_format],
@@ -181,6 +193,9 @@ def write_settings(
         lock_wait_ms=fields.duration_ms(lock.acquire_timeout if lock else LOCK_WAIT_DEFAULT),
         acknowledges_order_dependence=spec.concurrency.acknowledge_order_dependence,
         conflict_retries_max=CONFLICT_RETRIES_DEFAULT if retries is None else retries,
+        conflict_strategy=_STRATEGIES[spec.concurrency.conflict_resolution],
+        detects_conflicts_early=early is not None,
+        early_detection=_DETECTIONS[early],
     )
 
 
@@ -259,8 +274,10 @@ def protocol_hash(
         "uri": uri,
         "lock": lock,
         "properties": table_config.to_properties(wanted),
-        # How often a loser tries again concerns nobody else.
-        "concurrency": spec.concurrency.model_dump(mode="json", exclude={"conflict_retries"}),
+        # How soon a loser learns of it, and how often it tries again, concerns nobody else.
+        "concurrency": spec.concurrency.model_dump(
+            mode="json", exclude={"conflict_retries", "early_conflict_detection"}
+        ),
         "services": spec.services.model_dump(mode="json"),
     }
     text = json.dumps(agreed, sort_keys=True)

@@ -603,6 +603,37 @@ def test_runs_are_told_how_often_to_write_again_what_lost(declared: int | None, 
     assert here.condition(writer)[0] == "Starting"
 
 
+@pytest.mark.parametrize(
+    ("declared", "strategy", "detection"),
+    [
+        ({}, "bucket-index", None),
+        ({"conflictResolution": "PreferWriter"}, "prefer-writer", None),
+        ({"conflictResolution": "Simple"}, "simple", None),
+        (
+            {"earlyConflictDetection": "SimpleDirectMarker"},
+            "bucket-index",
+            "simple-direct-marker",
+        ),
+        (
+            {"earlyConflictDetection": "TransactionalDirectMarker"},
+            "bucket-index",
+            "transactional-direct-marker",
+        ),
+    ],
+)
+def test_runs_are_told_what_is_a_conflict_and_how_to_find_it_early(
+    declared: dict[str, str], strategy: str, detection: str | None
+) -> None:
+    here = Flights(edited(ow.TABLE, concurrency={"mode": "Optimistic", **declared}))
+    here.add_writer("left")
+    here.settle()
+    (start,) = here.started
+    told = start.table.settings
+    assert told.conflict_strategy.value == strategy
+    assert (told.early_detection.value if told.detects_conflicts_early else None) == detection
+    assert told.contradiction is None
+
+
 def test_conflict_lost_too_often_is_told_with_its_class() -> None:
     here = Flights(edited(ow.TABLE, concurrency={"mode": "Optimistic"}))
     key = here.add_writer("left", retry={"limit": 0})

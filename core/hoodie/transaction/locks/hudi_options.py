@@ -6,8 +6,10 @@ So one configuration serves writers of both kinds. Source: `LockConfiguration.ja
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from hoodie import errors
+from hoodie.model import settings
 from hoodie.transaction.locks import addresses, polling
 
 PREFIX = "hoodie.write.lock."
@@ -38,12 +40,13 @@ def from_options(
         raise errors.UnsupportedError(
             f"hoodie.write.lock.provider is {provider}: supported are {', '.join(_PROVIDERS)}"
         )
-    own_keys, make = _PROVIDERS[name]
+    known = _SETTINGS_OF_WRITERS | {
+        key.name for key in KEYS if not key.providers or name in key.providers
+    }
     for key in options:
-        own = key.removeprefix(PREFIX)
-        if own != key and own not in _COMMON_KEYS and not own.startswith(own_keys):
+        if key.startswith(PREFIX) and key not in known:
             raise errors.ConfigurationError(f"{key} is no setting of {name}")
-    return make(options, table_name)
+    return _PROVIDERS[name](options, table_name)
 
 
 def _in_process(_: Options, __: str | None) -> addresses.InProcessAddress:
@@ -154,38 +157,125 @@ def _hive(options: Options, _: str | None) -> addresses.HiveAddress:
     )
 
 
-# Providers by the last part of the class's name: what their own keys begin with, and what makes the
-# address, of the options and the table's name.
-_PROVIDERS: Mapping[
-    str, tuple[tuple[str, ...], Callable[[Options, str | None], addresses.LockAddress]]
-] = {
-    "InProcessLockProvider": ((), _in_process),
-    "FileSystemBasedLockProvider": (("filesystem.",), _file_system),
-    "StorageBasedLockProvider": (("storage.",), _storage),
-    "DynamoDBBasedLockProvider": (("dynamodb.",), _dynamodb),
-    "DynamoDBBasedImplicitPartitionKeyLockProvider": (("dynamodb.",), _implicit_dynamodb),
-    "ZookeeperBasedLockProvider": (("zookeeper.",), _zookeeper),
-    "ZookeeperBasedImplicitBasePathLockProvider": (("zookeeper.",), _implicit_zookeeper),
-    # Apache Hudi reads over its ZooKeeper keys too: they are Hive's own clients'.
-    "HiveMetastoreBasedLockProvider": (("hivemetastore.", "zookeeper."), _hive),
+# By the last part of the class's name: what makes the address, of the options and the table's name.
+_PROVIDERS: Mapping[str, Callable[[Options, str | None], addresses.LockAddress]] = {
+    "InProcessLockProvider": _in_process,
+    "FileSystemBasedLockProvider": _file_system,
+    "StorageBasedLockProvider": _storage,
+    "DynamoDBBasedLockProvider": _dynamodb,
+    "DynamoDBBasedImplicitPartitionKeyLockProvider": _implicit_dynamodb,
+    "ZookeeperBasedLockProvider": _zookeeper,
+    "ZookeeperBasedImplicitBasePathLockProvider": _implicit_zookeeper,
+    "HiveMetastoreBasedLockProvider": _hive,
 }
 
-# Keys of every provider. Those that no code here reads are others' (a writer's settings), or mean
-# nothing to us: what a provider is to log.
-_COMMON_KEYS = frozenset(
-    {
-        "app_id",
-        "client.num_retries",
-        "client.wait_time_ms",
-        "client.wait_time_ms_between_retry",
-        "conflict.resolution.strategy",
-        "heartbeat_interval_ms",
-        "max_wait_time_ms_between_retry",
-        "num_retries",
-        "provider",
-        "wait_time_ms",
-        "wait_time_ms_between_retry",
-    }
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockKey:
+    """One of Apache Hudi's keys that say which lock it is.
+
+    Attributes:
+        name: The key.
+        default: As text; empty for none.
+        meaning: For the documentation.
+        providers: That have it, by the last part of the class's name; empty for all.
+    """
+
+    name: str
+    default: str
+    meaning: str
+    providers: tuple[str, ...] = ()
+
+
+def _keys(providers: tuple[str, ...], rows: Mapping[str, tuple[str, str]]) -> tuple[LockKey, ...]:
+    return tuple(
+        LockKey(name=PREFIX + name, default=default, meaning=meaning, providers=providers)
+        for name, (default, meaning) in rows.items()
+    )
+
+
+_HIVE = ("HiveMetastoreBasedLockProvider",)
+_FILES = ("FileSystemBasedLockProvider",)
+_STORAGE = ("StorageBasedLockProvider",)
+_DYNAMODB = ("DynamoDBBasedLockProvider", "DynamoDBBasedImplicitPartitionKeyLockProvider")
+_ZOOKEEPER = ("ZookeeperBasedLockProvider", "ZookeeperBasedImplicitBasePathLockProvider")
+
+KEYS = (
+    *_keys(
+        (),
+        {
+            "provider": ("", "the lock, by the class of Apache Hudi"),
+            "wait_time_ms_between_retry": (
+                "2 (files), 20 (servers)",
+                "first pause between two looks at a lock that another has",
+            ),
+            "max_wait_time_ms_between_retry": (
+                "100 (files), 250 (servers)",
+                "what these pauses grow to",
+            ),
+            "num_retries": ("as many as the time allows", "looks after the first"),
+            "heartbeat_interval_ms": ("60000", "heartbeats of a lock in a Hive Metastore"),
+            "app_id": ("", "read over: our locks tell the writer's id and process"),
+        },
+    ),
+    *_keys(
+        _FILES,
+        {
+            "filesystem.path": ("the table's .hoodie", "directory of the lock file"),
+            "filesystem.expire": ("0, never", "minutes after which others take the file over"),
+        },
+    ),
+    *_keys(
+        _STORAGE,
+        {
+            "storage.validity.timeout.secs": ("300", "length of a lease that is not renewed"),
+            "storage.renew.interval.secs": ("30", "between two renewals"),
+            "storage.heartbeat.poll.secs": ("30", "the same, by its older name"),
+        },
+    ),
+    *_keys(
+        _DYNAMODB,
+        {
+            "dynamodb.region": ("us-east-1", "region of Amazon's"),
+            "dynamodb.table": ("", "table of the locks; made where it is not there"),
+            "dynamodb.partition_key": ("the table's name", "the lock's key in it"),
+            "dynamodb.endpoint_url": ("the region's", "URL of the service"),
+            "dynamodb.billing_mode": ("PAY_PER_REQUEST", "of a table that is made; or PROVISIONED"),
+            "dynamodb.read_capacity": ("20", "of a provisioned table"),
+            "dynamodb.write_capacity": ("10", "of a provisioned table"),
+            "dynamodb.table_creation_timeout": ("120 s", "read over: it has a time of its own"),
+        },
+    ),
+    *_keys(
+        # Apache Hudi reads over them with a Hive Metastore: they are Hive's own clients'.
+        (*_ZOOKEEPER, *_HIVE),
+        {
+            "zookeeper.url": ("", "HOST:PORT,… of the ensemble"),
+            "zookeeper.port": ("2181", "of the hosts that name none"),
+            "zookeeper.base_path": ("", "what the lock's path begins with; not when implicit"),
+            "zookeeper.lock_key": ("the table's name", "what the lock's path ends with"),
+            "zookeeper.session_timeout_ms": ("60000", "silence that ends a holder's session"),
+            "zookeeper.connection_timeout_ms": ("15000", "for a connection, and for one answer"),
+        },
+    ),
+    *_keys(
+        _HIVE,
+        {
+            "hivemetastore.uris": ("", "thrift://HOST:PORT,… of the metastore"),
+            "hivemetastore.database": ("", "database of the table that is locked"),
+            "hivemetastore.table": ("", "its name"),
+        },
+    ),
+    LockKey(
+        name="hoodie.base.path",
+        default="the table's location",
+        meaning="what the path or key of an implicit lock is made of",
+    ),
+)
+"""Every key that says which lock it is; settings of writers that begin alike are in `settings`."""
+
+_SETTINGS_OF_WRITERS = frozenset(
+    name for key in settings.KEYS for name in (key.name, *key.aliases) if name.startswith(PREFIX)
 )
 
 

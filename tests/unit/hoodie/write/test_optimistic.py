@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +29,48 @@ REPLACE_SCHEMA = {
         {"name": "operationType", "type": "string"},
     ],
 }
-"""What we read of it."""
+CLUSTERING_SCHEMA = {
+    "type": "record",
+    "name": "HoodieRequestedReplaceMetadata",
+    "fields": [
+        {
+            "name": "clusteringPlan",
+            "type": {
+                "type": "record",
+                "name": "HoodieClusteringPlan",
+                "fields": [
+                    {
+                        "name": "inputGroups",
+                        "type": {
+                            "type": "array",
+                            "items": {
+                                "type": "record",
+                                "name": "HoodieClusteringGroup",
+                                "fields": [
+                                    {
+                                        "name": "slices",
+                                        "type": {
+                                            "type": "array",
+                                            "items": {
+                                                "type": "record",
+                                                "name": "HoodieSliceInfo",
+                                                "fields": [
+                                                    {"name": "partitionPath", "type": "string"},
+                                                    {"name": "fileId", "type": "string"},
+                                                ],
+                                            },
+                                        },
+                                    }
+                                ],
+                            },
+                        },
+                    }
+                ],
+            },
+        }
+    ],
+}
+"""What we read of them."""
 WHOLE_ROWS = replace(CONFIG, has_partial_updates=False, bucket_count=1)
 
 
@@ -117,34 +158,39 @@ def test_compaction_is_no_conflict(small: SmallTable, strategy: Strategy) -> Non
     assert values(small) == {"1": 2}
 
 
-def put_instant(
-    small: SmallTable, suffix: str, replaced: Mapping[str, Sequence[str]] | None = None
-) -> None:
-    """Put an instant of Apache Hudi on the timeline, requested now, completed a second later."""
+def put_instant(small: SmallTable, suffix: str, content: bytes, *, is_completed: bool) -> None:
+    """Put an instant of Apache Hudi on the timeline, requested now."""
     now_ms = small.outside.clock.now_ms()
-    requested = instants.format_time(now_ms)
-    completed = f"_{instants.format_time(now_ms + 1)}" if replaced is not None else ""
+    completed = f"_{instants.format_time(now_ms + 1)}" if is_completed else ""
+    name = f"{instants.format_time(now_ms)}{completed}.{suffix}"
+    (small.path / ".hoodie" / "timeline" / name).write_bytes(content)
+
+
+def avro(schema: Mapping[str, object], stored: Mapping[str, object]) -> bytes:
     content = io.BytesIO()
-    if replaced is not None:
-        stored = {"partitionToReplaceFileIds": replaced, "operationType": "CLUSTER"}
-        fastavro.writer(content, fastavro.parse_schema(REPLACE_SCHEMA), [stored])
-    path = small.path / ".hoodie" / "timeline" / f"{requested}{completed}.{suffix}"
-    path.write_bytes(content.getvalue())
+    fastavro.writer(content, fastavro.parse_schema(schema), [stored])
+    return content.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("strategy", "is_conflict"),
-    [(Strategy.SIMPLE, True), (Strategy.BUCKET_INDEX, True), (Strategy.PREFER_WRITER, False)],
-)
+def clustering_plan(partition_path: str, file_id: str) -> bytes:
+    slices = [{"partitionPath": partition_path, "fileId": file_id}]
+    return avro(CLUSTERING_SCHEMA, {"clusteringPlan": {"inputGroups": [{"slices": slices}]}})
+
+
+@pytest.mark.parametrize("is_same", [True, False])
+@pytest.mark.parametrize("strategy", Strategy)
 def test_pending_clustering_gives_way_to_a_preferred_writer_only(
-    small: SmallTable, strategy: Strategy, is_conflict: bool
+    small: SmallTable, strategy: Strategy, is_same: bool
 ) -> None:
+    """T-O08: without its update strategy, and at the commit."""
     upsert(small, "w", [row("1", "p", 1)])
     slow = begin(small, "slow", conflict_strategy=strategy)
     stats = run(small, slow, [row("1", "p", 2)])
-    put_instant(small, "clustering.requested")
+    plan = clustering_plan("p" if is_same else "q", stats[0].file_id)
+    put_instant(small, "clustering.requested", plan, is_completed=False)
+    is_conflict = is_same and strategy is not Strategy.PREFER_WRITER
     if is_conflict:
-        with pytest.raises(errors.WriteConflictError, match="clustering requested is pending"):
+        with pytest.raises(errors.WriteConflictError, match="clustering requested is to retire"):
             slow.commit(stats)
     else:
         slow.commit(stats)
@@ -161,7 +207,11 @@ def test_write_to_a_file_group_that_was_retired_loses(
     slow = begin(small, "slow", conflict_strategy=strategy)
     stats = run(small, slow, [row("1", "p", 2)])
     retired = stats[0].file_id
-    put_instant(small, "replacecommit", {"p" if is_same else "q": [retired]})
+    stored = {
+        "partitionToReplaceFileIds": {"p" if is_same else "q": [retired]},
+        "operationType": "CLUSTER",
+    }
+    put_instant(small, "replacecommit", avro(REPLACE_SCHEMA, stored), is_completed=True)
     if is_same:
         with pytest.raises(
             errors.WriteConflictError, match=f"both wrote to file group p/{retired}"

@@ -1,0 +1,69 @@
+"""What Apache Hudi does to a table while a write of ours is under way: columns, clustering."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from hoodie import environment, table
+from hoodie.format import timeline_avro
+from hoodie.model import commits, settings
+from hoodie.transaction import authors
+from hoodie.transaction.locks import address_texts
+from hoodie.write import batches, sessions, tasks
+from support import peer_ours
+from support.judge import Judge
+from support.peer_cases import BASE, DEFAULTS, SCHEMA, row
+from support.peer_options import filesystem_lock
+
+TABLE = replace(BASE, name="evolving", partition_by=(), buckets=2)
+WIDER = SCHEMA.append(pa.field("note", pa.string()))
+
+
+def test_column_that_apache_hudi_adds_meanwhile_is_kept(judge: Judge, tmp_path: Path) -> None:
+    """T-O17, S0 = W: ours commits last, with the columns that it had begun with."""
+    path = tmp_path / "table"
+    first = pa.Table.from_pylist([row(n, ts=1) for n in range(4)], SCHEMA)
+    peer_ours.Hoodie(table=TABLE).write(path, first, "upsert")
+    outside = environment.system()
+    opened = table.open_table(str(path), outside)
+    chosen = sessions.WriteOptions(
+        operation=commits.Operation.UPSERT,
+        transaction=sessions.TransactionOptions(
+            settings=settings.WriteSettings(concurrency=settings.ConcurrencyMode.NON_BLOCKING),
+            lock=address_texts.parse("filesystem"),
+            author=authors.Author(writer_id="ours"),
+        ),
+    )
+    session = opened.begin_write(chosen, SCHEMA.names)
+    assert isinstance(session, sessions.WriteSession)
+    mine = pa.Table.from_pylist([row(1, ts=3)], SCHEMA)
+    batch = batches.prepare(mine, opened.config, opened.schema, chosen.operation)
+    storage = outside.open_storage(str(path))
+    stats = tasks.run(session.task, batch, tasks.WriteToken(), storage, outside.engine)
+    theirs = pa.Table.from_pylist([row(n, ts=2, note=f"note {n}") for n in (0, 1)], WIDER)
+    judge.write(path, theirs, TABLE.nbcc_options(filesystem_lock()))
+    session.commit(stats)
+
+    for found in (peer_ours.read(path), judge.read(path)):
+        notes = {each["id"]: (each["ts"], each["note"]) for each in found.to_pylist()}
+        assert notes == {
+            row(0, ts=2)["id"]: (2, "note 0"),
+            row(1, ts=3)["id"]: (3, None),
+            row(2, ts=1)["id"]: (1, None),
+            row(3, ts=1)["id"]: (1, None),
+        }
+
+
+def test_file_groups_of_a_clustering_plan_are_read(judge: Judge, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    options = replace(DEFAULTS, name="clustered").write_options()
+    for ts in (1, 2):
+        rows = pa.Table.from_pylist([row(n, ts=ts) for n in range(6)], SCHEMA)
+        judge.write(path, rows, options)
+    judge.sql(f"CALL run_clustering(path => '{path}', op => 'schedule')")
+    (requested,) = (path / ".hoodie" / "timeline").glob("*.clustering.requested")
+    opened = table.open_table(str(path), environment.system())
+    groups = {each.group for each in opened.slices()}
+    assert timeline_avro.decode_clustered_groups(requested.read_bytes()) == groups
+    assert len(groups) == 3
