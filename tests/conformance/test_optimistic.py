@@ -43,6 +43,7 @@ def write_ours(path: Path, ts: int) -> None:
 def test_apache_hudi_gives_way_to_our_commit(
     judge: Judge, second_judge: Judge, tmp_path: Path
 ) -> None:
+    """T-O02."""
     path = tmp_path / "table"
     write_ours(path, 1)
     gate = Gate(path=tmp_path / "gate")
@@ -62,6 +63,7 @@ def test_apache_hudi_gives_way_to_our_commit(
 
 
 def test_we_give_way_to_a_commit_of_apache_hudi(judge: Judge, tmp_path: Path) -> None:
+    """T-O02."""
     path = tmp_path / "table"
     write_ours(path, 1)
     outside = environment.system()

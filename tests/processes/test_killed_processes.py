@@ -77,6 +77,7 @@ def expected(committed: dict[str, set[int]]) -> dict[str, dict[str, int | None]]
 
 @pytest.mark.parametrize("seed", [1])
 def test_nothing_acknowledged_is_lost(tmp_path: Path, seed: int) -> None:
+    """T-P02."""
     chance = random.Random(seed)
     opened = create(tmp_path / "table")
     actors = [
