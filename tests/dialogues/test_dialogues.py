@@ -1,6 +1,6 @@
 """The scenarios that the sources tell, as dialogues with a table that a person can read.
 
-`REWRITE_DIALOGUES=1 pytest tests/dialogues` writes the answers of today into the files, so that
+`REWRITE_EXPECTED=1 pytest tests/dialogues` writes the answers of today into the files, so that
 the difference can be reviewed.
 """
 
@@ -20,7 +20,7 @@ FILES = sorted(FOLDER.glob("*.txt"))
 def test_dialogue(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     answered = dialogue_files.rewrite(text, DialogueWorld(path.stem).answer)
-    if os.environ.get("REWRITE_DIALOGUES"):
+    if os.environ.get("REWRITE_EXPECTED"):
         path.write_text(answered, encoding="utf-8")
     else:
         assert answered == text
