@@ -11,6 +11,7 @@ the second run of writer `w`. Everything goes through `hoodie.table` and is the 
     commit W, abort W
     upsert W, delete W                all three steps at once
       batch=ID mode=M policy=P acknowledge=yes operation=O
+      rolls=yes                       a log file for each block, and a block for each row
     kill W, pause W until=t70         as a process: no command, and no heartbeat
     clock W ahead=3600                how many seconds its machine's clock differs
     plan, compact TIME                of a compaction
@@ -47,7 +48,7 @@ MODES = {
     "non-blocking": settings.ConcurrencyMode.NON_BLOCKING,
 }
 TABLE_OPTIONS = {"columns", "ordering", "partition", "partial", "buckets", "type", "mode"}
-WRITE_OPTIONS = {"columns", "mode", "policy", "operation", "acknowledge", "batch"}
+WRITE_OPTIONS = {"columns", "mode", "policy", "operation", "acknowledge", "batch", "rolls"}
 OTHER_OPTIONS = {"until", "ahead", "order"}
 SETTINGS = settings.WriteSettings(clock_wait_ms=0, lock_wait_ms=1_000)
 SERVICE = "service"
@@ -152,12 +153,15 @@ class DialogueWorld:
         writer_id, _, attempt = name.partition(".")
         author = authors.Author(writer_id=writer_id, attempt=int(attempt or 1))
         policy = options.get("policy")
+        rolls = options.get("rolls") == "yes"
         return sessions.TransactionOptions(
             settings=replace(
                 SETTINGS,
                 concurrency=MODES[options.get("mode", self.mode)],
                 failed_writes_policy=settings.FailedWritesPolicy(policy) if policy else None,
                 acknowledges_order_dependence=options.get("acknowledge") == "yes",
+                log_file_bytes_max=1 if rolls else SETTINGS.log_file_bytes_max,
+                log_block_bytes_max=1 if rolls else SETTINGS.log_block_bytes_max,
             ),
             lock=addresses.InProcessAddress(),
             author=authors.Author() if name == SERVICE else author,
