@@ -12,7 +12,8 @@ the second run of writer `w`. Everything goes through `hoodie.table` and is the 
     upsert W, delete W                all three steps at once
       batch=ID mode=M policy=P acknowledge=yes operation=O
       rolls=yes                       a log file for each block, and a block for each row
-    kill W, pause W until=t70         as a process: no command, and no heartbeat
+    kill W                            for good; who comes next by this name is another process
+    pause W until=t70                 no command and no heartbeat till then
     clock W ahead=3600                how many seconds its machine's clock differs
     plan, compact TIME                of a compaction
     rollback, rollback TIME           of everything whose owner is dead, or of one instant
@@ -51,7 +52,7 @@ TABLE_OPTIONS = {"columns", "ordering", "partition", "partial", "buckets", "type
 WRITE_OPTIONS = {"columns", "mode", "policy", "operation", "acknowledge", "batch", "rolls"}
 OTHER_OPTIONS = {"until", "ahead", "order"}
 SETTINGS = settings.WriteSettings(clock_wait_ms=0, lock_wait_ms=1_000)
-SERVICE = "service"
+READER, SERVICE = "reader", "service"
 TYPES = {"": pa.string(), "int": pa.int64()}
 
 
@@ -135,7 +136,6 @@ class DialogueWorld:
         if process is None:
             process = schedule.Process(self.time, name, host=f"machine of {name}")
             self.processes[name] = process
-        assert not process.is_dead, f"{name} was killed"
         assert not process.is_paused, f"{name} is paused"
         return environment.Environment(
             open_storage=locations.open_storage,
@@ -146,7 +146,7 @@ class DialogueWorld:
             process=process.process,
         )
 
-    def _table(self, name: str = SERVICE) -> table.Table:
+    def _table(self, name: str = READER) -> table.Table:
         return table.open_table(self._uri, self._outside(name))
 
     def _transaction(self, name: str, options: Mapping[str, str]) -> sessions.TransactionOptions:
@@ -169,7 +169,7 @@ class DialogueWorld:
 
     def _kill(self, command: Command) -> Iterable[str]:
         (name,) = command.arguments
-        self.processes[name].crash()
+        self.processes.pop(name).crash()
         self.writing.pop(name, None)
         yield OK
 
@@ -270,7 +270,7 @@ class DialogueWorld:
     # Table services.
 
     def _plan(self, command: Command) -> Iterable[str]:
-        opened = self._table()
+        opened = self._table(SERVICE)
         planned = opened.schedule_compaction(self._transaction(SERVICE, command.options))
         if planned is None:
             yield "nothing to compact"
@@ -286,11 +286,11 @@ class DialogueWorld:
     def _compact(self, command: Command) -> Iterable[str]:
         (time,) = command.arguments
         transaction = self._transaction(SERVICE, command.options)
-        compacted = self._table().compact(dialogue_texts.instant_time(time), transaction)
+        compacted = self._table(SERVICE).compact(dialogue_texts.instant_time(time), transaction)
         return dialogue_texts.outcome(compacted)
 
     def _roll_back(self, command: Command) -> Iterable[str]:
-        opened, transaction = self._table(), self._transaction(SERVICE, command.options)
+        opened, transaction = self._table(SERVICE), self._transaction(SERVICE, command.options)
         if command.arguments:
             (time,) = command.arguments
             done = opened.roll_back(dialogue_texts.instant_time(time), transaction)
@@ -351,4 +351,5 @@ class DialogueWorld:
         else:
             planned = self.snapshots[name]
         read = [read_tasks.read(task) for task in planned]
-        return dialogue_texts.show_rows(pa.concat_tables(read)) if read else ["no rows"]
+        rows = dialogue_texts.show_rows(pa.concat_tables(read)) if read else []
+        return rows or ["no rows"]
