@@ -73,14 +73,17 @@ class Workload:
     parquet_logs: bool = True
     deletes: bool = False
     non_blocking: bool = False
+    all_sinks: bool = False
+    """Whether full scans go to each sink in turn, or to one."""
 
 
 PLAIN = Workload(name="plain")
 WORKLOADS: Mapping[str, Workload] = {
     workload.name: workload
     for workload in (
-        PLAIN,
-        replace(PLAIN, name="gzip", codec="gzip", parquet_logs=False),  # Apache Hudi's defaults
+        replace(PLAIN, all_sinks=True),
+        # Apache Hudi's defaults.
+        replace(PLAIN, name="gzip", codec="gzip", parquet_logs=False, all_sinks=True),
         replace(PLAIN, name="deletes", deletes=True),
         replace(PLAIN, name="composite", record_key=("id", "customer")),
         replace(PLAIN, name="avro", parquet_logs=False),

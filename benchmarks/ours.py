@@ -70,8 +70,8 @@ class LocalSubject:
     outside: environment.Environment
 
     def bulk_insert(self, rows: Path) -> object:
-        """Fill the new table by an upsert."""
-        return self.upsert(rows)
+        """Fill the new table."""
+        return self._write(pq.read_table(rows), commits.Operation.BULK_INSERT)
 
     def upsert(self, rows: Path) -> object:
         """Write changes."""

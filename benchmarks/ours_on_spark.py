@@ -91,8 +91,8 @@ class SparkSubject:
     runtime: runtime.SparkRuntime
 
     def bulk_insert(self, rows: Path) -> object:
-        """Fill the new table by an upsert."""
-        return self.upsert(rows)
+        """Fill the new table."""
+        return self._write(rows, commits.Operation.BULK_INSERT)
 
     def upsert(self, rows: Path) -> object:
         """Write changes."""

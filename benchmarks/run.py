@@ -35,10 +35,10 @@ PARITY = """
 Parity: the same parquet files in, the same columns out, the same keys, buckets, codec, log block
 format and merge mode; 2 cores; no metadata table, no bloom filters, no cleaning or archiving; 1 ms
 of clock skew. What differs: we fsync data files and timeline, Apache Hudi does not on a local disk.
-Spark's heap is 4 GiB on both sides; our memory on Spark has the Python workers in it. `bulk_insert`
-is Apache Hudi's bulk insert and, until we have one, our first upsert. The three full scans differ
-in where the rows go: nowhere, into Arrow in the caller, into parquet files. The workload `gzip` is
-Apache Hudi's own defaults: gzip, Avro log blocks.
+Spark's heap is 4 GiB on both sides; our memory on Spark has the Python workers in it. The full
+scans differ in where the rows go: nowhere, into Arrow in the caller, into parquet files; some
+workloads have the first alone. On Spark, both sides scan compacted slices by Spark's own parquet
+reader. The workload `gzip` is Apache Hudi's own defaults: gzip, Avro log blocks.
 """
 TITLES = {ApacheHudi.name: "Apache Hudi", HoodieOnSpark.name: "Spark", Hoodie.name: "local"}
 

@@ -147,14 +147,17 @@ def _plan(
         yield f"upsert_{number}", lambda rows=upsert: subject.upsert(rows)
     if workload.deletes:
         yield "delete", lambda: subject.delete(inputs.deletes)
-    yield from _scans(subject, "logs")
+    yield from _scans(subject, workload, "logs")
     yield "schedule_compaction", subject.schedule_compaction
     yield "compaction", subject.compact
-    yield from _scans(subject, "compacted")
+    yield from _scans(subject, workload, "compacted")
 
 
-def _scans(subject: Subject, state: str) -> Iterator[tuple[str, Callable[[], object]]]:
+def _scans(
+    subject: Subject, workload: Workload, state: str
+) -> Iterator[tuple[str, Callable[[], object]]]:
     yield f"aggregate_{state}", subject.aggregate
     yield f"full_scan_noop_{state}", subject.scan
-    yield f"full_scan_arrow_{state}", subject.collect
-    yield f"full_scan_parquet_{state}", subject.copy
+    if workload.all_sinks:
+        yield f"full_scan_arrow_{state}", subject.collect
+        yield f"full_scan_parquet_{state}", subject.copy

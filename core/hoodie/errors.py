@@ -43,6 +43,9 @@ class ConflictError(HoodieError):
 class WriteConflictError(ConflictError):
     """Another write of the same file groups was published first: write the batch again."""
 
+    kind = "WriteConflict"
+    exit_code = 17
+
 
 class LockTimeoutError(HoodieError):
     """The table lock was not had within the configured wait."""

@@ -4,6 +4,7 @@ A process is known by host, boot id, pid and start time together: a pid alone is
 process sooner or later, and after a reboot all of them are.
 """
 
+import enum
 import os
 import random
 import socket
@@ -71,23 +72,39 @@ def current_process() -> ProcessIdentity:
     )
 
 
-def is_proved_dead(process: ProcessIdentity) -> bool:
-    """Return whether that process has certainly ended.
+class ProcessState(enum.Enum):
+    """What can be known of a process."""
+
+    RUNNING = "running"
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+
+
+def state_of(process: ProcessIdentity) -> ProcessState:
+    """Return what has become of a process.
 
     Only a process of this host, boot and process namespace can be proved alive or dead by looking;
     one of this host and an earlier boot is dead; nothing is known of any other.
     """
     boot_id = _boot_id()
     if process.host != socket.gethostname() or not boot_id or not process.boot_id:
-        return False
+        return ProcessState.UNKNOWN
     if process.boot_id != boot_id:
-        return True
+        return ProcessState.ENDED
     if process.pid_namespace != _pid_namespace():
-        return False
+        return ProcessState.UNKNOWN
     start_ticks = _start_ticks(process.pid)
     if start_ticks is None:
-        return True
-    return 0 not in (start_ticks, process.start_ticks) and start_ticks != process.start_ticks
+        return ProcessState.ENDED
+    if 0 in (start_ticks, process.start_ticks):
+        return ProcessState.UNKNOWN
+    is_same = start_ticks == process.start_ticks
+    return ProcessState.RUNNING if is_same else ProcessState.ENDED
+
+
+def is_proved_dead(process: ProcessIdentity) -> bool:
+    """Return whether that process has certainly ended."""
+    return state_of(process) is ProcessState.ENDED
 
 
 def _pid_namespace() -> str:

@@ -25,10 +25,11 @@ from hoodie.model import (
 )
 from hoodie.read import planning
 from hoodie.read import tasks as read_tasks
-from hoodie.services import checking, compaction, definition, liveness, rollback
+from hoodie.services import checking, compaction, definition, liveness, lock_breaking, rollback
 from hoodie.storage import protocol
 from hoodie.timeline import active, table_properties, transitions
 from hoodie.transaction import writer_batches
+from hoodie.transaction.locks import addresses
 from hoodie.write import sessions
 
 
@@ -201,6 +202,22 @@ class Table:
             heartbeat_settings: By which owners count as alive or dead.
         """
         return liveness.pending(self._storage, self.timeline(), heartbeat_settings, self._outside)
+
+    def explain_lock(
+        self, address: addresses.LockAddress, watch_s: float = 0.0
+    ) -> lock_breaking.LockState:
+        """Return who has the table's lock, and what proves that; see `services.lock_breaking`."""
+        return lock_breaking.explain(self._storage, address, self._outside, watch_s)
+
+    def break_lock(
+        self, address: addresses.LockAddress, watch_s: float = 0.0, holder_id: str | None = None
+    ) -> lock_breaking.LockState:
+        """Take the table's lock from a holder that is proved dead, or that is named.
+
+        Raises:
+            ConflictError: The holder may be alive, or is another than was named.
+        """
+        return lock_breaking.break_lock(self._storage, address, self._outside, watch_s, holder_id)
 
     def check(self, heartbeat_settings: settings.WriteSettings) -> list[results.Finding]:
         """Return what is wrong with the table, and what is worth a note; reads all of it.

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hoodie import environment
 from hoodie.engine import local, protocol
 from hoodie.model import commits, jobs
 from hoodie.sources import local_files
 from hoodie.storage import locations
-from hoodie.write import batches, tasks
+from hoodie.write import batches, early_conflicts, tasks
 from hoodie_jobs import cancellation, runtimes
 
 
@@ -46,7 +47,8 @@ class LocalRuntime:
         assert isinstance(data, LocalInput)
         self._stop.check()
         storage = locations.open_storage(task.table_uri)
-        return tasks.run(task, data.batch, tasks.WriteToken(), storage, self.engine)
+        mark = early_conflicts.marking(task.detection, storage, environment.system(parallelism=1))
+        return tasks.run(task, data.batch, tasks.WriteToken(), storage, self.engine, mark)
 
     def close(self) -> None:
         """Do nothing: threads end with their work."""

@@ -11,7 +11,7 @@ from contextlib import closing
 
 from hoodie import table
 from hoodie.model import instants, jobs, results
-from hoodie.write import sessions
+from hoodie.write import retries, sessions
 from hoodie_jobs import opening, program, runtimes
 from hoodie_jobs.run import Run
 
@@ -48,7 +48,10 @@ def write_batch(
 ) -> None:
     """Write one batch and commit it, unless the timeline holds it already.
 
+    One that lost a conflict is written again, as often as the settings say.
+
     Raises:
+        WriteConflictError: It lost each time.
         HoodieError: Nothing of the batch is visible.
     """
     work = run.spec.work
@@ -65,6 +68,25 @@ def write_batch(
         batch_id=batch.id,
         extra=batch.extra_metadata,
     )
+    retries.until_won(
+        lambda: _write_once(run, opened, runtime, data, options),
+        retries.Retries(
+            count_max=run.spec.settings.conflict_retries_max,
+            random=opening.environment_of(run.spec).random,
+            wait=run.cancellation.wait,
+        ),
+    )
+
+
+def _write_once(
+    run: Run,
+    opened: table.Table,
+    runtime: runtimes.Runtime,
+    data: runtimes.Input,
+    options: sessions.WriteOptions,
+) -> None:
+    work = run.spec.work
+    assert isinstance(work, jobs.WriteBatches)
     session = opened.begin_write(options, data.columns)
     if isinstance(session, results.AlreadyCommitted):
         run.add(skipped_count=1)

@@ -60,7 +60,6 @@ def create(hoodie: Run, tmp_path: Path, schema: Path) -> Run:
         (["--ordering", "no"], 20, "--ordering 'no': the schema has no such column"),
         (["--ordering", "updated_at", "--merge", "commit-time"], 24, "--ordering updated_at with"),
         (["--merge", "event-time"], 24, "--merge event-time without --ordering"),
-        (["--type", "cow"], 21, "--type cow: copy-on-write tables come later"),
         (["--buckets", "0"], 2, "--buckets"),
         (["--buckets", "100001"], 20, "100001 buckets are too many, expected 100000 at most"),
         (["--table-version", "6"], 2, "'6' is not one of"),

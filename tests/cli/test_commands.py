@@ -56,6 +56,27 @@ def test_created_table_is_described(hoodie: Run, tmp_path: Path, schema: Path) -
     assert re.search(r"updated_at +int64 +yes +ordering", text)
 
 
+def test_copy_on_write_table_holds_base_files_alone(
+    hoodie: Run, tmp_path: Path, schema: Path, trips: Path
+) -> None:
+    table = tmp_path / "cow"
+    create = ("create", table, "--schema", schema, "--record-key", "id", "--type", "cow")
+    fine(hoodie(*create))
+    assert fine(hoodie("describe", table, "--json")).document["type"] == "COPY_ON_WRITE"
+    for concurrency in ("single-writer", "occ"):
+        fine(hoodie("write", table, "--input", trips, "--concurrency", concurrency))
+    slices = fine(hoodie("slices", table, "--json")).document["slices"]
+    assert slices
+    assert all(each["base_file"] and not each["logs"] for each in slices)
+    fine(hoodie("check", table))
+    refused = hoodie("compact", table)
+    assert refused.code == 24
+    assert "is COPY_ON_WRITE: its writes leave no log files" in refused.err
+    refused = hoodie("write", table, "--input", trips, "--concurrency", "nbcc")
+    assert refused.code == 24
+    assert "needs table type MERGE_ON_READ" in refused.err
+
+
 def test_parquet_file_gives_the_schema(hoodie: Run, table: Path, trips: Path) -> None:
     fine(hoodie("write", table, "--input", trips))
     copy, other = table.parent / "copy.parquet", table.parent / "other"

@@ -16,44 +16,43 @@ from hoodie.write import batches, sessions, tasks
 from support import peer_ours
 from support.judge import Gate, Judge, JudgeError
 from support.peer_cases import BASE, SCHEMA, row
-from support.peer_options import filesystem_lock
+from support.peer_options import PeerTable, filesystem_lock
 from support.peer_rows import assert_same_rows
 
-TABLE = replace(BASE, name="optimistic", partition_by=(), buckets=1)
+MERGE_ON_READ = replace(BASE, name="optimistic", partition_by=(), buckets=1)
+COPY_ON_WRITE = replace(MERGE_ON_READ, merge_on_read=False)
 
 
-def options() -> dict[str, str]:
-    return TABLE.nbcc_options(filesystem_lock()) | {
-        "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
-        "hoodie.write.lock.conflict.resolution.strategy": (
-            "org.apache.hudi.client.transaction."
-            "BucketIndexConcurrentFileWritesConflictResolutionStrategy"
-        ),
-    }
+@pytest.fixture(params=[MERGE_ON_READ, COPY_ON_WRITE], ids=["merge-on-read", "copy-on-write"])
+def shared(request: pytest.FixtureRequest) -> PeerTable:
+    found: PeerTable = request.param
+    return found
 
 
 def rows(ts: int) -> pa.Table:
     return pa.Table.from_pylist([row(n, ts=ts) for n in range(5)], SCHEMA)
 
 
-def write_ours(path: Path, ts: int) -> None:
-    peer_ours.Hoodie(table=TABLE, concurrency="occ").write(path, rows(ts), "upsert")
+def write_ours(path: Path, shared: PeerTable, ts: int) -> None:
+    peer_ours.Hoodie(table=shared, concurrency="occ").write(path, rows(ts), "upsert")
 
 
 def test_apache_hudi_gives_way_to_our_commit(
-    judge: Judge, second_judge: Judge, tmp_path: Path
+    shared: PeerTable, judge: Judge, second_judge: Judge, tmp_path: Path
 ) -> None:
     """T-O02."""
     path = tmp_path / "table"
-    write_ours(path, 1)
+    write_ours(path, shared, 1)
     gate = Gate(path=tmp_path / "gate")
     with ThreadPoolExecutor() as threads:
-        slow = threads.submit(second_judge.write, path, rows(9), options(), gate=gate)
+        slow = threads.submit(
+            second_judge.write, path, rows(9), shared.occ_options(filesystem_lock()), gate=gate
+        )
         try:
             while not gate.is_reached:
                 assert not slow.done(), slow.result()
                 time.sleep(0.05)
-            write_ours(path, 2)
+            write_ours(path, shared, 2)
         finally:
             gate.open()
         with pytest.raises(JudgeError, match="HoodieWriteConflictException"):
@@ -62,10 +61,12 @@ def test_apache_hudi_gives_way_to_our_commit(
     assert_same_rows(peer_ours.read(path), rows(2), ["id"])
 
 
-def test_we_give_way_to_a_commit_of_apache_hudi(judge: Judge, tmp_path: Path) -> None:
+def test_we_give_way_to_a_commit_of_apache_hudi(
+    shared: PeerTable, judge: Judge, tmp_path: Path
+) -> None:
     """T-O02."""
     path = tmp_path / "table"
-    write_ours(path, 1)
+    write_ours(path, shared, 1)
     outside = environment.system()
     opened = table.open_table(str(path), outside)
     transaction = sessions.TransactionOptions(
@@ -79,7 +80,7 @@ def test_we_give_way_to_a_commit_of_apache_hudi(judge: Judge, tmp_path: Path) ->
     batch = batches.prepare(rows(9), opened.config, opened.schema, chosen.operation)
     storage = outside.open_storage(str(path))
     stats = tasks.run(session.task, batch, tasks.WriteToken(), storage, outside.engine)
-    judge.write(path, rows(2), options())
+    judge.write(path, rows(2), shared.occ_options(filesystem_lock()))
     with pytest.raises(errors.WriteConflictError, match="a writer that gives no id"):
         session.commit(stats)
     assert_same_rows(judge.read(path), rows(2), ["id"])

@@ -28,6 +28,7 @@ SOON = (
 
 WAIT_S = 60
 TABLE = replace(BASE, name="rolled_back", buckets=2)
+COPY_ON_WRITE = replace(TABLE, merge_on_read=False)
 OCC = {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
 SERVER = {
     "hoodie.embed.timeline.server": "true",
@@ -115,7 +116,7 @@ def rollbacks(judge: Judge, path: Path) -> list[PeerInstant]:
 @pytest.mark.parametrize(
     ("table", "mode"),
     [
-        (replace(TABLE, merge_on_read=False, extra=SERVER), OCC),
+        (replace(COPY_ON_WRITE, extra=SERVER), OCC),
         (replace(TABLE, table_version=8), {}),
     ],
     ids=["copy-on-write, markers of the timeline server", "merge-on-read, version 8"],
@@ -154,17 +155,27 @@ def die(path: Path, step: str) -> str:
     return died.stdout.strip()
 
 
-@pytest.mark.parametrize("step", ["written", "rollback-planned", "rollback-begun"])
+@pytest.mark.parametrize(
+    ("table", "step"),
+    [
+        (TABLE, "written"),
+        (TABLE, "rollback-planned"),
+        (TABLE, "rollback-begun"),
+        (COPY_ON_WRITE, "written"),
+        (COPY_ON_WRITE, "rollback-begun"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else f"mor-{value.merge_on_read}",
+)
 def test_killed_writer_of_ours_is_taken_back_by_hudi(
-    step: str, judge: Judge, tmp_path: Path
+    table: PeerTable, step: str, judge: Judge, tmp_path: Path
 ) -> None:
     """Its markers are read, and a plan of ours that was not carried out is gone on with."""
     path = tmp_path / "table"
-    peer_ours.Hoodie(table=TABLE).write(path, rows(0, 20, 1000), "upsert")
+    peer_ours.Hoodie(table=table).write(path, rows(0, 20, 1000), "upsert")
     instant = die(path, step)
     assert files_of(path, instant)
     planned = [each.requested_time for each in rollbacks(judge, path)]
-    judge.write(path, rows(15, 25, 3000), TABLE.write_options())
+    judge.write(path, rows(15, 25, 3000), table.write_options())
     assert files_of(path, instant) == []
     (rollback,) = rollbacks(judge, path)
     assert rollback.state is InstantState.COMPLETED

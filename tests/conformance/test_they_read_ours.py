@@ -12,7 +12,7 @@ import pytest
 
 from support import peer_ours
 from support.judge import Judge
-from support.peer_cases import RECIPES, ApacheHudi, Maker, PeerCase, Recipe, build
+from support.peer_cases import RECIPES, SCHEMA, ApacheHudi, Maker, PeerCase, Recipe, build, row
 from support.peer_hudi_rs import read_with_hudi_rs
 from support.peer_options import filesystem_lock, table_properties
 from support.peer_rows import assert_same_rows
@@ -28,6 +28,16 @@ OURS = (
     "composite_key",
     "every_type",
     "every_type_avro",
+    "cow",
+    "cow_v8",
+    "cow_partial",
+    "cow_partial_event_time",
+    "cow_partial_event_time_v8",
+    "cow_unfinished_write",
+    "cow_rolled_back",
+    "every_type_cow_buckets",
+    "bulk_insert",
+    "cow_bulk_insert_v8",
     "pending_compaction",
     "unfinished_write",
     "rolled_back",
@@ -46,6 +56,13 @@ IN_TURNS = (
     ("composite_key", False),
     ("every_type", True),
     ("every_type_avro", False),
+    ("cow", True),
+    ("cow", False),
+    ("cow_v8", False),
+    ("cow_partial", True),
+    ("cow_partial_event_time_v8", True),
+    ("every_type_cow_buckets", False),
+    ("cow_bulk_insert_v8", False),
     ("pending_compaction", False),
 )
 
@@ -104,7 +121,7 @@ def test_table_written_in_turns_is_right_for_everybody(
     name: str, are_we_next: bool, judge: Judge, tmp_path: Path
 ) -> None:
     recipe = prepared(name)
-    options = recipe.table.nbcc_options(filesystem_lock())
+    options = recipe.table.shared_options(filesystem_lock())
     maker = InTurns(
         ours=peer_ours.Hoodie(table=recipe.table),
         theirs=ApacheHudi(judge=judge, options=options),
@@ -113,6 +130,37 @@ def test_table_written_in_turns_is_right_for_everybody(
     case = build(name, recipe, judge, tmp_path / "case", maker)
     assert set(maker.names) == {"ours", "theirs"}
     assert_everybody_reads_the_model(case)
+
+
+def test_copy_on_write_table_of_apache_hudi_is_written_by_us_and_by_it_again(
+    judge: Judge, tmp_path: Path
+) -> None:
+    table = replace(RECIPES["cow"].table, name="theirs", partition_by=())
+    options = table.write_options()
+    path = tmp_path / "table"
+
+    def rows(numbers: range, ts: int) -> pa.Table:
+        return pa.Table.from_pylist([row(n, ts=ts) for n in numbers], SCHEMA)
+
+    judge.write(path, rows(range(12), 1000), options)
+    judge.write(path, rows(range(4), 2000), options)
+    # Who else is to write the table has to say what Apache Hudi does not store.
+    with (path / ".hoodie/hoodie.properties").open("a") as properties:
+        properties.write("hoodie.bucket.index.num.buckets=2\n")
+    (path / ".hoodie/.hoodie.properties.crc").unlink()
+    groups = {each.name[:36] for each in path.glob("*.parquet")}
+    ours = peer_ours.Hoodie(table=table, concurrency="single-writer")
+    ours.write(path, rows(range(2, 14), 1500), "upsert")
+    ours.write(path, rows(range(1), 0), "delete")
+    newest = pa.concat_tables([rows(range(1, 4), 2000), rows(range(4, 14), 1500)])
+    assert_same_rows(judge.read(path), newest, ["id"])
+    assert_same_rows(peer_ours.read(path), newest, ["id"])
+    judge.write(path, rows(range(14), 3000), options)
+    judge.write(path, rows(range(5, 14), 0), options, operation="delete")
+    assert_same_rows(judge.read(path), rows(range(5), 3000), ["id"])
+    assert_same_rows(peer_ours.read(path), rows(range(5), 3000), ["id"])
+    assert {each.name[:36] for each in path.glob("*.parquet")} == groups
+    peer_ours.hoodie("check", path)
 
 
 def test_apache_hudi_lists_our_timeline_as_we_do(judge: Judge, tmp_path: Path) -> None:

@@ -13,7 +13,12 @@ from hoodie.storage import locations
 from hoodie.transaction.locks import addresses, storage_lock_file
 from hoodie.transaction.locks.hive_thrift import types
 from hoodie.transaction.locks.storage_lock_file import Lease
-from support.lock_contract import LeasedLockContract, LockContract, SharedLockContract
+from support.lock_contract import (
+    InspectableLockContract,
+    LeasedLockContract,
+    LockContract,
+    SharedLockContract,
+)
 
 _NUMBERS = itertools.count()
 
@@ -24,7 +29,7 @@ class TestInProcessLock(LockContract):
         return "in-process"
 
 
-class TestFileSystemLock(SharedLockContract):
+class TestFileSystemLock(InspectableLockContract):
     @pytest.fixture
     def address(self) -> str:
         return "filesystem"

@@ -8,13 +8,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from hoodie import environment, table
-from hoodie.model import commits, jobs
+from hoodie.model import commits, jobs, settings, table_config
 from hoodie.sources import local_files
 from hoodie.write import sessions
 from hoodie_jobs import opening
 from hoodie_jobs.spark import calls, engine, reading, small, writing
 from support.dying_tasks import DyingEngine, DyingInput, DyingParser
-from support.job_workshop import SCHEMA, Workshop, batches_of
+from support.job_workshop import SCHEMA, Workshop, batches_of, rows_of
 
 CSV = jobs.Source(format=jobs.SourceFormat.CSV)
 
@@ -56,8 +56,8 @@ def content(workshop: Workshop) -> tuple[str, pa.Table]:
     return workshop.file("in.csv", first + second), expected
 
 
-def begin(workshop: Workshop, path: str) -> sessions.WriteSession:
-    spec = workshop.spec(batches_of(path))
+def begin(workshop: Workshop, path: str, **changes: object) -> sessions.WriteSession:
+    spec = workshop.spec(batches_of(path), **changes)
     options = sessions.WriteOptions(
         operation=commits.Operation.UPSERT, transaction=opening.transaction_of(spec)
     )
@@ -114,6 +114,30 @@ def test_rows_arrive_in_their_order_however_the_work_is_divided(
     # Each file group is written by one task.
     groups = [(stat.partition_path, stat.file_id) for stat in stats]
     assert len(groups) == len(set(groups)) == 12
+
+
+@pytest.mark.parametrize("is_small", [False, True])
+def test_copy_on_write_file_group_gets_one_base_file_however_the_work_is_divided(
+    spark: SparkSession, tmp_path: Path, *, is_small: bool
+) -> None:
+    workshop = Workshop(tmp_path)
+    cow = table_config.TableType.COPY_ON_WRITE
+    workshop.config = replace(workshop.config, table_type=cow)
+    workshop.create()
+    optimistic = settings.WriteSettings(
+        concurrency=settings.ConcurrencyMode.OPTIMISTIC, clock_wait_ms=0
+    )
+    numbers = range(2_000)
+    first = workshop.file("1.csv", "".join(f"k{n},eu,{n},a\n" for n in numbers))
+    second = workshop.file("2.csv", "".join(f"k{n},eu,{-n},\n" for n in numbers if n % 2))
+    for path in (first, second):
+        session = begin(workshop, path, settings=optimistic)
+        stats = write(spark, look_at(spark, path, is_small=is_small), session, 5)
+        assert sorted(stat.file_id[:8] for stat in stats) == [f"0000000{n}" for n in range(4)]
+        session.commit(stats)
+    rows = {key: amount for key, _, amount, note in rows_of(read_sorted(workshop)) if note == "a"}
+    assert rows == {f"k{n}": -n if n % 2 else n for n in numbers}
+    assert len(workshop.data_files()) == 8
 
 
 @pytest.mark.parametrize("is_small", [False, True])

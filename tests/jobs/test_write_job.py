@@ -1,5 +1,9 @@
 """Batches are committed once each, in order, on every engine; what does not fit leaves no trace."""
 
+import contextlib
+import threading
+import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from hoodie import errors
-from hoodie.model import commits, instants, jobs, settings
+from hoodie.model import commits, instants, jobs, results, settings, table_config
+from hoodie.write import sessions
 from hoodie_jobs import runtimes
 from hoodie_jobs.spark import small
 from support.job_workshop import Workshop, batches_of
@@ -117,6 +122,75 @@ def test_input_that_is_not_small_is_shuffled(
     assert len(workshop.table().slices()) == 4
 
 
+@pytest.mark.parametrize(("retries", "is_written"), [(0, False), (1, True)])
+def test_batch_that_lost_a_conflict_is_written_again(
+    workshop: Workshop,
+    engine: jobs.EngineKind,
+    monkeypatch: pytest.MonkeyPatch,
+    retries: int,
+    is_written: bool,
+) -> None:
+    optimistic = settings.WriteSettings(
+        concurrency=settings.ConcurrencyMode.OPTIMISTIC,
+        clock_wait_ms=0,
+        conflict_retries_max=retries,
+    )
+    path = workshop.file("1", "a,eu,1,mine\n")
+    other = workshop.file("2", "a,eu,2,other\n")
+    commit = sessions.WriteSession.commit
+
+    def commit_late(
+        session: sessions.WriteSession, stats: Sequence[commits.WriteStat]
+    ) -> results.CommitResult:
+        # Another writer is faster, once.
+        with monkeypatch.context() as patched:
+            patched.setattr(sessions.WriteSession, "commit", commit)
+            if len(workshop.table().timeline().completed_writes) == 0:
+                workshop.write(other, writer_id="other", settings=optimistic)
+            return session.commit(stats)
+
+    monkeypatch.setattr(sessions.WriteSession, "commit", commit_late)
+    if is_written:
+        result = workshop.write(path, engine=engine, settings=optimistic)
+        assert (result.commit_count, result.records) == (1, 1)
+    else:
+        with pytest.raises(errors.WriteConflictError):
+            workshop.write(path, engine=engine, settings=optimistic)
+    assert workshop.rows()["a"][3] == ("mine" if is_written else "other")
+    assert not workshop.table().timeline().pending
+
+
+def test_conflict_is_found_before_data_is_written(
+    workshop: Workshop, engine: jobs.EngineKind
+) -> None:
+    optimistic = settings.WriteSettings(
+        concurrency=settings.ConcurrencyMode.OPTIMISTIC,
+        clock_wait_ms=0,
+        detects_conflicts_early=True,
+    )
+    path = workshop.file("1", "a,eu,1,mine\n")
+    work = batches_of(path, commit_interval_ms=60_000)
+    spec = workshop.spec(work, writer_id="earlier", settings=optimistic)
+    earlier = threading.Thread(target=_run_until_stopped, args=(workshop, spec))
+    earlier.start()
+    try:
+        while not workshop.data_files():
+            assert earlier.is_alive()
+            time.sleep(0.02)
+        written = workshop.data_files()
+        with pytest.raises(errors.WriteConflictError, match="no data of it was written"):
+            workshop.write(path, engine=engine, writer_id="later", settings=optimistic)
+        assert workshop.data_files() == written
+    finally:
+        workshop.stop.request()
+        earlier.join()
+
+
+def _run_until_stopped(workshop: Workshop, spec: jobs.JobSpec) -> None:
+    with contextlib.suppress(errors.CancelledError):
+        workshop.run(spec)
+
+
 def test_files_of_a_batch_count_in_their_order(workshop: Workshop, engine: jobs.EngineKind) -> None:
     # The larger one last: Spark by itself would take it first.
     large = "".join(f"k{number},eu,{number},{'x' * 100}\n" for number in range(30_000))
@@ -143,6 +217,31 @@ def test_delete_removes_keys(workshop: Workshop, engine: jobs.EngineKind) -> Non
 
     assert result.deletes == 1
     assert workshop.rows() == {"b": ("b", "eu", 2, "y")}
+
+
+def test_copy_on_write_table_is_filled_and_changed(tmp_path: Path, engine: jobs.EngineKind) -> None:
+    workshop = Workshop(tmp_path)
+    cow = table_config.TableType.COPY_ON_WRITE
+    workshop.config = replace(workshop.config, table_type=cow, bucket_count=1)
+    workshop.create()
+    single = settings.WriteSettings(clock_wait_ms=0)
+    written = []
+    for attempt, (operation, rows) in enumerate(
+        (
+            (commits.Operation.BULK_INSERT, "a,eu,1,x\nb,eu,2,y\n"),
+            (commits.Operation.UPSERT, "a,eu,3,\nc,eu,4,z\n"),
+            (commits.Operation.DELETE, "b,eu,,\n"),
+        ),
+        start=1,
+    ):
+        work = replace(batches_of(workshop.file(operation.value, rows)), operation=operation)
+        spec = workshop.spec(work, engine, settings=single, attempt=attempt)
+        written.append(workshop.run(spec).records)
+    assert workshop.rows() == {"a": ("a", "eu", 3, "x"), "c": ("c", "eu", 4, "z")}
+    assert written == [2, 2, 0]
+    assert all(name.endswith(".parquet") for name in workshop.data_files())
+    with pytest.raises(errors.ConfigurationError, match="COPY_ON_WRITE"):
+        workshop.run(workshop.spec(jobs.Compact(step=jobs.CompactionStep.SCHEDULE_AND_EXECUTE)))
 
 
 def test_empty_file_is_an_empty_commit(workshop: Workshop, engine: jobs.EngineKind) -> None:

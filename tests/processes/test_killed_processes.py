@@ -57,10 +57,14 @@ class Actor:
                 self.acknowledged.add(int(number))
 
 
-def create(path: Path) -> table.Table:
+def create(path: Path, table_type: table_config.TableType) -> table.Table:
     columns = pa.schema([("id", pa.string()), *((name, pa.int64()) for name in COLUMNS)])
     config = table_config.TableConfig(
-        name="killed", record_key_fields=("id",), has_partial_updates=True, bucket_count=2
+        name="killed",
+        table_type=table_type,
+        record_key_fields=("id",),
+        has_partial_updates=True,
+        bucket_count=2,
     )
     schema = schemas.from_arrow(columns, "killed")
     return table.create_table(str(path), config, schema, environment.system(parallelism=1))
@@ -76,14 +80,16 @@ def expected(committed: dict[str, set[int]]) -> dict[str, dict[str, int | None]]
 
 
 @pytest.mark.parametrize("seed", [1])
-def test_nothing_acknowledged_is_lost(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize("table_type", table_config.TableType)
+def test_nothing_acknowledged_is_lost(
+    tmp_path: Path, table_type: table_config.TableType, seed: int
+) -> None:
     """T-P02."""
     chance = random.Random(seed)
-    opened = create(tmp_path / "table")
-    actors = [
-        *(Actor(["write", column], tmp_path / f"{column}.log") for column in COLUMNS),
-        *(Actor(["compact"], tmp_path / f"compact-{number}.log") for number in range(2)),
-    ]
+    opened = create(tmp_path / "table", table_type)
+    actors = [Actor(["write", column], tmp_path / f"{column}.log") for column in COLUMNS]
+    if table_type is table_config.TableType.MERGE_ON_READ:
+        actors += [Actor(["compact"], tmp_path / f"compact-{number}.log") for number in range(2)]
     for actor in actors:
         actor.start(opened.uri, "filesystem")
     deadline = time.monotonic() + SECONDS

@@ -1,5 +1,7 @@
 """One process of the test of real processes: writes batches of a column, or compacts, until killed.
 
+A copy-on-write table is written optimistically, any other without blocking.
+
     python worker.py write TABLE LOCK COLUMN FIRST   batches FIRST, FIRST + 1, ... of the column
     python worker.py compact TABLE LOCK              schedules and executes, again and again
 
@@ -13,7 +15,7 @@ import time
 import pyarrow as pa
 
 from hoodie import environment, errors, table
-from hoodie.model import commits, results, settings
+from hoodie.model import commits, results, settings, table_config
 from hoodie.transaction import authors
 from hoodie.transaction.locks import address_texts
 from hoodie.write import sessions
@@ -27,10 +29,15 @@ def rows_of(column: str, number: int) -> dict[str, int]:
     return {f"k{key:03d}": number for key in chance.sample(range(KEYS), 40)}
 
 
-def transaction(lock: str, author: authors.Author) -> sessions.TransactionOptions:
+def transaction(
+    opened: table.Table, lock: str, author: authors.Author
+) -> sessions.TransactionOptions:
+    is_cow = opened.config.table_type is table_config.TableType.COPY_ON_WRITE
+    modes = settings.ConcurrencyMode
     return sessions.TransactionOptions(
         settings=settings.WriteSettings(
-            concurrency=settings.ConcurrencyMode.NON_BLOCKING,
+            concurrency=modes.OPTIMISTIC if is_cow else modes.NON_BLOCKING,
+            conflict_retries_max=1_000,
             # Killed every moment, a writer would spend its short life taking others back.
             failed_writes_policy=settings.FailedWritesPolicy.NEVER,
             clock_wait_ms=0,
@@ -42,7 +49,7 @@ def transaction(lock: str, author: authors.Author) -> sessions.TransactionOption
 
 
 def write(opened: table.Table, lock: str, column: str, number: int) -> None:
-    options = transaction(lock, authors.Author(writer_id=column))
+    options = transaction(opened, lock, authors.Author(writer_id=column))
     while True:
         rows = rows_of(column, number)
         data = pa.table({"id": list(rows), column: pa.array(rows.values(), pa.int64())})
@@ -58,7 +65,7 @@ def write(opened: table.Table, lock: str, column: str, number: int) -> None:
 
 
 def compact(opened: table.Table, lock: str) -> None:
-    options = transaction(lock, authors.Author())
+    options = transaction(opened, lock, authors.Author())
     while True:
         pending = [each.requested_time for each in opened.timeline().pending_compactions]
         planned = opened.schedule_compaction(options)

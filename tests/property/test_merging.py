@@ -12,11 +12,15 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hoodie.filegroup import changes, folding, merging
-from hoodie.model import schemas
+from hoodie.filegroup import changes, folding, merging, rewriting, writing
+from hoodie.format import file_names
+from hoodie.model import files, instants, schemas, table_config
+from hoodie.model import settings as write_settings
+from hoodie.storage import memory
 
 Value = int | float | str | None
 
@@ -301,6 +305,81 @@ def change_of(block: Block, setting: Setting) -> changes.Change:
     )
 
 
+# Copy-on-write ---------------------------------------------------------------------------------
+
+FLAG = "_hoodie_is_deleted"
+
+
+def rewritten(history: History) -> tuple[list[dict[str, Value]], list[dict[str, Value]]]:
+    """Return a group whose every block was a write of its own, and what the oracle makes of it."""
+    setting = history.setting
+    config, schema = table_of_copy_on_write(setting)
+    storage = memory.MemoryStorage()
+    rows, base_file = history.base, None
+    for number, block in enumerate((Block(rows, frozenset()), *history.blocks)):
+        target = writing.FileTarget(
+            storage=storage,
+            group=files.FileGroupId("", "00000000-0000-0000-0000-000000000000-0"),
+            instant_time=instants.format_time(number),
+            write_token="0-0-0",
+            before_file=lambda _: None,
+        )
+        batch = replace(batch_of(block, setting, schema), is_insert=number == 0)
+        stat = rewriting.rewrite(
+            target, base_file, batch, config, schema, write_settings.WriteSettings()
+        )
+        found = file_names.parse(stat.path, stat.size_bytes)
+        assert isinstance(found, files.BaseFile)
+        base_file = found
+        if number:
+            oracle = Oracle(setting)
+            oracle.add(block)
+            rows = tuple(Row(str(each.pop(schemas.RECORD_KEY)), each) for each in oracle.read(rows))
+    assert base_file is not None
+    content = pq.read_table(storage.open_input(base_file.path)).select(setting.schema.names)
+    return content.to_pylist(), [{schemas.RECORD_KEY: row.key, **row.values} for row in rows]
+
+
+def table_of_copy_on_write(
+    setting: Setting,
+) -> tuple[table_config.TableConfig, schemas.TableSchema]:
+    own = [field for field in setting.schema if field.name != schemas.RECORD_KEY]
+    mode = table_config.MergeMode
+    config = table_config.TableConfig(
+        name="t",
+        table_type=table_config.TableType.COPY_ON_WRITE,
+        record_key_fields=("a",),
+        ordering_fields=setting.ordering_fields,
+        merge_mode=mode.EVENT_TIME if setting.ordering_fields else mode.COMMIT_TIME,
+        has_partial_updates=setting.fills_nulls,
+    )
+    return config, schemas.from_arrow(pa.schema([*own, (FLAG, pa.bool_())]), "t")
+
+
+def batch_of(block: Block, setting: Setting, schema: schemas.TableSchema) -> writing.LogRows:
+    """Return a block as a batch; its deletes all have an ordering value, or none has."""
+    keys = pa.array([change.key for change in block.changes], pa.string())
+    if not block.is_deletes:
+        rows = [row for row in block.changes if isinstance(row, Row)]
+        values = [{**row.values, FLAG: row.is_deleted} for row in rows]
+        return writing.LogRows(
+            data=pa.Table.from_pylist(values, schema.arrow).combine_chunks(), record_keys=keys
+        )
+    orderings = [each.ordering for each in block.changes if isinstance(each, Delete)]
+    columns = None
+    if orderings and isinstance(orderings[0], tuple):
+        columns = tuple(
+            pa.array([each[number] for each in orderings if isinstance(each, tuple)], kind)
+            for number, kind in enumerate(setting.ordering_types)
+        )
+    return writing.LogRows(
+        data=schema.arrow.empty_table(),
+        record_keys=keys.slice(0, 0),
+        deleted_keys=keys,
+        deleted_ordering=columns,
+    )
+
+
 # Histories --------------------------------------------------------------------------------------
 
 
@@ -376,11 +455,38 @@ def delete_orderings(setting: Setting) -> st.SearchStrategy[tuple[Value, ...] | 
     return st.one_of(kinds)
 
 
+def with_like_deletes(history: History) -> History:
+    """Return a history whose delete blocks carry an ordering value for each key, or for none."""
+
+    def alike(block: Block) -> Block:
+        deletes = [each for each in block.changes if isinstance(each, Delete)]
+        if not block.is_deletes or not deletes:
+            return block
+        first = deletes[0].ordering
+        has_values = isinstance(first, tuple)
+        changed = tuple(
+            replace(each, ordering=each.ordering if isinstance(each.ordering, tuple) else first)
+            if has_values
+            else replace(each, ordering=None)
+            for each in deletes
+        )
+        return replace(block, changes=changed)
+
+    return replace(history, blocks=tuple(alike(block) for block in history.blocks))
+
+
 def check(history: History) -> None:
     oracle = Oracle(history.setting)
     for block in history.blocks:
         oracle.add(block)
     assert plain(merged(history)) == plain(oracle.read(history.base))
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.booleans().flatmap(lambda fills: histories(fills_nulls=fills, has_partial_blocks=False)))
+def test_copy_on_write_merges_each_write_as_the_oracle_does(history: History) -> None:
+    content, expected = rewritten(with_like_deletes(history))
+    assert plain(content) == plain(expected)
 
 
 @settings(max_examples=200, deadline=None)

@@ -7,11 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hoodie import environment, errors, table
-from hoodie.model import jobs, results, settings
-from hoodie_operator.api import kinds, objects
+from hoodie.model import commits, jobs, results, settings
+from hoodie.transaction import authors
+from hoodie.transaction.locks import addresses
+from hoodie.write import sessions
+from hoodie_operator.api import attempts, kinds, objects
 from hoodie_operator.standalone import ownership, store
 from support.standalone_place import Place
 
@@ -53,6 +57,60 @@ def test_real_jobs_write_and_compact_what_the_manifests_declare(settled: Place) 
     assert sorted(actions) == ["commit", *["deltacommit"] * 8]
     _get_prints_like_kubectl(settled)
     _describe_tells_everything(settled)
+
+
+def test_optimistic_writer_that_lost_is_tried_again_until_all_is_written(place: Place) -> None:
+    place.declare_flights(
+        concurrency={"mode": "Optimistic", "conflictRetries": 0},
+        writeIndex={"bucket": {"count": 1}},
+    )
+    files = {"path": "left/*.csv", "format": "CSV", "filesPerCommit": 4}
+    place.declare_writer("left", source={"files": files}, pacing={"commitInterval": "3s"})
+    operator = place.start_real("--until-settled")
+    location = place.data / "flights"
+    place.wait_for(lambda: _is_writing(location, "left"), "a write of left")
+    # Of one bucket, whose file group left is writing to: left, still open, cannot win any more.
+    _write_row(location, "outsider")
+    output, _ = operator.communicate(timeout=120)
+    assert operator.returncode == 0, output
+
+    left = place.object("Writer", "left")
+    assert left is not None
+    history = left.status.model_dump()["runs"]["history"]
+    first, last = history[0], history[-1]
+    assert (first["outcome"], first["error_kind"]) == (attempts.Outcome.FAILED, "WriteConflict")
+    assert "both wrote to file group" in first["message"]
+    assert last["outcome"] is attempts.Outcome.SUCCEEDED
+    opened = table.open_table(str(location), environment.system())
+    rows = {row["id"]: (row["a"], row["b"]) for row in opened.read().read_all().to_pylist()}
+    assert rows == {"outsider": ("x", None)} | {
+        f"{number}-{row}": (str(number), number) for number in range(1, 5) for row in range(10)
+    }
+
+
+def _is_writing(location: Path, writer_id: str) -> bool:
+    if not (location / ".hoodie" / "hoodie.properties").exists():
+        return False
+    opened = table.open_table(str(location), environment.system())
+    told = opened.metadata(opened.timeline().pending).values()
+    return any(each.extra.get(jobs.WRITER_ID_KEY) == writer_id for each in told)
+
+
+def _write_row(location: Path, writer_id: str) -> None:
+    opened = table.open_table(str(location), environment.system())
+    options = sessions.WriteOptions(
+        operation=commits.Operation.UPSERT,
+        transaction=sessions.TransactionOptions(
+            settings=settings.WriteSettings(
+                concurrency=settings.ConcurrencyMode.OPTIMISTIC,
+                clock_wait_ms=0,
+                conflict_retries_max=10,
+            ),
+            lock=addresses.FileSystemAddress(),
+            author=authors.Author(writer_id=writer_id),
+        ),
+    )
+    opened.write(pa.table({"id": [writer_id], "a": ["x"]}), options)
 
 
 def _get_prints_like_kubectl(place: Place) -> None:

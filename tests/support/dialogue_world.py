@@ -9,9 +9,10 @@ the second run of writer `w`. Everything goes through `hoodie.table` and is the 
     begin W                           a write, inflight; it may write all columns, or columns=a,b
     write W                           the rows below, `key column=value ...` a line
     commit W, abort W
-    upsert W, delete W                all three steps at once
+    upsert, insert, bulk_insert, delete W     all three steps at once
       batch=ID mode=M policy=P acknowledge=yes operation=O
       rolls=yes                       a log file for each block, and a block for each row
+      hoodie.KEY=VALUE                any setting of a writer, by its name in Apache Hudi
     kill W                            for good; who comes next by this name is another process
     pause W until=t70                 no command and no heartbeat till then
     clock W ahead=3600                how many seconds its machine's clock differs
@@ -38,7 +39,7 @@ from hoodie.read import tasks as read_tasks
 from hoodie.storage import locations, memory, protocol
 from hoodie.transaction import authors
 from hoodie.transaction.locks import addresses
-from hoodie.write import batches, sessions, tasks
+from hoodie.write import batches, early_conflicts, sessions, tasks
 from support import dialogue_texts, schedule
 from support.dialogue_files import Command
 from support.dialogue_texts import OK
@@ -83,6 +84,8 @@ class DialogueWorld:
             "commit": self._commit,
             "abort": self._abort,
             "upsert": self._write_at_once,
+            "insert": self._write_at_once,
+            "bulk_insert": self._write_at_once,
             "delete": self._write_at_once,
             "kill": self._kill,
             "pause": self._pause,
@@ -104,7 +107,7 @@ class DialogueWorld:
         where = f"{self.name}, line {command.line}"
         assert command.name in self.commands, f"{where}: there is no command {command.name}"
         known = TABLE_OPTIONS if command.name == "create" else WRITE_OPTIONS | OTHER_OPTIONS
-        unknown = command.options.keys() - known
+        unknown = {name for name in command.options.keys() - known if not _is_setting(name)}
         assert not unknown, f"{where}: unknown {unknown}"
         if command.time is not None:
             duration_ms = dialogue_texts.milliseconds(command.time) - self._now_ms
@@ -154,9 +157,10 @@ class DialogueWorld:
         author = authors.Author(writer_id=writer_id, attempt=int(attempt or 1))
         policy = options.get("policy")
         rolls = options.get("rolls") == "yes"
+        chosen = {name: text for name, text in options.items() if _is_setting(name)}
         return sessions.TransactionOptions(
             settings=replace(
-                SETTINGS,
+                settings.from_properties(chosen, SETTINGS),
                 concurrency=MODES[options.get("mode", self.mode)],
                 failed_writes_policy=settings.FailedWritesPolicy(policy) if policy else None,
                 acknowledges_order_dependence=options.get("acknowledge") == "yes",
@@ -244,7 +248,8 @@ class DialogueWorld:
         data = dialogue_texts.parse_rows(command.input, opened.schema)
         batch = batches.prepare(data, opened.config, opened.schema, task.operation)
         token = tasks.WriteToken(task=writing.tasks)
-        writing.stats += tasks.run(task, batch, token, self._storage, outside.engine)
+        mark = early_conflicts.marking(task.detection, self._storage, outside)
+        writing.stats += tasks.run(task, batch, token, self._storage, outside.engine, mark)
         writing.tasks += 1
         yield OK
 
@@ -353,3 +358,7 @@ class DialogueWorld:
         read = [read_tasks.read(task) for task in planned]
         rows = dialogue_texts.show_rows(pa.concat_tables(read)) if read else []
         return rows or ["no rows"]
+
+
+def _is_setting(name: str) -> bool:
+    return name.startswith("hoodie.")

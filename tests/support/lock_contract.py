@@ -5,6 +5,7 @@
 """
 
 import functools
+import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -13,10 +14,11 @@ from typing import ClassVar
 
 import pytest
 
-from hoodie import errors
+from hoodie import errors, identity
 from hoodie.clock import SystemClock
 from hoodie.storage.memory import MemoryStorage
 from hoodie.transaction import table_lock
+from hoodie.transaction.locks import inspection
 from hoodie.transaction.locks.protocol import LockProvider
 from support import lock_process
 
@@ -222,6 +224,8 @@ class SharedLockContract(LockContract):
     def test_loss_is_noticed_and_giving_back_touches_nothing(
         self, open_lock: Open, lose: Callable[[], None], caplog: pytest.LogCaptureFixture
     ) -> None:
+        # A command that ran in this process may have raised the level of what is not `hoodie`.
+        caplog.set_level(logging.WARNING)
         lock = open_lock("first")
         lock.acquire(LONG_S)
         lose()
@@ -230,7 +234,88 @@ class SharedLockContract(LockContract):
         assert f"had lost the {lock.description}" in caplog.text
 
 
-class LeasedLockContract(SharedLockContract):
+class InspectableLockContract(SharedLockContract):
+    """What a lock promises that can be looked at from outside, and taken from its holder."""
+
+    def test_nobody_has_a_free_lock(self, open_lock: Open) -> None:
+        first, watcher = open_lock("first"), _inspected(open_lock("watcher"))
+        assert watcher.holding() is None
+        first.acquire(LONG_S)
+        assert watcher.holding() is not None
+        first.release()
+        assert watcher.holding() is None
+
+    def test_holder_is_told_and_left_alone_while_it_may_be_alive(
+        self, address: str, table: str, open_lock: Open
+    ) -> None:
+        watcher = _inspected(open_lock("watcher"))
+        with lock_process.Process(address, table, "hold", "writer a") as process:
+            process.holding()
+            found = watcher.holding()
+            assert found is not None
+            assert found.liveness is not inspection.Liveness.DEAD
+            holder = found.holder
+            assert (holder.name, holder.pid, holder.host) == (
+                "writer a",
+                process.pid,
+                identity.current_process().host,
+            )
+            if found.since_ms is not None:
+                assert abs(found.since_ms - SystemClock().now_ms()) < 60_000
+            for insisted in (None, "somebody else"):
+                refusal = inspection.break_refusal(found, insisted)
+                assert isinstance(refusal, errors.ConflictError)
+                assert f"writer a (pid {process.pid} on " in str(refusal)
+            assert inspection.break_refusal(found, holder.id) is None
+            assert process.ask("held") == "True"
+
+    def test_holder_whose_lock_was_taken_away_learns_of_it(
+        self, address: str, table: str, open_lock: Open
+    ) -> None:
+        watcher, heir = _inspected(open_lock("watcher")), open_lock("heir")
+        with lock_process.Process(address, table, "hold", "broken") as process:
+            token = process.holding().token
+            # Between look and deed it may give a sign of life, which the deed must heed.
+            while (found := watcher.holding()) is not None:
+                watcher.take_away(found)
+            assert process.ask("held") == "False"
+            heir.acquire(1)
+            assert heir.fencing_token > token
+            assert process.ask("release") == "released"
+            assert heir.is_held()
+
+    def test_lock_that_changed_hands_is_not_taken_away(self, open_lock: Open) -> None:
+        first, second = open_lock("first"), open_lock("second")
+        watcher = _inspected(open_lock("watcher"))
+        first.acquire(LONG_S)
+        found = watcher.holding()
+        assert found is not None
+        first.release()
+        assert not watcher.take_away(found)
+        second.acquire(LONG_S)
+        assert not watcher.take_away(found)
+        assert second.is_held()
+
+    def test_killed_holder_is_proved_dead_or_gone_by_watching(
+        self, address: str, table: str, open_lock: Open
+    ) -> None:
+        watcher = _inspected(open_lock("watcher"))
+        with lock_process.Process(address, table, "hold", "victim") as process:
+            process.holding()
+            process.kill()
+            found = inspection.watched(watcher, LONG_S, SystemClock())
+            if found is not None:
+                assert inspection.break_refusal(found, None) is None, found
+                assert watcher.take_away(found)
+        assert watcher.holding() is None
+
+
+def _inspected(lock: LockProvider) -> inspection.Inspectable:
+    assert isinstance(lock, inspection.Inspectable)
+    return lock
+
+
+class LeasedLockContract(InspectableLockContract):
     """What a lock with a lease promises; that of the address is to end within `LEASES_S`."""
 
     def test_paused_process_learns_of_its_loss_before_anything_else(

@@ -332,7 +332,7 @@ def unfinished_write(bench: Bench) -> None:
     bench.upsert([row(n, ts=1000) for n in range(6)])
     before = bench.model.content()
     bench.upsert([row(n, ts=2000) for n in range(3, 9)])
-    completed = max((bench.path / ".hoodie" / "timeline").glob("*_*.deltacommit"))
+    completed = max((bench.path / ".hoodie" / "timeline").glob("*_*.*commit"))
     completed.unlink()
     bench.model.rows.clear()
     bench.model.upsert(before.to_pylist())
@@ -420,6 +420,43 @@ def merged_into(bench: Bench) -> None:
     bench.stage("logs")
 
 
+def rewritten(bench: Bench) -> None:
+    """A copy-on-write table: late and new rows, deletes of some rows and of all of a file group."""
+    bench.upsert([row(n, ts=1000) for n in range(12)])
+    late = [row(n, ts=500) for n in (4, 5)]
+    bench.upsert([*(row(n, ts=2000) for n in range(4)), *late, row(12, ts=2000)])
+    bench.delete([key_of(0), key_of(7), key_of(99)])
+    bench.stage("merged")
+    bench.delete([key_of(n) for n in (2, 5, 8, 11)])
+    bench.stage("emptied")
+    bench.upsert([row(n, ts=1) for n in (2, 14, 15)], operation="insert")
+    bench.upsert([row(n, ts=3000) for n in (1, 15)])
+    bench.stage("inserted")
+
+
+def partially_rewritten(bench: Bench) -> None:
+    """A copy-on-write table of two column streams: null never overwrites."""
+    names = {"amount": None, "quantity": None}
+    numbers: dict[str, Any] = {"name": None}
+    bench.upsert([row(n, ts=1000, **names) for n in range(6)])
+    bench.upsert([row(n, ts=2000, **numbers) for n in range(3, 9)])
+    bench.stage("merged")
+    bench.upsert([row(n, ts=1500, **names) for n in (5, 6, 9)])
+    bench.upsert([row(n, ts=4000, quantity=None, **numbers) for n in (0, 5, 9)])
+    bench.delete([key_of(1)])
+    bench.stage("end")
+
+
+def bulk_inserted(bench: Bench) -> None:
+    """Base files of a bulk insert, and what comes on top: on a merge-on-read table another one."""
+    bench.upsert([row(n, ts=1000) for n in range(6)], operation="bulk_insert")
+    bench.stage("base_files")
+    again = "bulk_insert" if bench.table.merge_on_read else "upsert"
+    bench.upsert([row(n, ts=2000) for n in range(3, 9)], operation=again)
+    bench.delete([key_of(0), key_of(4)])
+    bench.stage("end")
+
+
 def deleted_by_column(bench: Bench) -> None:
     """Deletes as rows with `_hoodie_is_deleted`, which carry their ordering value."""
     bench.model.schema = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
@@ -480,7 +517,8 @@ COMPOSITE = pa.schema(
 BASE = PeerTable(name="base", partition_by=("part",), ordering="ts")
 COMMIT_TIME = replace(BASE, ordering=None)
 PARTIAL = replace(COMMIT_TIME, partial_updates=True)
-COW = replace(BASE, merge_on_read=False, buckets=None, codec="gzip", bloom_filter=True)
+COW_BUCKETS = replace(BASE, merge_on_read=False)
+COW = replace(COW_BUCKETS, buckets=None, codec="gzip", bloom_filter=True)
 DEFAULTS = replace(BASE, buckets=None, parquet_logs=False, codec="gzip", bloom_filter=True)
 ARCHIVE = {
     "hoodie.clean.automatic": "true",
@@ -490,6 +528,8 @@ ARCHIVE = {
     "hoodie.keep.max.commits": "3",
     "hoodie.commits.archival.batch": "1",
 }
+BY_RECORDS = {"hoodie.datasource.write.row.writer.enable": "false"}
+"""By rows, its default, a second bulk insert makes second file groups of the same buckets."""
 ESCAPED = {
     "hoodie.datasource.write.hive_style_partitioning": "true",
     "hoodie.datasource.write.partitionpath.urlencode": "true",
@@ -543,9 +583,29 @@ RECIPES: dict[str, Recipe] = {
     "every_type_avro": _recipe(PeerTable(name="base", parquet_logs=False), every_type, TYPES),
     "every_type_cow": _single(replace(COW, partition_by=(), ordering=None), every_type, TYPES),
     "nested_cow": _single(replace(COW, partition_by=(), ordering=None), nested_types, NESTED),
+    "cow": _single(COW_BUCKETS, rewritten),
+    "cow_v8": _single(replace(COW_BUCKETS, table_version=8), rewritten),
+    "cow_partial": _single(
+        replace(COW_BUCKETS, ordering=None, partial_updates=True), partially_rewritten
+    ),
+    "cow_partial_event_time": _single(
+        replace(COW_BUCKETS, partial_updates=True), partially_rewritten
+    ),
+    "cow_partial_event_time_v8": _single(
+        replace(COW_BUCKETS, partial_updates=True, table_version=8), partially_rewritten
+    ),
+    "bulk_insert": _single(replace(BASE, extra=BY_RECORDS), bulk_inserted),
+    "cow_bulk_insert_v8": _single(
+        replace(COW_BUCKETS, table_version=8, extra=BY_RECORDS), bulk_inserted
+    ),
+    "every_type_cow_buckets": _single(
+        PeerTable(name="base", merge_on_read=False), every_type, TYPES
+    ),
     "pending_compaction": _recipe(BASE, pending_compaction),
     "unfinished_write": _recipe(BASE, unfinished_write),
     "rolled_back": _recipe(BASE, rolled_back),
+    "cow_unfinished_write": _single(COW_BUCKETS, unfinished_write),
+    "cow_rolled_back": _single(COW_BUCKETS, rolled_back),
     "replaced": _single(COW, replaced_files),
     "evolved": _recipe(BASE, evolved_schema),
     "deleted_by_column": _recipe(BASE, deleted_by_column),

@@ -94,6 +94,20 @@ class PeerTable:
             | dict(lock)
         )
 
+    def occ_options(self, lock: Mapping[str, str]) -> dict[str, str]:
+        """Return the options of one of several writers of which the first to commit wins."""
+        strategy = "BucketIndexConcurrentFileWritesConflictResolutionStrategy"
+        return self.nbcc_options(lock) | {
+            "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+            "hoodie.write.lock.conflict.resolution.strategy": (
+                f"org.apache.hudi.client.transaction.{strategy}"
+            ),
+        }
+
+    def shared_options(self, lock: Mapping[str, str]) -> dict[str, str]:
+        """Return the options of one of several writers, in the mode that the table type has."""
+        return self.nbcc_options(lock) if self.merge_on_read else self.occ_options(lock)
+
     def _ordering(self) -> dict[str, str]:
         options: dict[str, str] = {}
         if self.ordering is not None:

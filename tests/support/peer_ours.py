@@ -68,6 +68,8 @@ def create(path: Path, table: PeerTable, schema: pa.Schema) -> None:
     pq.write_table(schema.empty_table(), schema_file)
     arguments: list[str | Path] = ["create", path, "--schema", schema_file, "--name", table.name]
     arguments += ["--record-key", ",".join(table.record_key)]
+    if not table.merge_on_read:
+        arguments += ["--type", "cow"]
     if table.partition_by:
         arguments += ["--partition-by", ",".join(table.partition_by)]
     if table.ordering is not None:
@@ -106,11 +108,12 @@ class Hoodie:
     """We as the maker of a case: the first write creates the table.
 
     A delete is sent with the key and partition columns alone, so that it always deletes, as that of
-    Apache Hudi does.
+    Apache Hudi does. Without `concurrency` it is one of several writers, as the table's type has
+    them.
     """
 
     table: PeerTable
-    concurrency: str = "nbcc"
+    concurrency: str | None = None
     lock: str = "filesystem"
     settings: Mapping[str, str] = field(default_factory=dict)
     writes: int = 0
@@ -127,7 +130,8 @@ class Hoodie:
         log_format = "parquet" if self.table.parquet_logs else "avro"
         settings = {"hoodie.logfile.data.block.format": log_format} | dict(self.settings)
         arguments = write_arguments(path, input_file, operation, settings)
-        arguments += ["--concurrency", self.concurrency, "--writer-id", "ours"]
+        concurrency = self.concurrency or ("nbcc" if self.table.merge_on_read else "occ")
+        arguments += ["--concurrency", concurrency, "--writer-id", "ours"]
         hoodie(*arguments, "--lock", self.lock)
 
     def schedule_compaction(self, path: Path) -> str | None:

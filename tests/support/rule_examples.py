@@ -76,15 +76,13 @@ def changes(base: Spec, field: str, old: object, new: object) -> TransitionExamp
 
 _LOCKED = {"concurrency__lockRef": {"name": "zk"}}
 _NBCC = {"concurrency__mode": "NonBlocking", **_LOCKED}
+_OCC = {"concurrency__mode": "Optimistic"}
+_IN_S3 = {"storage__path": "s3://lake/flights"}
 
 WITHIN: Mapping[tuple[str, str], Examples] = {
     ("HudiTable", "one-schema"): Examples(
         accepted=[TABLE, edited(TABLE, schema={"avro": '{"type": "record"}'})],
         refused=[edited(TABLE, schema={}), edited(TABLE, schema__avro="{}")],
-    ),
-    ("HudiTable", "merge-on-read"): Examples(
-        accepted=[TABLE, edited(TABLE, tableType="MergeOnRead")],
-        refused=[edited(TABLE, tableType="CopyOnWrite")],
     ),
     ("HudiTable", "simple-bucket-index"): Examples(
         accepted=[TABLE, edited(TABLE, writeIndex__type="Bucket")],
@@ -111,6 +109,38 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
         accepted=[TABLE, edited(TABLE, **_NBCC), edited(TABLE, **_LOCKED)],
         refused=[edited(TABLE, concurrency__mode="NonBlocking")],
     ),
+    ("HudiTable", "optimistic-lock"): Examples(
+        accepted=[
+            edited(TABLE, **_IN_S3),
+            edited(TABLE, **_OCC),
+            edited(TABLE, **_OCC, storage__path="/lake/flights"),
+            edited(TABLE, **_OCC, storage__path="file:///lake/flights"),
+            edited(TABLE, **_OCC, **_IN_S3, **_LOCKED),
+        ],
+        refused=[
+            edited(TABLE, **_OCC, **_IN_S3),
+            edited(TABLE, **_OCC, storage__path="gs://file/flights"),
+        ],
+    ),
+    ("HudiTable", "retries-of-optimistic"): Examples(
+        accepted=[
+            edited(TABLE, **_OCC),
+            edited(TABLE, **_OCC, concurrency__conflictRetries=0),
+            edited(TABLE, **_OCC, concurrency__conflictRetries=100),
+        ],
+        refused=[
+            edited(TABLE, concurrency__conflictRetries=0),
+            edited(TABLE, **_NBCC, concurrency__conflictRetries=3),
+        ],
+    ),
+    ("HudiTable", "acknowledgement-of-non-blocking"): Examples(
+        accepted=[
+            edited(TABLE, **_OCC),
+            edited(TABLE, **_OCC, concurrency__acknowledgeOrderDependence=False),
+            edited(TABLE, **_NBCC, concurrency__acknowledgeOrderDependence=True),
+        ],
+        refused=[edited(TABLE, **_OCC, concurrency__acknowledgeOrderDependence=True)],
+    ),
     ("HudiTable", "event-time-ordering"): Examples(
         accepted=[
             TABLE,
@@ -129,6 +159,7 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
         accepted=[
             edited(TABLE, **_NBCC, merge__partialUpdates=True),
             edited(TABLE, merge={"mode": "EventTime", "partialUpdates": True}),
+            edited(TABLE, **_OCC, merge={"mode": "EventTime", "partialUpdates": True}),
             edited(
                 TABLE,
                 **_NBCC,

@@ -135,6 +135,21 @@ class Place:
         self.processes.append(process)
         return process
 
+    def start_real(self, *options: str) -> "subprocess.Popen[str]":
+        """Start `hudi-operator standalone` itself."""
+        folders = ("--data", str(self.data), "--state", str(self.state))
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "hoodie_operator", "standalone"),
+                *("-f", str(self.manifests), *folders, *options),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.processes.append(process)
+        return process
+
     def settle(self, *options: str) -> tuple[int, str]:
         """Run an operator with fake jobs until settled; return exit code and output."""
         process = self.start(*options)

@@ -16,6 +16,7 @@ class Wish:
 
     Attributes:
         name: The table's name.
+        table_type: Merge-on-read or copy-on-write.
         version: Table version.
         record_key: Columns.
         partition_by: Columns; empty for none.
@@ -28,6 +29,7 @@ class Wish:
     """
 
     name: str
+    table_type: table_config.TableType = table_config.TableType.MERGE_ON_READ
     version: int = table_config.VERSION_DEFAULT
     record_key: tuple[str, ...]
     partition_by: tuple[str, ...] = ()
@@ -73,6 +75,7 @@ def new_table(wish: Wish, schema: schemas.TableSchema) -> table_config.TableConf
                 )
     config = table_config.TableConfig(
         name=wish.name,
+        table_type=wish.table_type,
         version=wish.version,
         record_key_fields=wish.record_key,
         partition_fields=wish.partition_by,

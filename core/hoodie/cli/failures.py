@@ -16,6 +16,10 @@ EXIT_READER_GONE = 141
 
 _HINTS = {
     errors.ConflictError.kind: "others are changing the table: the same command may succeed later",
+    errors.WriteConflictError.kind: (
+        "nothing was published: run the command again, or have it tried again: "
+        "--set hoodie.write.num.retries.on.conflict.failures=3"
+    ),
     errors.LockTimeoutError.kind: (
         "wait for the lock's holder, or wait longer: --set hoodie.write.lock.wait_time_ms=600000"
     ),

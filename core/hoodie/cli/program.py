@@ -53,6 +53,7 @@ _COMMANDS = {
     "check": ("Inspection", "Check every invariant of a table and its timeline."),
     "compact": ("Table services", "Compact a table: merge its log files into new base files."),
     "rollback": ("Table services", "Take failed writes back."),
+    "lock": ("Table services", "Explain who has a table's lock, or break a dead holder's."),
 }
 """The panel of the help and the summary of each command, `COMMAND` in the module of its name."""
 

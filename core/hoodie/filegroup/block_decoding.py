@@ -18,7 +18,7 @@ from hoodie.filegroup.ordering import ValueClass
 from hoodie.format import avro_records, delete_records, log_blocks
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.format.ordering_wrappers import Wrapper
-from hoodie.model import avro_types, schemas
+from hoodie.model import avro_types, schemas, table_config
 
 IS_DELETED = "_hoodie_is_deleted"
 OPERATION = "_hoodie_operation"
@@ -57,6 +57,29 @@ class Decoder:
     delete_marker: tuple[str, str] | None
     has_deleted_column: bool
 
+    @classmethod
+    def of(
+        cls,
+        config: table_config.TableConfig,
+        schema: pa.Schema,
+        columns: pa.Schema,
+        ordering_fields: Sequence[str],
+    ) -> "Decoder":
+        """Return the decoder of a table.
+
+        Args:
+            config: The table's configuration.
+            schema: All of the table's columns.
+            columns: As the attribute.
+            ordering_fields: As the attribute.
+        """
+        return cls(
+            columns=columns,
+            ordering_fields=ordering_fields,
+            delete_marker=config.delete_marker,
+            has_deleted_column=pa.field(IS_DELETED, pa.bool_()) in schema,
+        )
+
     def decode(self, block: log_blocks.Block) -> changes.Change:
         """Return the changes that a data block or delete block holds.
 
@@ -84,10 +107,22 @@ class Decoder:
             raise errors.FormatError(
                 f"{keys.null_count} rows of the block at byte {block.offset} have no record key"
             )
+        return self.changed(rows, frozenset(present.names) if is_partial else None)
+
+    def changed(
+        self, rows: pa.Table, partial_columns: frozenset[str] | None = None
+    ) -> changes.ChangedRows:
+        """Return rows as changes.
+
+        Args:
+            rows: The columns wanted in their types, and those that tell whether a row deletes. No
+                record key is null.
+            partial_columns: What a partial block holds; None for whole rows.
+        """
         return changes.ChangedRows(
-            keys=keys,
+            keys=rows.column(schemas.RECORD_KEY),
             rows=rows.select(self.columns.names),
-            partial_columns=frozenset(present.names) if is_partial else None,
+            partial_columns=partial_columns,
             is_deleted=self._deleted_rows(rows),
         )
 

@@ -29,12 +29,25 @@ class MergeCounts:
     Attributes:
         inserted: Rows of keys that the base file has not.
         updated: Base rows that the changes replaced, or would have but for their ordering value.
+        kept: Those of them that stay as they are, by their ordering value.
         deleted: Base rows that the changes deleted.
+        missed: Keys that the changes delete and the base file has not.
     """
 
     inserted: int = 0
     updated: int = 0
+    kept: int = 0
     deleted: int = 0
+    missed: int = 0
+
+    def __add__(self, more: "MergeCounts") -> "MergeCounts":
+        return MergeCounts(
+            inserted=self.inserted + more.inserted,
+            updated=self.updated + more.updated,
+            kept=self.kept + more.kept,
+            deleted=self.deleted + more.deleted,
+            missed=self.missed + more.missed,
+        )
 
 
 class SliceMerge:
@@ -48,6 +61,7 @@ class SliceMerge:
         output: Sequence[str],
         *,
         merges_repeated_keys: bool = False,
+        stamps: Sequence[str] = (),
     ) -> None:
         """Fold the changes.
 
@@ -58,8 +72,11 @@ class SliceMerge:
                 if there are any, and the record key.
             output: The columns to put out, in this order.
             merges_repeated_keys: Whether all base rows of a key are merged, not the first alone.
+            stamps: Columns that tell which write changed a row last: a base row that only takes
+                values for its nulls takes these as well.
         """
         self._merges_repeated_keys = merges_repeated_keys
+        self._stamps = frozenset(stamps)
         self._changes = changes.number(
             blocks, columns, rules.ordering_fields, orders_deletes=rules.orders_deletes
         )
@@ -102,9 +119,11 @@ class SliceMerge:
     def inserts(self) -> pa.Table:
         """Return the rows of the keys that no base row had."""
         winner = self._versions.winner
-        keys = np.flatnonzero(self._is_new & ~self._changes.is_deleted[winner])
-        self._is_new[keys] = False
-        self._count(inserted=len(keys))
+        is_deleted = self._changes.is_deleted[winner]
+        keys = np.flatnonzero(self._is_new & ~is_deleted)
+        missed = int((self._is_new & is_deleted).sum())
+        self._counts += MergeCounts(inserted=len(keys), missed=missed)
+        self._is_new[:] = False
         rows = self._changes.rows.select(self._output)
         winners = pa.array(self._changes.row_of[winner[keys]])
         arrays = []
@@ -142,39 +161,37 @@ class SliceMerge:
             )
             replaces = values.at_least(winner, there, np.arange(len(rows)))
             replaces |= self._changes.is_default[winner] | self._changes.is_foreign[winner]
-        deleted = int((replaces & is_delete).sum())
-        self._count(updated=len(rows) - deleted, deleted=deleted)
-        return _Touched(
+        touched = _Touched(
             rows=rows,
             keys=keys,
             is_deleted=replaces & is_delete,
             is_replaced=replaces & ~is_delete,
             is_filled=~replaces & ~is_delete & self._fills_base_rows(),
         )
+        deleted = int(touched.is_deleted.sum())
+        changed = int((touched.is_replaced | touched.is_filled).sum())
+        left = len(rows) - deleted
+        self._counts += MergeCounts(updated=left, kept=left - changed, deleted=deleted)
+        return touched
 
     def _fills_base_rows(self) -> bool:
         # Once a block is partial, what is there counts, nulls included, and a base row has all.
         return self._rules.fills_nulls and self._changes.partial_from is None
 
     def _has_own_sources(self, column: pa.ChunkedArray, name: str) -> bool:
-        is_filled = self._fills_base_rows() and column.null_count > 0
-        return is_filled or name in self._versions.sources
+        is_filled = column.null_count > 0 or name in self._stamps
+        return (self._fills_base_rows() and is_filled) or name in self._versions.sources
 
     def _sources_of(self, name: str, column: pa.ChunkedArray, touched: "_Touched") -> Events:
         """Return for each touched row the event its value comes from; -1 for the row itself."""
         sources = self._versions.sources.get(name, self._versions.winner)[touched.keys]
         is_changed = touched.is_replaced
-        if touched.is_filled.any() and column.null_count:
+        if name in self._stamps:
+            is_changed = is_changed | touched.is_filled
+        elif touched.is_filled.any() and column.null_count:
             is_null = ordering.flags(column.take(pa.array(touched.rows)).is_null())
             is_changed = is_changed | (touched.is_filled & is_null)
         return np.where(is_changed, sources, -1)
-
-    def _count(self, *, inserted: int = 0, updated: int = 0, deleted: int = 0) -> None:
-        self._counts = MergeCounts(
-            inserted=self._counts.inserted + inserted,
-            updated=self._counts.updated + updated,
-            deleted=self._counts.deleted + deleted,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

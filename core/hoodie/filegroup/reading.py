@@ -105,11 +105,8 @@ class SliceReader:
         inside = self._with(
             output, [*_columns_of(where), schemas.RECORD_KEY, *rules.ordering_fields]
         )
-        decoder = block_decoding.Decoder(
-            columns=inside,
-            ordering_fields=rules.ordering_fields,
-            delete_marker=self._config.delete_marker,
-            has_deleted_column=pa.field(block_decoding.IS_DELETED, pa.bool_()) in self._schema,
+        decoder = block_decoding.Decoder.of(
+            self._config, self._schema, inside, rules.ordering_fields
         )
         decoded = []
         for found in blocks:

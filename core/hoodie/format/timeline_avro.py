@@ -154,6 +154,7 @@ def _stat_fields(stat: commits.WriteStat) -> Mapping[str, object]:
         "logOffset": 0 if is_log_write else None,
         "baseFile": stat.base_file or "" if is_log_write else stat.base_file,
         "logFiles": _bare(stat.log_files) if is_log_write else None,
+        "prevBaseFile": stat.prev_base_file,
         "totalLogFilesCompacted": 0,
         "totalLogReadTimeMs": 0,
         "totalLogSizeCompacted": 0,
@@ -176,6 +177,7 @@ def _stat(partition_path: str, record: avro_values.Record) -> commits.WriteStat:
         log_files=record.texts("logFiles"),
         log_version=record.number("logVersion"),
         log_blocks=record.count("totalLogBlocks"),
+        prev_base_file=record.text("prevBaseFile"),
     )
 
 

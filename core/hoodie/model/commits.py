@@ -40,6 +40,7 @@ class WriteStat:
         log_files: Bare names of the log files written; empty for base-file writes.
         log_version: Version in the log file's name; None for base-file writes.
         log_blocks: Blocks written.
+        prev_base_file: Bare name of the base file that this one replaces in a copy-on-write table.
     """
 
     file_id: str
@@ -55,6 +56,12 @@ class WriteStat:
     log_files: tuple[str, ...] = ()
     log_version: int | None = None
     log_blocks: int = 0
+    prev_base_file: str | None = None
+
+    @property
+    def written(self) -> int:
+        """Rows that the write brought: without those that a base file took over from another."""
+        return self.records if self.prev_base_file is None else self.inserts + self.updates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

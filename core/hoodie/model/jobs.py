@@ -147,7 +147,7 @@ class WriteBatches:
     """Write batches in order, one commit each; a batch that the timeline holds is skipped.
 
     Attributes:
-        operation: Upsert, insert or delete.
+        operation: Upsert, insert, bulk insert or delete.
         source: How to read the files.
         batches: In the order of their commits.
         commit_interval_ms: Pace: a commit stays open, from its requested time to its completion,

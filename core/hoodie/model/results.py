@@ -29,7 +29,7 @@ class CommitResult:
     @property
     def records(self) -> int:
         """Rows written, deletes not counted."""
-        return sum(stat.records for stat in self.stats)
+        return sum(stat.written for stat in self.stats)
 
     @property
     def deletes(self) -> int:

@@ -35,6 +35,21 @@ class FailedWritesPolicy(enum.Enum):
     NEVER = "NEVER"
 
 
+class ConflictStrategy(enum.Enum):
+    """What of two optimistic writes that overlap in time is a conflict; see `write.conflicts`."""
+
+    SIMPLE = "simple"
+    BUCKET_INDEX = "bucket-index"
+    PREFER_WRITER = "prefer-writer"
+
+
+class EarlyDetection(enum.Enum):
+    """How optimistic writers find a conflict before they write; see `write.early_conflicts`."""
+
+    SIMPLE = "simple-direct-marker"
+    TRANSACTIONAL = "transactional-direct-marker"
+
+
 class FutureTime(enum.Enum):
     """What to do about times on the timeline that lie ahead of our clock by more than the skew."""
 
@@ -66,6 +81,18 @@ class WriteSettings:
         acknowledges_order_dependence: Accept a combination of writers whose merged result depends
             on when compaction runs.
         conflict_retries_max: How often a batch that lost against another write is written again.
+        merges_inserts: Whether an insert into a copy-on-write table looks for the keys of its rows
+            and merges them, as an upsert does; otherwise it only adds rows.
+        combines_inserts: Whether the rows of one key that are in one insert or bulk insert become
+            one row.
+        drops_duplicates: Whether an insert or bulk insert leaves out rows whose key the table held
+            when it began; it then combines its own as well.
+        conflict_strategy: What is a conflict, under optimistic concurrency control.
+        keeps_newer_columns: Publish the columns that the table has by then, where another writer
+            changed them while a write was at work.
+        detects_conflicts_early: Look for optimistic writers of the same file groups before writing.
+        early_detection: How.
+        early_checks_commits: Look for what such writers have committed, too.
     """
 
     concurrency: ConcurrencyMode = ConcurrencyMode.SINGLE_WRITER
@@ -84,6 +111,14 @@ class WriteSettings:
     lock_retry_wait_ms: int = 5_000
     acknowledges_order_dependence: bool = False
     conflict_retries_max: int = 0
+    merges_inserts: bool = False
+    combines_inserts: bool = False
+    drops_duplicates: bool = False
+    conflict_strategy: ConflictStrategy = ConflictStrategy.BUCKET_INDEX
+    keeps_newer_columns: bool = True
+    detects_conflicts_early: bool = False
+    early_detection: EarlyDetection = EarlyDetection.SIMPLE
+    early_checks_commits: bool = False
 
     @property
     def heartbeat_expiry_ms(self) -> int:
@@ -100,6 +135,11 @@ class WriteSettings:
         return FailedWritesPolicy.LAZY
 
     @property
+    def combines_rows_of_inserts(self) -> bool:
+        """Whether an insert makes one row of its rows of one key."""
+        return self.combines_inserts or self.drops_duplicates
+
+    @property
     def contradiction(self) -> str | None:
         """What of these settings excludes each other; None when nothing does."""
         is_single = self.concurrency is ConcurrencyMode.SINGLE_WRITER
@@ -107,6 +147,13 @@ class WriteSettings:
             return (
                 f"hoodie.clean.failed.writes.policy is EAGER with {self.concurrency.value}, "
                 "expected LAZY or NEVER: a writer that is alive would be taken back"
+            )
+        is_optimistic = self.concurrency is ConcurrencyMode.OPTIMISTIC
+        if self.detects_conflicts_early and not is_optimistic:
+            return (
+                "hoodie.write.concurrency.early.conflict.detection.enable is true with "
+                f"{self.concurrency.value}, expected {ConcurrencyMode.OPTIMISTIC.value}: no other "
+                "mode has conflicts"
             )
         return None
 
@@ -117,14 +164,14 @@ class Key:
 
     Attributes:
         name: Its name, Hudi's where Hudi has it.
-        field: The field of `WriteSettings` that it sets.
+        field: The field of `WriteSettings` that it sets; None for one that changes nothing here.
         parse: Makes the field's value of the text; raises ValueError with what is expected.
         meaning: For the documentation.
         aliases: Other names, older ones.
     """
 
     name: str
-    field: str
+    field: str | None
     parse: Callable[[str], Any]
     meaning: str
     aliases: tuple[str, ...] = ()
@@ -157,10 +204,45 @@ def _codec(text: str) -> str:
     return codec
 
 
+_STRATEGIES = {
+    "SimpleConcurrentFileWritesConflictResolutionStrategy": ConflictStrategy.SIMPLE,
+    "BucketIndexConcurrentFileWritesConflictResolutionStrategy": ConflictStrategy.BUCKET_INDEX,
+    "PreferWriterConflictResolutionStrategy": ConflictStrategy.PREFER_WRITER,
+    **{each.value: each for each in ConflictStrategy},
+}
+"""By Apache Hudi's class, without its package, and by our own short names."""
+
+
+_DETECTIONS = {
+    "SimpleDirectMarkerBasedDetectionStrategy": EarlyDetection.SIMPLE,
+    "SimpleTransactionDirectMarkerBasedDetectionStrategy": EarlyDetection.TRANSACTIONAL,
+    **{each.value: each for each in EarlyDetection},
+}
+"""As `_STRATEGIES`."""
+
+
+def _early_detection(text: str) -> EarlyDetection:
+    detection = _DETECTIONS.get(text.removeprefix("org.apache.hudi.table.marker."))
+    if detection is None:
+        raise ValueError(f"expected one of {', '.join(_DETECTIONS)}: our markers are direct")
+    return detection
+
+
+def _conflict_strategy(text: str) -> ConflictStrategy:
+    strategy = _STRATEGIES.get(text.removeprefix("org.apache.hudi.client.transaction."))
+    if strategy is None:
+        raise ValueError(f"expected one of {', '.join(_STRATEGIES)}")
+    return strategy
+
+
 def _flag(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError("expected true or false")
     return text.lower() == "true"
+
+
+def _opposite(text: str) -> bool:
+    return not _flag(text)
 
 
 KEYS = (
@@ -245,6 +327,67 @@ KEYS = (
         meaning="how often a batch that lost against another write is written again",
     ),
     Key(
+        name="hoodie.merge.allow.duplicate.on.inserts",
+        field="merges_inserts",
+        parse=_opposite,
+        meaning="copy-on-write: an insert only adds rows, though their keys are there (default)",
+    ),
+    Key(
+        name="hoodie.combine.before.insert",
+        field="combines_inserts",
+        parse=_flag,
+        meaning="an insert or bulk insert makes one row of its rows of one key",
+    ),
+    Key(
+        name="hoodie.combine.before.upsert",
+        field=None,
+        parse=_flag,
+        meaning="accepted: rows of one key in an upsert always become one, here as in Apache Hudi",
+    ),
+    Key(
+        name="hoodie.datasource.write.insert.drop.duplicates",
+        field="drops_duplicates",
+        parse=_flag,
+        meaning="an insert or bulk insert leaves out rows whose key was in the table as it began, "
+        "and combines its own",
+    ),
+    Key(
+        name="hoodie.write.lock.conflict.resolution.strategy",
+        field="conflict_strategy",
+        parse=_conflict_strategy,
+        meaning=(
+            "what optimistic writers give way to: a class of Apache Hudi, or simple, bucket-index "
+            "or prefer-writer; simple compares by bucket too where the index has buckets"
+        ),
+    ),
+    Key(
+        name="hoodie.write.concurrency.schema.conflict.resolution.enable",
+        field="keeps_newer_columns",
+        parse=_flag,
+        meaning="keep columns that another writer changed while a write was at work",
+    ),
+    Key(
+        name="hoodie.write.concurrency.early.conflict.detection.enable",
+        field="detects_conflicts_early",
+        parse=_flag,
+        meaning="look for optimistic writers of the same file groups before writing to them",
+    ),
+    Key(
+        name="hoodie.write.concurrency.early.conflict.detection.strategy",
+        field="early_detection",
+        parse=_early_detection,
+        meaning=(
+            "how: a class of Apache Hudi, or simple-direct-marker, or transactional-direct-marker, "
+            "which looks and marks under the table lock"
+        ),
+    ),
+    Key(
+        name="hoodie.write.concurrency.early.conflict.check.commit.conflict",
+        field="early_checks_commits",
+        parse=_flag,
+        meaning="look for commits to the same file groups, too, before writing to them",
+    ),
+    Key(
         name="hoodie.operator.clock.wait_ms",
         field="clock_wait_ms",
         parse=_at_least(0),
@@ -281,7 +424,9 @@ def from_properties(
         if key is None:
             raise errors.ConfigurationError(f"{name} is not a setting of a writer")
         try:
-            values[key.field] = key.parse(text.strip())
+            value = key.parse(text.strip())
         except ValueError as error:
             raise errors.ConfigurationError(f"{name} is {text!r}, {error}") from None
+        if key.field is not None:
+            values[key.field] = value
     return replace(defaults or WriteSettings(), **values)

@@ -137,6 +137,11 @@ class TableConfig:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def is_copy_on_write(self) -> bool:
+        """Whether each write makes base files; otherwise it may make log files."""
+        return self.table_type is TableType.COPY_ON_WRITE
+
+    @property
     def bucket_fields(self) -> tuple[str, ...]:
         """The columns that decide a record's bucket."""
         return self.hash_fields or self.record_key_fields

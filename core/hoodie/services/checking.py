@@ -233,9 +233,8 @@ def _of_records(target: sessions.Target, file_slice: files.FileSlice, rows: pa.T
         yield _error(subject, f"{keys.null_count} records have no key")
         return
     if len(keys) != len(pc.unique(keys)):
-        # Hudi's insert, with other indexes, asks nobody whether a key is there.
-        tell = _note if target.config.bucket_count is None else _error
-        yield tell(subject, f"{len(keys) - len(pc.unique(keys))} records repeat a key")
+        # Bulk inserts, and inserts into base files, ask nobody whether a key is there.
+        yield _note(subject, f"{len(keys) - len(pc.unique(keys))} records repeat a key")
     paths = pc.unique(rows.column(schemas.PARTITION_PATH)).to_pylist()
     strays = [path for path in paths if path != file_slice.group.partition_path]
     if strays:

@@ -8,7 +8,7 @@ execution that died is repeated from the start. Source: RFC-66; concurrency 2.12
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hoodie import environment
+from hoodie import environment, errors
 from hoodie.filegroup import snapshots
 from hoodie.format import file_names, timeline_avro
 from hoodie.maintenance import compaction
@@ -30,8 +30,14 @@ def schedule(
         The plan's instant; None when there is nothing to compact.
 
     Raises:
+        ConfigurationError: The table is copy-on-write.
         HoodieError: Nothing was planned.
     """
+    if target.config.is_copy_on_write:
+        raise errors.ConfigurationError(
+            f"table {target.config.name!r} is {target.config.table_type.value}: its writes leave "
+            "no log files, expected a table of type MERGE_ON_READ to compact"
+        )
 
     def plan(
         timeline: active.ActiveTimeline,

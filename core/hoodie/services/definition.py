@@ -2,10 +2,10 @@
 
 from hoodie import errors
 from hoodie.index import bucket
-from hoodie.model import commits, schemas, table_config
+from hoodie.model import schemas, table_config
 from hoodie.storage import protocol
 from hoodie.timeline import active, schema_history
-from hoodie.transaction import writer_batches
+from hoodie.transaction import stored_schemas
 from hoodie.write import keys
 
 
@@ -49,13 +49,11 @@ def load_schema(storage: protocol.Storage, config: table_config.TableConfig) -> 
         FormatError: Neither tells.
         UnsupportedError: Columns were renamed since files were written.
     """
-    for instant in reversed(active.load(storage).completed_writes):
-        metadata = writer_batches.read_metadata(storage, instant)
-        stored = metadata.extra.get(commits.SCHEMA_KEY)
-        if stored and metadata.operation != commits.Operation.COMPACT.value:
-            if metadata.extra.get(schema_history.LATEST_KEY):
-                schema_history.check_names(storage)
-            return schemas.from_avro(stored)
+    stored = stored_schemas.as_of(storage, active.load(storage))
+    if stored is not None:
+        if stored.has_history:
+            schema_history.check_names(storage)
+        return stored.columns
     if config.create_schema is None:
         raise errors.FormatError(
             f"table {config.name!r} has no schema: no commit and no hoodie.table.create.schema"

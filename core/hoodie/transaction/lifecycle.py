@@ -117,6 +117,7 @@ def complete(
     write: OpenWrite,
     metadata: commits.CommitMetadata,
     steps: Sequence[PreCompletion] = (),
+    amendments: Sequence[PreCompletion] = (),
 ) -> Completion:
     """Publish a write, all of it or nothing.
 
@@ -127,6 +128,7 @@ def complete(
         write: The write, inflight, all its tasks ended.
         metadata: What was written; ids of author and batch are added here.
         steps: Run in the lock scope, in this order.
+        amendments: Run after them; they check nothing, and are never taken once more.
 
     Raises:
         ConflictError: A rollback or a restore came between, or a step found a conflict.
@@ -140,7 +142,7 @@ def complete(
     """
     with client.lock.scope() as scope:
         publication.check(client, scope, write)
-        for step in steps:
+        for step in (*steps, *amendments):
             metadata = step(scope, write, metadata)
         # Under the lock nobody can take the instant over, so these are files of our own tasks.
         markers.finalise(

@@ -51,17 +51,19 @@ def check_table(config: table_config.TableConfig, mode: settings.ConcurrencyMode
     """Refuse a table that the concurrency mode, or any write of ours, is not for.
 
     Raises:
-        UnsupportedError: The table is not merge-on-read with a simple bucket index.
+        UnsupportedError: The table has no simple bucket index.
         ConfigurationError: Non-blocking mode lacks something; all of it is named.
     """
     missing = []
-    if config.table_type is not table_config.TableType.MERGE_ON_READ:
+    is_non_blocking = mode is settings.ConcurrencyMode.NON_BLOCKING
+    if is_non_blocking and config.is_copy_on_write:
+        # Writers that join later need logs to join: a base file has one writer.
         missing.append(f"table type MERGE_ON_READ, it is {config.table_type.value}")
     if config.bucket_count is None:
         missing.append(
             f"a simple bucket index, the table's properties have no {table_config.BUCKET_COUNT_KEY}"
         )
-    if missing and mode is settings.ConcurrencyMode.NON_BLOCKING:
+    if missing and is_non_blocking:
         raise errors.ConfigurationError(
             f"{mode.value} on table {config.name!r} needs {' and '.join(missing)}"
         )

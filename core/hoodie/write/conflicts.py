@@ -7,19 +7,32 @@ against what others have published since it began; where both changed a file gro
                  file slicing keeps the log files that complete after their plan (O3)
     conflict     a candidate wrote to, or retired, a file group that this write wrote to
 
-File groups are compared by partition and bucket: two writers that find a bucket empty may each
-have named a group for it. The serial order is the order of completion.
+Under non-blocking concurrency control only base files can conflict, those that a bulk insert makes
+of empty buckets: a log file of another writer that completes later lies on top of one, but one that
+completed meanwhile would lie below it, and be hidden.
+
+Strategies, by Apache Hudi's names:
+
+    BucketIndex     file groups are compared by partition and bucket: two writers that find a bucket
+                    empty may each have named a group for it. A pending clustering is a conflict
+    Simple          file groups are compared by id, but those of a bucket index as above: Apache
+                    Hudi would let a bucket have two groups, and lose one of them from sight
+    PreferWriter    as BucketIndex, but a pending clustering is none: it gives way to the write,
+                    if it runs by this strategy, too
+
+A compaction gives way to nobody and nobody to it, under all of them. The serial order is the order
+of completion.
 
 Requests: one for each candidate, two for one that replaced file groups. Source: RFC-22;
-`BucketIndexConcurrentFileWritesConflictResolutionStrategy.java`; concurrency 2.6.
+`SimpleConcurrentFileWritesConflictResolutionStrategy.java` and those beside it; concurrency 2.6.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from hoodie import errors
 from hoodie.filegroup import snapshots
 from hoodie.index import bucket
-from hoodie.model import commits, files, instants, jobs
+from hoodie.model import commits, files, instants, jobs, settings, table_config
 from hoodie.timeline import active
 from hoodie.transaction import lifecycle, table_lock, writer_batches
 from hoodie.transaction.client import Client, OpenWrite
@@ -29,23 +42,29 @@ _NO_WRITER = "a writer that gives no id"
 
 
 def candidates(
-    begun: active.ActiveTimeline, now: active.ActiveTimeline, own: instants.InstantTime
+    known: Collection[instants.InstantTime],
+    now: active.ActiveTimeline,
+    own: instants.InstantTime,
+    table_type: table_config.TableType,
 ) -> tuple[instants.Instant, ...]:
-    """Return what completed between two timelines and may conflict, in the order of completion.
+    """Return what completed since a write began and may conflict, in the order of completion.
 
     By what was not there at the begin, not by completion times: what is published late, its writer
     having been paused, may have an early one.
 
     Args:
-        begun: When the write began.
-        now: Read in the lock scope of its completion.
+        known: Requested times of the writes that had completed when the write began.
+        now: Read since; in the lock scope of its completion.
         own: The write's requested time.
+        table_type: Where updates are logged, a commit is a compaction.
     """
-    known = {own, *(each.requested_time for each in begun.completed_writes)}
+    has_logs = table_type is table_config.TableType.MERGE_ON_READ
     return tuple(
         each
         for each in now.completed_writes
-        if each.requested_time not in known and each.action is not instants.Action.COMMIT
+        if each.requested_time not in known
+        and each.requested_time != own
+        and not (has_logs and each.action is instants.Action.COMMIT)
     )
 
 
@@ -57,20 +76,25 @@ def shared_groups(
     return tuple(sorted({group for group in mine if _place(group) in taken}))
 
 
-def step(client: Client) -> lifecycle.PreCompletion:
-    """Return the check of a client's writes as a step of their completion."""
+def step(client: Client, *, of_base_files: bool = False) -> lifecycle.PreCompletion:
+    """Return the check of a client's writes as a step of their completion; as `check`."""
 
     def check_conflicts(
         scope: table_lock.LockScope, write: OpenWrite, metadata: commits.CommitMetadata
     ) -> commits.CommitMetadata:
-        check(client, scope, write, metadata)
+        check(client, scope, write, metadata, of_base_files=of_base_files)
         return metadata
 
     return check_conflicts
 
 
 def check(
-    client: Client, scope: table_lock.LockScope, write: OpenWrite, metadata: commits.CommitMetadata
+    client: Client,
+    scope: table_lock.LockScope,
+    write: OpenWrite,
+    metadata: commits.CommitMetadata,
+    *,
+    of_base_files: bool = False,
 ) -> None:
     """Refuse to publish a write that overlaps one that was faster.
 
@@ -79,20 +103,24 @@ def check(
         scope: Of its completion.
         write: About to be published.
         metadata: What it wrote.
+        of_base_files: Whether only its base files can conflict, not its log files.
 
     Raises:
         WriteConflictError: It does; or a clustering is pending, whose file groups are not known.
     """
     clustering = scope.timeline.pending_of(instants.Action.CLUSTERING)
-    if clustering:
+    strategy = client.settings.conflict_strategy
+    if clustering and strategy is not settings.ConflictStrategy.PREFER_WRITER:
         raise errors.WriteConflictError(
             f"{clustering[0]} is pending and may retire file groups that {write.inflight} wrote "
             "to, expected no clustering"
         )
-    mine = _groups(metadata)
-    for other in candidates(write.timeline, scope.timeline, write.requested_time):
+    mine = groups_of(each for each in metadata.stats if not (of_base_files and each.log_files))
+    known = write.timeline.write_completion_times
+    table_type = write.config.table_type
+    for other in candidates(known, scope.timeline, write.requested_time, table_type):
         theirs = writer_batches.read_metadata(client.storage, other)
-        changed = _groups(theirs)
+        changed = groups_of(theirs.stats)
         if other.action is instants.Action.REPLACE_COMMIT:
             changed += snapshots.replaced_by(client.storage, other)
         shared = shared_groups(mine, changed)
@@ -104,8 +132,9 @@ def check(
             )
 
 
-def _groups(metadata: commits.CommitMetadata) -> list[files.FileGroupId]:
-    return [files.FileGroupId(stat.partition_path, stat.file_id) for stat in metadata.stats]
+def groups_of(stats: Iterable[commits.WriteStat]) -> list[files.FileGroupId]:
+    """Return the file groups that a write wrote to, by its statistics."""
+    return [files.FileGroupId(stat.partition_path, stat.file_id) for stat in stats]
 
 
 def _place(group: files.FileGroupId) -> tuple[str, int | str]:

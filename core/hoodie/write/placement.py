@@ -42,8 +42,13 @@ class Placement:
         self._instant_time = instant_time
         self._partitions: dict[str, dict[int, list[files.BaseFile | files.LogFile]]] = {}
 
-    def prepare(self, partition_path: str) -> None:
-        """List a partition, and create its metadata file when it has none yet. Not thread-safe."""
+    def prepare(self, partition_path: str, *, is_created: bool = True) -> None:
+        """List a partition. Not thread-safe.
+
+        Args:
+            partition_path: The partition.
+            is_created: Whether its metadata file is created when it has none yet.
+        """
         if partition_path in self._partitions:
             return
         by_bucket: dict[int, list[files.BaseFile | files.LogFile]] = {}
@@ -53,7 +58,7 @@ class Placement:
             parsed = file_names.parse(info.path, info.size_bytes)
             if parsed is not None and bucket.is_bucket_file_id(parsed.group.file_id):
                 by_bucket.setdefault(bucket.bucket_of(parsed.group.file_id), []).append(parsed)
-        if not has_metadata:
+        if is_created and not has_metadata:
             self._create_metadata(partition_path)
         self._partitions[partition_path] = by_bucket
 
@@ -82,6 +87,16 @@ class Placement:
         if committed:
             return committed.pop()
         return files.FileGroupId(partition_path, bucket.file_id(bucket_number))
+
+    def base_file_of(self, group: files.FileGroupId) -> files.BaseFile | None:
+        """Return the newest committed base file of a group in a prepared partition."""
+        present = self._partitions[group.partition_path].get(bucket.bucket_of(group.file_id), [])
+        committed = [
+            each
+            for each in present
+            if isinstance(each, files.BaseFile) and self._committed.is_committed(each.instant_time)
+        ]
+        return max(committed, key=lambda each: (each.instant_time, each.write_token), default=None)
 
     def is_new(self, partition_path: str, bucket_number: int) -> bool:
         """Return whether a bucket in a prepared partition holds no file, not even a failed one."""

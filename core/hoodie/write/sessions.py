@@ -8,7 +8,6 @@
 `write` does the three for a batch in memory.
 """
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,17 +15,22 @@ import pyarrow as pa
 
 from hoodie import environment, errors
 from hoodie.filegroup import snapshots, writing
-from hoodie.model import commits, instants, results, schemas, settings, table_config
+from hoodie.model import commits, files, instants, results, schemas, settings, table_config
 from hoodie.storage import protocol
+from hoodie.timeline import active
 from hoodie.transaction import authors, client, lifecycle
 from hoodie.transaction.locks import addresses, opening
 from hoodie.transaction.locks import protocol as lock_protocol
-from hoodie.write import batches, combinations, conflicts, failed_writes, tasks
-
-logger = logging.getLogger(__name__)
-
-_CONFLICT_WAIT_S = 1.0
-_DOUBLINGS_MAX = 5
+from hoodie.write import (
+    batches,
+    combinations,
+    conflicts,
+    early_conflicts,
+    failed_writes,
+    retries,
+    schema_conflicts,
+    tasks,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +55,7 @@ class WriteOptions:
     """What a write does.
 
     Attributes:
-        operation: Upsert, insert or delete.
+        operation: Upsert, insert, bulk insert or delete.
         transaction: On whose behalf, and how.
         batch_id: The writer's batch; one that the table holds is not written again. None for none.
         extra: Put into the commit's extra metadata.
@@ -106,7 +110,7 @@ class WriteSession:
 
         Raises:
             WriteConflictError: Another write of the same file groups was faster; only under
-                optimistic concurrency control.
+                optimistic concurrency control, and for base files of a bulk insert.
             HoodieError: Nothing was published, and the write is aborted; only an
                 OutcomeUnknownError leaves open whether it was.
         """
@@ -116,7 +120,9 @@ class WriteSession:
             extra={**self._extra, commits.SCHEMA_KEY: self.task.schema.avro},
         )
         try:
-            completion = lifecycle.complete(self._client, self._write, metadata, self._steps)
+            completion = lifecycle.complete(
+                self._client, self._write, metadata, self._checks(), self._amendments()
+            )
         except BaseException:
             self.abort(has_tasks_left=False)
             raise
@@ -163,11 +169,22 @@ class WriteSession:
             return (f"failed writes stay pending: {error}",)
         return ()
 
-    @property
-    def _steps(self) -> Sequence[lifecycle.PreCompletion]:
-        """What is done in the lock scope of the completion."""
-        is_optimistic = self._client.settings.concurrency is settings.ConcurrencyMode.OPTIMISTIC
-        return (conflicts.step(self._client),) if is_optimistic else ()
+    def _checks(self) -> Sequence[lifecycle.PreCompletion]:
+        """Return what must hold in the lock scope of the completion."""
+        match self._client.settings.concurrency:
+            case settings.ConcurrencyMode.OPTIMISTIC:
+                return (conflicts.step(self._client),)
+            case settings.ConcurrencyMode.NON_BLOCKING:
+                is_bulk = self.task.operation is commits.Operation.BULK_INSERT
+                return (conflicts.step(self._client, of_base_files=True),) if is_bulk else ()
+            case settings.ConcurrencyMode.SINGLE_WRITER:
+                return ()
+
+    def _amendments(self) -> Sequence[lifecycle.PreCompletion]:
+        """Return what is decided in the lock scope of the completion."""
+        if not self._client.settings.keeps_newer_columns:
+            return ()
+        return (schema_conflicts.step(self._client.storage, self._write, self.task.schema),)
 
     @property
     def _policy(self) -> settings.FailedWritesPolicy:
@@ -200,7 +217,7 @@ def begin(
         stream = _stream(target.config, options, columns)
         transaction_client = open_client(target, provider, transaction, outside, stream)
         opened = lifecycle.begin(
-            transaction_client, instants.Action.DELTA_COMMIT, target.config, options.batch_id
+            transaction_client, _action(target.config), target.config, options.batch_id
         )
         if isinstance(opened, client.AlreadyWritten):
             provider.close()
@@ -208,9 +225,13 @@ def begin(
     except BaseException:
         provider.close()
         raise
-    session = WriteSession(
-        _task(target, options, opened), opened, transaction_client, provider, options.extra
-    )
+    try:
+        task = _task(target, options, opened)
+    except BaseException:
+        lifecycle.abort(transaction_client, opened, has_tasks_left=False)
+        provider.close()
+        raise
+    session = WriteSession(task, opened, transaction_client, provider, options.extra)
     try:
         lifecycle.start(transaction_client, opened, options.operation)
         session.roll_back_eagerly()
@@ -225,8 +246,8 @@ def write(
 ) -> results.WriteResult:
     """Write a batch in one commit; a batch that does not fit is refused before it begins.
 
-    One that lost a conflict is written again, on what the table holds then, after a wait whose
-    upper bound doubles, as often as the settings say.
+    One that lost a conflict is written again, on what the table holds then, as often as the
+    settings say.
 
     Raises:
         WriteConflictError: It lost each time.
@@ -234,15 +255,14 @@ def write(
     """
     combinations.check_table(target.config, options.transaction.settings.concurrency)
     batch = batches.prepare(data, target.config, target.schema, options.operation)
-    retries_max = options.transaction.settings.conflict_retries_max
-    for retry in range(retries_max):
-        try:
-            return _write_once(target, batch, data.column_names, options, outside)
-        except errors.WriteConflictError as error:
-            wait_s = outside.random.uniform() * _CONFLICT_WAIT_S * 2 ** min(retry, _DOUBLINGS_MAX)
-            logger.info("%s: again in %.1f s: %s", target.storage.uri, wait_s, error)
-            outside.clock.sleep_s(wait_s)
-    return _write_once(target, batch, data.column_names, options, outside)
+    return retries.until_won(
+        lambda: _write_once(target, batch, data.column_names, options, outside),
+        retries.Retries(
+            count_max=options.transaction.settings.conflict_retries_max,
+            random=outside.random,
+            wait=outside.clock.sleep_s,
+        ),
+    )
 
 
 def _write_once(
@@ -256,7 +276,9 @@ def _write_once(
     if isinstance(session, results.AlreadyCommitted):
         return session
     try:
-        stats = tasks.run(session.task, batch, tasks.WriteToken(), target.storage, outside.engine)
+        mark = early_conflicts.marking(session.task.detection, target.storage, outside)
+        token = tasks.WriteToken()
+        stats = tasks.run(session.task, batch, token, target.storage, outside.engine, mark)
     except BaseException:
         session.abort(has_tasks_left=False)
         raise
@@ -325,6 +347,11 @@ def open_client(
     )
 
 
+def _action(config: table_config.TableConfig) -> instants.Action:
+    """Return what a write is on the timeline."""
+    return instants.Action.COMMIT if config.is_copy_on_write else instants.Action.DELTA_COMMIT
+
+
 def _stream(
     config: table_config.TableConfig, options: WriteOptions, columns: Sequence[str]
 ) -> combinations.Stream:
@@ -335,6 +362,21 @@ def _stream(
             config, options.operation, columns
         ),
         mode=options.transaction.settings.concurrency,
+    )
+
+
+def _detection(
+    target: Target, transaction: TransactionOptions, opened: client.OpenWrite
+) -> early_conflicts.Detection | None:
+    if not transaction.settings.detects_conflicts_early:
+        return None
+    return early_conflicts.Detection(
+        instant_time=opened.requested_time,
+        table_type=target.config.table_type,
+        known=frozenset(opened.timeline.write_completion_times),
+        settings=transaction.settings,
+        lock=transaction.lock,
+        author=str(transaction.author),
     )
 
 
@@ -350,4 +392,17 @@ def _task(target: Target, options: WriteOptions, opened: client.OpenWrite) -> ta
         ),
         committed=snapshots.committed_instants(opened.timeline),
         replaced=snapshots.replaced_groups(target.storage, opened.timeline),
+        known=_known(target, options, opened.timeline),
+        detection=_detection(target, options.transaction, opened),
     )
+
+
+def _known(
+    target: Target, options: WriteOptions, timeline: active.ActiveTimeline
+) -> Mapping[files.FileGroupId, files.FileSlice]:
+    """Return the file slices whose keys an insert leaves out, if it does; lists the table then."""
+    is_insert = options.operation in (commits.Operation.INSERT, commits.Operation.BULK_INSERT)
+    if not (is_insert and options.transaction.settings.drops_duplicates):
+        return {}
+    view = snapshots.take(target.storage, target.config, timeline).view
+    return {each.group: each for path in view.partitions() for each in view.latest_slices(path)}

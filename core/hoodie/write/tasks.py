@@ -1,22 +1,27 @@
 """The part of a write that scales: rows into data files, file group by file group.
 
+    copy-on-write    the file group's next base file
+    merge-on-read    a log file; of an empty bucket a base file, by a bulk insert or a single writer
+
 A `WriteTask` is a value made once a write has begun; any number of processes may run it over parts
 of the input. What they wrote counts once the driver completes the instant with their stats; files
 of attempts that died are known by their markers.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie import errors
 from hoodie.engine import protocol as engine_protocol
-from hoodie.filegroup import snapshots, writing
+from hoodie.filegroup import reading, rewriting, snapshots, writing
 from hoodie.format import file_names
 from hoodie.model import commits, files, instants, schemas, settings, table_config
 from hoodie.storage import protocol
 from hoodie.transaction import markers
-from hoodie.write import batches, placement
+from hoodie.write import batches, early_conflicts, placement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,10 +33,12 @@ class WriteTask:
         config: The table's configuration.
         schema: The table's columns.
         instant_time: The write's requested time.
-        operation: Upsert, insert or delete.
+        operation: Upsert, insert, bulk insert or delete.
         settings: The writer's settings.
         committed: As the write began; tells committed file groups from leftovers.
         replaced: File groups that replace commits retired.
+        known: Slices whose keys an insert leaves out; none unless it drops duplicates.
+        detection: How to find conflicts before writing; None for not.
     """
 
     table_uri: str
@@ -42,6 +49,8 @@ class WriteTask:
     settings: settings.WriteSettings
     committed: snapshots.CommittedInstants
     replaced: frozenset[files.FileGroupId]
+    known: Mapping[files.FileGroupId, files.FileSlice] = field(default_factory=dict)
+    detection: early_conflicts.Detection | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +74,7 @@ def run(
     token: WriteToken,
     storage: protocol.Storage,
     engine: engine_protocol.Engine,
+    mark: early_conflicts.Mark | None = None,
 ) -> list[commits.WriteStat]:
     """Write a batch's data files and return what was written to each file group.
 
@@ -74,10 +84,20 @@ def run(
         token: No other call for this instant may have the same.
         storage: The table's.
         engine: Runs the file groups; threads of this process.
+        mark: Made by `early_conflicts.marking` of the task's detection.
+
+    Raises:
+        WriteConflictError: A conflict was found early.
     """
+    assert (mark is None) == (task.detection is None), "conflicts are to be detected"
     groups = placement.Placement(storage, task.committed, task.replaced, task.instant_time)
+    is_cow = task.config.is_copy_on_write
+    is_bulk = task.operation is commits.Operation.BULK_INSERT
+    adds_files = not is_cow or task.operation is not commits.Operation.DELETE
     for partition_path in dict.fromkeys(group.partition_path for group in batch.groups):
-        groups.prepare(partition_path)
+        groups.prepare(partition_path, is_created=adds_files)
+    if is_cow and is_bulk:
+        _check_empty(batch, groups)
     # Rows are numbered within the task, over all of its file groups.
     first_rows = [0]
     for group in batch.groups:
@@ -86,20 +106,71 @@ def run(
     def write_group(place: int) -> tuple[commits.WriteStat, ...]:
         group = batch.groups[place]
         group_id = groups.group_of(group.partition_path, group.bucket)
-        is_new = groups.is_new(group.partition_path, group.bucket)
+        if group_id in task.known:
+            group = _without_duplicates(task, batch, group, task.known[group_id], storage)
+        if not len(group.rows):
+            return ()
         target = writing.FileTarget(
             storage=storage,
             group=group_id,
             instant_time=task.instant_time,
             write_token=file_names.write_token(token.task, token.stage, token.attempt),
-            before_file=lambda path: markers.mark(storage, task.instant_time, path),
+            before_file=lambda path: (
+                mark(group_id, path) if mark else markers.mark(storage, task.instant_time, path)
+            ),
             first_row=first_rows[place],
-            base_instant_time=None if is_new else task.instant_time,
         )
-        return _write_group(task, batch, group, target, may_have_base_file=is_new)
+        is_new = groups.is_new(group.partition_path, group.bucket)
+        if is_cow or (is_bulk and is_new):
+            return _rewrite_group(task, batch, group, target, groups.base_file_of(group_id))
+        based = replace(target, base_instant_time=None if is_new else task.instant_time)
+        return _write_group(task, batch, group, based, may_have_base_file=is_new)
 
     found = engine.map(write_group, range(len(batch.groups)))
     return [stat for stats in found for stat in stats]
+
+
+def _check_empty(batch: batches.Batch, groups: placement.Placement) -> None:
+    """Refuse a bulk insert into a base file: looking at what is there is what it must not do."""
+    for group in batch.groups:
+        base_file = groups.base_file_of(groups.group_of(group.partition_path, group.bucket))
+        if base_file is not None:
+            raise errors.UnsupportedError(
+                f"bulk insert into bucket {group.bucket} of partition "
+                f"{group.partition_path or '.'!r}, which has base file {base_file.name}, expected "
+                "an empty bucket in a copy-on-write table: insert adds rows to it"
+            )
+
+
+def _without_duplicates(
+    task: WriteTask,
+    batch: batches.Batch,
+    group: batches.GroupRows,
+    file_slice: files.FileSlice,
+    storage: protocol.Storage,
+) -> batches.GroupRows:
+    """Return the rows of a file group whose keys it does not hold yet."""
+    reader = reading.SliceReader(storage, task.config, task.schema, task.committed.is_committed)
+    held = reader.read(file_slice, [schemas.RECORD_KEY]).column(schemas.RECORD_KEY)
+    is_held = pc.is_in(batch.record_keys.take(pa.array(group.rows)), value_set=held)
+    return replace(group, rows=group.rows[~is_held.to_numpy(zero_copy_only=False)])
+
+
+def _rewrite_group(
+    task: WriteTask,
+    batch: batches.Batch,
+    group: batches.GroupRows,
+    target: writing.FileTarget,
+    base_file: files.BaseFile | None,
+) -> tuple[commits.WriteStat, ...]:
+    """Write the next base file of one file group; none where there is nothing to delete from."""
+    if base_file is None and task.operation is commits.Operation.DELETE:
+        return ()
+    based = replace(target, base_instant_time=base_file.instant_time if base_file else None)
+    changes = _changes(task, batch, pa.array(group.rows))
+    if task.settings.merges_inserts and task.operation is commits.Operation.INSERT:
+        changes = replace(changes, is_insert=False)
+    return (rewriting.rewrite(based, base_file, changes, task.config, task.schema, task.settings),)
 
 
 def _write_group(
@@ -114,36 +185,45 @@ def _write_group(
 
     Non-blocking writers only ever log: another one may be first in the same bucket.
     """
-    rows = pa.array(group.rows)
+    changes = _changes(task, batch, pa.array(group.rows))
+    is_alone = task.settings.concurrency is settings.ConcurrencyMode.SINGLE_WRITER
+    if may_have_base_file and is_alone and _makes_base_rows(task, changes):
+        whole = writing.with_meta_columns(
+            changes.data,
+            changes.record_keys,
+            target,
+            target.first_row,
+            target.group.file_id,  # Replaced by the writer, which knows the file's name.
+        )
+        return (writing.write_base_file(target, [whole], task.schema, task.settings),)
+    return writing.write_log_files(target, changes, task.schema, task.settings)
+
+
+def _changes(task: WriteTask, batch: batches.Batch, rows: pa.Array) -> writing.LogRows:
+    """Return what some rows of a batch do to their file group."""
     record_keys = batch.record_keys.take(rows)
     if task.operation is commits.Operation.DELETE:
-        deletes = writing.LogRows(
+        return writing.LogRows(
             data=task.schema.arrow.empty_table(),
             record_keys=record_keys.slice(0, 0),
             deleted_keys=record_keys,
             deleted_ordering=_deleted_ordering(task, batch, rows),
         )
-        return writing.write_log_files(target, deletes, task.schema, task.settings)
-    data = batch.data.take(rows)
-    is_alone = task.settings.concurrency is settings.ConcurrencyMode.SINGLE_WRITER
-    if may_have_base_file and is_alone and _makes_base_rows(task, record_keys):
-        file_name = target.group.file_id  # Replaced by the writer, which knows the name.
-        whole = writing.with_meta_columns(data, record_keys, target, target.first_row, file_name)
-        return (writing.write_base_file(target, [whole], task.schema, task.settings),)
-    changes = writing.LogRows(
-        data=data,
+    return writing.LogRows(
+        data=batch.data.take(rows),
         record_keys=record_keys,
-        is_insert=task.operation is commits.Operation.INSERT,
+        is_insert=task.operation in (commits.Operation.INSERT, commits.Operation.BULK_INSERT),
     )
-    return writing.write_log_files(target, changes, task.schema, task.settings)
 
 
-def _makes_base_rows(task: WriteTask, record_keys: pa.Array) -> bool:
+def _makes_base_rows(task: WriteTask, changes: writing.LogRows) -> bool:
     """Return whether rows can stand in a base file: no key twice, and none that says it is gone."""
     tells_of_deletes = (
         task.config.delete_marker is not None or batches.DELETED_COLUMN in task.schema.arrow.names
     )
-    return not tells_of_deletes and len(pc.unique(record_keys)) == len(record_keys)
+    keys = changes.record_keys
+    is_delete = task.operation is commits.Operation.DELETE
+    return not tells_of_deletes and not is_delete and len(pc.unique(keys)) == len(keys)
 
 
 def _deleted_ordering(

@@ -1,22 +1,29 @@
-"""Which attempt of which task this is, as a write token: the files of each attempt are its own.
+"""What one attempt of a Spark task writes: files of its own, by their write token.
 
-The task comes first, in digits of equal count: log files of one write are merged in the order of
-their tokens, and tasks are numbered in the order of the input.
+The token begins with the task, in digits of equal count: log files of one write are merged in the
+order of their tokens, and tasks are numbered in the order of the input.
 """
 
 from pyspark import TaskContext
 
-from hoodie.write import tasks
+from hoodie import environment
+from hoodie.engine import local
+from hoodie.model import commits
+from hoodie.storage import locations
+from hoodie.write import batches, early_conflicts, tasks
 
 _TASK_FIRST = 100_000
 
 
-def write_token() -> tasks.WriteToken:
-    """Return the token of the Spark task that calls."""
+def run(task: tasks.WriteTask, batch: batches.Batch) -> list[commits.WriteStat]:
+    """Write a batch's data files in the Spark task that calls; errors as of `tasks.run`."""
     context = TaskContext.get()
     assert context is not None
-    return tasks.WriteToken(
+    token = tasks.WriteToken(
         task=_TASK_FIRST + context.partitionId(),
         stage=context.stageId(),
         attempt=context.taskAttemptId(),
     )
+    storage = locations.open_storage(task.table_uri)
+    mark = early_conflicts.marking(task.detection, storage, environment.system(parallelism=1))
+    return tasks.run(task, batch, token, storage, local.LocalEngine(1), mark)

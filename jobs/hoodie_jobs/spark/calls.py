@@ -44,7 +44,9 @@ def outcome_of(call: Callable[[], Result]) -> Outcome[Result]:
     try:
         return Returned(call())
     except errors.HoodieError as error:
-        if error.is_transient and not _is_last_attempt():
+        # A conflict ends the whole write, whose batch is written again by another.
+        is_final = isinstance(error, errors.WriteConflictError)
+        if error.is_transient and not is_final and not _is_last_attempt():
             raise
         # The cause may hold what does not pickle, and its text is in the message already.
         error.__cause__ = error.__context__ = None

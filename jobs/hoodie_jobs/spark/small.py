@@ -13,10 +13,8 @@ from functools import partial
 import pyarrow as pa
 from pyspark import SparkContext
 
-from hoodie.engine import local
 from hoodie.model import commits, jobs
 from hoodie.sources import local_files
-from hoodie.storage import locations
 from hoodie.write import batches, tasks
 from hoodie_jobs.spark import attempts, calls
 
@@ -76,13 +74,7 @@ def _write_own(
 ) -> list[commits.WriteStat]:
     batch = batches.prepare(data.read(), task.config, task.schema, task.operation)
     own = tuple(group for group in batch.groups if _owner(group, count) == number)
-    return tasks.run(
-        task,
-        replace(batch, groups=own),
-        attempts.write_token(),
-        locations.open_storage(task.table_uri),
-        local.LocalEngine(1),
-    )
+    return attempts.run(task, replace(batch, groups=own))
 
 
 def _owner(group: batches.GroupRows, count: int) -> int:

@@ -18,9 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyspark import TaskContext
 
-from hoodie.engine import local
 from hoodie.model import commits
-from hoodie.storage import locations
 from hoodie.write import batches, tasks
 from hoodie_jobs.spark import attempts, calls, failures, reading
 
@@ -112,9 +110,7 @@ def _write_pieces(task: tasks.WriteTask, rows: Batches) -> Batches:
 
 
 def _write(task: tasks.WriteTask, data: pa.Table) -> list[commits.WriteStat]:
-    batch = batches.prepare(data, task.config, task.schema, task.operation)
-    storage = locations.open_storage(task.table_uri)
-    return tasks.run(task, batch, attempts.write_token(), storage, local.LocalEngine(1))
+    return attempts.run(task, batches.prepare(data, task.config, task.schema, task.operation))
 
 
 def _whole(rows: Batches) -> pa.Table | None:

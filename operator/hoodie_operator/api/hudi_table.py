@@ -42,6 +42,7 @@ class ConcurrencyMode(enum.Enum):
     """How several writers of the table get along."""
 
     SINGLE_WRITER = "SingleWriter"
+    OPTIMISTIC = "Optimistic"
     NON_BLOCKING = "NonBlocking"
 
 
@@ -162,6 +163,15 @@ class Concurrency(fields.Block):
     lock_ref: fields.Reference | None = Field(
         default=None, description="A LockProvider; by default a lock file beside the table."
     )
+    conflict_retries: int | None = Field(
+        default=None,
+        ge=0,
+        le=100,
+        description=(
+            "With mode Optimistic: how often a run writes a batch again that lost against another "
+            "write, before the attempt fails; 3 by default."
+        ),
+    )
     external_writers: bool = Field(
         default=False,
         description=(
@@ -210,7 +220,12 @@ class HudiTableSpec(fields.Block):
         Annotated[str, StringConstraints(pattern=TABLE_NAME_PATTERN, max_length=128)] | None
     ) = None
     storage: Storage
-    table_type: TableType = TableType.MERGE_ON_READ
+    table_type: TableType = Field(
+        default=TableType.MERGE_ON_READ,
+        description=(
+            "MergeOnRead adds log files that a compaction merges; CopyOnWrite merges at each write."
+        ),
+    )
     table_version: int = Field(default=9, ge=8, le=9)
     schema_: Schema = Field(alias="schema")
     keys: Keys
@@ -231,6 +246,16 @@ class HudiTableSpec(fields.Block):
             and self.write_index.bucket is not None
             and self.write_index.bucket.engine is BucketEngine.SIMPLE
         )
+
+    @property
+    def is_copy_on_write(self) -> bool:
+        """Whether each write makes base files, so that nothing is ever left to compact."""
+        return self.table_type is TableType.COPY_ON_WRITE
+
+    @property
+    def takes_many_writers(self) -> bool:
+        """Whether several writers may be at work at one time."""
+        return self.concurrency.mode is not ConcurrencyMode.SINGLE_WRITER
 
     @property
     def is_non_blocking(self) -> bool:
@@ -298,13 +323,6 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
             holds=lambda spec: (spec.schema_.columns is None) != (spec.schema_.avro is None),
         ),
         rules.Rule(
-            name="merge-on-read",
-            field="tableType",
-            message="must be MergeOnRead: CopyOnWrite comes with a later version",
-            cel="self.tableType == 'MergeOnRead'",
-            holds=lambda spec: spec.table_type is TableType.MERGE_ON_READ,
-        ),
-        rules.Rule(
             name="simple-bucket-index",
             field="writeIndex",
             message="must be of type Bucket with engine Simple: others come with a later version",
@@ -322,8 +340,7 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
                 f"(self.tableType == 'MergeOnRead' && {_SIMPLE_BUCKET_CEL})"
             ),
             holds=lambda spec: (
-                not spec.is_non_blocking
-                or (spec.table_type is TableType.MERGE_ON_READ and spec.is_simple_bucket)
+                not spec.is_non_blocking or (not spec.is_copy_on_write and spec.is_simple_bucket)
             ),
         ),
         rules.Rule(
@@ -332,6 +349,47 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
             message="is needed by mode NonBlocking",
             cel="self.concurrency.mode != 'NonBlocking' || has(self.concurrency.lockRef)",
             holds=lambda spec: not spec.is_non_blocking or spec.concurrency.lock_ref is not None,
+        ),
+        rules.Rule(
+            name="optimistic-lock",
+            field="concurrency.lockRef",
+            message=(
+                "is needed by mode Optimistic, unless storage.path is one of a file system, where "
+                "a lock file can lie beside the table"
+            ),
+            cel=(
+                "self.concurrency.mode != 'Optimistic' || has(self.concurrency.lockRef) "
+                "|| !self.storage.path.contains('://') || self.storage.path.startsWith('file://')"
+            ),
+            holds=lambda spec: (
+                spec.concurrency.mode is not ConcurrencyMode.OPTIMISTIC
+                or spec.concurrency.lock_ref is not None
+                or "://" not in spec.storage.path
+                or spec.storage.path.startswith("file://")
+            ),
+        ),
+        rules.Rule(
+            name="retries-of-optimistic",
+            field="concurrency.conflictRetries",
+            message="goes with mode Optimistic only: no other finds conflicts",
+            cel=("!has(self.concurrency.conflictRetries) || self.concurrency.mode == 'Optimistic'"),
+            holds=lambda spec: (
+                spec.concurrency.conflict_retries is None
+                or spec.concurrency.mode is ConcurrencyMode.OPTIMISTIC
+            ),
+        ),
+        rules.Rule(
+            name="acknowledgement-of-non-blocking",
+            field="concurrency.acknowledgeOrderDependence",
+            message="does not go with mode Optimistic: its result never depends on compaction",
+            cel=(
+                "self.concurrency.mode != 'Optimistic' "
+                "|| !self.concurrency.acknowledgeOrderDependence"
+            ),
+            holds=lambda spec: (
+                spec.concurrency.mode is not ConcurrencyMode.OPTIMISTIC
+                or not spec.concurrency.acknowledge_order_dependence
+            ),
         ),
         rules.Rule(
             name="event-time-ordering",
@@ -358,12 +416,12 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
             name="partial-updates-by-commit-time",
             field="merge.partialUpdates",
             message=(
-                "by several writers needs mode CommitTime, or acknowledgeOrderDependence: by "
+                "by NonBlocking writers needs mode CommitTime, or acknowledgeOrderDependence: by "
                 "event time the result would depend on when compaction runs"
             ),
             cel=(
                 "!self.merge.partialUpdates || self.merge.mode == 'CommitTime' "
-                "|| self.concurrency.mode == 'SingleWriter' "
+                "|| self.concurrency.mode != 'NonBlocking' "
                 "|| self.concurrency.acknowledgeOrderDependence"
             ),
             holds=lambda spec: (

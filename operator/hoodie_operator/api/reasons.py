@@ -38,6 +38,7 @@ class Reason(enum.Enum):
     RUNNING = "Running", "The run is at work."
     STOPPING = "Stopping", "The run was told to stop."
     BACKING_OFF = "BackingOff", "An attempt failed for a reason that may pass; it is tried again."
+    WRITE_CONFLICT = "WriteConflict", "An attempt lost against another write; it is tried again."
 
     # As it should be.
     READY = "Ready", "It is as declared."

@@ -131,7 +131,7 @@ _RUN_STATES: Final = {
     State.STARTING: _waiting(Reason.STARTING),
     State.RUNNING: _waiting(Reason.RUNNING),
     State.STOPPING: _waiting(Reason.STOPPING),
-    State.BACKING_OFF: _waiting(Reason.BACKING_OFF),
+    State.BACKING_OFF: _waiting(Reason.BACKING_OFF, Reason.WRITE_CONFLICT),
 }
 
 HUDI_TABLE: Final[Mapping[State, Row]] = {

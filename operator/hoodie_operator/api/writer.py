@@ -13,6 +13,7 @@ class Operation(enum.Enum):
 
     UPSERT = "Upsert"
     INSERT = "Insert"
+    BULK_INSERT = "BulkInsert"
     DELETE = "Delete"
 
 

@@ -223,7 +223,15 @@ def last_failure(status: attempts.Runs) -> str:
     last = status.history[-1] if status.history else None
     if last is None or last.outcome is not Outcome.FAILED:
         return ""
-    return f"attempt {last.number}: {last.error_kind or errors.HoodieError.kind}: {last.message}"
+    return f"attempt {last.number}: {last_kind(status)}: {last.message}"
+
+
+def last_kind(status: attempts.Runs) -> str:
+    """Return the kind of the last attempt's error; empty when it did not fail."""
+    last = status.history[-1] if status.history else None
+    if last is None or last.outcome is not Outcome.FAILED:
+        return ""
+    return last.error_kind or errors.HoodieError.kind
 
 
 def is_stuck(run: facts.Run, deadlines: Deadlines, now_ms: int) -> bool:

@@ -115,6 +115,9 @@ def _look(world: World, me: objects.Policy, table: objects.Table) -> _Finding:
     if service is not hudi_table.ServiceOwner.OPERATOR:
         message = f"its services.compaction is {service.value}"
         return _Finding(table=table, reason=Reason.DISABLED, message=message)
+    if table.spec.is_copy_on_write:
+        message = "it is CopyOnWrite: its writes leave nothing to compact"
+        return _Finding(table=table, reason=Reason.NOTHING_TO_COMPACT, message=message)
     if at_work is not None:
         return _Finding(
             table=table,

@@ -24,6 +24,7 @@ from hoodie_operator.api.reasons import Reason
 
 HASH_LENGTH = 16
 LOCK_WAIT_DEFAULT = "60s"
+CONFLICT_RETRIES_DEFAULT = 3
 
 _FORMATS = {
     hudi_table.LogBlockFormat.PARQUET: settings.LogBlockFormat.PARQUET,
@@ -31,6 +32,7 @@ _FORMATS = {
 }
 _MODES = {
     hudi_table.ConcurrencyMode.SINGLE_WRITER: settings.ConcurrencyMode.SINGLE_WRITER,
+    hudi_table.ConcurrencyMode.OPTIMISTIC: settings.ConcurrencyMode.OPTIMISTIC,
     hudi_table.ConcurrencyMode.NON_BLOCKING: settings.ConcurrencyMode.NON_BLOCKING,
 }
 _TYPES = {
@@ -167,6 +169,7 @@ def write_settings(
 ) -> settings.WriteSettings:
     """Return the settings of everything that writes a table."""
     skew_ms = fields.duration_ms(spec.concurrency.clock_skew)
+    retries = spec.concurrency.conflict_retries
     return settings.WriteSettings(
         concurrency=_MODES[spec.concurrency.mode],
         log_block_format=_FORMATS[spec.files.log_block_format],
@@ -177,23 +180,38 @@ def write_settings(
         clock_wait_ms=skew_ms if spec.concurrency.external_writers else 0,
         lock_wait_ms=fields.duration_ms(lock.acquire_timeout if lock else LOCK_WAIT_DEFAULT),
         acknowledges_order_dependence=spec.concurrency.acknowledge_order_dependence,
+        conflict_retries_max=CONFLICT_RETRIES_DEFAULT if retries is None else retries,
     )
 
 
 def lock_address(
-    table: objects.Table, lock: lock_provider.LockProviderSpec | None, servers: Sequence[str]
+    table: objects.Table,
+    uri: str,
+    lock: lock_provider.LockProviderSpec | None,
+    servers: Sequence[str],
 ) -> str | Refusal:
     """Return the address of a table's lock.
 
     Args:
         table: Whose.
+        uri: The table's root, normalised.
         lock: The provider that it refers to; None when it refers to none.
         servers: `host:port` of each, of a ZooKeeper or a Hive Metastore.
     """
     try:
-        return str(_lock_address(table, lock, servers))
+        address = _lock_address(table, lock, servers)
     except errors.InvalidInputError as error:
         return Refusal(reason=Reason.INVALID_SPEC, message=f"the lock: {error}")
+    is_file = isinstance(address, addresses.FileSystemAddress)
+    if is_file and uris.parse(uri, working_directory="/").scheme != uris.LOCAL:
+        return Refusal(
+            reason=Reason.INVALID_SPEC,
+            message=(
+                f"the lock: {uri} cannot hold a lock file, expected concurrency.lockRef of "
+                "another LockProvider for a table in an object store"
+            ),
+        )
+    return str(address)
 
 
 def _lock_address(
@@ -241,7 +259,8 @@ def protocol_hash(
         "uri": uri,
         "lock": lock,
         "properties": table_config.to_properties(wanted),
-        "concurrency": spec.concurrency.model_dump(mode="json"),
+        # How often a loser tries again concerns nobody else.
+        "concurrency": spec.concurrency.model_dump(mode="json", exclude={"conflict_retries"}),
         "services": spec.services.model_dump(mode="json"),
     }
     text = json.dumps(agreed, sort_keys=True)

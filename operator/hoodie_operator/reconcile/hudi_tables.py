@@ -65,7 +65,7 @@ def resolve(world: World, table: objects.Table) -> effective.EffectiveTable | Ve
     if isinstance(locked, Verdict):
         return locked
     provider, servers = locked
-    address = effective.lock_address(table, provider, servers)
+    address = effective.lock_address(table, uri, provider, servers)
     if isinstance(address, effective.Refusal):
         return _stalled(address.reason, address.message)
     return effective.EffectiveTable(
@@ -106,7 +106,7 @@ def _lock(
     if lock is None:
         return references.missing(world, table, kinds.LOCK_PROVIDER, reference.name)
     is_in_process = lock.spec.type is lock_provider.LockType.IN_PROCESS
-    if is_in_process and (table.spec.is_non_blocking or table.spec.concurrency.external_writers):
+    if is_in_process and (table.spec.takes_many_writers or table.spec.concurrency.external_writers):
         return _stalled(
             Reason.LOCK_NOT_SHARED,
             f"LockProvider {lock.name} is InProcess and excludes no other process, expected "

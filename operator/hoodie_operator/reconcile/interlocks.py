@@ -24,7 +24,7 @@ from hoodie_operator.reconcile.world import World
 
 def check_alone(world: World, table: objects.Table, me: objects.AnyObject) -> Verdict | None:
     """Return why a run has to wait for others of a table that takes one at a time (R2)."""
-    if table.spec.is_non_blocking:
+    if table.spec.takes_many_writers:
         return None
     for other in (*world.writers_of(table), *world.actions_of(table)):
         if other.uid != me.uid and world.has_run_at_work(other):
@@ -81,14 +81,15 @@ def _beside(
             f"Writer {other.name} of HudiTable {table.name} has the id "
             f"{effective.writer_id(me)!r} too, expected one of its own",
         )
-    if not table.spec.is_non_blocking:
+    if not table.spec.takes_many_writers:
         return stalled(
             me,
             Reason.SECOND_WRITER,
             f"HudiTable {table.name} is {table.spec.concurrency.mode.value} and has Writer "
             f"{other.name}, expected no other",
         )
-    if table.spec.concurrency.acknowledge_order_dependence:
+    # Optimistic writers find out when they complete where they overlap.
+    if not table.spec.is_non_blocking or table.spec.concurrency.acknowledge_order_dependence:
         return None
     return _sharing(world, table, wanted, me, other)
 
@@ -144,7 +145,7 @@ def _stream(
     world: World, writer: objects.Writer, wanted: effective.EffectiveTable
 ) -> combinations.Stream:
     columns = columns_of(world, writer)
-    operation = commits.Operation(writer.spec.operation.value.upper())
+    operation = commits.Operation[writer.spec.operation.name]
     return combinations.Stream(
         writer_id=effective.writer_id(writer),
         columns=None if columns is None else tuple(sorted(columns)),

@@ -6,6 +6,7 @@ Shared by Writers and TableActions; `attempts.STEPS` is the machine behind it.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hoodie import errors
 from hoodie.model import jobs
 from hoodie_operator.api import attempts as api_attempts
 from hoodie_operator.api import execution, objects
@@ -22,6 +23,9 @@ _ENGINES = {
     execution.Engine.SPARK: jobs.EngineKind.SPARK,
 }
 
+
+_WAITING = {errors.WriteConflictError.kind: Reason.WRITE_CONFLICT}
+"""Why the next attempt is waited for, by the kind of the last one's error; else BACKING_OFF."""
 
 _ATTEMPTS_MAX = 1_000_000
 
@@ -187,7 +191,7 @@ def _idle(found: Situation) -> Verdict:
         assert due is not None
         return Verdict(
             state=State.BACKING_OFF,
-            reason=Reason.BACKING_OFF,
+            reason=_WAITING.get(attempts.last_kind(found.status), Reason.BACKING_OFF),
             message=f"next attempt at {due}; {failure}",
         )
     if found.phase is Phase.EXHAUSTED:

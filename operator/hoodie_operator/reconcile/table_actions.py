@@ -178,6 +178,12 @@ def _compaction(
         return stalled(
             me, Reason.DISABLED, f"services.compaction of HudiTable {table.name} is Disabled"
         )
+    if table.spec.is_copy_on_write:
+        return stalled(
+            me,
+            Reason.INVALID_SPEC,
+            f"HudiTable {table.name} is CopyOnWrite: its writes leave nothing to compact",
+        )
     instant = (me.spec.compaction.instant if me.spec.compaction else None) or _planned(me, seen)
     if instant is None:
         return jobs.Compact(step=jobs.CompactionStep.SCHEDULE_AND_EXECUTE)

@@ -181,7 +181,7 @@ def _work(me: objects.Writer, batches: tuple[jobs.Batch, ...]) -> jobs.WriteBatc
     csv = files.csv or writer.Csv()
     interval = me.spec.pacing.commit_interval
     return jobs.WriteBatches(
-        operation=commits.Operation(me.spec.operation.value.upper()),
+        operation=commits.Operation[me.spec.operation.name],
         source=jobs.Source(
             format=_FORMATS[files.format],
             columns=tuple(

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie.model import jobs, table_config
+from hoodie.model import settings as write_settings
 from hoodie_operator.api import kinds, objects, times
 from hoodie_operator.reconcile import decide, effects, facts, sources
 from support import operator_world as ow
@@ -543,6 +544,7 @@ def test_object_made_anew_fences_off_the_attempts_of_the_old_one() -> None:
     ("kind", "state", "reason"),
     [
         ("Conflict", "BackingOff", "BackingOff"),
+        ("WriteConflict", "BackingOff", "WriteConflict"),
         ("LockTimeout", "BackingOff", "BackingOff"),
         ("Storage", "BackingOff", "BackingOff"),
         ("Configuration", "Stalled", "RunFailed"),
@@ -559,6 +561,69 @@ def test_failed_attempt_is_answered_by_its_class(kind: str | None, state: str, r
     here.settle()
     assert here.condition(key)[:2] == (state, reason)
     assert (kind or "Killed") in here.condition(key)[2]
+
+
+def test_optimistic_writers_run_together_whatever_they_write() -> None:
+    here = Flights(edited(ow.TABLE, concurrency={"mode": "Optimistic"}))
+    here.add_writer("left", "a")
+    here.add_writer("right", "a")
+    here.add(kinds.TABLE_ACTION, "compact", rule_examples.ACTION)
+    here.see_table(here.table_key, [ow.commit(1)])
+    here.settle()
+    assert [start.id.name for start in here.started] == ["left", "right", "compact"]
+    assert {start.table.settings.concurrency for start in here.started} == {
+        write_settings.ConcurrencyMode.OPTIMISTIC
+    }
+
+
+@pytest.mark.parametrize(("declared", "told"), [(None, 3), (0, 0), (7, 7)])
+def test_runs_are_told_how_often_to_write_again_what_lost(declared: int | None, told: int) -> None:
+    concurrency = {"mode": "Optimistic"} | (
+        {} if declared is None else {"conflictRetries": declared}
+    )
+    here = Flights(edited(ow.TABLE, concurrency=concurrency))
+    writer = here.add_writer("left")
+    here.settle()
+    (start,) = here.started
+    assert start.table.settings.conflict_retries_max == told
+    here.edit(here.table_key, concurrency__conflictRetries=9)
+    here.settle()
+    assert not here.stopped, "how often a loser tries again concerns nobody else"
+    assert here.condition(writer)[0] == "Starting"
+
+
+def test_conflict_lost_too_often_is_told_with_its_class() -> None:
+    here = Flights(edited(ow.TABLE, concurrency={"mode": "Optimistic"}))
+    key = here.add_writer("left", retry={"limit": 0})
+    here.settle()
+    here.end(here.uid(key), "WriteConflict")
+    here.see_table(here.table_key)
+    here.settle()
+    state, reason, message = here.condition(key)
+    assert (state, reason) == ("Stalled", "RetriesExhausted")
+    assert "attempt 1: WriteConflict: as told" in message
+
+
+@pytest.mark.parametrize("mode", ["Optimistic", "NonBlocking"])
+def test_writers_of_several_processes_need_a_lock_that_excludes_processes(mode: str) -> None:
+    here = Outside()
+    lock = here.add(kinds.LOCK_PROVIDER, "zk", {"type": "InProcess"})
+    concurrency = {"mode": mode, "lockRef": {"name": "zk"}}
+    table = here.add(kinds.HUDI_TABLE, "flights", edited(ow.TABLE, concurrency=concurrency))
+    here.see_lock(lock)
+    here.settle()
+    assert here.condition(table)[:2] == ("Stalled", "LockNotShared")
+
+
+def test_lock_file_beside_a_table_in_an_object_store_is_refused() -> None:
+    here = Outside()
+    here.limits = dataclasses.replace(here.limits, data_root="s3://lake")
+    optimistic = edited(ow.TABLE, concurrency={"mode": "Optimistic"})
+    table = here.add(kinds.HUDI_TABLE, "flights", optimistic)
+    here.settle()
+    state, reason, message = here.condition(table)
+    assert (state, reason) == ("Stalled", "InvalidSpec")
+    assert "s3://lake/flights cannot hold a lock file" in message
 
 
 def test_exhausted_writer_starts_again_when_it_is_edited() -> None:
@@ -967,6 +1032,19 @@ def test_action_on_an_instant_that_is_gone_fails() -> None:
     )
     here.settle()
     assert here.condition(key)[:2] == ("Failed", "InstantNotFound")
+
+
+def test_copy_on_write_table_is_not_compacted() -> None:
+    here = Flights(edited(ow.TABLE, tableType="CopyOnWrite", concurrency={}))
+    here.see_table(here.table_key, [ow.commit(n) for n in (1, 2)])
+    policy = here.add_policy()
+    spec = {"tableRef": {"name": "flights"}, "type": "Compaction"}
+    action = here.add(kinds.TABLE_ACTION, "mine", spec)
+    here.settle()
+    assert here.condition(action)[:2] == ("Failed", "InvalidSpec")
+    assert "its writes leave nothing to compact" in here.condition(action)[2]
+    assert not here.compactions()
+    assert here.condition(policy)[0] == "Ready"
 
 
 @pytest.mark.parametrize("action_type", ["Delete", "Create"])

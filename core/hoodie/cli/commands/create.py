@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from hoodie import environment, errors, table
+from hoodie import environment, table
 from hoodie.cli import command, configurations, options, output, progress, schema_files
 from hoodie.cli.views import configuration
 from hoodie.model import table_config
@@ -20,6 +20,10 @@ EXAMPLES = """Examples:
   hoodie create /data/t --schema day1.parquet --record-key id --partition-by city
   hoodie create /data/t --schema t.avsc --record-key id --ordering updated_at
   hoodie create /data/t --schema t.avsc --record-key id --partial-updates
+
+A merge-on-read table gets log files, which readers merge and a compaction takes into base files; a
+copy-on-write table gets new base files with each write, needs no compaction, and takes one writer
+of a file group at a time.
 
 Of two rows with one key, with --ordering the one with the greater ordering value wins (event
 time), otherwise the one that was committed later (commit time). With --partial-updates columns
@@ -48,6 +52,10 @@ class VersionName(enum.Enum):
     EIGHT = "8"
 
 
+_TABLE_TYPES = {
+    TypeName.MOR: table_config.TableType.MERGE_ON_READ,
+    TypeName.COW: table_config.TableType.COPY_ON_WRITE,
+}
 _MERGE_MODES = {
     MergeName.EVENT_TIME: table_config.MergeMode.EVENT_TIME,
     MergeName.COMMIT_TIME: table_config.MergeMode.COMMIT_TIME,
@@ -77,7 +85,12 @@ def create(  # noqa: PLR0913 - a parameter an option
         typer.Option(metavar="F", help="Column whose greater value wins among rows of one key."),
     ] = None,
     type_name: Annotated[
-        TypeName, typer.Option("--type", help="Merge-on-read; copy-on-write comes later.")
+        TypeName,
+        typer.Option(
+            "--type",
+            help="mor (merge-on-read) for many writers and frequent updates, cow (copy-on-write) "
+            "for fast reads.",
+        ),
     ] = TypeName.MOR,
     buckets: Annotated[
         int,
@@ -117,13 +130,12 @@ def create(  # noqa: PLR0913 - a parameter an option
     as_json: options.AsJson = False,
 ) -> None:
     """Create an empty table."""
-    if type_name is TypeName.COW:
-        raise errors.UnsupportedError("--type cow: copy-on-write tables come later, expected mor")
     table_name = name or configurations.name_of(uri)
     columns = schema_files.read(schema, table_name)
     config = configurations.new_table(
         configurations.Wish(
             name=table_name,
+            table_type=_TABLE_TYPES[type_name],
             version=int(table_version.value),
             record_key=options.names(record_key, "--record-key"),
             partition_by=options.names(partition_by, "--partition-by") if partition_by else (),

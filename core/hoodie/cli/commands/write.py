@@ -35,6 +35,9 @@ EXAMPLES = f"""Examples:
   hoodie write /data/trips --input gone.csv --operation delete
   hoodie write /data/trips --input eta.json --concurrency nbcc --writer-id eta
 
+An insert's rows are taken for new, and a bulk insert makes base files of them wherever a bucket is
+empty: two rows of one key may then stay in a table.
+
 Several processes write at once with --concurrency occ, where of two that write to one file group
 the slower one fails, or tries again by --set {_RETRIES_KEY}=N; or with
 --concurrency nbcc, where nobody fails, and each has its own columns, or rows have an ordering
@@ -52,6 +55,7 @@ class OperationName(enum.Enum):
 
     UPSERT = "upsert"
     INSERT = "insert"
+    BULK_INSERT = "bulk_insert"
     DELETE = "delete"
 
 
@@ -69,7 +73,9 @@ def write(  # noqa: PLR0913 - a parameter an option
     operation: Annotated[
         OperationName,
         typer.Option(
-            metavar="NAME", help="upsert, insert or delete the rows.", case_sensitive=False
+            metavar="NAME",
+            help="upsert, insert, bulk_insert or delete the rows.",
+            case_sensitive=False,
         ),
     ] = OperationName.UPSERT,
     concurrency: Annotated[

@@ -15,7 +15,7 @@ class WriteDocument:
         is_written: False for a batch that the table held already.
         instant: Its requested time; None where nothing was written.
         completion_time: When it took effect.
-        operation: Upsert, insert or delete.
+        operation: As the command line names it.
         writer_id: On whose behalf; None for nobody that was named.
         batch_id: The batch; None for none.
         records: Rows written, deletes not counted.

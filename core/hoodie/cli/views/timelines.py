@@ -73,7 +73,7 @@ def row(instant: instants.Instant, metadata: commits.CommitMetadata | None) -> I
         duration_ms=quantities.elapsed_ms(instant.requested_time, instant.completion_time),
         writer_id=metadata.extra.get(jobs.WRITER_ID_KEY) if metadata else None,
         operation=metadata.operation.lower() if metadata and metadata.operation else None,
-        records=sum(stat.records for stat in stats) if is_counted else None,
+        records=sum(stat.written for stat in stats) if is_counted else None,
         deletes=sum(stat.deletes for stat in stats) if is_counted else None,
         files=sum(max(1, len(stat.log_files)) for stat in stats) if is_counted else None,
         bytes=sum(stat.size_bytes for stat in stats) if is_counted else None,

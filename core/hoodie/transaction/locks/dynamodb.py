@@ -192,6 +192,10 @@ class DynamoDbLeases:
         """Mark the item as released; it stays, and keeps the token."""
         return self._update(held, "isReleased", {"S": "1"})
 
+    def last_sign_ms(self) -> int | None:
+        """Return None: an item does not tell when it was written."""
+        return None
+
     @property
     def _duration(self) -> dict[str, str]:
         return {"S": str(round(self._address.lease_s * 1000))}
@@ -214,7 +218,7 @@ class DynamoDbLeases:
                 ":value": value,
                 ":next": {"S": wanted.version},
                 ":version": {"S": held.version},
-                ":own": {"S": self.owner_text},
+                ":own": {"S": held.owner},
             },
         )
         return self._written(wanted, update)

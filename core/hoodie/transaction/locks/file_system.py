@@ -17,13 +17,14 @@ Source: `org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider`.
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Protocol, runtime_checkable
 
 from hoodie import clock, errors, identity
 from hoodie.storage.protocol import FileInfo
 from hoodie.transaction.locks import polling
+from hoodie.transaction.locks.inspection import Holder, Holding, Liveness
 from hoodie.transaction.locks.protocol import LockOwner
 
 logger = logging.getLogger(__name__)
@@ -31,6 +32,16 @@ logger = logging.getLogger(__name__)
 DEFAULT_PATH = ".hoodie/lock"
 
 _MARGIN_MAX_S = 10.0
+_TEXT_MAX = 200
+
+_LIVENESS: Mapping[identity.ProcessState, tuple[Liveness, str]] = {
+    identity.ProcessState.RUNNING: (Liveness.ALIVE, "its process runs on this machine"),
+    identity.ProcessState.ENDED: (Liveness.DEAD, "its process, of this machine, has ended"),
+    identity.ProcessState.UNKNOWN: (
+        Liveness.MAYBE,
+        "its process is one of another machine or container, which cannot be looked at from here",
+    ),
+}
 
 
 @runtime_checkable
@@ -127,7 +138,7 @@ class FileSystemLock:
         polls: polling.Polling,
         waiting_clock: clock.Clock,
         random: identity.Random,
-        is_proved_dead: Callable[[identity.ProcessIdentity], bool] = identity.is_proved_dead,
+        state_of: Callable[[identity.ProcessIdentity], identity.ProcessState] = identity.state_of,
     ) -> None:
         """Take the directory, and who we are.
 
@@ -140,7 +151,7 @@ class FileSystemLock:
             waiting_clock: For waiting and for the age of files: the writers' clocks and the file
                 system's must agree as far as the expiry is meant to be exact.
             random: Jitter, so that those who wait do not march in step.
-            is_proved_dead: Whether a process of this machine has certainly ended.
+            state_of: Tells of processes of this machine.
         """
         self._files = files
         self._owner = owner
@@ -150,7 +161,7 @@ class FileSystemLock:
         self._polls = polls
         self._clock = waiting_clock
         self._random = random
-        self._is_proved_dead = is_proved_dead
+        self._state_of = state_of
         self._hold: _Hold | None = None
 
     @property
@@ -225,11 +236,10 @@ class FileSystemLock:
             claim = decode(self._files.read(self._path))
         except errors.NotFoundError:
             return True
-        age_s = (self._clock.now_ms() - info.modified_ms) / 1000
-        if claim is not None and self._is_proved_dead(claim.owner.process):
+        if claim is not None and self._state_of(claim.owner.process) is identity.ProcessState.ENDED:
             reason = "has died"
-        elif self._expiry_s is not None and age_s > self._expiry_s:
-            reason = f"has had it for {age_s:.0f} s"
+        elif self._is_too_old(info):
+            reason = f"has had it for {self._age_s(info):.0f} s"
         else:
             return False
         try:
@@ -243,6 +253,61 @@ class FileSystemLock:
             claim.owner if claim else "a holder that left no name",
             reason,
         )
+        return True
+
+    def _age_s(self, info: FileInfo) -> float:
+        return (self._clock.now_ms() - info.modified_ms) / 1000
+
+    def _is_too_old(self, info: FileInfo) -> bool:
+        return self._expiry_s is not None and self._age_s(info) > self._expiry_s
+
+    def holding(self) -> Holding | None:
+        """Return who has the lock, by the lock file and the processes of this machine."""
+        try:
+            info = self._files.stat(self._path)
+            content = self._files.read(self._path)
+        except errors.NotFoundError:
+            return None
+        claim = decode(content)
+        if claim is None:
+            holder, since_ms = _stranger(content, info), info.modified_ms
+            liveness, evidence = Liveness.MAYBE, "a writer of another kind left the file"
+        else:
+            process = claim.owner.process
+            holder = Holder(
+                id=claim.owner.id, name=claim.owner.name, host=process.host, pid=process.pid
+            )
+            since_ms = claim.taken_ms
+            liveness, evidence = _LIVENESS[self._state_of(process)]
+        if self._is_too_old(info):
+            liveness, evidence = Liveness.DEAD, f"{evidence}; {self._expiry_text(info)}"
+        return Holding(
+            holder=holder,
+            since_ms=since_ms,
+            liveness=liveness,
+            evidence=evidence,
+            release=self._release_text(liveness),
+            version=info.version,
+        )
+
+    def _expiry_text(self, info: FileInfo) -> str:
+        return f"the file is {self._age_s(info):.0f} s old and expires after {self._expiry_s:g} s"
+
+    def _release_text(self, liveness: Liveness) -> str:
+        if liveness is Liveness.DEAD:
+            return "whoever wants it next takes it over at once"
+        if self._expiry_s is not None:
+            return f"it gives it back, or others take it over when it is {self._expiry_s:g} s old"
+        if liveness is Liveness.ALIVE:
+            return "it gives it back, or its process ends"
+        return "only it can give it back, since this lock has no expiry"
+
+    def take_away(self, found: Holding) -> bool:
+        """Move exactly the file that was seen."""
+        try:
+            self._files.move(self._path, self._last_path, if_match=found.version)
+        except errors.ConflictError:
+            return False
         return True
 
     def _holder(self) -> str:
@@ -290,3 +355,9 @@ class FileSystemLock:
         """Give the lock back if it is taken."""
         if self._hold is not None:
             self.release()
+
+
+def _stranger(content: bytes, info: FileInfo) -> Holder:
+    text = content.decode(errors="replace")[:_TEXT_MAX]
+    shown = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return Holder(id=info.version, name=f"a writer that left {shown or 'no name'}")

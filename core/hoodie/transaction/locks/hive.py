@@ -16,7 +16,7 @@ import logging
 import threading  # noqa: TID251 - heartbeats are sent from a thread of their own
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import thriftpy2.protocol.exc
@@ -26,9 +26,10 @@ import thriftpy2.transport
 
 from hoodie import clock, errors, identity
 from hoodie.background.protocol import Background, Periodic
-from hoodie.transaction.locks import leases, polling
-from hoodie.transaction.locks.addresses import HiveAddress
+from hoodie.transaction.locks import inspection, leases, polling
+from hoodie.transaction.locks.addresses import HiveAddress, session_s
 from hoodie.transaction.locks.hive_thrift import types
+from hoodie.transaction.locks.inspection import Holding, Liveness
 from hoodie.transaction.locks.protocol import LockOwner, LockProvider
 
 logger = logging.getLogger(__name__)
@@ -150,14 +151,36 @@ class HiveLock:
         found = self._ask(lambda client: client.show_locks(request)).locks
         return sorted(found, key=lambda each: (each.state, each.lockid))
 
+    def holding(self) -> Holding | None:
+        """Return whose request has the lock."""
+        line = self._line()
+        if not line or line[0].state != types.LockState.ACQUIRED:
+            return None
+        found = line[0]
+        return Holding(
+            holder=replace(inspection.holder_of(_name(found)), id=str(found.lockid)),
+            since_ms=found.acquiredat,
+            silence_ms=max(0, self._clock.now_ms() - found.lastheartbeat),
+            patience_s=session_s(self._address),
+            liveness=Liveness.MAYBE,
+            evidence="the metastore has its request, and ends one that is silent for too long",
+            release="it gives it back, or sends no heartbeats for the metastore's hive.txn.timeout",
+            version=f"{found.lockid} {found.lastheartbeat}",
+        )
+
+    def take_away(self, found: Holding) -> bool:
+        """Undo exactly the request that was seen."""
+        now = self.holding()
+        if now is None or now.version != found.version:
+            return False
+        self._undo(int(found.holder.id))
+        return True
+
     def _holder(self) -> str:
         others = [each for each in self._line() if each.agentInfo != self._agent]
         if not others:
             return "it was given back just now"
-        holder = others[0]
-        if holder.agentInfo in _UNKNOWN_AGENT:
-            return f"held by {holder.user} on {holder.hostname}"
-        return f"held by {holder.agentInfo}"
+        return f"held by {_name(others[0])}"
 
     def _withdraw(self) -> None:
         """Undo our requests, whose numbers we may not know; nothing when none was sent."""
@@ -281,6 +304,12 @@ class HiveLock:
         client, self._client = self._client, None
         if client is not None:
             client.close()
+
+
+def _name(request: Any) -> str:  # noqa: ANN401 - thriftpy2 has no types
+    if request.agentInfo in _UNKNOWN_AGENT:
+        return f"{request.user} on {request.hostname}"
+    return str(request.agentInfo)
 
 
 def open_hive_lock(

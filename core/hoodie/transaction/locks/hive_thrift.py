@@ -35,6 +35,8 @@ struct ShowLocksRequest { 1: optional string dbname, 2: optional string tablenam
 struct ShowLocksResponseElement {
     1: required i64 lockid,
     5: required LockState state,
+    8: required i64 lastheartbeat,
+    9: optional i64 acquiredat,
     10: required string user,
     11: required string hostname,
     13: optional string agentInfo

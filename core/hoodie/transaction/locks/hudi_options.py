@@ -171,7 +171,7 @@ _PROVIDERS: Mapping[
 }
 
 # Keys of every provider. Those that no code here reads are others' (a writer's settings), or mean
-# nothing to us: what a provider is to log, or which conflicts a writer resolves how.
+# nothing to us: what a provider is to log.
 _COMMON_KEYS = frozenset(
     {
         "app_id",

@@ -18,7 +18,8 @@ from typing import Protocol
 
 from hoodie import clock, errors, identity
 from hoodie.background.protocol import Background, Periodic
-from hoodie.transaction.locks import polling
+from hoodie.transaction.locks import inspection, polling
+from hoodie.transaction.locks.inspection import Holding, Liveness
 from hoodie.transaction.locks.protocol import LockOwner
 
 logger = logging.getLogger(__name__)
@@ -95,7 +96,11 @@ class LeaseStore(Protocol):
         ...
 
     def give_back(self, held: Seen) -> Seen | None:
-        """Mark our lease as given back."""
+        """Mark a lease as given back, whosever it is."""
+        ...
+
+    def last_sign_ms(self) -> int | None:
+        """Return when the lease was last written, by the store's wall clock; None where unknown."""
         ...
 
     def note(self, event: Event) -> None:
@@ -201,6 +206,36 @@ class LeasedLock:
             raise
         self._store.note(Event.START)
         return True
+
+    def holding(self) -> Holding | None:
+        """Return who has the lease."""
+        seen = self._store.look()
+        if seen is None or seen.is_given_back:
+            return None
+        is_over = self._store.is_over(seen)
+        sign_ms = self._store.last_sign_ms()
+        return Holding(
+            holder=inspection.holder_of(seen.owner),
+            since_ms=None,
+            silence_ms=None if sign_ms is None else max(0, self._clock.now_ms() - sign_ms),
+            liveness=Liveness.DEAD if is_over else Liveness.MAYBE,
+            evidence=(
+                "its lease is over, and was not renewed" if is_over else f"a holder {seen.until}"
+            ),
+            release=(
+                "whoever wants it next takes it"
+                if is_over
+                else "it gives it back, or renews its lease no more, and that ends"
+            ),
+            version=seen.version,
+        )
+
+    def take_away(self, found: Holding) -> bool:
+        """Mark exactly the lease that was seen as given back."""
+        seen = self._store.look()
+        if seen is None or seen.is_given_back or seen.version != found.version:
+            return False
+        return self._store.give_back(seen) is not None
 
     def _holder(self) -> str:
         seen = self._store.look()

@@ -92,8 +92,15 @@ class StorageLeases:
 
     def give_back(self, held: Seen) -> Seen | None:
         """Write that it is expired."""
-        lease = Lease(is_expired=True, valid_until_ms=held.token, owner=self.owner_text)
+        lease = Lease(is_expired=True, valid_until_ms=held.token, owner=held.owner)
         return self._write(lease, held)
+
+    def last_sign_ms(self) -> int | None:
+        """Return when the file was last written."""
+        try:
+            return self._files.stat(storage_lock_file.PATH).modified_ms
+        except errors.NotFoundError:
+            return None
 
     def _next_lease(self, before: Seen | None) -> Lease:
         until_ms = self._clock.now_ms() + self._validity_ms

@@ -10,13 +10,16 @@
 
 import logging
 import threading  # noqa: TID251 - kazoo calls from threads of its own
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import kazoo.exceptions
 
 from hoodie import clock, errors, identity
-from hoodie.transaction.locks import curator, zookeeper_session
+from hoodie.transaction.locks import curator, inspection, zookeeper_session
 from hoodie.transaction.locks.addresses import ZooKeeperAddress
+from hoodie.transaction.locks.inspection import Holding, Liveness
 from hoodie.transaction.locks.protocol import LockOwner
 
 logger = logging.getLogger(__name__)
@@ -155,6 +158,46 @@ class ZooKeeperLock:
             session.make_path(self._path, by_s)
             return []
 
+    def holding(self) -> Holding | None:
+        """Return who is first in line."""
+        with self._reported():
+            by_s = self._clock.monotonic_s() + self._address.connection_timeout_s
+            session = self._connected(by_s)
+            while True:
+                try:
+                    line = curator.in_order(session.children(self._path, by_s))
+                except kazoo.exceptions.NoNodeError:
+                    return None
+                if not line:
+                    return None
+                node = session.node(f"{self._path}/{line[0]}", by_s)
+                if node is not None:
+                    return _holding(line[0], node)
+
+    def take_away(self, found: Holding) -> bool:
+        """Delete exactly the node that was seen."""
+        path = f"{self._path}/{found.holder.id}"
+        with self._reported():
+            by_s = self._clock.monotonic_s() + self._address.connection_timeout_s
+            session = self._connected(by_s)
+            if session.creation(path, by_s) != int(found.version):
+                return False
+            try:
+                session.delete(path, by_s)
+            except kazoo.exceptions.NoNodeError:
+                return False
+        return True
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        """Turn the client's errors into ours."""
+        try:
+            yield
+        except (kazoo.exceptions.KazooException, zookeeper_session.TimedOutError) as error:
+            raise errors.StorageError(
+                f"the {self.description} does not answer {self._owner}: {type(error).__name__}"
+            ) from error
+
     def release(self) -> None:
         """Give the lock back, if it is still ours."""
         hold, self._hold = self._hold, None
@@ -206,6 +249,25 @@ class ZooKeeperLock:
         session, self._session = self._session, None
         if session is not None:
             session.close()
+
+
+def _holding(name: str, node: zookeeper_session.Node) -> Holding:
+    if node.is_ephemeral:
+        evidence = "the servers have not ended its session, which they do when it is silent"
+        release = "it gives it back, or its session ends"
+    else:
+        evidence = (
+            "its node belongs to no session, so that the servers do not know whether it lives"
+        )
+        release = "only it can give it back"
+    return Holding(
+        holder=replace(inspection.holder_of(_shown(node.content)), id=name),
+        since_ms=node.created_ms,
+        liveness=Liveness.MAYBE,
+        evidence=evidence,
+        release=release,
+        version=str(node.creation),
+    )
 
 
 def _shown(content: bytes) -> str:

@@ -7,6 +7,7 @@ connected takes its time to stop; both would break the promise of a lock's waiti
 import logging
 import threading  # noqa: TID251 - stopping a client that hangs must not hold up its user
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import kazoo.client
@@ -35,6 +36,23 @@ LOST_ANSWERS = (
 _TRIES_PER_SESSION = 4
 
 _RECONNECT = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node, as it was at some moment.
+
+    Attributes:
+        content: Its bytes.
+        creation: The transaction that created it.
+        created_ms: When that was, by the servers' clock.
+        is_ephemeral: Whether it goes with the session that created it.
+    """
+
+    content: bytes
+    creation: int
+    created_ms: int
+    is_ephemeral: bool
 
 
 class _Quietly(logging.LoggerAdapter[logging.Logger]):
@@ -118,6 +136,20 @@ class Session:
         """Return a node's content."""
         content: bytes = self._answer(self._client.get_async(path), deadline_s)[0]
         return content
+
+    def node(self, path: str, deadline_s: float) -> Node | None:
+        """Return a node as it is now; None when it is gone."""
+        self._client.sync_async(path)
+        try:
+            content, stat = self._answer(self._client.get_async(path), deadline_s)
+        except kazoo.exceptions.NoNodeError:
+            return None
+        return Node(
+            content=content,
+            creation=int(stat.czxid),
+            created_ms=int(stat.ctime),
+            is_ephemeral=stat.ephemeralOwner != 0,
+        )
 
     def watch(self, path: str, deadline_s: float) -> None:
         """Have `heard` called when a node, which must be there, changes or goes."""

@@ -52,7 +52,7 @@ def _lock(
     *,
     expiry_s: float | None = None,
     offset_ms: int = 0,
-    is_proved_dead: Callable[[identity.ProcessIdentity], bool] = identity.is_proved_dead,
+    state_of: Callable[[identity.ProcessIdentity], identity.ProcessState] = identity.state_of,
 ) -> FileSystemLock:
     random = identity.SystemRandom()
     return FileSystemLock(
@@ -62,7 +62,7 @@ def _lock(
         polls=addresses.FileSystemAddress().polling,
         waiting_clock=OffsetClock(offset_ms),
         random=random,
-        is_proved_dead=is_proved_dead,
+        state_of=state_of,
     )
 
 

@@ -1,17 +1,35 @@
 """Optimistic writers that overlap in time: the first to complete wins; T-O* of the research."""
 
+import io
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import fastavro
 import pytest
 
 from hoodie import errors
-from hoodie.model import commits, results, settings
-from hoodie.write import batches, sessions, tasks
+from hoodie.model import commits, files, instants, results, settings, table_config
+from hoodie.model.settings import ConflictStrategy as Strategy
+from hoodie.timeline import active
+from hoodie.write import batches, conflicts, sessions, tasks
+from hoodie.write import retries as retries_module
 from support.tables import CONFIG, Rows, SmallTable
 
 OPTIMISTIC = settings.ConcurrencyMode.OPTIMISTIC
+REPLACE_SCHEMA = {
+    "type": "record",
+    "name": "HoodieReplaceCommitMetadata",
+    "fields": [
+        {
+            "name": "partitionToReplaceFileIds",
+            "type": {"type": "map", "values": {"type": "array", "items": "string"}},
+        },
+        {"name": "operationType", "type": "string"},
+    ],
+}
+"""What we read of it."""
 WHOLE_ROWS = replace(CONFIG, has_partial_updates=False, bucket_count=1)
 
 
@@ -24,8 +42,8 @@ def row(key: str, part: str, a: int) -> dict[str, object]:
     return {"id": key, "part": part, "a": a, "b": None}
 
 
-def begin(small: SmallTable, writer_id: str) -> sessions.WriteSession:
-    options = small.options(writer_id=writer_id, concurrency=OPTIMISTIC)
+def begin(small: SmallTable, writer_id: str, **changes: object) -> sessions.WriteSession:
+    options = small.options(writer_id=writer_id, concurrency=OPTIMISTIC, **changes)
     session = small.table.begin_write(options, ["id", "part", "a", "b"])
     assert isinstance(session, sessions.WriteSession)
     return session
@@ -85,10 +103,11 @@ def test_write_that_completed_before_the_begin_is_none(small: SmallTable) -> Non
     assert values(small) == {"1": 2}
 
 
-def test_compaction_is_no_conflict(small: SmallTable) -> None:
-    """T-O07: planned before, or meanwhile; finished or pending."""
+@pytest.mark.parametrize("strategy", Strategy)
+def test_compaction_is_no_conflict(small: SmallTable, strategy: Strategy) -> None:
+    """T-O07, O3: planned before, or meanwhile; finished or pending."""
     upsert(small, "w", [row("1", "p", 1)])
-    slow = begin(small, "slow")
+    slow = begin(small, "slow", conflict_strategy=strategy)
     small.compact()
     stats = run(small, slow, [row("1", "p", 2)])
     small.table.schedule_compaction(small.options().transaction)
@@ -96,6 +115,85 @@ def test_compaction_is_no_conflict(small: SmallTable) -> None:
     assert values(small) == {"1": 2}
     small.compact()
     assert values(small) == {"1": 2}
+
+
+def put_instant(
+    small: SmallTable, suffix: str, replaced: Mapping[str, Sequence[str]] | None = None
+) -> None:
+    """Put an instant of Apache Hudi on the timeline, requested now, completed a second later."""
+    now_ms = small.outside.clock.now_ms()
+    requested = instants.format_time(now_ms)
+    completed = f"_{instants.format_time(now_ms + 1)}" if replaced is not None else ""
+    content = io.BytesIO()
+    if replaced is not None:
+        stored = {"partitionToReplaceFileIds": replaced, "operationType": "CLUSTER"}
+        fastavro.writer(content, fastavro.parse_schema(REPLACE_SCHEMA), [stored])
+    path = small.path / ".hoodie" / "timeline" / f"{requested}{completed}.{suffix}"
+    path.write_bytes(content.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("strategy", "is_conflict"),
+    [(Strategy.SIMPLE, True), (Strategy.BUCKET_INDEX, True), (Strategy.PREFER_WRITER, False)],
+)
+def test_pending_clustering_gives_way_to_a_preferred_writer_only(
+    small: SmallTable, strategy: Strategy, is_conflict: bool
+) -> None:
+    upsert(small, "w", [row("1", "p", 1)])
+    slow = begin(small, "slow", conflict_strategy=strategy)
+    stats = run(small, slow, [row("1", "p", 2)])
+    put_instant(small, "clustering.requested")
+    if is_conflict:
+        with pytest.raises(errors.WriteConflictError, match="clustering requested is pending"):
+            slow.commit(stats)
+    else:
+        slow.commit(stats)
+    assert values(small) == {"1": 1 if is_conflict else 2}
+
+
+@pytest.mark.parametrize("strategy", Strategy)
+@pytest.mark.parametrize("is_same", [True, False])
+def test_write_to_a_file_group_that_was_retired_loses(
+    small: SmallTable, strategy: Strategy, is_same: bool
+) -> None:
+    """T-O10: by a finished clustering, or an overwrite; whoever is preferred."""
+    upsert(small, "w", [row("1", "p", 1), row("2", "q", 1)])
+    slow = begin(small, "slow", conflict_strategy=strategy)
+    stats = run(small, slow, [row("1", "p", 2)])
+    retired = stats[0].file_id
+    put_instant(small, "replacecommit", {"p" if is_same else "q": [retired]})
+    if is_same:
+        with pytest.raises(
+            errors.WriteConflictError, match=f"both wrote to file group p/{retired}"
+        ):
+            slow.commit(stats)
+    else:
+        slow.commit(stats)
+
+
+def test_two_groups_for_one_bucket_are_a_conflict() -> None:
+    """T-O15: as writers of Apache Hudi name them, with a random part after the bucket's number."""
+    mine, theirs = (
+        files.FileGroupId("p", f"00000001-{part}-0") for part in ("aaaa-0-0-0", "bbbb-0-0-0")
+    )
+    other = files.FileGroupId("p", "00000002-aaaa-0-0-0-0")
+    assert conflicts.shared_groups([mine, other], [theirs]) == (mine,)
+
+
+def test_commit_is_a_compaction_only_where_updates_are_logged() -> None:
+    own = instants.InstantTime("20260101000000001")
+    commit = instants.Instant(
+        requested_time=instants.InstantTime("20260101000000002"),
+        action=instants.Action.COMMIT,
+        state=instants.State.COMPLETED,
+        completion_time=instants.InstantTime("20260101000000003"),
+    )
+    now = active.from_files([commit])
+    found = {kind: conflicts.candidates((), now, own, kind) for kind in table_config.TableType}
+    assert found == {
+        table_config.TableType.MERGE_ON_READ: (),
+        table_config.TableType.COPY_ON_WRITE: (commit,),
+    }
 
 
 @pytest.mark.parametrize(("retries", "is_written"), [(0, False), (1, False), (2, True)])
@@ -123,7 +221,7 @@ def test_batch_that_lost_is_written_again(
         )
 
     monkeypatch.setattr(tasks, "run", run_late)
-    monkeypatch.setattr(sessions, "_CONFLICT_WAIT_S", 0.01)
+    monkeypatch.setattr(retries_module, "_WAIT_S", 0.01)
     if is_written:
         write()
         assert values(small) == {"1": 10, "2": 1}

@@ -1,0 +1,109 @@
+"""A table's lock and who has it: a document, and a line for each thing that is known."""
+
+import datetime
+from dataclasses import dataclass
+
+from hoodie.cli import quantities
+from hoodie.services import lock_breaking
+from hoodie.transaction.locks import inspection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HolderRow:
+    """Who has the lock.
+
+    Attributes:
+        id: For `hoodie lock break --holder`.
+        owner: What people know the holder by.
+        host: Of its process; None where the lock does not tell.
+        pid: Of its process; None where the lock does not tell.
+        since: When it took the lock; None where the lock does not tell.
+        silence_ms: Since its last sign of life; None where the lock keeps none.
+        liveness: alive, may be alive, or dead.
+        evidence: Why.
+        release: What would give the lock to others.
+    """
+
+    id: str
+    owner: str
+    host: str | None
+    pid: int | None
+    since: str | None
+    silence_ms: int | None
+    liveness: str
+    evidence: str
+    release: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A table's lock.
+
+    Attributes:
+        table: The table's URI.
+        lock: Which it is, and where.
+        holder: Who has it; None for nobody.
+        is_broken: Whether it was taken from the holder just now.
+    """
+
+    table: str
+    lock: str
+    holder: HolderRow | None
+    is_broken: bool
+
+
+def document(uri: str, state: lock_breaking.LockState, *, is_broken: bool) -> Document:
+    """Return the document of a lock that was looked at, or broken."""
+    holding = state.holding
+    return Document(
+        table=uri,
+        lock=state.description,
+        holder=None if holding is None else _row(holding),
+        is_broken=is_broken and holding is not None,
+    )
+
+
+def _row(holding: inspection.Holding) -> HolderRow:
+    return HolderRow(
+        id=holding.holder.id,
+        owner=holding.holder.name,
+        host=holding.holder.host,
+        pid=holding.holder.pid,
+        since=None if holding.since_ms is None else _time_text(holding.since_ms),
+        silence_ms=holding.silence_ms,
+        liveness=holding.liveness.value,
+        evidence=holding.evidence,
+        release=holding.release,
+    )
+
+
+def lines(shown: Document) -> list[str]:
+    """Return what is known, a line each."""
+    holder = shown.holder
+    if holder is None:
+        return [f"nobody has the {shown.lock}"]
+    if shown.is_broken:
+        return [f"took the {shown.lock} from {holder.owner}"]
+    silence = None
+    if holder.silence_ms is not None:
+        silence = f"{quantities.duration_text(holder.silence_ms)} ago"
+    known = {
+        "lock": shown.lock,
+        "owner": holder.owner,
+        "process": None if holder.pid is None else f"{holder.pid} on {holder.host}",
+        "since": holder.since,
+        "last sign": silence,
+        "state": f"{holder.liveness}: {holder.evidence}",
+        "released": f"when {holder.release}" if holder.liveness != _DEAD else holder.release,
+        "holder id": holder.id,
+    }
+    width = max(map(len, known))
+    return [f"{name:<{width}}  {text}" for name, text in known.items() if text is not None]
+
+
+_DEAD = inspection.Liveness.DEAD.value
+
+
+def _time_text(epoch_ms: int) -> str:
+    moment = datetime.datetime.fromtimestamp(epoch_ms / 1000, datetime.UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

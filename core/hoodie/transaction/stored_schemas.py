@@ -1,0 +1,41 @@
+"""A table's columns as its newest write has them."""
+
+from dataclasses import dataclass
+
+from hoodie.model import commits, schemas
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import active, schema_history
+from hoodie.transaction import writer_batches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSchema:
+    """The schema in a write's metadata.
+
+    Attributes:
+        columns: The schema.
+        has_history: Whether the table keeps a history of its columns (`schema_history`).
+    """
+
+    columns: schemas.TableSchema
+    has_history: bool
+
+
+def as_of(storage: Storage, timeline: active.ActiveTimeline) -> StoredSchema | None:
+    """Return the schema of the newest write that has one; None for none.
+
+    A request for the newest write, and one more for each that has none before it.
+
+    Raises:
+        FormatError: The metadata or the schema is broken.
+        NotFoundError: A write was archived or taken back since the timeline was read.
+    """
+    for instant in reversed(timeline.completed_writes):
+        metadata = writer_batches.read_metadata(storage, instant)
+        stored = metadata.extra.get(commits.SCHEMA_KEY)
+        if stored and metadata.operation != commits.Operation.COMPACT.value:
+            return StoredSchema(
+                columns=schemas.from_avro(stored),
+                has_history=bool(metadata.extra.get(schema_history.LATEST_KEY)),
+            )
+    return None

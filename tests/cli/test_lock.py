@@ -1,0 +1,112 @@
+"""`hoodie lock`: who has a table's lock is told, and a dead holder's lock is broken."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from support import lock_process
+from support.command_line import Run
+from support.zookeeper_server import lock_path, zookeeper
+
+__all__ = ["lock_path", "zookeeper"]
+
+ADDRESSES = ["filesystem", "storage?validity-s=1&renew-interval-s=0.2", "zookeeper"]
+
+
+@pytest.fixture(params=ADDRESSES)
+def address(request: pytest.FixtureRequest) -> str:
+    given: str = request.param
+    if given != "zookeeper":
+        return given
+    servers, path = (request.getfixturevalue(name) for name in ("zookeeper", "lock_path"))
+    return f"zookeeper://{servers}{path}?session-timeout-s=2"
+
+
+def test_live_holder_is_explained_and_not_broken_by_mistake(
+    hoodie: Run, table: Path, address: str
+) -> None:
+    at = (table, "--lock", address)
+    free = hoodie("lock", "explain", *at)
+    assert (free.code, free.out[:15]) == (0, "nobody has the ")
+    assert hoodie("lock", "break", *at).out == free.out
+    with lock_process.Process(address, str(table), "hold", "writer a") as process:
+        process.holding()
+        explained = hoodie("lock", "explain", *at)
+        assert explained.code == 0
+        assert "owner      writer a\n" in explained.out
+        assert f"process    {process.pid} on {os.uname().nodename}\n" in explained.out
+        holder = hoodie("lock", "explain", *at, "--json").document["holder"]
+        assert (holder["owner"], holder["pid"]) == ("writer a", process.pid)
+        assert holder["liveness"] in ("alive", "may be alive")
+        for insisted in ([], ["--holder", "another"]):
+            refused = hoodie("lock", "break", *at, *insisted)
+            assert refused.code == 10
+            assert f"writer a (pid {process.pid} on " in refused.err
+            assert "`hoodie lock explain` tells" in refused.err
+        assert process.ask("held") == "True"
+        broken = _insist(hoodie, table, address, holder["id"])
+        assert broken.startswith("took the ")
+        assert process.ask("held") == "False"
+    assert hoodie("lock", "explain", *at).out == free.out
+
+
+def _insist(hoodie: Run, table: Path, address: str, holder_id: str) -> str:
+    """Break a lock; again where its holder renewed it between look and deed."""
+    for _ in range(20):
+        broken = hoodie("lock", "break", table, "--lock", address, "--holder", holder_id)
+        if broken.code == 0:
+            return broken.out
+        assert "gave a sign of life just now" in broken.err
+    raise AssertionError("its holder is faster each time")
+
+
+def test_dead_holders_lock_is_broken_without_insisting(
+    hoodie: Run, table: Path, address: str
+) -> None:
+    at = (table, "--lock", address, "--watch", "20")
+    with lock_process.Process(address, str(table), "hold", "victim") as process:
+        process.holding()
+        process.kill()
+        explained = hoodie("lock", "explain", *at)
+        assert (explained.code, "alive" in explained.out) == (0, False)
+        broken = hoodie("lock", "break", *at)
+        assert (broken.code, broken.err.count("error")) == (0, 0)
+    assert hoodie("lock", "explain", *at).out.startswith("nobody has the ")
+
+
+def test_lock_of_a_stopped_holder_is_left_alone_until_its_lease_ends(
+    hoodie: Run, table: Path
+) -> None:
+    at = (table, "--lock", "storage?validity-s=3&renew-interval-s=0.5")
+    with lock_process.Process(at[2], str(table), "hold", "paused") as process:
+        process.holding()
+        process.pause()
+        assert hoodie("lock", "break", *at).code == 10
+        assert hoodie("lock", "break", *at, "--watch", "10").code == 0
+        process.resume()
+        assert process.ask("held") == "False"
+
+
+def test_file_of_apache_hudi_is_broken_only_by_its_id(hoodie: Run, table: Path) -> None:
+    file = table / ".hoodie" / "lock"
+    file.write_text('{"lockCreateTime":"2026-11-21 07:41:21.658","lockThreadName":"main"}')
+    explained = hoodie("lock", "explain", table)
+    assert "lockThreadName" in explained.out
+    assert "may be alive: a writer of another kind left the file" in explained.out
+    assert hoodie("lock", "break", table).code == 10
+    holder = hoodie("lock", "explain", table, "--json").document["holder"]
+    file.write_text("another one, meanwhile")
+    assert hoodie("lock", "break", table, "--holder", holder["id"]).code == 10
+    assert file.exists()
+    holder = hoodie("lock", "explain", table, "--json").document["holder"]
+    assert hoodie("lock", "break", table, "--holder", holder["id"]).code == 0
+    assert not file.exists()
+
+
+def test_wrong_requests_are_refused(hoodie: Run, table: Path) -> None:
+    assert hoodie("lock", "explain", table, "--holder", "x").code == 2
+    assert hoodie("lock", "open", table).code == 2
+    assert hoodie("lock", "explain", table / "no").code == 22
+    threads = hoodie("lock", "explain", table, "--lock", "in-process")
+    assert (threads.code, "tells nothing to other processes" in threads.err) == (21, True)

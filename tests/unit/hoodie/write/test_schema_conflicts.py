@@ -1,0 +1,103 @@
+"""Columns that another writer changed while ours was at work are kept; T-O17 for our writers."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hoodie import table
+from hoodie.format import timeline_avro
+from hoodie.model import commits, instants, schemas, settings
+from hoodie.timeline import transitions
+from hoodie.write import batches, schema_conflicts, sessions, tasks
+from support.tables import COLUMNS, CONFIG, SmallTable
+
+ROW = {"id": "1", "part": "p", "a": 1, "b": "x"}
+WIDER = COLUMNS.append(pa.field("note", pa.string()))
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> SmallTable:
+    return SmallTable(tmp_path / "t", replace(CONFIG, has_partial_updates=False, bucket_count=1))
+
+
+def evolve(small: SmallTable, columns: pa.Schema) -> None:
+    """Have another writer commit with other columns, and no rows."""
+    now_ms = small.outside.clock.now_ms()
+    completed = instants.Instant(
+        requested_time=instants.format_time(now_ms),
+        action=instants.Action.DELTA_COMMIT,
+        state=instants.State.COMPLETED,
+        completion_time=instants.format_time(now_ms + 1),
+    )
+    metadata = commits.CommitMetadata(
+        operation="UPSERT",
+        stats=(),
+        extra={commits.SCHEMA_KEY: schemas.from_arrow(columns, CONFIG.name).avro},
+    )
+    small.outside.open_storage(str(small.path)).create(
+        transitions.path(completed), timeline_avro.encode_commit(metadata)
+    )
+
+
+def begin(small: SmallTable, **changes: object) -> sessions.WriteSession:
+    session = small.table.begin_write(small.options(**changes), list(ROW))
+    assert isinstance(session, sessions.WriteSession)
+    return session
+
+
+def commit(small: SmallTable, session: sessions.WriteSession) -> None:
+    batch = batches.prepare(
+        small.data([ROW]), small.table.config, small.table.schema, session.task.operation
+    )
+    storage = small.outside.open_storage(str(small.path))
+    session.commit(
+        tasks.run(session.task, batch, tasks.WriteToken(), storage, small.outside.engine)
+    )
+
+
+def reopened(small: SmallTable) -> table.Table:
+    return table.open_table(str(small.path), small.outside)
+
+
+@pytest.mark.parametrize("mode", settings.ConcurrencyMode)
+@pytest.mark.parametrize("is_after_begin", [True, False])
+def test_column_added_meanwhile_is_kept(
+    small: SmallTable, mode: settings.ConcurrencyMode, is_after_begin: bool
+) -> None:
+    if is_after_begin:
+        session = begin(small, concurrency=mode)
+        evolve(small, WIDER)
+    else:
+        # Since the table was opened, that is.
+        evolve(small, WIDER)
+        session = begin(small, concurrency=mode)
+    commit(small, session)
+    found = reopened(small)
+    assert found.schema.arrow.names == WIDER.names
+    assert found.read().read_all().to_pylist() == [{**ROW, "note": None}]
+
+
+def test_column_widened_meanwhile_stays_wide(small: SmallTable) -> None:
+    position = COLUMNS.get_field_index("a")
+    session = begin(small)
+    evolve(small, COLUMNS.set(position, pa.field("a", pa.float64())))
+    commit(small, session)
+    found = reopened(small)
+    assert found.schema.arrow.field("a").type == pa.float64()
+    assert found.read().read_all().to_pylist() == [{**ROW, "a": 1.0}]
+
+
+def test_own_columns_are_published_where_that_is_asked_for(small: SmallTable) -> None:
+    session = begin(small, keeps_newer_columns=False)
+    evolve(small, WIDER)
+    commit(small, session)
+    assert reopened(small).schema.arrow.names == COLUMNS.names
+
+
+def test_equal_columns_in_other_words_change_nothing() -> None:
+    mine = schemas.from_arrow(COLUMNS, "mine")
+    other = schemas.from_arrow(COLUMNS, "other")
+    assert schema_conflicts.published(mine, other) is mine
+    assert schema_conflicts.published(mine, None) is mine
