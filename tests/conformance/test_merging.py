@@ -191,6 +191,7 @@ def test_random_histories_are_merged_as_apache_hudi_merges_them(
     judge: Judge,
     tmp_path: Path,
 ) -> None:
+    """T-N12, T-N13."""
     histories = Histories(
         ordering=ordering, fills_nulls=fills_nulls, blocks=blocks, has_base_file=has_base_file
     )

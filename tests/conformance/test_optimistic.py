@@ -40,6 +40,7 @@ def write_ours(path: Path, shared: PeerTable, ts: int) -> None:
 def test_apache_hudi_gives_way_to_our_commit(
     shared: PeerTable, judge: Judge, second_judge: Judge, tmp_path: Path
 ) -> None:
+    """T-O02."""
     path = tmp_path / "table"
     write_ours(path, shared, 1)
     gate = Gate(path=tmp_path / "gate")
@@ -63,6 +64,7 @@ def test_apache_hudi_gives_way_to_our_commit(
 def test_we_give_way_to_a_commit_of_apache_hudi(
     shared: PeerTable, judge: Judge, tmp_path: Path
 ) -> None:
+    """T-O02."""
     path = tmp_path / "table"
     write_ours(path, shared, 1)
     outside = environment.system()

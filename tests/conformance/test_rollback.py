@@ -124,6 +124,7 @@ def rollbacks(judge: Judge, path: Path) -> list[PeerInstant]:
 def test_killed_spark_writer_is_taken_back_by_us(
     table: PeerTable, mode: dict[str, str], judge: Judge, tmp_path: Path
 ) -> None:
+    """T-H01, T-R06."""
     path = tmp_path / "table"
     single = replace(table, extra={})
     judge.write(path, rows(0, 20, 1000), single.write_options())

@@ -75,6 +75,7 @@ def lock_of(kind: str, zookeeper: str) -> tuple[str, dict[str, str]]:
 def test_jvm_writer_and_ours_and_a_compactor_lose_nothing(
     kind: str, judge: Judge, zookeeper: str, tmp_path: Path
 ) -> None:
+    """T-N02."""
     path = tmp_path / "table"
     lock, options = lock_of(kind, zookeeper)
     options = TABLE.nbcc_options(options)
@@ -120,6 +121,7 @@ def test_jvm_writer_and_ours_and_a_compactor_lose_nothing(
 def test_our_compaction_leaves_out_a_jvm_writer_in_flight(
     judge: Judge, second_judge: Judge, tmp_path: Path
 ) -> None:
+    """T-N10."""
     path = tmp_path / "table"
     options = TABLE.nbcc_options(filesystem_lock())
     maker = peer_ours.Hoodie(table=TABLE)

@@ -109,6 +109,7 @@ def prepared(name: str) -> Recipe:
 
 @pytest.mark.parametrize("name", OURS)
 def test_apache_hudi_reads_what_we_wrote(name: str, judge: Judge, tmp_path: Path) -> None:
+    """T-Q07."""
     recipe = prepared(name)
     ours = peer_ours.Hoodie(table=recipe.table)
     case = build(name, recipe, judge, tmp_path / "case", ours)
@@ -187,6 +188,7 @@ def test_increments_of_our_copy_on_write_commits_are_what_they_changed(
 
 
 def test_apache_hudi_lists_our_timeline_as_we_do(judge: Judge, tmp_path: Path) -> None:
+    """T-Q08."""
     recipe = prepared("event_time")
     ours = peer_ours.Hoodie(table=recipe.table)
     case = build("event_time", recipe, judge, tmp_path / "case", ours)

@@ -131,6 +131,8 @@ class TestHiveMetastoreLock(LeasedLockContract):
 
 
 class TestLockOfAnEntryPoint(SharedLockContract):
+    """T-L20."""
+
     @pytest.fixture
     def address(self, installed: str, tmp_path: Path) -> str:
         return f"custom://{installed}{tmp_path}/flock"

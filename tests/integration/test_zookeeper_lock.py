@@ -71,6 +71,7 @@ class TestZooKeeperLock(LockFixtures):
     def test_expired_session_is_a_lost_lock_for_good(
         self, zookeeper: str, open_lock: Open, caplog: pytest.LogCaptureFixture
     ) -> None:
+        """T-L04."""
         lock, heir = open_lock("first"), open_lock("heir")
         lock.acquire(LONG_S)
         _expire(lock, zookeeper)
@@ -109,6 +110,7 @@ class TestZooKeeperLock(LockFixtures):
     def test_implicit_path_is_made_of_the_tables_location(
         self, zookeeper: str, tmp_path: Path
     ) -> None:
+        """T-L08."""
         table = f"file://{tmp_path}/a table"
         lock = lock_process.open_lock(f"zookeeper-implicit://{zookeeper}", f"{table}/", "first")
         with ExitStack() as stack:
@@ -141,6 +143,7 @@ class TestServerThatGoes:
     def test_lock_outlives_a_restart_of_the_server(
         self, own_zookeeper: EmbeddedZooKeeper, open_lock: Open
     ) -> None:
+        """T-L05, T-L06."""
         lock, other = open_lock("first"), open_lock("other")
         lock.acquire(LONG_S)
         token = lock.fencing_token
@@ -187,6 +190,7 @@ class TestServerThatGoes:
     def test_server_that_comes_while_we_wait_is_used(
         self, own_zookeeper: EmbeddedZooKeeper, servers: str
     ) -> None:
+        """T-L03."""
         own_zookeeper.stop()
         lock = lock_process.open_lock(f"zookeeper://{servers}{PATH}", "memory://table", "first")
         waiter = threading.Thread(target=lock.acquire, args=(LONG_S,))

@@ -84,6 +84,7 @@ def expected(committed: dict[str, set[int]]) -> dict[str, dict[str, int | None]]
 def test_nothing_acknowledged_is_lost(
     tmp_path: Path, table_type: table_config.TableType, seed: int
 ) -> None:
+    """T-P02."""
     chance = random.Random(seed)
     opened = create(tmp_path / "table", table_type)
     actors = [Actor(["write", column], tmp_path / f"{column}.log") for column in COLUMNS]

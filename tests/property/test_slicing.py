@@ -89,6 +89,7 @@ def sliced(history: list[Write]) -> tuple[files.FileSlice, ...]:
 
 @given(histories())
 def test_slices_are_those_of_the_pseudocode(history: list[Write]) -> None:
+    """T-N19."""
     expected = oracle(history)
     found = sliced(history)
     assert [each.base_instant_time for each in found] == [
@@ -102,7 +103,7 @@ def test_slices_are_those_of_the_pseudocode(history: list[Write]) -> None:
 
 @given(histories())
 def test_temporal_order_of_rfc_66_holds(history: list[Write]) -> None:
-    """S38, S39: what a slice's base file follows is below it, what follows it is not."""
+    """T-N19: S38, S39: what a slice's base file follows is below it, what follows it is not."""
     found = sliced(history)
     completed = {time_of(each.requested): each.completed for each in history}
     everything = [log for each in found for log in each.log_files]

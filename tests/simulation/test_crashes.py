@@ -77,6 +77,7 @@ COMPACTION_MUTATIONS = mutations(compact)
 def test_writer_killed_at_any_call_is_continued(
     mode: settings.ConcurrencyMode, fault: Fault, attempt: int
 ) -> None:
+    """T-L25."""
     for number in range(WRITE_MUTATIONS):
         world = world_with(faulty_storage.FaultAt("victim", number, fault), mode)
         assert not run_victim(world, write_two)

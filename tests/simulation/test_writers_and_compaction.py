@@ -29,7 +29,7 @@ def test_fleet_that_dies_often_is_cleaned_up(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(OPTIMISTIC_SEEDS))
 def test_optimistic_writes_of_a_file_group_are_serial(seed: int) -> None:
-    """T-O02 to T-O06, T-O21: the same, and I3."""
+    """T-O02, T-O04, T-O05, T-O06: the same, and I3."""
     OptimisticFleet(seed).run()
 
 

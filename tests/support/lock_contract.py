@@ -68,6 +68,7 @@ class LockContract(LockFixtures):
         assert not lock.is_held()
 
     def test_second_taker_is_refused_in_time_and_told_the_owner(self, open_lock: Open) -> None:
+        """T-L02."""
         open_lock("first").acquire(LONG_S)
         second = open_lock("second")
         clock = SystemClock()
@@ -158,6 +159,7 @@ class LockContract(LockFixtures):
         assert second.is_held()
 
     def test_threads_exclude_each_other(self, open_lock: Open) -> None:
+        """T-L01, T-L15."""
         inside, most, count, tokens = 0, 0, 0, list[int]()
 
         def contend(lock: LockProvider) -> None:
@@ -188,6 +190,7 @@ class SharedLockContract(LockContract):
     """What a lock promises that several processes take."""
 
     def test_processes_exclude_each_other(self, address: str, table: str, tmp_path: Path) -> None:
+        """T-L01."""
         tokens = lock_process.contend(address, table, tmp_path, processes=4, rounds=self.ROUNDS)
         assert tokens == sorted(set(tokens))
 

@@ -122,7 +122,7 @@ def check(
         if settings.ConcurrencyMode.SINGLE_WRITER in modes:
             is_mine = mine.mode is settings.ConcurrencyMode.SINGLE_WRITER
             raise errors.ConflictError(
-                f"{other} is active, and {'this write' if is_mine else other} runs as "
+                f"{other} is active, and {'this write' if is_mine else 'it'} runs as "
                 f"{settings.ConcurrencyMode.SINGLE_WRITER.value}, expected no other writer"
             )
         if len(modes) > 1:

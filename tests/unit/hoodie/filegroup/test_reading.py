@@ -272,6 +272,7 @@ def test_partial_update_that_loses_by_event_time_fills_nulls_only() -> None:
 
 
 def test_merging_is_pairwise_in_log_order() -> None:
+    """T-N14."""
     # hudi-on-disk 6, mor_bucket_nbcc_partial, key id2: the answer is 12, not 98.
     group = Group()
     group.config = replace(group.config, has_partial_updates=True)

@@ -63,6 +63,7 @@ def cut(
 
 
 def test_rfc_66_a_demo_conducive_to_comprehension() -> None:
+    """T-N05."""
     # RFC-66, "A Demo Conducive to Comprehension" (S40); seen at t100.
     fg_t10, fg_t60 = base(10), base(60)
     l1, l2, l3 = log(21), log(30), log(35)
@@ -89,6 +90,7 @@ def test_rfc_66_demo_before_its_compaction_completed() -> None:
 
 
 def test_rfc_66_log_that_outlives_a_compaction_plan_starts_over_it() -> None:
+    """T-N06."""
     # RFC-66, "Non-Serial Compaction Plan Schedule" (S17, S19): [t1, t3], [t2, t5], plan at t4.
     before = cut(log(1), log(2), completed={1: 3, 2: 5}, pending=[4])
     assert before == [(4, None, [2]), (1, None, [1])]
@@ -97,6 +99,7 @@ def test_rfc_66_log_that_outlives_a_compaction_plan_starts_over_it() -> None:
 
 
 def test_log_completed_at_the_barrier_belongs_to_it() -> None:
+    """T-N07."""
     # S160: `<=`, where the RFC's pseudocode has `<`.
     assert cut(base(10), base(60), log(20), completed={10: 11, 60: 70, 20: 60}) == [
         (60, 60, [20]),
@@ -105,6 +108,7 @@ def test_log_completed_at_the_barrier_belongs_to_it() -> None:
 
 
 def test_first_log_of_a_group_without_base_file_is_the_barrier() -> None:
+    """T-N09."""
     # RFC-66, `get_file_slice_barriers` (S35), and its order: requested time, version, token (S25).
     assert cut(log(7), log(3, 2), log(3), completed={3: 9, 7: 8}) == [(3, None, [3, 3, 7])]
 

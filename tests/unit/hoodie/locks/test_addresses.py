@@ -178,6 +178,7 @@ def test_credentials_are_refused_and_not_repeated(text: str) -> None:
     ],
 )
 def test_implicit_path_is_apache_hudis(base_path: str, lock_base_path: str) -> None:
+    """T-L08."""
     assert addresses.implicit_path(base_path) == f"{lock_base_path}/lock_key"
 
 
@@ -314,6 +315,7 @@ def test_no_provider_among_hudis_options_is_no_address() -> None:
     ],
 )
 def test_hudis_options_make_an_address(options: dict[str, str], address: LockAddress) -> None:
+    """T-L19."""
     given = {f"hoodie.write.lock.{name}": value for name, value in options.items()}
     given["hoodie.write.lock.provider"] = f"{PROVIDERS}.{options['provider']}"
     given["hoodie.base.path"] = "file:///tmp/t"
@@ -362,6 +364,7 @@ def test_key_of_another_provider_is_refused() -> None:
 
 @pytest.mark.parametrize(("validity", "renewal"), [(9, 0), (9, 1), (99, 10), (100, 0)])
 def test_lease_that_apache_hudi_refuses_is_refused(validity: int, renewal: int) -> None:
+    """T-L18."""
     given = {
         "hoodie.write.lock.provider": f"{PROVIDERS}.StorageBasedLockProvider",
         "hoodie.write.lock.storage.validity.timeout.secs": str(validity),

@@ -78,6 +78,7 @@ def _make_older(path: Path, seconds: float) -> None:
 
 
 def test_file_stands_where_apache_hudi_looks_and_says_who(table: Path, path: Path) -> None:
+    """T-L12."""
     lock = _lock(table, "writer schedules")
     lock.acquire(0)
     content = json.loads(path.read_bytes())
@@ -101,6 +102,7 @@ def test_file_stands_where_apache_hudi_looks_and_says_who(table: Path, path: Pat
 def test_file_of_apache_hudi_is_respected_without_expiry(
     table: Path, path: Path, content: bytes
 ) -> None:
+    """T-L09."""
     path.write_bytes(content)
     _make_older(path, 1e6)
     with pytest.raises(errors.LockTimeoutError, match="a writer that left no name"):
@@ -112,6 +114,7 @@ def test_file_of_apache_hudi_is_respected_without_expiry(
 def test_file_is_taken_over_after_the_configured_expiry_only(
     table: Path, path: Path, content: bytes
 ) -> None:
+    """T-L10."""
     path.write_bytes(content)
     _make_older(path, 50)
     with pytest.raises(errors.LockTimeoutError):
@@ -206,6 +209,7 @@ def _take_over(path: Path) -> None:
 def test_loss_is_noticed_and_giving_back_touches_nothing(
     table: Path, path: Path, lose: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
+    """T-L10."""
     lock = _lock(table)
     lock.acquire(0)
     lose(path)
@@ -303,6 +307,7 @@ def test_paused_holder_that_expired_learns_of_its_loss(table: Path, path: Path) 
 
 
 def test_directory_of_its_own_holds_the_lock(table: Path, tmp_path: Path) -> None:
+    """T-L12."""
     address = f"filesystem?directory={tmp_path}/elsewhere"
     one = lock_process.open_lock(address, str(table), "one")
     one.acquire(0)
@@ -313,6 +318,7 @@ def test_directory_of_its_own_holds_the_lock(table: Path, tmp_path: Path) -> Non
 
 
 def test_storage_without_atomic_moves_has_no_lock_file() -> None:
+    """T-L11."""
     with pytest.raises(errors.UnsupportedError, match="memory://table cannot hold a lock file"):
         opening.open_lock(
             addresses.FileSystemAddress(),

@@ -33,6 +33,7 @@ def _lock(name: str, table: str = "memory://a", clock: VirtualClock | None = Non
 
 
 def test_second_taking_by_one_thread_is_an_error_and_no_dead_lock() -> None:
+    """T-L13."""
     first, second = _lock("first"), _lock("second")
     first.acquire(0)
     with pytest.raises(errors.InvalidInputError, match="held by this thread already, for first"):
@@ -52,6 +53,7 @@ def test_other_thread_cannot_give_the_lock_back() -> None:
 
 
 def test_other_table_is_another_lock() -> None:
+    """T-L13."""
     first, other = _lock("first", "memory://a"), _lock("other", "memory://b")
     first.acquire(0)
     other.acquire(0)

@@ -117,6 +117,7 @@ def test_file_that_holds_no_lease_is_a_format_error(
 def test_file_says_who_and_until_when_and_then_that_it_is_free(
     open_lock: Open, path: Path, clock: OffsetClock
 ) -> None:
+    """T-L14."""
     lock = open_lock("writer schedules")
     before_ms = clock.now_ms()
     lock.acquire(0)
@@ -133,6 +134,7 @@ def test_file_says_who_and_until_when_and_then_that_it_is_free(
 def test_lease_of_apache_hudi_is_respected_until_half_a_second_after_its_end(
     open_lock: Open, path: Path, clock: OffsetClock
 ) -> None:
+    """T-L14."""
     end_ms = clock.now_ms() + 60_000
     lease = Lease(is_expired=False, valid_until_ms=end_ms, owner="5f9c-of-hudi")
     _write(path, storage_lock_file.encode(lease))
@@ -146,6 +148,7 @@ def test_lease_of_apache_hudi_is_respected_until_half_a_second_after_its_end(
 
 
 def test_lease_that_apache_hudi_gave_back_is_taken_at_once(open_lock: Open, path: Path) -> None:
+    """T-L14."""
     lease = Lease(is_expired=True, valid_until_ms=FAR_MS, owner="5f9c-of-hudi")
     _write(path, storage_lock_file.encode(lease))
     lock = open_lock("we")
@@ -182,6 +185,7 @@ def _lose_answer(monkeypatch: pytest.MonkeyPatch, call: str, error: errors.Hoodi
 def test_lock_whose_answer_was_lost_is_had(
     open_lock: Open, monkeypatch: pytest.MonkeyPatch, error: errors.HoodieError
 ) -> None:
+    """T-L17."""
     lock = open_lock("we")
     _lose_answer(monkeypatch, "create", error)
     lock.acquire(0)
@@ -192,6 +196,7 @@ def test_lock_whose_answer_was_lost_is_had(
 def test_renewal_and_release_whose_answers_were_lost_are_done(
     open_lock: Open, path: Path, monkeypatch: pytest.MonkeyPatch, error: errors.HoodieError
 ) -> None:
+    """T-L17."""
     lock = open_lock("we")
     lock.acquire(0)
     assert isinstance(lock, LeasedLock)
@@ -234,6 +239,7 @@ def test_lease_that_ended_is_renewed_if_nobody_took_it(open_lock: Open, clock: O
 def test_renewal_ends_when_the_lock_was_taken_over(
     open_lock: Open, clock: OffsetClock, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """T-L16."""
     lock, heir = open_lock("we"), open_lock("heir")
     lock.acquire(0)
     assert isinstance(lock, LeasedLock)

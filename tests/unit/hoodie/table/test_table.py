@@ -27,6 +27,7 @@ def small(tmp_path: Path) -> SmallTable:
 
 
 def test_columns_of_two_writers_join_before_and_after_compaction(small: SmallTable) -> None:
+    """T-N14."""
     small.upsert([{"id": "1", "part": "p", "a": 1}, {"id": "2", "part": "q", "a": 2}])
     small.upsert([{"id": "1", "part": "p", "b": "x"}], writer_id="v")
     expected = [
@@ -67,6 +68,7 @@ def test_batch_is_written_once(small: SmallTable) -> None:
 
 
 def test_event_time_keeps_the_greater_ordering_value(tmp_path: Path) -> None:
+    """T-N13."""
     small = SmallTable(tmp_path / "t", EVENT_TIME, ts="int64")
     row = {"id": "1", "part": "p", "a": 1, "b": "x", "ts": 5}
     small.upsert([row])
@@ -119,6 +121,7 @@ def test_log_blocks_may_be_avro(small: SmallTable) -> None:
 
 
 def test_log_file_that_is_full_rolls_over(small: SmallTable) -> None:
+    """T-N04."""
     rows = [{"id": str(n), "part": "p", "a": n} for n in range(100)]
     small.upsert(rows, log_file_bytes_max=1, log_block_bytes_max=1000)
     versions = {log.version for each in small.table.slices() for log in each.log_files}
@@ -203,6 +206,7 @@ def test_two_active_writers_of_one_column_are_refused(small: SmallTable) -> None
 
 
 def test_late_commit_falls_behind_the_compaction_planned_meanwhile(small: SmallTable) -> None:
+    """T-N06, T-N10."""
     # RFC-66: the plan takes only what completed before it; what completes later is merged on top.
     small.upsert([{"id": "1", "part": "p", "a": 1}])
     session = small.table.begin_write(small.options("late"), ["id", "part", "b"])

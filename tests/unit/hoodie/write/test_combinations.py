@@ -59,6 +59,7 @@ def test_a_stream_that_tells_no_columns_counts_as_all() -> None:
 
 
 def test_whole_rows_by_commit_time_are_refused() -> None:
+    """T-N01."""
     with pytest.raises(errors.ConfigurationError, match="whole rows, sharing columns x"):
         combinations.check(WHOLE_ROWS, stream("a", "id", "x"), [stream("b", "id", "x")])
 
@@ -133,6 +134,7 @@ def test_writers_of_two_modes_are_refused(
 
 
 def test_non_blocking_mode_names_all_that_is_missing() -> None:
+    """T-N01."""
     bare = table_config.TableConfig(
         name="t",
         record_key_fields=("id",),
