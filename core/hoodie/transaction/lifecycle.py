@@ -200,16 +200,16 @@ def _begin(
     config = admission.admit_table(client, scope, expected)
     attempt = admission.admit_author(client, scope.timeline)
     told = writer_batches.read(client.storage, scope.timeline)
-    late_batches = _late_batches(client, scope, attempt, told)
+    earlier = _earlier_batches(client, scope, attempt, told)
     writer_id = client.author.writer_id
     ledger = told
-    if writer_id is not None and late_batches:
-        ledger = told.including(writer_id, late_batches)
+    if writer_id is not None and earlier.late:
+        ledger = told.including(writer_id, earlier.late)
     if writer_id is not None and batch_id is not None and ledger.holds(writer_id, batch_id):
         return None
     admission.admit_beside(client, scope.timeline)
     requested_time = client.times.generate(scope.timeline)
-    heartbeat = admission.own(client, requested_time, action, attempt, batch_id, late_batches)
+    heartbeat = admission.own(client, requested_time, action, attempt, batch_id, earlier)
     try:
         scope.check()
         transitions.request(client.storage, requested_time, action, b"", heartbeat.is_own)
@@ -229,26 +229,35 @@ def _begin(
     )
 
 
-def _late_batches(
+def _earlier_batches(
     client: Client,
     scope: table_lock.LockScope,
     attempt: fencing.StoredRecord | None,
     told: writer_batches.Ledger,
-) -> tuple[str, ...]:
-    """Return the author's batches that the table holds and the ledger does not tell of.
+) -> fencing.EarlierBatches:
+    """Return the author's batches that the table holds, or may yet, and the ledger tells not of.
 
     One that appeared late, its writer having been paused, may be unknown to the newest commit, and
     stays so until a commit of the same author.
     """
     writer_id = client.author.writer_id
     if writer_id is None or attempt is None:
-        return ()
-    batches = list(attempt.record.late_batches)
-    if attempt.record.batch_id:
-        recorded = scope.timeline.find(instants.checked_time(attempt.record.requested_time))
-        if recorded is not None and recorded.is_completed:
-            batches.append(attempt.record.batch_id)
-    return tuple(batch for batch in batches if not told.holds(writer_id, batch))
+        return fencing.EarlierBatches()
+    record = attempt.record
+    late = list(record.late_batches)
+    pending = {}
+    for time, batch_id in {
+        **record.pending_batches,
+        record.requested_time: record.batch_id,
+    }.items():
+        write = scope.timeline.find(instants.checked_time(time)) if batch_id else None
+        if write is not None and write.is_completed:
+            late.append(batch_id)
+        elif write is not None:
+            pending[time] = batch_id
+    return fencing.EarlierBatches(
+        late=tuple(batch for batch in late if not told.holds(writer_id, batch)), pending=pending
+    )
 
 
 def _empty(client: Client, write: OpenWrite) -> bool:
