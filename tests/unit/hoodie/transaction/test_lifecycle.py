@@ -18,6 +18,7 @@ from support.schedule_world import (
     GROUPS,
     SETTINGS,
     World,
+    data_files,
     heartbeat_paths,
     metadata,
     write_data,
@@ -134,7 +135,7 @@ def test_files_of_failed_tasks_do_not_become_visible() -> None:
     markers.mark(writer.storage, opened.requested_time, failed)
     world.storage.create(failed, b"half a file")
     lifecycle.complete(writer, opened, written)
-    assert failed.removeprefix("p/") not in names(world, "p")
+    assert failed.removeprefix("p/") not in data_files(world.storage)
     world.check()
 
 
@@ -186,7 +187,7 @@ def test_paused_writer_that_was_rolled_back_stays_rolled_back() -> None:
     assert isinstance(
         refused(world, zombie, opened, written), errors.ConflictError | errors.FencedError
     )
-    assert names(world, "p") == []
+    assert data_files(world.storage) == []
     assert lifecycle.abort(zombie, opened, has_tasks_left=False) is False
     assert not world.timeline.pending
     world.check()
@@ -311,7 +312,7 @@ def test_lock_lost_while_publishing_and_rolled_back_meanwhile_is_an_unknown_outc
     with pytest.raises(errors.OutcomeUnknownError, match=r"rollback .* may take it back"):
         lifecycle.complete(writer, opened, written)
     assert lifecycle.abort(writer, opened, has_tasks_left=False) is False
-    assert len(names(world, "p")) == len(GROUPS)
+    assert len(data_files(world.storage)) == len(GROUPS)
 
 
 def test_lock_lost_while_publishing_and_compaction_planned_meanwhile_is_an_unknown_outcome() -> (
@@ -502,7 +503,7 @@ def test_aborted_write_leaves_no_data_and_its_time_stays_taken() -> None:
     writer = world.writer("a")
     opened, _ = ready(world, writer)
     assert lifecycle.abort(writer, opened, has_tasks_left=False) is True
-    assert names(world, "p") == []
+    assert data_files(world.storage) == []
     assert world.timeline.pending == (opened.inflight,)
     assert heartbeat_paths(world.storage) == []
     lagging = world.client(world.process("lagging", offset_ms=-100))
@@ -514,7 +515,7 @@ def test_aborted_write_with_tasks_left_is_left_as_it_is() -> None:
     writer = world.writer("a")
     opened, _ = ready(world, writer)
     assert lifecycle.abort(writer, opened, has_tasks_left=True) is False
-    assert len(names(world, "p")) == len(GROUPS)
+    assert len(data_files(world.storage)) == len(GROUPS)
     assert heartbeat_paths(world.storage) != []
     publish(world, writer)  # The same author goes on at once.
     world.time.advance(EXPIRY_MS)
@@ -583,7 +584,7 @@ def test_published_write_survives_an_abort() -> None:
         check=lambda: None,
     )
     assert lifecycle.abort(writer, opened, has_tasks_left=False) is False
-    assert len(names(world, "p")) == len(GROUPS)
+    assert len(data_files(world.storage)) == len(GROUPS)
     assert len(world.timeline.completed_writes) == 1
 
 
