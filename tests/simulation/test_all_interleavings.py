@@ -24,7 +24,7 @@ from support.schedule_world import World
 
 pytestmark = pytest.mark.simulation
 
-RUNS_MAX = 100
+RUNS_MAX = 60
 
 WEAKENED: Mapping[str, tuple[str, mutants.Patches]] = {
     "no conflict check": (
@@ -90,4 +90,4 @@ def test_weakened_model_breaks(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     for (owner, attribute), replacement in patches.items():
         monkeypatch.setattr(owner, attribute, replacement)
     with pytest.raises(AssertionError):
-        explore(MODELS[model], check, RUNS_MAX * 3)
+        explore(MODELS[model], check, RUNS_MAX * 5)
