@@ -34,6 +34,20 @@ test: setup setup-peer ## run all tests (some only: .venv/bin/pytest tests/unit)
 	@echo "==> Running all tests"
 	@$(BIN)/pytest
 
+SEEDS ?= 1000
+FIRST ?= 0
+REPLAY ?=
+
+.PHONY: simulate
+simulate: setup ## run SEEDS=1000 seeds of the simulation from FIRST=0 on; REPLAY=scenario:seed runs one
+	@echo "==> Simulating fleets of writers, compactors, rollback services and readers"
+	@PYTHONPATH=tests $(BIN)/python tests/simulation/simulate.py $(if $(REPLAY),--replay $(REPLAY),--seeds $(SEEDS) --first $(FIRST))
+
+.PHONY: explore
+explore: setup ## follow all interleavings of small models of two actors (some minutes)
+	@echo "==> Exploring small models"
+	@PYTHONPATH=tests $(BIN)/python tests/simulation/simulate.py --explore
+
 .PHONY: check
 check: setup ## look at the code without running it: format, lint, types, layers
 	@echo "==> Checking the format"

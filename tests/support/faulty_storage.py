@@ -1,4 +1,4 @@
-"""A storage that fails: before a call, after its effect, with a lost answer, or by a crash.
+"""A storage that fails: before a call, after its effect, late, with a lost answer, or by a crash.
 
 It stands between one process and a storage that does not fail. Every call is a step of the
 schedule; calls that change something are mutations, and what happens at each is decided by a
@@ -6,17 +6,20 @@ schedule; calls that change something are mutations, and what happens at each is
 apart, so that a crash can come between any two deletions.
 """
 
+import contextlib
 import enum
 import io
 import random
-from collections.abc import Callable, Iterable
-from typing import BinaryIO, Protocol
+from collections.abc import Callable, Iterable, Sequence
+from typing import BinaryIO, NoReturn, Protocol, TypeVar
 
 import pyarrow as pa
 
 from hoodie import errors
 from hoodie.storage.protocol import FileInfo, Storage
-from support import schedule
+from support import chance, schedule
+
+Result = TypeVar("Result")
 
 
 class Fault(enum.Enum):
@@ -26,8 +29,24 @@ class Fault(enum.Enum):
     FAIL_BEFORE = "fails before"
     FAIL_AFTER = "fails after the effect"
     LOST_ANSWER = "the client repeats it after a lost answer"
+    SLOW = "takes long"
+    LATE = "fails, and takes effect later"
     CRASH_BEFORE = "crash before"
     CRASH_AFTER = "crash after"
+
+
+SLOW_MS_MAX = 2_000
+"""What a slow call takes, and after how long a late one has its effect: less than a heartbeat's
+expiry, which is what the protocol waits for (a request that is still on its way after that may
+undo anything, on any storage)."""
+
+_CRASHES = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER)
+_READ_FAILURES = (Fault.FAIL_BEFORE, Fault.SLOW)
+_TIMELINE_FAILURES = (Fault.FAIL_BEFORE, Fault.FAIL_AFTER, Fault.LOST_ANSWER, Fault.SLOW)
+_FAILURES = (*_TIMELINE_FAILURES, Fault.LATE)
+# A file of the timeline that appears after its creation was answered by an error, and was looked
+# for in vain, is a write that failed and is there: docs/simulation.md tells of it as a limit.
+_TIMELINE = "create .hoodie/timeline/"
 
 
 class Faults(Protocol):
@@ -84,33 +103,50 @@ class Interruption:
         return Fault.NONE
 
 
-class RandomFaults:
-    """Each call goes wrong at some rate."""
+class ChanceFaults:
+    """Each call goes wrong by chance, at some rate."""
 
-    def __init__(self, source: random.Random, *, crash_rate: float, failure_rate: float) -> None:
-        self._random = source
+    def __init__(self, *, crash_rate: float, failure_rate: float) -> None:
         self._crash_rate = crash_rate
         self._failure_rate = failure_rate
 
     def at(self, process: schedule.Process, call: str, *, is_mutation: bool) -> Fault:
-        del process, call
-        chance = self._random.random()
-        if chance < self._crash_rate:
-            return self._random.choice((Fault.CRASH_BEFORE, Fault.CRASH_AFTER))
-        if chance < self._crash_rate + self._failure_rate:
-            if not is_mutation:
-                return Fault.FAIL_BEFORE
-            return self._random.choice((Fault.FAIL_BEFORE, Fault.FAIL_AFTER, Fault.LOST_ANSWER))
-        return Fault.NONE
+        key = chance.Key(process.name, process.steps, "fault")
+        kinds: Sequence[Fault] = _READ_FAILURES
+        if is_mutation:
+            kinds = _TIMELINE_FAILURES if call.startswith(_TIMELINE) else _FAILURES
+        fault = process.schedule.chances.draw(
+            key, Fault.NONE.value, lambda source: self._sample(source, kinds)
+        )
+        return Fault(fault)
+
+    def _sample(self, source: random.Random, kinds: Sequence[Fault]) -> str:
+        drawn = source.random()
+        if drawn < self._crash_rate:
+            return source.choice(_CRASHES).value
+        if drawn < self._crash_rate + self._failure_rate:
+            return source.choice(kinds).value
+        return Fault.NONE.value
+
+
+Witness = Callable[[schedule.Process, str], None]
+"""Told of each file that a process has created."""
 
 
 class FaultyStorage:
     """One process's view of a storage."""
 
-    def __init__(self, inner: Storage, process: schedule.Process, faults: Faults) -> None:
+    def __init__(
+        self,
+        inner: Storage,
+        process: schedule.Process,
+        faults: Faults,
+        witness: Witness | None = None,
+    ) -> None:
         self._inner = inner
         self._process = process
         self._faults = faults
+        self._witness = witness
         self.calls: list[str] = []
 
     @property
@@ -134,37 +170,22 @@ class FaultyStorage:
         return self._inner.open_input(path)
 
     def create(self, path: str, content: bytes) -> FileInfo:
-        fault = self._before(f"create {path}")
-        info = self._inner.create(path, content)
-        self._after(fault, f"create {path}")
-        if fault is Fault.LOST_ANSWER:
-            return self._inner.create(path, content)
-        return info
+        return self._mutate(f"create {path}", lambda: self._create(path, content))
 
     def replace(self, path: str, content: bytes, *, if_match: str) -> FileInfo:
-        fault = self._before(f"replace {path}")
-        info = self._inner.replace(path, content, if_match=if_match)
-        self._after(fault, f"replace {path}")
-        if fault is Fault.LOST_ANSWER:
-            return self._inner.replace(path, content, if_match=if_match)
-        return info
+        return self._mutate(
+            f"replace {path}", lambda: self._inner.replace(path, content, if_match=if_match)
+        )
 
     def open_write(self, path: str) -> BinaryIO:
-        fault = self._before(f"open_write {path}")
-        self._after(fault, f"open_write {path}")
+        self._mutate(f"open_write {path}", lambda: None)
         return _FaultyWriter(self, path)
 
     def touch(self, path: str) -> FileInfo:
-        fault = self._before(f"touch {path}")
-        info = self._inner.touch(path)
-        self._after(fault, f"touch {path}")
-        return info
+        return self._mutate(f"touch {path}", lambda: self._inner.touch(path))
 
     def delete(self, path: str) -> bool:
-        fault = self._before(f"delete {path}")
-        was_there = self._inner.delete(path)
-        self._after(fault, f"delete {path}")
-        return self._inner.delete(path) if fault is Fault.LOST_ANSWER else was_there
+        return self._mutate(f"delete {path}", lambda: self._inner.delete(path))
 
     def delete_directory(self, directory: str) -> None:
         for info in self._inner.list(directory, is_recursive=True):
@@ -175,46 +196,85 @@ class FaultyStorage:
             self.delete(path)
 
     def close_file(self, path: str, content: bytes) -> None:
-        fault = self._before(f"close {path}")
+        self._mutate(f"close {path}", lambda: self._close(path, content))
+
+    def _create(self, path: str, content: bytes) -> FileInfo:
+        info = self._inner.create(path, content)
+        if self._witness is not None:
+            self._witness(self._process, path)
+        return info
+
+    def _close(self, path: str, content: bytes) -> None:
         with self._inner.open_write(path) as file:
             file.write(content)
-        self._after(fault, f"close {path}")
 
     def _read(self, call: str) -> None:
         self._step(call)
         match self._faults.at(self._process, call, is_mutation=False):
             case Fault.CRASH_BEFORE | Fault.CRASH_AFTER:
                 self._crash(call)
+            case Fault.SLOW:
+                self._wait(call)
             case Fault.NONE:
                 pass
             case _:
+                self._note(call, "fails")
                 raise errors.StorageError(f"simulated: {call} failed")
 
-    def _before(self, call: str) -> Fault:
+    def _mutate(self, call: str, effect: Callable[[], Result]) -> Result:
+        """Let a call have its effect, as far as its fault lets it."""
         self._step(call)
         fault = self._faults.at(self._process, call, is_mutation=True)
-        if fault is not Fault.NONE:
-            self._process.schedule.note(f"{self._process.name}: {call}: {fault.value}")
-        if fault is Fault.CRASH_BEFORE:
-            self._crash(call)
-        if fault is Fault.FAIL_BEFORE:
-            raise errors.StorageError(f"simulated: {call} failed")
-        return fault
+        self._note(call, "" if fault is Fault.NONE else fault.value)
+        match fault:
+            case Fault.CRASH_BEFORE:
+                self._crash(call)
+            case Fault.FAIL_BEFORE:
+                raise errors.StorageError(f"simulated: {call} failed")
+            case Fault.SLOW:
+                self._wait(call)
+            case Fault.LATE:
+                self._process.schedule.later(self._delay_ms(), lambda: self._late(call, effect))
+                raise errors.StorageError(f"simulated: no answer to {call} in time")
+            case _:
+                pass
+        result = effect()
+        match fault:
+            case Fault.CRASH_AFTER:
+                self._crash(call)
+            case Fault.FAIL_AFTER:
+                raise errors.StorageError(f"simulated: the answer to {call} was lost")
+            case Fault.LOST_ANSWER:
+                result = effect()
+            case _:
+                pass
+        return result
 
-    def _after(self, fault: Fault, call: str) -> None:
-        if fault is Fault.CRASH_AFTER:
-            self._crash(call)
-        if fault is Fault.FAIL_AFTER:
-            raise errors.StorageError(f"simulated: the answer to {call} was lost")
+    def _late(self, call: str, effect: Callable[[], object]) -> None:
+        self._note(call, "takes effect")
+        with contextlib.suppress(errors.HoodieError):
+            effect()
+
+    def _wait(self, call: str) -> None:
+        if self._process.schedule.is_calling:
+            return  # The whole world would wait.
+        duration_ms = self._delay_ms()
+        self._note(call, f"takes {duration_ms} ms")
+        self._process.schedule.sleep(self._process, duration_ms)
+
+    def _delay_ms(self) -> int:
+        return 1 + int(self._process.random.uniform() * SLOW_MS_MAX)
 
     def _step(self, call: str) -> None:
         self._process.schedule.switch(self._process)
         self._process.check_alive()
         self.calls.append(call)
-        if not call.startswith(("list", "read", "stat", "open ")):
-            self._process.schedule.note(f"{self._process.name}: {call}")
 
-    def _crash(self, call: str) -> None:
+    def _note(self, call: str, what: str) -> None:
+        note = f"{self._process.name}: {call}"
+        self._process.schedule.note(f"{note}: {what}" if what else note)
+
+    def _crash(self, call: str) -> NoReturn:
         self._process.crash()
         raise schedule.Crash(call)
 

@@ -5,12 +5,14 @@ Functions on a table's storage and on what its clients were told; each fails wit
 
 import collections
 import enum
-from collections.abc import Iterable
-from dataclasses import dataclass
+import functools
+import itertools
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from hoodie import errors
 from hoodie.format import file_names, rollback_avro, timeline_avro
-from hoodie.model import files, instants, jobs
+from hoodie.model import commits, files, instants, jobs
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, rollback_plans, transitions
 from hoodie.transaction import layout
@@ -48,19 +50,64 @@ class Told:
     outcome: Outcome
 
 
-def check_all(storage: Storage, told: Iterable[Told]) -> active.ActiveTimeline:
-    """Check every invariant of a table that only clients of the library wrote."""
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    """One snapshot read.
+
+    Attributes:
+        reader_id: Whose it was.
+        begun_ms: When it began, by the world's clock.
+        ended_ms: When it ended.
+        seen: The writes that each file group held, by their requested times.
+    """
+
+    reader_id: str
+    begun_ms: int
+    ended_ms: int
+    seen: Mapping[files.FileGroupId, tuple[instants.InstantTime, ...]]
+
+    @property
+    def writes(self) -> frozenset[instants.InstantTime]:
+        """All writes that it saw."""
+        return frozenset(itertools.chain.from_iterable(self.seen.values()))
+
+
+def check_all(
+    storage: Storage, told: Iterable[Told], excused: Collection[instants.InstantTime] = ()
+) -> active.ActiveTimeline:
+    """Check every invariant of a table that only clients of the library wrote.
+
+    Args:
+        storage: The table's.
+        told: What they were told.
+        excused: What was published after its lock was lost, and not acknowledged (L2): no storage
+            of files prevents that, and nothing is promised of it but that it is never called a
+            success.
+    """
     timeline = active.load(storage)
     history = list(told)
     check_acknowledged(timeline, history)
     check_order(timeline, history)
     check_completed_once(timeline)
-    check_files_are_there(storage, timeline)
-    check_batches_once(storage, timeline)
     check_states(timeline)
-    check_times_once(timeline)
-    check_rollbacks(storage, timeline)
+    certain = without(timeline, excused)
+    check_files_are_there(storage, certain)
+    check_batches_once(storage, certain)
+    check_times_once(certain)
+    check_rollbacks(storage, certain)
     return timeline
+
+
+def without(
+    timeline: active.ActiveTimeline, excused: Collection[instants.InstantTime]
+) -> active.ActiveTimeline:
+    """Return a timeline as if some instants had never been requested."""
+    return active.from_files(each for each in timeline.files if each.requested_time not in excused)
+
+
+def acknowledged(told: Iterable[Told]) -> frozenset[instants.InstantTime]:
+    """Return what clients were told is there."""
+    return frozenset(each.requested_time for each in told if each.outcome is Outcome.ACKNOWLEDGED)
 
 
 def check_acknowledged(timeline: active.ActiveTimeline, told: Iterable[Told]) -> None:
@@ -101,8 +148,7 @@ def check_files_are_there(storage: Storage, timeline: active.ActiveTimeline) -> 
     """I9: no completed instant names a file that is not there; for tables never cleaned."""
     present = {info.path: info.size_bytes for info in storage.list("", is_recursive=True)}
     for instant in timeline.completed_writes:
-        content = storage.read(transitions.path(instant))
-        for stat in timeline_avro.decode_commit(content, str(instant)).stats:
+        for stat in _metadata(storage, instant).stats:
             named = [files.join(stat.partition_path, name) for name in stat.log_files]
             for path in {stat.path, *named}:
                 assert path in present, f"{instant} names {path}, which is not there"
@@ -134,13 +180,13 @@ def check_serial(storage: Storage, timeline: active.ActiveTimeline, told: Iterab
     Then every write of a group stood on all earlier ones: the order of completion is serial. What
     was not acknowledged may be one that was published late, after the lock was lost.
     """
-    acknowledged = {each.requested_time for each in told if each.outcome is Outcome.ACKNOWLEDGED}
+    certain = acknowledged(told)
     newest: dict[tuple[str, str], instants.Instant] = {}
     for write in timeline.completed_writes:
         is_compaction = write.action is instants.Action.COMMIT
-        if is_compaction or write.requested_time not in acknowledged:
+        if is_compaction or write.requested_time not in certain:
             continue
-        for stat in timeline_avro.decode_commit(storage.read(transitions.path(write))).stats:
+        for stat in _metadata(storage, write).stats:
             before = newest.get((stat.partition_path, stat.file_id))
             newest[stat.partition_path, stat.file_id] = write
             if before is not None:
@@ -148,6 +194,93 @@ def check_serial(storage: Storage, timeline: active.ActiveTimeline, told: Iterab
                 assert before.completion_time < write.requested_time, (
                     f"{write} began before {before} completed, and both wrote to {stat.file_id}"
                 )
+
+
+def check_reads(
+    storage: Storage,
+    timeline: active.ActiveTimeline,
+    told: Iterable[Told],
+    reads: Iterable[Read],
+    late: Collection[instants.InstantTime],
+    excused: Collection[instants.InstantTime],
+) -> None:
+    """I4, I5, I11: each read saw the first writes in the order of completion, all of each, once.
+
+    It missed nothing that was acknowledged, or seen by another read, before it began.
+
+    Args:
+        storage: The table's.
+        timeline: As it is in the end.
+        told: What writers were told.
+        reads: In the order in which they ended.
+        late: Writes published without the lock: one may complete before what was read already.
+        excused: Those of them that were not called a success: they may come and go.
+    """
+    groups = _groups_by_write(storage, without(timeline, excused))
+    order = list(groups)
+    successes = [each for each in told if each.outcome is Outcome.ACKNOWLEDGED]
+    ended: list[Read] = []
+    for each in reads:
+        read = _without_excused(each, excused)
+        strangers = read.writes - groups.keys()
+        assert not strangers, f"{read} saw what was never committed: {sorted(strangers)}"
+        last = max((order.index(write) for write in read.writes), default=-1)
+        prefix = [write for write in order[: last + 1] if write in read.writes or write not in late]
+        for group in {group for write in prefix for group in groups[write]}:
+            expected = sorted(write for write in prefix if group in groups[write])
+            assert sorted(read.seen.get(group, ())) == expected, (
+                f"{read} saw other writes of {group} than those that completed first: {expected}"
+            )
+        for write in successes:
+            is_before = write.ended_ms is not None and write.ended_ms < read.begun_ms
+            is_there = write.requested_time not in groups or write.requested_time in read.writes
+            assert not is_before or is_there, f"{read} began after it, and missed {write}"
+        for before in ended:
+            is_later = before.ended_ms < read.begun_ms
+            assert not is_later or before.writes <= read.writes, f"{read} went back from {before}"
+        ended.append(read)
+
+
+def _without_excused(read: Read, excused: Collection[instants.InstantTime]) -> Read:
+    if not excused:
+        return read
+    seen = {
+        group: tuple(write for write in writes if write not in excused)
+        for group, writes in read.seen.items()
+    }
+    return replace(read, seen=seen)
+
+
+def check_everything_is_read(storage: Storage, timeline: active.ActiveTimeline, read: Read) -> None:
+    """I3, I4: in the end a read sees every write that completed, in every file group of it."""
+    for write, groups in _groups_by_write(storage, timeline).items():
+        for group in groups:
+            assert write in read.seen.get(group, ()), f"{write} is not read in {group}"
+
+
+def check_merged_in_order(reads: Iterable[Read], excused: Collection[instants.InstantTime]) -> None:
+    """N1: writes of one column are merged in one order, whenever compaction ran.
+
+    Without any it is the order of requested times.
+    """
+    for read in reads:
+        for group, merged in read.seen.items():
+            writes = [write for write in merged if write not in excused]
+            assert writes == sorted(writes), f"{read} merged {group} in another order"
+
+
+def _groups_by_write(
+    storage: Storage, timeline: active.ActiveTimeline
+) -> dict[instants.InstantTime, frozenset[files.FileGroupId]]:
+    """Return which file groups each write wrote to, in the order of completion."""
+    return {
+        write.requested_time: frozenset(
+            files.FileGroupId(stat.partition_path, stat.file_id)
+            for stat in _metadata(storage, write).stats
+        )
+        for write in timeline.completed_writes
+        if write.action is not instants.Action.COMMIT
+    }
 
 
 def check_states(timeline: active.ActiveTimeline) -> None:
@@ -194,11 +327,20 @@ def batches(storage: Storage, timeline: active.ActiveTimeline) -> list[tuple[str
     """Return the (writer, batch) of every completed write that has one, in completion order."""
     held = []
     for instant in timeline.completed_writes:
-        content = storage.read(transitions.path(instant))
-        extra = timeline_avro.decode_commit(content, str(instant)).extra
+        extra = _metadata(storage, instant).extra
         if jobs.BATCH_ID_KEY in extra:
             held.append((extra[jobs.WRITER_ID_KEY], extra[jobs.BATCH_ID_KEY]))
     return held
+
+
+def _metadata(storage: Storage, write: instants.Instant) -> commits.CommitMetadata:
+    return _decode(storage.read(transitions.path(write)))
+
+
+@functools.lru_cache(maxsize=256)
+def _decode(content: bytes) -> commits.CommitMetadata:
+    """Return what a commit says; one check after the other wants to know."""
+    return timeline_avro.decode_commit(content)
 
 
 def outcome_of(error: BaseException) -> Outcome:

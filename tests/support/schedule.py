@@ -1,8 +1,8 @@
 """A deterministic world for tests: processes, their clocks, and a seeded choice of who goes on.
 
 Each actor is a thread, and only one of them has the baton. At every call of a storage or a lock it
-gives the baton to an actor that the seed chooses; virtual time goes on by a few milliseconds. So
-one seed is one interleaving, and a failing seed is a failing test.
+gives the baton to an actor that chance chooses; virtual time goes on by a few milliseconds. So one
+seed is one interleaving, and a failing seed is a failing test.
 
     process  what crashes and pauses as a whole: an actor, its periodic calls, its clock
     crash    the process does nothing any more: each of its calls raises `Crash`, so that its
@@ -12,22 +12,41 @@ one seed is one interleaving, and a failing seed is a failing test.
 Periodic calls run when they are due, between two steps of the actors, without being interleaved
 themselves. Outside of `run`, on the test's own thread, the same world is driven by `advance`.
 
+A run has a bound: with more steps than that it never ends, which is a failure like any other. When
+a run is over, however it ended, none of its threads is left.
+
 After conventions, appendix C.
 """
 
+import contextlib
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hoodie import errors, identity
+from support import chance
 
 EPOCH_MS = 1_780_000_000_000
 """Virtual time begins here, in 2026."""
 
+STEPS_MAX = 20_000
+"""More steps than any run needs that ends."""
+
+LOSS_MS_MAX = 60
+"""A session that is lost is lost within this time, while its holder is at work."""
+
+_LOCK_LOOK_MS = 100
+_STUCK_S = 60.0
+_ENDING_S = 10.0
+
 
 class Crash(BaseException):
     """The process of the running actor is dead."""
+
+
+class EndlessError(AssertionError):
+    """A run has not ended within its bound."""
 
 
 class Process:
@@ -42,8 +61,9 @@ class Process:
         self.died_ms = 0
         self.paused_until_ms = 0
         self.paused_since_ms = 0
+        self.steps = 0
         self.clock = VirtualClock(schedule, offset_ms)
-        self.random = SeededRandom(schedule.random)
+        self.random = SeededRandom(random.Random(f"{schedule.seed} {name}"))
         self.background = VirtualBackground(self)
         self.process = identity.ProcessIdentity(
             host=host,
@@ -83,15 +103,16 @@ class Process:
         return self.paused_since_ms if self.is_paused else None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Actor:
     name: str
     process: Process
     turn: threading.Lock  # Taken while it is not the actor's turn.
+    thread: threading.Thread
     wake_ms: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Periodic:
     process: Process
     interval_ms: int
@@ -106,22 +127,45 @@ class _Periodic:
 class Schedule:
     """Who goes on, and what time it is."""
 
-    def __init__(self, seed: int = 0, *, step_ms_max: int = 3) -> None:
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        chances: chance.Chance | None = None,
+        step_ms_max: int = 3,
+        steps_max: int = STEPS_MAX,
+    ) -> None:
+        """Begin a world.
+
+        Args:
+            seed: Of ids, of the time that steps take, and of chance if that is not given.
+            chances: Answers what is left open.
+            step_ms_max: What a step may take.
+            steps_max: The bound of a run.
+        """
+        self.seed = seed
         self.random = random.Random(seed)
+        self.chances = chances or chance.SeededChance(seed)
         self.now_ms = EPOCH_MS
         self.history: list[str] = []
         self.processes: dict[int, Process] = {}
-        self.pause_rate = 0.0
-        self.choose_pause_ms: Callable[[Process], int] = lambda process: 0
+        self.disturb: Callable[[Process], None] = lambda process: None
+        self.steps = 0
         self._step_ms_max = step_ms_max
+        self._steps_max = steps_max
         self._actors: list[_Actor] = []
+        self._threads: list[threading.Thread] = []
         self._running: _Actor | None = None
+        self._is_started = False
         self._done = threading.Lock()
         self._done.acquire()
         self._failure: BaseException | None = None
         self._periodics: list[_Periodic] = []
-        self._is_calling = False
+        self._due_ms = 0  # No periodic call is due before.
+        self.is_calling = False
+        """Whether a periodic call is being made, which nobody interrupts."""
         self._number = 0
+        self._network: Process | None = None
 
     def next_number(self) -> int:
         self._number += 1
@@ -140,57 +184,86 @@ class Schedule:
         """Add an actor; it starts when the schedule runs, or at once if it does."""
         if self._failure is not None:
             return
-        actor = _Actor(name, process, threading.Lock(), wake_ms=self.now_ms)
-        actor.turn.acquire()
+        turn = threading.Lock()
+        turn.acquire()
 
         def run() -> None:
-            actor.turn.acquire()
+            turn.acquire()
             try:
                 process.check_alive()
                 body()
             except Crash:
                 pass
             except BaseException as error:
-                self._failure = self._failure or error
-                for each in self.processes.values():
-                    each.is_dead = True  # The rest of the run says nothing more.
-            self._actors.remove(actor)
-            self._pass_on()
+                self._fail(error)
+            self._end(actor)
 
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        actor = _Actor(name, process, turn, thread, wake_ms=self.now_ms)
         self._actors.append(actor)
-        threading.Thread(target=run, name=name, daemon=True).start()
+        if self._is_started:
+            self._begin(actor)
 
     def run(self) -> None:
-        """Let the actors go on until all have ended; raise the first failure of one."""
+        """Let the actors go on until all have ended; raise the first failure of one.
+
+        Raises:
+            EndlessError: They have not ended within the bound.
+        """
+        self._is_started = True
         if self._actors:
-            self._pass_on()
-            self._done.acquire()
+            for actor in tuple(self._actors):
+                self._begin(actor)
+            self._running = self._choose(None)
+            self._running.turn.release()
+            try:
+                if not self._done.acquire(timeout=_STUCK_S):
+                    self._fail(EndlessError(f"{self._running} waits where nobody simulates it"))
+            except BaseException as error:  # Interrupted: let the threads end before going on.
+                self._fail(error)
+                self._done.acquire(timeout=_STUCK_S)
+        for thread in self._threads:
+            thread.join(_ENDING_S)
+            assert not thread.is_alive(), f"{thread.name} goes on after its process has died"
         self._running = None
+        self._is_started = False
         if self._failure is not None:
             raise self._failure
+
+    def stop(self, reason: BaseException) -> None:
+        """End the run now; `run` raises the reason."""
+        self._fail(reason)
 
     def switch(self, process: Process) -> None:
         """Let somebody else go on, perhaps; a step of virtual time passes."""
         process.check_alive()
         actor = self._running
-        if actor is None or self._is_calling:
+        if actor is None or self.is_calling:
+            process.steps += 1
             return
-        self._elapse(self.random.randint(0, self._step_ms_max))
-        if self.pause_rate and self.random.random() < self.pause_rate:
-            process.pause(self.choose_pause_ms(process))
+        self._count(process)
+        self._elapse(int(self.random.random() * (self._step_ms_max + 1)))
+        self.disturb(process)
         self._yield(actor)
         process.check_alive()
 
     def sleep(self, process: Process, duration_ms: int) -> None:
         """Let virtual time pass for the running actor."""
         actor = self._running
-        if actor is None or self._is_calling:
+        if actor is None or self.is_calling:
             self.advance(duration_ms)
             return
         process.check_alive()
+        self._count(process)
         actor.wake_ms = self.now_ms + max(duration_ms, 1)
         self._yield(actor)
         process.check_alive()
+
+    def wake(self, process: Process) -> None:
+        """End the sleep of a process's actors."""
+        for actor in self._actors:
+            if actor.process is process:
+                actor.wake_ms = self.now_ms
 
     def advance(self, duration_ms: int) -> None:
         """Let time pass outside of `run`; periodic calls run when they are due."""
@@ -199,48 +272,95 @@ class Schedule:
             self.now_ms = max(self.now_ms, due.due_ms)
             self._call(due)
         self.now_ms = max(self.now_ms, until_ms)
+        if not self.is_calling:
+            self._due_ms = until_ms if due is None else due.due_ms
 
     def every(self, process: Process, interval_s: float, call: Callable[[], bool]) -> _Periodic:
         interval_ms = int(interval_s * 1000)
         periodic = _Periodic(process, interval_ms, call, self.now_ms + interval_ms)
         self._periodics.append(periodic)
+        self._due_ms = min(self._due_ms, periodic.due_ms)
         return periodic
 
+    def later(self, delay_ms: int, effect: Callable[[], object]) -> None:
+        """Let something take effect after a delay, whoever is dead or paused by then."""
+
+        def once() -> bool:
+            effect()
+            return False
+
+        if self._network is None:
+            self._network = Process(self, "network")
+        self.every(self._network, delay_ms / 1000, once)
+
+    def _begin(self, actor: _Actor) -> None:
+        self._threads.append(actor.thread)
+        actor.thread.start()
+
+    def _fail(self, error: BaseException) -> None:
+        """Remember the first failure; what is left of the run only ends."""
+        self._failure = self._failure or error
+        for each in self.processes.values():
+            each.is_dead = True
+
+    def _end(self, actor: _Actor) -> None:
+        self._actors.remove(actor)
+        if self._actors:
+            self._running = self._choose(None)
+            self._running.turn.release()
+        else:
+            self._running = None
+            self._done.release()
+
+    def _count(self, process: Process) -> None:
+        process.steps += 1
+        self.steps += 1
+        if self.steps > self._steps_max:
+            at_work = ", ".join(sorted(each.name for each in self._actors))
+            self._fail(EndlessError(f"not ended after {self._steps_max} steps: {at_work}"))
+            raise Crash(process.name)
+
     def _elapse(self, duration_ms: int) -> None:
-        if self._periodics:
+        if self._periodics and self.now_ms + duration_ms >= self._due_ms:
             self.advance(duration_ms)
         else:
             self.now_ms += duration_ms
 
     def _yield(self, actor: _Actor) -> None:
-        chosen = self._choose()
+        chosen = self._choose(actor)
         if chosen is not actor:
             self._running = chosen
             chosen.turn.release()
             actor.turn.acquire()
 
-    def _pass_on(self) -> None:
-        if not self._actors:
-            self._running = None
-            self._done.release()
-            return
-        self._running = self._choose()
-        self._running.turn.release()
+    def _choose(self, current: _Actor | None) -> _Actor:
+        """Return who goes on; time passes until somebody can."""
+        ready = self._ready()
+        while not ready:
+            self.advance(min(map(self._ready_ms, self._actors)) - self.now_ms)
+            ready = self._ready()
+        if len(ready) == 1:
+            return ready[0]
+        calm = current if current is not None and current in ready else ready[0]
+        asking = calm.process if current is None else current.process
+        names = [each.name for each in ready]
+        key = chance.Key(asking.name, asking.steps, "next" if current else "after the end")
+        return ready[names.index(self.chances.choose(key, calm.name, names))]
 
-    def _choose(self) -> _Actor:
-        while True:
-            ready = [each for each in self._actors if self._ready_ms(each) <= self.now_ms]
-            if ready:
-                return ready[0] if len(ready) == 1 else self.random.choice(ready)
-            self.advance(min(self._ready_ms(each) for each in self._actors) - self.now_ms)
+    def _ready(self) -> Sequence[_Actor]:
+        now_ms = self.now_ms
+        return [
+            each
+            for each in self._actors
+            if (each.wake_ms <= now_ms and each.process.paused_until_ms <= now_ms)
+            or each.process.is_dead
+        ]
 
     def _ready_ms(self, actor: _Actor) -> int:
-        if actor.process.is_dead:
-            return self.now_ms  # It has to end.
         return max(actor.wake_ms, actor.process.paused_until_ms)
 
     def _next_due(self) -> _Periodic | None:
-        if self._is_calling:
+        if self.is_calling:
             return None
         self._periodics = [
             each for each in self._periodics if not each.is_stopped and not each.process.is_dead
@@ -251,28 +371,32 @@ class Schedule:
 
     def _call(self, periodic: _Periodic) -> None:
         periodic.due_ms = self.now_ms + periodic.interval_ms
-        self._is_calling = True
+        self.is_calling = True
         try:
             periodic.is_stopped = not periodic.call() or periodic.is_stopped
         except Crash:
             periodic.is_stopped = True
         finally:
-            self._is_calling = False
+            self.is_calling = False
 
 
 class VirtualClock:
-    """A process's clock: the world's, a little off."""
+    """A process's clock: the world's, a little off, too fast or slow, and set at times."""
 
-    def __init__(self, schedule: Schedule, offset_ms: int = 0) -> None:
+    def __init__(self, schedule: Schedule, offset_ms: int = 0, drift_ppm: int = 0) -> None:
         self._schedule = schedule
         self.offset_ms = offset_ms
-        self.process: Process | None = None
+        self.drift_ppm = drift_ppm
 
     def now_ms(self) -> int:
-        return self._schedule.now_ms + self.offset_ms
+        return self._schedule.now_ms + self.offset_ms + self._drift_ms
 
     def monotonic_s(self) -> float:
-        return self._schedule.now_ms / 1000
+        return (self._schedule.now_ms + self._drift_ms) / 1000
+
+    @property
+    def _drift_ms(self) -> int:
+        return (self._schedule.now_ms - EPOCH_MS) * self.drift_ppm // 1_000_000
 
     def sleep_s(self, seconds: float) -> None:
         if seconds <= 0:
@@ -315,8 +439,10 @@ class SessionLock:
     def __init__(self, schedule: Schedule, session_ms: int = 1_000) -> None:
         self._schedule = schedule
         self.session_ms = session_ms
+        self.loss_rate = 0.0
         self.holder: SessionLockProvider | None = None
         self.tokens = 0
+        self._waiting: list[Process] = []
 
     def expire(self) -> None:
         """Give the lock of a silent holder away."""
@@ -325,11 +451,26 @@ class SessionLock:
         since_ms = self.holder.process.silent_since_ms()
         if since_ms is not None and self._schedule.now_ms - since_ms > self.session_ms:
             self._schedule.note(f"{self.holder.process.name}: lock session expired")
-            self.holder = None
+            self.lose()
 
     def lose(self) -> None:
         """End the holder's session now."""
         self.holder = None
+        for process in self._waiting:
+            self._schedule.wake(process)
+
+    def sample_loss(self, source: random.Random) -> int:
+        """Return after how long a session just begun is lost though its holder lives, or 0."""
+        return source.randint(1, LOSS_MS_MAX) if source.random() < self.loss_rate else 0
+
+    @contextlib.contextmanager
+    def waiting(self, process: Process) -> Iterator[None]:
+        """Wake a process as soon as the lock is free."""
+        self._waiting.append(process)
+        try:
+            yield
+        finally:
+            self._waiting.remove(process)
 
 
 class SessionLockProvider:
@@ -349,28 +490,46 @@ class SessionLockProvider:
         if self._token is not None:
             raise errors.InvalidInputError(f"{self.description} is taken already")
         deadline_ms = schedule.now_ms + round(wait_s * 1000)
-        while True:
-            schedule.switch(self.process)
-            self._service.expire()
-            if self._service.holder is None:
-                break
-            if schedule.now_ms >= deadline_ms:
-                raise errors.LockTimeoutError(
-                    f"lock held by {self._service.holder.process.name} for too long"
-                )
-            schedule.sleep(self.process, schedule.random.randint(1, 20))
+        with self._service.waiting(self.process):
+            while (holder := self._holder()) is not None:
+                if schedule.now_ms >= deadline_ms:
+                    raise errors.LockTimeoutError(
+                        f"lock held by {holder.process.name} for too long"
+                    )
+                # Nobody tells of a holder that is silent: it has to be looked for.
+                schedule.sleep(self.process, _LOCK_LOOK_MS)
         self._service.holder = self
         self._service.tokens += 1
         self._token = self._service.tokens
         schedule.note(f"{self.process.name}: lock")
+        self._draw_loss()
+
+    def _holder(self) -> "SessionLockProvider | None":
+        self.process.schedule.switch(self.process)
+        self._service.expire()
+        return self._service.holder
+
+    def _draw_loss(self) -> None:
+        """Let the lock service end this session by itself soon, perhaps."""
+        schedule = self.process.schedule
+        key = chance.Key(self.process.name, self.process.steps, "lock session")
+        delay_ms = schedule.chances.draw(key, 0, self._service.sample_loss)
+        if delay_ms:
+            token = self._token
+            schedule.later(int(str(delay_ms)), lambda: self._lose(token))
+
+    def _lose(self, token: int | None) -> None:
+        if self._service.holder is self and self._token == token:
+            self.process.schedule.note(f"{self.process.name}: lock session lost")
+            self._service.lose()
 
     def release(self) -> None:
         self.process.schedule.switch(self.process)
         if self._token is None:
             raise errors.InvalidInputError(f"{self.description} is not taken")
         if self.is_held():
-            self._service.holder = None
             self.process.schedule.note(f"{self.process.name}: unlock")
+            self._service.lose()
         self._token = None
 
     def is_held(self) -> bool:

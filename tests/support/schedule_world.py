@@ -1,31 +1,45 @@
-"""A table in a simulated world, with writers and compactors that are small but go the real way.
+"""A table in a simulated world: writers, compactors and readers, small but going the real way.
 
-Data files are a line of text each, in the names and places of real ones; timeline, heartbeats,
-markers, locks and all decisions are the library's.
+Data files hold a line of text for each write in them, under the names of real ones; timeline,
+heartbeats, markers, locks, file slices and all decisions are the library's.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
+
 from hoodie import errors
-from hoodie.format import file_names, timeline_avro
-from hoodie.model import commits, files, instants, plans, settings, table_config
+from hoodie.filegroup import snapshots
+from hoodie.format import file_names, instant_names, timeline_avro
+from hoodie.maintenance import compaction
+from hoodie.model import commits, files, instants, schemas, settings, table_config
+from hoodie.read import planning, tasks
 from hoodie.storage.memory import MemoryStorage, MemoryStore
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, table_properties, transitions
+from hoodie.timeline import active, table_properties
 from hoodie.transaction import authors, layout, lifecycle, markers, scheduling
 from hoodie.transaction.client import (
     AlreadyWritten,
     Client,
+    Companions,
     Completion,
     Connection,
     Guard,
     OpenWrite,
 )
-from hoodie.write import conflicts
+from hoodie.write import combinations, conflicts
 from support import faulty_storage, invariants, schedule
 
-CONFIG = table_config.TableConfig(name="t", record_key_fields=("id",), bucket_count=2)
+CONFIG = table_config.TableConfig(
+    name="t",
+    record_key_fields=("id",),
+    partition_fields=("part",),
+    bucket_count=2,
+    has_partial_updates=True,
+)
+SCHEMA = schemas.from_arrow(pa.schema([("id", pa.string()), ("part", pa.string())]), "t")
+EVERYTHING = tasks.Query(columns=("id",))
 SETTINGS = settings.WriteSettings(
     concurrency=settings.ConcurrencyMode.NON_BLOCKING,
     heartbeat_interval_ms=1_000,
@@ -33,7 +47,10 @@ SETTINGS = settings.WriteSettings(
     clock_wait_ms=0,
     lock_wait_ms=30_000,
 )
-GROUPS = tuple(files.FileGroupId("p", f"0000000{n}-0000-0000-0000-000000000000-0") for n in (0, 1))
+PARTITION = "p"
+GROUPS = tuple(
+    files.FileGroupId(PARTITION, f"0000000{n}-0000-0000-0000-000000000000-0") for n in (0, 1)
+)
 
 
 class World:
@@ -45,17 +62,21 @@ class World:
         *,
         faults: faulty_storage.Faults | None = None,
         write_settings: settings.WriteSettings = SETTINGS,
+        store: MemoryStore | None = None,
     ) -> None:
         self.time = time or schedule.Schedule()
         self.faults = faults or faulty_storage.NoFaults()
         self.settings = write_settings
         self.has_partial_writes = False  # Or every write writes to every file group.
-        self.store = MemoryStore(schedule.VirtualClock(self.time))
+        self.store = store or MemoryStore(schedule.VirtualClock(self.time))
         self.storage: Storage = MemoryStorage(self.store)
         self.lock = schedule.SessionLock(self.time)
         self.told: list[invariants.Told] = []
+        self.reads: list[invariants.Read] = []
+        self.late: set[instants.InstantTime] = set()
         clock = schedule.VirtualClock(self.time)
         self.config = table_properties.create(self.storage, CONFIG, clock)
+        self.storage.create(files.join(PARTITION, file_names.PARTITION_METADATA), b"")
 
     def process(self, name: str, *, offset_ms: int = 0, host: str = "host") -> schedule.Process:
         return schedule.Process(self.time, name, offset_ms=offset_ms, host=host)
@@ -67,19 +88,42 @@ class World:
         *,
         guards: tuple[Guard, ...] = (),
         write_settings: settings.WriteSettings | None = None,
+        columns: tuple[str, ...] | None = None,
     ) -> Client:
-        """Return a client of a process, with a lock provider of its own."""
+        """Return a client of a process, with a lock provider of its own.
+
+        Args:
+            process: Where it runs.
+            author: On whose behalf; the process's own name by default.
+            guards: Its guards.
+            write_settings: The world's by default.
+            columns: Those that it writes, if it is to begin only beside others that may (N1).
+        """
+        stream = combinations.Stream(
+            writer_id=process.name, columns=columns, mode=self.settings.concurrency
+        )
+
+        def admit_beside(companions: Companions) -> None:
+            others = [combinations.stream_of(instant, seen) for instant, seen in companions.items()]
+            combinations.check(self.config, stream, others)
+
         return Client(
             Connection(
-                storage=faulty_storage.FaultyStorage(self.storage, process, self.faults),
+                storage=self.storage_of(process),
                 provider=schedule.SessionLockProvider(self.lock, process),
                 surroundings=process,
                 settings=write_settings or self.settings,
                 author=author or authors.Author(writer_id=process.name),
                 guards=guards,
+                claim=combinations.claim(stream) if columns else "",
+                admit_beside=admit_beside if columns else None,
                 is_proved_dead=self.time.is_proved_dead,
             )
         )
+
+    def storage_of(self, process: schedule.Process) -> Storage:
+        """Return the table's storage as a process has it."""
+        return faulty_storage.FaultyStorage(self.storage, process, self.faults, self._see_creation)
 
     def writer(self, name: str, **options: object) -> Client:
         """Return a client of a process of its own."""
@@ -89,9 +133,17 @@ class World:
     def timeline(self) -> active.ActiveTimeline:
         return active.load(self.storage)
 
+    @property
+    def excused(self) -> frozenset[instants.InstantTime]:
+        """What was published without the lock, and not called a success."""
+        return frozenset(self.late) - invariants.acknowledged(self.told)
+
     def check(self) -> active.ActiveTimeline:
         """Check every invariant."""
-        timeline = invariants.check_all(self.storage, self.told)
+        timeline = invariants.check_all(self.storage, self.told, self.excused)
+        invariants.check_reads(
+            self.storage, timeline, self.told, self.reads, self.late, self.excused
+        )
         if self.is_optimistic:
             invariants.check_serial(self.storage, timeline, self.told)
         return timeline
@@ -112,7 +164,7 @@ class World:
         number = self._tell(writer, opened, batch_id, begun_ms)
         try:
             lifecycle.start(writer, opened, commits.Operation.UPSERT)
-            stats = write_data(writer, opened, self._groups())
+            stats = write_data(writer, opened, self._groups(writer))
             completion = lifecycle.complete(writer, opened, metadata(stats), self._steps(writer))
         except errors.HoodieError as error:
             self._end(number, invariants.outcome_of(error))
@@ -123,37 +175,36 @@ class World:
 
     def schedule_compaction(self, service: Client) -> instants.Instant | None:
         """Plan a compaction of everything that completed, unless one is pending."""
-        storage = service.storage
 
         def plan(
             timeline: active.ActiveTimeline,
             requested_time: instants.InstantTime,
-            extra: object,
+            extra: Mapping[str, str],
         ) -> bytes | None:
-            assert isinstance(extra, dict)
-            names = completed_logs(storage, timeline)
-            if timeline.pending_compactions or not any(names.values()):
+            if timeline.pending_compactions:
                 return None
-            assert all(
-                completed_before(timeline, name, requested_time)
-                for group in names.values()
-                for name in group
-            )
-            operations = [
-                plans.CompactionOperation(
-                    group=group,
-                    base_instant_time=requested_time,
-                    base_file_name=None,
-                    log_file_names=tuple(logs),
-                )
-                for group, logs in names.items()
-                if logs
-            ]
-            return timeline_avro.encode_compaction_plan(
-                plans.CompactionPlan(operations=tuple(operations), extra=extra)
-            )
+            snapshot = snapshots.take(service.storage, self.config, timeline)
+            found = compaction.plan_of(snapshot.view.slices_for_compaction(requested_time))
+            if found is None:
+                return None
+            return timeline_avro.encode_compaction_plan(replace(found, extra=extra))
 
         return scheduling.schedule(service, instants.Action.COMPACTION, self.config, plan).instant
+
+    def read(self, reader: Client) -> invariants.Read:
+        """Read a snapshot, and take down what is seen."""
+        begun_ms = self.time.now_ms
+        snapshot = snapshots.take(reader.storage, self.config)
+        planned = planning.plan(reader.storage.uri, self.config, SCHEMA, snapshot, EVERYTHING)
+        seen = {
+            task.file_slice.group: writes_in(content(reader.storage, task.file_slice))
+            for task in planned
+        }
+        read = invariants.Read(
+            reader_id=str(reader.author), begun_ms=begun_ms, ended_ms=self.time.now_ms, seen=seen
+        )
+        self.reads.append(read)
+        return read
 
     def compact(self, service: Client, requested_time: instants.InstantTime) -> Completion:
         """Execute a planned compaction, and take down what the service is told."""
@@ -177,11 +228,21 @@ class World:
     def is_optimistic(self) -> bool:
         return self.settings.concurrency is settings.ConcurrencyMode.OPTIMISTIC
 
-    def _groups(self) -> Sequence[files.FileGroupId]:
+    def _groups(self, writer: Client) -> Sequence[files.FileGroupId]:
         """Return what the next write writes to."""
         if not self.has_partial_writes:
             return GROUPS
-        return self.time.random.sample(GROUPS, self.time.random.randint(1, len(GROUPS)))
+        return [group for group in GROUPS if writer.random.uniform() < 0.6] or GROUPS[:1]
+
+    def _see_creation(self, process: schedule.Process, path: str) -> None:
+        """Take down what is published by somebody who has lost the lock."""
+        directory, _, name = path.rpartition("/")
+        instant = instant_names.parse(name) if directory == active.DIRECTORY else None
+        if instant is not None and instant.is_completed and instant.action.is_write:
+            holder = self.lock.holder
+            if holder is None or holder.process is not process:
+                self.time.note(f"{process.name}: has published {instant} without the lock")
+                self.late.add(instant.requested_time)
 
     def _steps(self, writer: Client) -> tuple[lifecycle.PreCompletion, ...]:
         return (conflicts.step(writer),) if self.is_optimistic else ()
@@ -218,25 +279,38 @@ def write_data(
     token = file_names.write_token(0, opened.stage, 0)
     for group in groups:
         name = file_names.log_file_name(group.file_id, opened.requested_time, 1, token)
-        content = f"{writer.author} {opened.batch_id}\n".encode()
-        path = put_file(writer, opened, files.join(group.partition_path, name), content)
-        stats.append(stat(group, path, len(content), log_files=(name,)))
+        line = f"{opened.requested_time} {writer.author} {opened.batch_id}\n".encode()
+        path = put_file(writer, opened, files.join(group.partition_path, name), line)
+        stats.append(stat(group, path, len(line), log_files=(name,)))
     return stats
 
 
 def write_bases(service: Client, opened: OpenWrite) -> list[commits.WriteStat]:
     """Write the base file of each operation in a plan."""
-    content = service.storage.read(transitions.path(opened.requested))
     token = file_names.write_token(0, opened.stage, 0)
     stats = []
-    for operation in timeline_avro.decode_compaction_plan(content).operations:
+    for operation in snapshots.read_plan(service.storage, opened.requested_time).operations:
         group = operation.group
         name = file_names.base_file_name(group.file_id, token, opened.requested_time)
-        logs = [files.join(group.partition_path, log) for log in operation.log_file_names]
-        merged = b"".join(service.storage.read(log) for log in logs)
+        merged = b"".join(
+            service.storage.read(files.join(group.partition_path, merged_name))
+            for merged_name in (operation.base_file_name, *operation.log_file_names)
+            if merged_name is not None
+        )
         path = put_file(service, opened, files.join(group.partition_path, name), merged)
         stats.append(stat(group, path, len(merged)))
     return stats
+
+
+def content(storage: Storage, file_slice: files.FileSlice) -> bytes:
+    """Return what a slice holds: its base file, and its log files in the order of merging."""
+    base = () if file_slice.base_file is None else (file_slice.base_file,)
+    return b"".join(storage.read(file.path) for file in (*base, *file_slice.log_files))
+
+
+def writes_in(text: bytes) -> tuple[instants.InstantTime, ...]:
+    """Return which writes a file group holds, in the order in which they were merged."""
+    return tuple(instants.InstantTime(line.split()[0]) for line in text.decode().splitlines())
 
 
 def put_file(writer: Client, opened: OpenWrite, path: str, content: bytes) -> str:
@@ -276,32 +350,10 @@ def metadata(
     )
 
 
-def completed_logs(
-    storage: Storage, timeline: active.ActiveTimeline
-) -> dict[files.FileGroupId, list[str]]:
-    """Return the names of each group's completed log files that no compaction has yet."""
-    compacted = [
-        each for each in timeline.completed_writes if each.action is instants.Action.COMMIT
-    ]
-    since = compacted[-1].requested_time if compacted else ""
-    names: dict[files.FileGroupId, list[str]] = {group: [] for group in GROUPS}
-    for info in storage.list("p"):
-        parsed = file_names.parse(info.path, info.size_bytes)
-        if isinstance(parsed, files.LogFile):
-            completion = timeline.completion_time(parsed.instant_time)
-            if completion is not None and completion >= since:
-                names[parsed.group].append(parsed.name)
-    return names
-
-
-def completed_before(
-    timeline: active.ActiveTimeline, log_name: str, time: instants.InstantTime
-) -> bool:
-    """Return whether a log file completed before a time."""
-    parsed = file_names.parse(log_name, 0)
-    assert isinstance(parsed, files.LogFile)
-    completion = timeline.completion_time(parsed.instant_time)
-    return completion is not None and completion < time
+def data_files(storage: Storage) -> list[str]:
+    """Return the names of the data files that there are, whoever they are of."""
+    found = (file_names.parse(info.path, info.size_bytes) for info in storage.list(PARTITION))
+    return [each.name for each in found if each is not None]
 
 
 def heartbeat_paths(storage: Storage) -> list[str]:

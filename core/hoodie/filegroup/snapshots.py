@@ -4,7 +4,8 @@ Everything that reads, plans or checks a table starts here. The timeline is read
 every file of a write that it shows as completed is in the listing.
 
 Cost: a list request for the timeline and one for the data files, and a read for each pending
-compaction and completed replace commit.
+compaction and completed replace commit. Where a data file is older than the timeline's first write,
+a read for each rollback, too.
 """
 
 from dataclasses import dataclass, replace
@@ -14,7 +15,32 @@ from hoodie.filegroup import listing, view
 from hoodie.format import timeline_avro
 from hoodie.model import files, instants, plans, table_config
 from hoodie.storage import protocol
-from hoodie.timeline import active, transitions
+from hoodie.timeline import active, rollback_plans, transitions
+
+
+class CommittedFiles:
+    """Which data files count.
+
+    Those of completed writes, and those older than the timeline, which were archived, or are
+    orphans that Apache Hudi shows, too (format-timeline 5.3). But not those of a write that a
+    rollback on the timeline took back: a task that was paused meanwhile may have put them there
+    after it, until they are swept.
+    """
+
+    def __init__(self, storage: protocol.Storage, timeline: active.ActiveTimeline) -> None:
+        """Take the timeline, and the storage to read rollbacks from if need be."""
+        self._storage = storage
+        self._timeline = timeline
+        self._taken_back: frozenset[instants.InstantTime | None] | None = None
+
+    def is_committed(self, requested_time: instants.InstantTime) -> bool:
+        """Return whether data files of that requested time are part of the table."""
+        if not self._timeline.is_archived(requested_time):
+            return self._timeline.is_committed(requested_time)
+        if self._taken_back is None:
+            found = rollback_plans.targets(self._storage, self._timeline, instants.InstantTime(""))
+            self._taken_back = frozenset(found.values())
+        return requested_time not in self._taken_back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,19 +50,27 @@ class Snapshot:
     Attributes:
         timeline: The timeline.
         listing: The data files, listed when first asked for.
+        committed: Which of them count.
         compactions: The plan of each pending compaction.
         replaced: File groups that completed replace commits retired.
     """
 
     timeline: active.ActiveTimeline
     listing: listing.Listing
+    committed: CommittedFiles
     compactions: dict[instants.InstantTime, plans.CompactionPlan]
     replaced: frozenset[files.FileGroupId]
 
     @property
     def view(self) -> view.FileSystemView:
         """The file slices."""
-        return view.FileSystemView(self.timeline, self.listing, self.compactions, self.replaced)
+        return view.FileSystemView(
+            self.timeline,
+            self.listing,
+            self.committed.is_committed,
+            self.compactions,
+            self.replaced,
+        )
 
 
 def take(
@@ -55,6 +89,7 @@ def take(
     return Snapshot(
         timeline=timeline,
         listing=listing.StorageListing(storage, is_partitioned=bool(config.partition_fields)),
+        committed=CommittedFiles(storage, timeline),
         compactions={
             pending.requested_time: read_plan(storage, pending.requested_time)
             for pending in timeline.pending_compactions

@@ -19,19 +19,22 @@ class FileSystemView:
         self,
         timeline: active.ActiveTimeline,
         table_listing: listing.Listing,
+        is_committed: slicing.IsCommitted,
         pending_compactions: Mapping[instants.InstantTime, plans.CompactionPlan],
         replaced: Collection[files.FileGroupId] = frozenset(),
     ) -> None:
         """Look at a table.
 
         Args:
-            timeline: Tells which files count, and when they completed.
+            timeline: Tells when files completed.
             table_listing: Made after the timeline was read.
+            is_committed: Tells which files count, by that timeline.
             pending_compactions: The plan of every pending compaction of the timeline.
             replaced: File groups that completed replace commits retired; they are not shown.
         """
         self._timeline = timeline
         self._listing = table_listing
+        self._is_committed = is_committed
         self._replaced = replaced
         self._compactions: dict[files.FileGroupId, list[instants.InstantTime]] = {}
         for instant_time, plan in pending_compactions.items():
@@ -97,7 +100,7 @@ class FileSystemView:
                 base_files.get(group, ()),
                 log_files.get(group, ()),
                 self._timeline.completion_time,
-                self._timeline.is_committed,
+                self._is_committed,
                 self._compactions.get(group, ()),
             )
             if any(not each.is_empty for each in slices):

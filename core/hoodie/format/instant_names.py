@@ -9,6 +9,7 @@ that files are written under before they appear. Source: `InstantFileNameGenerat
 `InstantGeneratorV2.java`.
 """
 
+import functools
 import re
 
 from hoodie import errors
@@ -47,6 +48,7 @@ def file_name(instant: instants.Instant) -> str:
     return f"{instant.requested_time}{completion}.{suffix}"
 
 
+@functools.lru_cache(maxsize=1 << 16)
 def parse(name: str) -> instants.Instant | None:
     """Return the instant and state that a name in `.hoodie/timeline/` says; None for other names.
 
@@ -54,6 +56,7 @@ def parse(name: str) -> instants.Instant | None:
         UnsupportedError: A completed instant without completion time, as timelines of layout 1
             hold. Hudi counts it as completed, so it must not be overlooked.
     """
+    # Remembered: every lock scope lists the timeline anew, and most of its names were there before.
     match = _NAME.fullmatch(name)
     meaning = _MEANINGS.get(match["suffix"]) if match else None
     if match is None or meaning is None:

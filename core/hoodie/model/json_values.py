@@ -10,6 +10,7 @@ with None, `tuple[X, ...]` and `Mapping[str, X]`.
 
 import dataclasses
 import enum
+import functools
 import json
 import types
 import typing
@@ -63,12 +64,18 @@ def _to_json(value: object) -> Json:
         case Mapping():
             return {str(key): _to_json(item) for key, item in value.items()}
     assert dataclasses.is_dataclass(value), f"{type(value).__name__} has no JSON form"
-    hints = typing.get_type_hints(type(value))
+    cls: type = type(value)
+    hints = _hints(cls)
     return {
         field.name: _tagged(_to_json(content), content, hints[field.name])
         for field in dataclasses.fields(value)
         for content in (getattr(value, field.name),)
     }
+
+
+@functools.cache
+def _hints(cls: type) -> Mapping[str, object]:
+    return typing.get_type_hints(cls)
 
 
 def _tagged(encoded: Json, value: object, hint: object) -> Json:
@@ -147,7 +154,7 @@ def _to_instance(cls: type, data: Json, path: str) -> object:
     fields = {field.name: field for field in dataclasses.fields(cls)}
     if unknown := sorted(data.keys() - fields.keys()):
         raise errors.InvalidInputError(f"{path}.{unknown[0]}: is not known, expected no such field")
-    hints = typing.get_type_hints(cls)
+    hints = _hints(cls)
     arguments: dict[str, object] = {}
     for name, field in fields.items():
         if name in data:

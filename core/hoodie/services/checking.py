@@ -184,7 +184,7 @@ def _of_files(target: sessions.Target, snapshot: snapshots.Snapshot) -> Findings
         groups: defaultdict[int, set[str]] = defaultdict(set)
         for data_file in snapshot.listing.files(path):
             time = data_file.instant_time
-            if timeline.is_committed(time):
+            if snapshot.committed.is_committed(time):
                 if target.config.bucket_count is not None:
                     yield from _of_bucket(target, data_file, groups)
             elif time not in pending:

@@ -21,16 +21,7 @@ from hoodie.storage.protocol import FileInfo
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
     content: bytes
-    modified_ms: int
-    version: int
-
-    def info(self, path: str) -> FileInfo:
-        return FileInfo(
-            path=path,
-            size_bytes=len(self.content),
-            modified_ms=self.modified_ms,
-            version=str(self.version),
-        )
+    info: FileInfo
 
 
 class MemoryStore:
@@ -46,9 +37,14 @@ class MemoryStore:
     def put(self, path: str, content: bytes) -> FileInfo:
         """Put a file, whatever was there; the caller holds the lock."""
         self._version += 1
-        file = _File(content=content, modified_ms=self.clock.now_ms(), version=self._version)
-        self.files[path] = file
-        return file.info(path)
+        info = FileInfo(
+            path=path,
+            size_bytes=len(content),
+            modified_ms=self.clock.now_ms(),
+            version=str(self._version),
+        )
+        self.files[path] = _File(content=content, info=info)
+        return info
 
 
 _NAMED: "weakref.WeakValueDictionary[str, MemoryStore]" = weakref.WeakValueDictionary()
@@ -82,15 +78,16 @@ class MemoryStorage:
         name = paths.checked_directory(directory)
         prefix = f"{name}/" if name else ""
         with self._store.lock:
-            return [
-                file.info(path)
-                for path, file in sorted(self._store.files.items())
+            found = [
+                path
+                for path in self._store.files
                 if path.startswith(prefix) and (is_recursive or "/" not in path[len(prefix) :])
             ]
+            return [self._store.files[path].info for path in sorted(found)]
 
     def stat(self, path: str) -> FileInfo:
         """Return what is known of a file."""
-        return self._find(path).info(path)
+        return self._find(path).info
 
     def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
         """Return a file's bytes, or a range of them, which ends where the file does."""
@@ -113,8 +110,8 @@ class MemoryStorage:
         """Replace a file's content, if its version is still `if_match`."""
         with self._store.lock:
             file = self._store.files.get(paths.checked(path))
-            if file is None or str(file.version) != if_match:
-                found = "it is gone" if file is None else f"it is at version {file.version}"
+            if file is None or file.info.version != if_match:
+                found = "it is gone" if file is None else f"it is at version {file.info.version}"
                 raise errors.ConflictError(
                     f"{self._uri}/{path} is not at version {if_match}: {found}"
                 )

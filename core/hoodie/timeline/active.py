@@ -11,8 +11,9 @@ A timeline is read once and never changes; who needs a newer one lists again. So
 4.4, 5.3.
 """
 
+import functools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from hoodie.format import instant_names
@@ -120,12 +121,15 @@ def load(storage: Storage) -> ActiveTimeline:
     Raises:
         UnsupportedError: It holds a completed instant of timeline layout 1.
     """
-    names = (info.name for info in storage.list(DIRECTORY))
+    names = tuple(info.name for info in storage.list(DIRECTORY))
+    return replace(_from_names(names), archive=archived.ArchivedTimeline(storage))
+
+
+@functools.lru_cache(maxsize=8)
+def _from_names(names: tuple[str, ...]) -> ActiveTimeline:
+    """Return the timeline of one listing; often nothing has happened since the one before."""
     parsed = (instant_names.parse(name) for name in names)
-    return from_files(
-        (instant for instant in parsed if instant is not None),
-        archived.ArchivedTimeline(storage),
-    )
+    return from_files(instant for instant in parsed if instant is not None)
 
 
 def from_files(files: Iterable[Instant], archive: CompletionTimes | None = None) -> ActiveTimeline:

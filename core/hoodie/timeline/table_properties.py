@@ -10,6 +10,7 @@ Source: `HoodieTableConfig.modify`, `ConfigUtils.recoverIfNeeded`, `fetchConfigs
 1, 1.4; concurrency 3.3 (TC1).
 """
 
+import functools
 import logging
 from collections.abc import Callable, Mapping
 
@@ -76,7 +77,7 @@ def load(storage: Storage, table_clock: clock.Clock) -> table_config.TableConfig
             if content is None:
                 continue
             try:
-                return table_config.from_properties(properties.decode(content))
+                return _config_of(content)
             except errors.FormatError as error:
                 broken = error
         if broken is None and round_number:
@@ -86,6 +87,12 @@ def load(storage: Storage, table_clock: clock.Clock) -> table_config.TableConfig
             table_clock.sleep_s(_ROUND_GAP_S)
     assert broken is not None
     raise broken
+
+
+@functools.lru_cache(maxsize=64)
+def _config_of(content: bytes) -> table_config.TableConfig:
+    """Return the configuration in a file; every lock scope reads it, and it hardly ever changes."""
+    return table_config.from_properties(properties.decode(content))
 
 
 def update(

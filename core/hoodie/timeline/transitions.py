@@ -176,17 +176,17 @@ def _create(storage: Storage, instant: instants.Instant, content: bytes, proof: 
     """Create an instant's file, and find out what happened when the storage does not say."""
     try:
         storage.create(path(instant), content)
-    except errors.AlreadyExistsError as error:
-        if not _is_own(storage, instant, content, proof):
-            raise errors.ConflictError(
-                f"instant {instant} of {storage.uri} is there already, from another"
-            ) from error
-    except errors.StorageError as error:
+    except (errors.AlreadyExistsError, errors.StorageError) as error:
+        # Taken may be by us, too: the client repeats a call to which no answer came.
         try:
             is_done = _is_own(storage, instant, content, proof)
         except errors.StorageError:
             raise errors.OutcomeUnknownError(
                 f"whether instant {instant} of {storage.uri} was created is not known: {error}"
+            ) from error
+        if not is_done and isinstance(error, errors.AlreadyExistsError):
+            raise errors.ConflictError(
+                f"instant {instant} of {storage.uri} is there already, from another"
             ) from error
         if not is_done:
             raise

@@ -119,7 +119,7 @@ def own(
     action: instants.Action,
     attempt: fencing.StoredRecord | None,
     batch_id: str | None = None,
-    late_batches: tuple[str, ...] = (),
+    earlier: fencing.EarlierBatches | None = None,
 ) -> heartbeats.Heartbeat:
     """Start an instant's heartbeat, and record it as its author's newest work.
 
@@ -129,7 +129,7 @@ def own(
         action: What it does.
         attempt: The author's record, after `admit_author`.
         batch_id: What it will hold.
-        late_batches: The author's that the table holds and no ledger tells of.
+        earlier: The author's batches that its record has to pass on; None for none.
 
     Raises:
         ConflictError: Somebody alive works on that instant, or the author's record changed.
@@ -148,7 +148,8 @@ def own(
         requested_time=requested_time,
         process=client.process,
         batch_id=batch_id or "",
-        late_batches=late_batches,
+        late_batches=earlier.late if earlier else (),
+        pending_batches=earlier.pending if earlier else {},
     )
     try:
         fencing.write(client.storage, client.author, attempt, record)

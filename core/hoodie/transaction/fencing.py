@@ -14,7 +14,8 @@ fences by its own means as well, which a client is given as guards. Source: desi
 """
 
 import logging
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from hoodie import errors, identity
 from hoodie.model import json_values
@@ -35,6 +36,8 @@ class AttemptRecord:
         batch_id: Of that write; empty for none.
         process: Where it runs.
         late_batches: Earlier ones that are committed and that no ledger tells of yet.
+        pending_batches: Earlier ones that may be committed yet, by the requested times of their
+            writes: who wrote this record may have looked at the timeline too early.
     """
 
     attempt: int
@@ -43,6 +46,20 @@ class AttemptRecord:
     process: identity.ProcessIdentity
     batch_id: str = ""
     late_batches: tuple[str, ...] = ()
+    pending_batches: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierBatches:
+    """What an author's record passes on of the writes before its newest one.
+
+    Attributes:
+        late: Committed, and no ledger tells of them.
+        pending: Of writes that are pending, by requested time.
+    """
+
+    late: tuple[str, ...] = ()
+    pending: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ from dataclasses import replace
 from hoodie import errors
 from hoodie.format import timeline_avro
 from hoodie.model import commits, instants, jobs, table_config
-from hoodie.timeline import active, transitions
+from hoodie.timeline import transitions
 from hoodie.transaction import (
     admission,
     authors,
@@ -202,16 +202,16 @@ def _begin(
     config = admission.admit_table(client, scope, expected)
     attempt = admission.admit_author(client, scope.timeline)
     told = writer_batches.read(client.storage, scope.timeline)
-    late_batches = _late_batches(client, scope, attempt, told)
+    earlier = _earlier_batches(client, scope, attempt, told)
     writer_id = client.author.writer_id
     ledger = told
-    if writer_id is not None and late_batches:
-        ledger = told.including(writer_id, late_batches)
+    if writer_id is not None and earlier.late:
+        ledger = told.including(writer_id, earlier.late)
     if writer_id is not None and batch_id is not None and ledger.holds(writer_id, batch_id):
         return None
     admission.admit_beside(client, scope.timeline)
     requested_time = client.times.generate(scope.timeline)
-    heartbeat = admission.own(client, requested_time, action, attempt, batch_id, late_batches)
+    heartbeat = admission.own(client, requested_time, action, attempt, batch_id, earlier)
     try:
         scope.check()
         transitions.request(client.storage, requested_time, action, b"", heartbeat.is_own)
@@ -231,46 +231,48 @@ def _begin(
     )
 
 
-def _late_batches(
+def _earlier_batches(
     client: Client,
     scope: table_lock.LockScope,
     attempt: fencing.StoredRecord | None,
     told: writer_batches.Ledger,
-) -> tuple[str, ...]:
-    """Return the author's batches that the table holds and the ledger does not tell of.
+) -> fencing.EarlierBatches:
+    """Return the author's batches that the table holds, or may yet, and the ledger tells not of.
 
     One that appeared late, its writer having been paused, may be unknown to the newest commit, and
     stays so until a commit of the same author.
     """
     writer_id = client.author.writer_id
     if writer_id is None or attempt is None:
-        return ()
+        return fencing.EarlierBatches()
     record = attempt.record
     late = [batch for batch in record.late_batches if not told.holds(writer_id, batch)]
-    is_told = not record.batch_id or told.holds(writer_id, record.batch_id)
-    if not is_told and _is_published(client, scope.timeline, writer_id, record):
-        late.append(record.batch_id)
-    return tuple(late)
+    pending = {}
+    recorded = {**record.pending_batches, record.requested_time: record.batch_id}
+    for time, batch_id in recorded.items():
+        if not batch_id or told.holds(writer_id, batch_id):
+            continue
+        write = scope.timeline.find(instants.checked_time(time))
+        if write is None:
+            continue
+        if not write.is_completed:
+            pending[time] = batch_id
+        elif _holds_batch(client, write, writer_id, batch_id):
+            late.append(batch_id)
+    return fencing.EarlierBatches(late=tuple(late), pending=pending)
 
 
-def _is_published(
-    client: Client,
-    timeline: active.ActiveTimeline,
-    writer_id: str,
-    record: fencing.AttemptRecord,
-) -> bool:
-    """Return whether the batch that an attempt record tells of is published.
+def _holds_batch(client: Client, found: instants.Instant, writer_id: str, batch_id: str) -> bool:
+    """Return whether what completed with a recorded time is the recorded write.
 
     The record is there before the instant is: whose author lost the lock in between has written
     nothing, and somebody else's instant may have the time by now. (The simulation found that.) The
     record's write id does not tell: it is taken out when a write is given up.
     """
-    found = timeline.find(instants.checked_time(record.requested_time))
-    if found is None or not found.is_completed or not found.action.is_write:
+    if not found.action.is_write:
         return False
     extra = writer_batches.read_metadata(client.storage, found).extra
-    published = (extra.get(jobs.WRITER_ID_KEY), extra.get(jobs.BATCH_ID_KEY))
-    return published == (writer_id, record.batch_id)
+    return (extra.get(jobs.WRITER_ID_KEY), extra.get(jobs.BATCH_ID_KEY)) == (writer_id, batch_id)
 
 
 def _empty(client: Client, write: OpenWrite) -> bool:

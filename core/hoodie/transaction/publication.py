@@ -81,16 +81,22 @@ def publish(
 def resolve(client: Client, write: OpenWrite, completed: instants.Instant) -> str:
     """Return what to tell of a publication during which the lock was lost.
 
+    Takes the lock: whoever had it meanwhile may have decided before the completed file was there,
+    and not yet published what.
+
     Raises:
-        OutcomeUnknownError: It may have been undone, or cannot be looked at.
+        OutcomeUnknownError: It may have been undone or passed over, or cannot be looked at.
     """
     lost = f"the table lock was lost while {completed} was published"
     try:
-        timeline = active.load(client.storage)
-        targets = rollback_targets(client, write, timeline)
+        with client.lock.scope() as scope:
+            timeline = scope.timeline
+            targets = rollback_targets(client, write, timeline)
+            attempt = fencing.read(client.storage, client.author)
     except errors.HoodieError as error:
         raise errors.OutcomeUnknownError(f"{lost}: {error}") from error
-    contest = refusals.contest(completed, timeline, targets)
+    fenced = fencing.publication_refusal(attempt, client.author, write.write_id)
+    contest = refusals.contest(completed, timeline, targets) or fenced
     if contest is not None:
         raise errors.OutcomeUnknownError(f"{lost}: {contest}")
     later = [

@@ -125,12 +125,32 @@ def contest(
     """
     if completed not in timeline.files:
         return f"{completed} is not on the timeline"
+    compaction = compaction_after(completed, timeline)
+    if compaction is not None:
+        return f"{compaction}, planned meanwhile, does not hold its rows"
     rollback = rollback_of(completed.requested_time, rollback_targets)
     if rollback is not None:
         return f"rollback {rollback} may take it back"
     for duplicates in timeline.duplicates:
         if completed in duplicates:
             return f"it was completed {len(duplicates)} times"
+    return None
+
+
+def compaction_after(
+    completed: instants.Instant, timeline: active.ActiveTimeline
+) -> instants.Instant | None:
+    """Return a compaction, planned or done, that begins file slices above a delta commit.
+
+    One that was planned before the write was there counts it to the slice below, and leaves it out.
+    """
+    if completed.action is not instants.Action.DELTA_COMMIT:
+        return None
+    assert completed.completion_time is not None
+    for instant in timeline.instants:
+        is_compaction = instant.action.completed is instants.Action.COMMIT
+        if is_compaction and instant.requested_time > completed.completion_time:
+            return instant
     return None
 
 

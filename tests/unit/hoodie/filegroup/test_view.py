@@ -82,7 +82,11 @@ def view_of(
 ) -> view.FileSystemView:
     storage = storage_of(["p/.hoodie_partition_metadata", *(f"p/{name}" for name in names)])
     return view.FileSystemView(
-        timeline, listing.StorageListing(storage), pending or {}, frozenset(replaced)
+        timeline,
+        listing.StorageListing(storage),
+        timeline.is_committed,
+        pending or {},
+        frozenset(replaced),
     )
 
 

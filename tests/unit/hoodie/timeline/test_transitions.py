@@ -170,6 +170,23 @@ def test_failure_without_effect_stays_a_failure() -> None:
     assert names(inner) == []
 
 
+def test_repeated_call_that_cannot_be_looked_into_is_an_unknown_outcome() -> None:
+    """The answer was lost, the client repeats it, the name is taken. The simulation found it."""
+
+    class Repeating(MemoryStorage):
+        def create(self, path: str, content: bytes) -> FileInfo:
+            super().create(path, content)
+            return super().create(path, content)
+
+        def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+            raise errors.StorageError("no answer")
+
+    storage = Repeating()
+    with pytest.raises(errors.OutcomeUnknownError, match=f"{TIME}.*is not known"):
+        complete(storage, instant(State.INFLIGHT))
+    assert len(names(storage)) == 1
+
+
 def test_failure_that_cannot_be_looked_into_is_an_unknown_outcome() -> None:
     class Silent(MemoryStorage):
         def create(self, path: str, content: bytes) -> FileInfo:

@@ -12,12 +12,13 @@ from hoodie.model.instants import Action, Instant, State
 from hoodie.model.settings import ConcurrencyMode
 from hoodie.timeline import active, table_properties, transitions
 from hoodie.transaction import authors, layout, lifecycle, markers, table_lock
-from hoodie.transaction.client import Client, Completion, OpenWrite
+from hoodie.transaction.client import AlreadyWritten, Client, Completion, OpenWrite
 from support import faulty_storage, schedule, schedule_rollback
 from support.schedule_world import (
     GROUPS,
     SETTINGS,
     World,
+    data_files,
     heartbeat_paths,
     metadata,
     write_data,
@@ -134,7 +135,7 @@ def test_files_of_failed_tasks_do_not_become_visible() -> None:
     markers.mark(writer.storage, opened.requested_time, failed)
     world.storage.create(failed, b"half a file")
     lifecycle.complete(writer, opened, written)
-    assert failed.removeprefix("p/") not in names(world, "p")
+    assert failed.removeprefix("p/") not in data_files(world.storage)
     world.check()
 
 
@@ -186,7 +187,7 @@ def test_paused_writer_that_was_rolled_back_stays_rolled_back() -> None:
     assert isinstance(
         refused(world, zombie, opened, written), errors.ConflictError | errors.FencedError
     )
-    assert names(world, "p") == []
+    assert data_files(world.storage) == []
     assert lifecycle.abort(zombie, opened, has_tasks_left=False) is False
     assert not world.timeline.pending
     world.check()
@@ -279,7 +280,8 @@ class _AtCreate(faulty_storage.NoFaults):
         self, process: schedule.Process, call: str, *, is_mutation: bool
     ) -> faulty_storage.Fault:
         if call.startswith("create") and call.endswith(".deltacommit"):
-            self.action()
+            action, self.action = self.action, lambda: None
+            action()
         return super().at(process, call, is_mutation=is_mutation)
 
 
@@ -310,7 +312,69 @@ def test_lock_lost_while_publishing_and_rolled_back_meanwhile_is_an_unknown_outc
     with pytest.raises(errors.OutcomeUnknownError, match=r"rollback .* may take it back"):
         lifecycle.complete(writer, opened, written)
     assert lifecycle.abort(writer, opened, has_tasks_left=False) is False
-    assert len(names(world, "p")) == len(GROUPS)
+    assert len(data_files(world.storage)) == len(GROUPS)
+
+
+def test_lock_lost_while_publishing_and_compaction_planned_meanwhile_is_an_unknown_outcome() -> (
+    None
+):
+    """L2: its files are older than the compaction's, which does not hold them: nobody reads them.
+
+    The simulation found it.
+    """
+    faults = _AtCreate()
+    world = World(faults=faults)
+    world.write(world.writer("other"))
+    writer = world.writer("a")
+    opened, written = ready(world, writer)
+
+    def compacted() -> None:
+        world.lock.lose()
+        world.time.advance(5)
+        assert world.schedule_compaction(world.writer("service")) is not None
+
+    faults.action = compacted
+    with pytest.raises(errors.OutcomeUnknownError, match=r"compaction .* does not hold its rows"):
+        lifecycle.complete(writer, opened, written)
+
+
+def test_lock_lost_while_publishing_and_replaced_meanwhile_is_an_unknown_outcome() -> None:
+    """L2: the author's next attempt may have written the same batch. The simulation found it."""
+    faults = _AtCreate()
+    world = World(faults=faults)
+    writer = world.client(world.process("a.1"), authors.Author(writer_id="a", attempt=1))
+    opened, written = ready(world, writer)
+
+    def replaced() -> None:
+        world.lock.lose()
+        successor = authors.Author(writer_id="a", attempt=2)
+        world.write(world.client(world.process("a.2"), successor))
+
+    faults.action = replaced
+    with pytest.raises(errors.OutcomeUnknownError, match="was replaced by attempt 2"):
+        lifecycle.complete(writer, opened, written)
+
+
+def test_batch_published_late_is_known_after_a_successor_began_too_early() -> None:
+    """WR1: the successor looked before the batch was there, and failed. The simulation found it."""
+    faults = _AtCreate()
+    world = World(faults=faults)
+    writer = world.client(world.process("a.1"), authors.Author(writer_id="a", attempt=1))
+    opened = world.begin(writer, "b1")
+    written = metadata(write_data(writer, opened, GROUPS))
+    process = world.process("a.2")
+    successor = world.client(process, authors.Author(writer_id="a", attempt=2))
+
+    def replaced() -> None:
+        world.lock.lose()
+        world.time.advance(5)
+        lifecycle.abort(successor, world.begin(successor, "b1"), has_tasks_left=False)
+        world.write(world.writer("other"))
+
+    faults.action = replaced
+    with pytest.raises(errors.OutcomeUnknownError):
+        lifecycle.complete(writer, opened, written)
+    assert isinstance(world.write(successor, "b1"), AlreadyWritten)
 
 
 def test_failure_after_publishing_is_no_failure_of_the_write() -> None:
@@ -439,7 +503,7 @@ def test_aborted_write_leaves_no_data_and_its_time_stays_taken() -> None:
     writer = world.writer("a")
     opened, _ = ready(world, writer)
     assert lifecycle.abort(writer, opened, has_tasks_left=False) is True
-    assert names(world, "p") == []
+    assert data_files(world.storage) == []
     assert world.timeline.pending == (opened.inflight,)
     assert heartbeat_paths(world.storage) == []
     lagging = world.client(world.process("lagging", offset_ms=-100))
@@ -451,7 +515,7 @@ def test_aborted_write_with_tasks_left_is_left_as_it_is() -> None:
     writer = world.writer("a")
     opened, _ = ready(world, writer)
     assert lifecycle.abort(writer, opened, has_tasks_left=True) is False
-    assert len(names(world, "p")) == len(GROUPS)
+    assert len(data_files(world.storage)) == len(GROUPS)
     assert heartbeat_paths(world.storage) != []
     publish(world, writer)  # The same author goes on at once.
     world.time.advance(EXPIRY_MS)
@@ -520,7 +584,7 @@ def test_published_write_survives_an_abort() -> None:
         check=lambda: None,
     )
     assert lifecycle.abort(writer, opened, has_tasks_left=False) is False
-    assert len(names(world, "p")) == len(GROUPS)
+    assert len(data_files(world.storage)) == len(GROUPS)
     assert len(world.timeline.completed_writes) == 1
 
 

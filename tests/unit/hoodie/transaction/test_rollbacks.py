@@ -27,6 +27,7 @@ from support.schedule_world import (
     GROUPS,
     SETTINGS,
     World,
+    data_files,
     heartbeat_paths,
     metadata,
     put_file,
@@ -64,22 +65,18 @@ def refused(world: World, opened: OpenWrite) -> errors.HoodieError:
     return caught.value
 
 
-def data_files(world: World) -> list[str]:
-    return [info.name for info in world.storage.list("p")]
-
-
 def test_failed_write_is_taken_back_whole() -> None:
     """T-R06: its own log files go, those of others in the same slices stay."""
     world = World()
     world.write(world.writer("other"), "b0")
-    kept = data_files(world)
+    kept = data_files(world.storage)
     opened = fail(world)
     plan = roll_back(world, opened)
     assert plan.target == opened.requested_time
     assert plan.action is Action.DELTA_COMMIT
     assert {each.base_instant_time for each in plan.requests} == {opened.requested_time}
     assert {files.FileGroupId("p", each.file_id or "") for each in plan.requests} == set(GROUPS)
-    assert data_files(world) == kept
+    assert data_files(world.storage) == kept
     rollback = world.timeline.instants[-1]
     assert (rollback.action, rollback.state) == (Action.ROLLBACK, State.COMPLETED)
     assert world.timeline.find(opened.requested_time) is None
@@ -131,7 +128,7 @@ def test_write_that_completed_between_look_and_lock_is_not_taken_back() -> None:
     lifecycle.complete(writer, opened, metadata(stats))
     with pytest.raises(errors.ConflictError, match="took effect"):
         rollbacks.request(world.writer("janitor"), world.config, plan)
-    assert len(data_files(world)) == len(GROUPS)
+    assert len(data_files(world.storage)) == len(GROUPS)
 
 
 def test_completed_instant_and_unknown_one_and_clean_are_refused() -> None:
@@ -267,7 +264,7 @@ def test_target_that_completed_all_the_same_keeps_its_files() -> None:
     )
     with pytest.raises(errors.ConflictError, match="was completed"):
         rollbacks.execute(janitor, held)
-    assert len(data_files(world)) == len(GROUPS)
+    assert len(data_files(world.storage)) == len(GROUPS)
     assert not world.timeline.pending
     assert not [each for each in world.timeline.files if each.action is Action.ROLLBACK]
 
@@ -301,22 +298,22 @@ def test_files_are_found_whatever_markers_tell(
     """T-R05."""
     world = World()
     world.write(world.writer("other"), "b0")
-    kept = data_files(world)
+    kept = data_files(world.storage)
     opened = fail(world)
     damage(world, opened)
     roll_back(world, opened)
-    assert data_files(world) == kept
+    assert data_files(world.storage) == kept
     invariants.check_quiescence(world.storage, world.check())
 
 
 def test_marker_of_another_instants_file_deletes_nothing() -> None:
     world = World()
     world.write(world.writer("other"), "b0")
-    kept = data_files(world)
+    kept = data_files(world.storage)
     opened = fail(world)
     markers.mark(world.storage, opened.requested_time, f"p/{kept[0]}")
     roll_back(world, opened)
-    assert data_files(world) == kept
+    assert data_files(world.storage) == kept
 
 
 def test_write_that_was_only_requested_has_nothing_to_delete() -> None:
@@ -391,7 +388,7 @@ def test_heartbeat_deleted_by_hand_counts_as_expired_and_the_writer_gives_up() -
     with pytest.raises(errors.HeartbeatExpiredError):
         lifecycle.complete(writer, opened, metadata(stats))
     roll_back(world, opened)
-    assert data_files(world) == []
+    assert data_files(world.storage) == []
 
 
 def planned(world: World) -> InstantTime:
@@ -416,11 +413,11 @@ def test_failed_compaction_is_requested_again_and_runs() -> None:
     opened = start_compaction(world, service, time)
     write_bases(service, opened)
     process.crash()
-    logs = [name for name in data_files(world) if ".log." in name]
+    logs = [name for name in data_files(world.storage) if ".log." in name]
     world.time.advance(EXPIRY_MS)
     plan = roll_back(world, opened)
     assert plan.action is Action.COMPACTION
-    assert data_files(world) == logs
+    assert data_files(world.storage) == logs
     found = world.timeline.find(time)
     assert found is not None
     assert found.state is State.REQUESTED

@@ -1,0 +1,131 @@
+"""Fleets on one table, with crashes, failures, pauses, lost locks and wrong clocks, by seed.
+
+A failing seed says how to replay it; `make simulate` runs more of them, and shrinks what fails.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from hoodie.write import conflicts
+from support import chance, schedule, schedule_shrinking
+from support.schedule_fleet import Fleet, Plan, Scenario, plan_of
+
+pytestmark = pytest.mark.simulation
+
+SEEDS = {
+    Scenario.NON_BLOCKING: 100,
+    Scenario.OPTIMISTIC: 70,
+    Scenario.FAILING: 30,
+    Scenario.CLOCKS: 30,
+}
+CHUNK = 10
+CHUNKS = [
+    pytest.param(scenario, first, id=f"{scenario.value}-{first}")
+    for scenario, count in SEEDS.items()
+    for first in range(0, count, CHUNK)
+]
+
+
+@pytest.mark.parametrize(("scenario", "first"), CHUNKS)
+def test_every_invariant_holds(scenario: Scenario, first: int) -> None:
+    """T-P02, T-P03, T-P05, T-N02, T-C03, T-L21, T-O02, T-O04 to T-O06, T-R01, T-R02, T-H02, T-H04.
+
+    I1 to I5 and I8 to I11 of concurrency 6.2.
+    """
+    for seed in range(first, first + CHUNK):
+        failure = schedule_shrinking.run(plan_of(scenario, seed))
+        replay = f"make simulate REPLAY={scenario.value}:{seed}"
+        assert failure is None, f"{failure.message}\nReplay: {replay}"
+
+
+def test_same_seed_is_the_same_history() -> None:
+    histories = []
+    for _ in range(2):
+        fleet = Fleet(plan_of(Scenario.NON_BLOCKING, 7))
+        fleet.run()
+        histories.append(fleet.time.history)
+    assert histories[0] == histories[1]
+
+
+@pytest.mark.parametrize("scenario", Scenario)
+def test_deviations_replay_the_run_that_they_were_taken_from(scenario: Scenario) -> None:
+    plan = plan_of(scenario, 3)
+    drawn = Fleet(plan)
+    drawn.run()
+    assert isinstance(drawn.chances, chance.SeededChance)
+    replayed = Fleet(plan, chance.ScriptedChance(drawn.chances.deviations))
+    replayed.run()
+    assert replayed.time.history == drawn.time.history
+
+
+def test_run_without_deviations_is_calm() -> None:
+    fleet = Fleet(plan_of(Scenario.FAILING, 3), chance.ScriptedChance({}))
+    fleet.run()
+    assert not [event for event in fleet.time.history if "crash" in event or "paused" in event]
+
+
+def test_readers_read_while_others_write() -> None:
+    """What they see would otherwise prove nothing."""
+    sizes: set[int] = set()
+    for seed in range(10):
+        fleet = Fleet(plan_of(Scenario.NON_BLOCKING, seed))
+        fleet.run()
+        sizes |= {len(read.writes) for read in fleet.world.reads}
+    assert sizes >= {0, 1, 2, 3, 4}
+
+
+def test_run_that_never_ends_is_a_failure_and_leaves_no_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def sleep_forever(fleet: Fleet, *ignored: object) -> None:
+        while True:
+            fleet.time.processes[1].clock.sleep_s(1.0)
+
+    monkeypatch.setattr(Fleet, "_read_until_done", sleep_forever)
+    before = threading.active_count()
+    failure = schedule_shrinking.run(Plan(seed=1))
+    assert failure is not None
+    assert "not ended after" in failure.message
+    assert "reader0.1" in failure.message
+    assert failure.history
+    assert threading.active_count() == before
+
+
+def test_what_fails_is_told_with_little_that_befell_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writers that do not look for conflicts: most of a run has no part in that."""
+    monkeypatch.setattr(conflicts, "candidates", lambda begun, now, own: ())
+    failure = first_failure(lambda seed: schedule_shrinking.run(plan_of(Scenario.OPTIMISTIC, seed)))
+    smallest = schedule_shrinking.Shrinking(failure, runs_max=150).shrink()
+    assert smallest.check == failure.check
+    assert len(smallest.deviations) < len(failure.deviations) / 2
+    replayed = schedule_shrinking.run(smallest.plan, chance.ScriptedChance(smallest.deviations))
+    assert replayed is not None
+    assert replayed.history == smallest.history
+
+
+def first_failure(
+    run: Callable[[int], schedule_shrinking.Failure | None],
+) -> schedule_shrinking.Failure:
+    return next(failure for seed in range(100) if (failure := run(seed)) is not None)
+
+
+def test_actor_that_survives_its_crash_can_do_nothing_more() -> None:
+    """A thread that outlives its process would slow down everything after it."""
+    time = schedule.Schedule(1)
+    process = schedule.Process(time, "p")
+    calls_after_death = []
+
+    def ignore_death() -> None:
+        process.crash()
+        for _ in range(2):
+            with contextlib.suppress(schedule.Crash):
+                time.switch(process)
+                calls_after_death.append("made")
+
+    time.spawn("p", process, ignore_death)
+    time.run()
+    assert calls_after_death == []
+    assert "p" not in {thread.name for thread in threading.enumerate()}
