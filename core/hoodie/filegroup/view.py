@@ -81,6 +81,16 @@ class FileSystemView:
             and (planned := self._completed_before(slices[0], instant_time)).log_files
         ]
 
+    def slices_below(self, pending_compaction: instants.InstantTime) -> list[files.FileSlice]:
+        """Return the slice that a pending compaction replaces, of each file group in its plan."""
+        found = []
+        for partition_path in self.partitions():
+            for group, slices in self._groups(partition_path):
+                if pending_compaction in self._compactions.get(group, ()):
+                    below = [each for each in slices if each.base_instant_time < pending_compaction]
+                    found += below[:1]
+        return found
+
     def _groups(
         self, partition_path: str
     ) -> Iterator[tuple[files.FileGroupId, tuple[files.FileSlice, ...]]]:

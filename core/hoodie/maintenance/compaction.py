@@ -4,11 +4,14 @@ Invariants:
     - a plan takes only log files completed before the plan's own instant, so that what completes
       later falls into the slice that begins at the instant (RFC-66);
     - no file group is in two pending plans;
-    - a plan is immutable, and running a task again gives the same records.
+    - a plan is immutable, and running a task again gives the same records;
+    - what is merged is all of the slice that ends at the plan's instant, also what the plan missed:
+      the base file hides it.
 
 Source: RFC-66; `BaseHoodieCompactionPlanGenerator.java`, `HoodieCompactor.java` (1.2.0).
 """
 
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -18,6 +21,8 @@ from hoodie.filegroup import reading, snapshots, writing
 from hoodie.format import file_names
 from hoodie.model import commits, files, instants, plans, schemas, settings, table_config
 from hoodie.storage import protocol
+
+logger = logging.getLogger(__name__)
 
 _MEBIBYTE = 1 << 20
 
@@ -38,6 +43,30 @@ def plan_of(slices: Iterable[files.FileSlice]) -> plans.CompactionPlan | None:
     operations = tuple(_operation(candidate) for candidate in with_logs)
     assert len({operation.group for operation in operations}) == len(operations)
     return plans.CompactionPlan(operations=operations) if operations else None
+
+
+def with_missed_logs(
+    plan: plans.CompactionPlan, slices: Iterable[files.FileSlice]
+) -> plans.CompactionPlan:
+    """Return a plan that has all log files of its slices.
+
+    One whose planner was paused until it had lost the lock may lack some that completed meanwhile.
+    Since the plan is on the timeline nothing completes before its instant.
+
+    Args:
+        plan: Pending.
+        slices: As `FileSystemView.slices_below` gives them.
+    """
+    found = {each.group: tuple(log.name for log in each.log_files) for each in slices}
+    operations = []
+    for operation in plan.operations:
+        names = found.get(operation.group, ())
+        if set(names) > set(operation.log_file_names):
+            logger.warning("%s: the plan has missed some of %s", operation.group, ", ".join(names))
+            operations.append(replace(operation, log_file_names=names))
+        else:
+            operations.append(operation)
+    return replace(plan, operations=tuple(operations))
 
 
 def _operation(candidate: files.FileSlice) -> plans.CompactionOperation:

@@ -78,7 +78,10 @@ def execute(
         write = scheduling.execute(client, requested_time, target.config)
         try:
             lifecycle.start(client, write, commits.Operation.COMPACT)
-            plan = snapshots.read_plan(target.storage, requested_time)
+            snapshot = snapshots.take(target.storage, target.config, write.timeline)
+            plan = compaction.with_missed_logs(
+                snapshot.compactions[requested_time], snapshot.view.slices_below(requested_time)
+            )
             tasks = [
                 compaction.CompactionTask(
                     table_uri=target.storage.uri,
