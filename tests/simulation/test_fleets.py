@@ -96,7 +96,7 @@ def test_run_that_never_ends_is_a_failure_and_leaves_no_thread(
 
 def test_what_fails_is_told_with_little_that_befell_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writers that do not look for conflicts: most of a run has no part in that."""
-    monkeypatch.setattr(conflicts, "candidates", lambda begun, now, own: ())
+    monkeypatch.setattr(conflicts, "candidates", lambda *_: ())
     failure = first_failure(lambda seed: schedule_shrinking.run(plan_of(Scenario.OPTIMISTIC, seed)))
     smallest = schedule_shrinking.Shrinking(failure, runs_max=150).shrink()
     assert smallest.check == failure.check

@@ -52,7 +52,7 @@ MUTANTS: Mapping[str, mutants.Patches] = {
         (leftovers, "_left"): lambda timeline, taken_back, time, paths: paths
     },
     "N1": {(combinations, "order_dependence"): lambda config, mine, other: None},
-    "O2": {(conflicts, "candidates"): lambda begun, now, own: ()},
+    "O2": {(conflicts, "candidates"): lambda *_: ()},
     "Q1: slices by completion time": {(slicing, "_barrier_of"): mutants.by_requested_time},
     "reads of what is committed": {
         (snapshots.CommittedFiles, "is_committed"): lambda self, requested_time: True

@@ -35,7 +35,7 @@ def test_seed_that_does_not_fail_is_told(
 def test_failure_is_told_with_its_smallest_history(
     simulate: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conflicts, "candidates", lambda begun, now, own: ())
+    monkeypatch.setattr(conflicts, "candidates", lambda *_: ())
     seed = next(
         seed
         for seed in range(100)

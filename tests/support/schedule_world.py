@@ -289,7 +289,8 @@ def write_bases(service: Client, opened: OpenWrite) -> list[commits.WriteStat]:
     """Write the base file of each operation in a plan."""
     token = file_names.write_token(0, opened.stage, 0)
     stats = []
-    for operation in snapshots.read_plan(service.storage, opened.requested_time).operations:
+    snapshot = snapshots.take(service.storage, opened.config, opened.timeline)
+    for operation in compaction.plan_to_execute(snapshot, opened.requested_time).operations:
         group = operation.group
         name = file_names.base_file_name(group.file_id, token, opened.requested_time)
         merged = b"".join(

@@ -45,18 +45,20 @@ def plan_of(slices: Iterable[files.FileSlice]) -> plans.CompactionPlan | None:
     return plans.CompactionPlan(operations=operations) if operations else None
 
 
-def with_missed_logs(
-    plan: plans.CompactionPlan, slices: Iterable[files.FileSlice]
+def plan_to_execute(
+    snapshot: snapshots.Snapshot, requested_time: instants.InstantTime
 ) -> plans.CompactionPlan:
-    """Return a plan that has all log files of its slices.
+    """Return the plan of a pending compaction, with all log files of its slices.
 
-    One whose planner was paused until it had lost the lock may lack some that completed meanwhile.
-    Since the plan is on the timeline nothing completes before its instant.
+    The planner may have been paused until it had lost the lock, and have missed some that completed
+    meanwhile. Since the plan is on the timeline nothing completes before its instant.
 
     Args:
-        plan: Pending.
-        slices: As `FileSystemView.slices_below` gives them.
+        snapshot: Taken since then.
+        requested_time: The compaction's.
     """
+    plan = snapshot.compactions[requested_time]
+    slices = snapshot.view.slices_below(requested_time)
     found = {each.group: tuple(log.name for log in each.log_files) for each in slices}
     operations = []
     for operation in plan.operations:

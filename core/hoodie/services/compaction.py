@@ -79,9 +79,7 @@ def execute(
         try:
             lifecycle.start(client, write, commits.Operation.COMPACT)
             snapshot = snapshots.take(target.storage, target.config, write.timeline)
-            plan = compaction.with_missed_logs(
-                snapshot.compactions[requested_time], snapshot.view.slices_below(requested_time)
-            )
+            plan = compaction.plan_to_execute(snapshot, requested_time)
             tasks = [
                 compaction.CompactionTask(
                     table_uri=target.storage.uri,
