@@ -96,4 +96,7 @@ def test_rule_switched_off_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch
     runs = (
         schedule_shrinking.run(plan_against(name, seed)) for seed in range(first, first + SEEDS_MAX)
     )
-    assert any(failure is not None for failure in runs)
+    found = next((failure.message for failure in runs if failure is not None), None)
+    assert found is not None
+    # A mutant that no longer fits the code fails as well.
+    assert not found.startswith(("TypeError", "AttributeError")), found
