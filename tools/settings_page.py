@@ -74,14 +74,17 @@ def page() -> str:
 
 
 def _settings() -> Iterable[Sequence[str]]:
-    defaults = settings.WriteSettings()
     for key in settings.KEYS:
         names = ", or ".join(f"`{name}`" for name in (key.name, *key.aliases))
-        default = key.default
-        if default is None:
-            assert key.field is not None
-            default = _text(getattr(defaults, key.field))
-        yield names, default, key.meaning, MANIFEST_FIELDS.get(key.field or "", "-")
+        yield names, default_of(key), key.meaning, MANIFEST_FIELDS.get(key.field or "", "-")
+
+
+def default_of(key: settings.Key) -> str:
+    """Return the text of a key's default."""
+    if key.default is not None:
+        return key.default
+    assert key.field is not None, key.name
+    return _text(getattr(settings.WriteSettings(), key.field))
 
 
 def _locks() -> Iterable[Sequence[str]]:
