@@ -32,7 +32,13 @@ demo: setup ## two pipelines write one table of real flights at once, and a comp
 .PHONY: test
 test: setup setup-peer ## run all tests (some only: .venv/bin/pytest tests/unit)
 	@echo "==> Running all tests"
-	@$(BIN)/pytest
+	@$(BIN)/pytest --numprocesses=auto --dist=loadgroup
+
+# Only a file that is named on the command line: the environment's may be a cluster at work.
+.PHONY: test-cluster
+test-cluster: setup ## test on a real Kubernetes with real pods (root; or KUBECONFIG=FILE for another)
+	@echo "==> Testing on Kubernetes"
+	@TEST_KUBECONFIG="$(if $(filter command line,$(origin KUBECONFIG)),$(KUBECONFIG))" tools/test_cluster.sh
 
 SEEDS ?= 1000
 FIRST ?= 0
@@ -47,6 +53,16 @@ simulate: setup ## run SEEDS=1000 seeds of the simulation from FIRST=0 on; REPLA
 explore: setup ## follow all interleavings of small models of two actors (some minutes)
 	@echo "==> Exploring small models"
 	@PYTHONPATH=tests $(BIN)/python tests/simulation/simulate.py --explore
+
+MINUTES ?= 10
+SEED ?= 1
+MODES ?= non-blocking optimistic copy-on-write
+
+.PHONY: endure
+endure: setup ## kill, pause and cut off eight processes over ZooKeeper for MINUTES=10 in each mode; needs root
+	@echo "==> Letting eight processes endure in each mode"
+	@for mode in $(MODES); do PYTHONPATH=tests $(BIN)/python tests/processes/endure.py \
+		--mode $$mode --seconds $$(( $(MINUTES) * 60 )) --seed $(SEED); done
 
 .PHONY: check
 check: setup ## look at the code without running it: format, lint, types, layers
@@ -66,16 +82,31 @@ format: setup ## format the code, and mend what the linter can mend itself
 	@$(BIN)/ruff format
 
 .PHONY: generate
-generate: setup ## write crds/ and docs/settings.md anew from the code
+generate: setup ## write what follows from the code: crds/, parts of chart, examples and docs
 	@echo "==> Generating crds/ from operator/hoodie_operator/api"
 	@$(BIN)/python -m hoodie_operator.api.generate
+	@echo "==> Generating CRDs and values.schema.json of charts/hudi-operator"
+	@$(BIN)/python tools/chart.py
+	@echo "==> Generating health checks of examples/gitops"
+	@$(BIN)/python tools/gitops.py
 	@echo "==> Generating docs/settings.md from the settings"
 	@$(BIN)/python tools/settings_page.py
+	@echo "==> Generating docs/reasons.md from the table of states"
+	@$(BIN)/python tools/reasons_page.py
+
+.PHONY: image
+image: setup ## build the container image, no registry needed; prints the archive's path
+	@$(BIN)/python tools/image.py
 
 .PHONY: bench
 bench: setup setup-peer ## run beside Apache Hudi on the same data; writes benchmarks/RESULTS.md
 	@echo "==> Running the benchmarks side by side with Apache Hudi"
 	@$(BIN)/python benchmarks/run.py
+
+.PHONY: bench-cluster
+bench-cluster: setup ## measure the operator beside a real API server with 1,000 tables
+	@echo "==> Measuring the operator with many tables"
+	@PYTHONPATH=tests $(BIN)/python benchmarks/cluster.py
 
 .PHONY: clean
 clean: ## delete what the other targets made, the environments included

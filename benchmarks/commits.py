@@ -5,11 +5,13 @@
 Each writer is a process of its own (a thread of one warm Spark session on Apache Hudi's side) and
 has a bucket of its own, so that nobody loses a conflict. All begin at once; a writer commits small
 batches, one after the other. `wait` is the time that a clock which others do not share makes a
-writer wait under the lock: none where all writers are ours, and more beside a JVM (`clock_wait_ms`,
-`hoodie.write.lock...skew`); it is set alike on both sides.
+writer wait under the lock: none where all writers are ours, and more beside a JVM (`clock_wait_ms`
+of ours, `hoodie.time.generator.max_expected_clock_skew_ms` of Apache Hudi's).
 """
 
 import argparse
+import contextlib
+import functools
 import json
 import os
 import platform
@@ -17,8 +19,9 @@ import shutil
 import statistics
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +36,8 @@ from rich.console import Console  # noqa: E402
 from hoodie import environment, table  # noqa: E402
 from hoodie.index import bucket  # noqa: E402
 from hoodie.model import commits, results, schemas, settings, table_config  # noqa: E402
+from hoodie.storage.local import LocalStorage  # noqa: E402
+from hoodie.storage.protocol import Storage  # noqa: E402
 from hoodie.transaction import authors  # noqa: E402
 from hoodie.transaction.locks import address_texts  # noqa: E402
 from hoodie.write import sessions  # noqa: E402
@@ -63,11 +68,16 @@ CONSOLE = Console(stderr=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """One commit; milliseconds. The lock's are those of the completion; None where unknown."""
+    """One commit; milliseconds. The lock's are those of the completion; None where unknown.
+
+    Attributes:
+        requests: To the storage: a call of it each; counted where one process writes alone.
+    """
 
     latency_ms: float
     wait_ms: float | None = None
     hold_ms: float | None = None
+    requests: float | None = None
 
 
 Hold = tuple[int, Commit]
@@ -142,6 +152,40 @@ def commit(
     latency_ms = (time.perf_counter() - begin) * 1000
     assert isinstance(result, results.CommitResult)
     return Commit(latency_ms=latency_ms, wait_ms=result.lock_wait_ms, hold_ms=result.lock_hold_ms)
+
+
+class Requests:
+    """Counts the calls of a local storage, but for those that one of them makes itself."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._depth = threading.local()
+
+    @contextlib.contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count for a while."""
+        calls = {name: getattr(LocalStorage, name) for name in vars(Storage) if name[0] != "_"}
+        calls.pop("uri")
+        for name, call in calls.items():
+            setattr(LocalStorage, name, self._counting(call))
+        try:
+            yield
+        finally:
+            for name, call in calls.items():
+                setattr(LocalStorage, name, call)
+
+    def _counting(self, call: Callable[..., object]) -> Callable[..., object]:
+        @functools.wraps(call)
+        def counting(*arguments: object, **named: object) -> object:
+            depth = getattr(self._depth, "value", 0)
+            self.count += depth == 0
+            self._depth.value = depth + 1
+            try:
+                return call(*arguments, **named)
+            finally:
+                self._depth.value = depth
+
+        return counting
 
 
 def write_settings(mode: str, clock_wait_ms: int) -> settings.WriteSettings:
@@ -253,7 +297,10 @@ def holds(prepare: Callable[[Path, int], table.Table], counts: Sequence[int]) ->
         opened = prepare(path, count)
         write = write_settings("non-blocking", 0)
         made = [commit(opened, batch, 0, write) for batch in batches_of(0, 21)][1:]
-        found.append((count, _median(made)))
+        requests = Requests()
+        with requests.counted():
+            commit(opened, batches_of(0, 22)[-1], 0, write)
+        found.append((count, replace(_median(made), requests=requests.count)))
         shutil.rmtree(path)
     return found
 
@@ -306,10 +353,13 @@ def _race_row(race: Race) -> str:
 
 
 def _hold_rows(title: str, found: Sequence[Hold]) -> list[str]:
-    lines = [f"| {title} | commit | lock wait | lock hold |", "|---:|---:|---:|---:|"]
+    lines = [
+        f"| {title} | commit | lock wait | lock hold | requests |",
+        "|---:|---:|---:|---:|---:|",
+    ]
     for count, middle in found:
         cells = [f"{count:,}", f"{middle.latency_ms:.1f}"]
-        cells += [_text(middle.wait_ms), _text(middle.hold_ms)]
+        cells += [_text(middle.wait_ms), _text(middle.hold_ms), _text(middle.requests)]
         lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]
 

@@ -158,7 +158,7 @@ class SparkSubject:
     def _run(self, work: jobs.WriteBatches | jobs.Compact) -> Run:
         spec = jobs.JobSpec(
             table_uri=str(self.path),
-            allowed_root=None,
+            allowed_roots=(),
             table_properties={},
             settings=ours.write_settings(self.workload),
             lock=ours.lock(self.workload),
@@ -166,7 +166,7 @@ class SparkSubject:
             writer_id="benchmark",
             action_id=None,
             attempt=1,
-            fence_path=None,
+            fence=None,
             work=work,
             engine=jobs.EngineSpec(kind=jobs.EngineKind.SPARK, parallelism=CORES),
             progress_path=None,

@@ -21,7 +21,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]  # `support` and our neighbours
 
-import numpy as np  # noqa: E402 (the path comes first)
+import machine  # noqa: E402 (the path comes first)
+import numpy as np  # noqa: E402
 import pyarrow as pa  # noqa: E402
 from data import WORKLOADS, Workload  # noqa: E402
 from ours import Hoodie  # noqa: E402
@@ -156,19 +157,12 @@ def _median(values: Iterable[float]) -> float:
 
 
 def _header(versions: str, load_before: float, repeat: int) -> str:
-    processor = next(
-        (
-            line.partition(":")[2].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if line.startswith("model name")
-        ),
-        platform.machine(),
-    )
-    memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return f"""# Side by side with Apache Hudi
 
+What the operator costs with many tables: [CLUSTER.md](CLUSTER.md).
+
 Written by `make bench` on {datetime.now(UTC):%Y-%m-%d}; medians of {repeat} alternating run(s).
-{os.cpu_count()} cores ({processor}), {memory_gib:.0f} GiB, load {load_before:.1f} before.
+{machine.described()}, load {load_before:.1f} before.
 {versions}, pyarrow {pa.__version__}, numpy {np.__version__}.
 {PARITY}"""
 

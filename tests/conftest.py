@@ -6,9 +6,16 @@ see it. On a laptop a skip says what it lacks.
 
 import os
 from collections.abc import Generator
-from typing import TypeVar
+from pathlib import Path
+from typing import Final, TypeVar
 
 import pytest
+
+# Needs a cluster: `make test-cluster` names the folder, and a folder that is named is collected.
+collect_ignore = ["cluster"]
+
+_ONE_WORKER_EACH: Final = ("conformance", "jobs")
+"""Folders whose tests share a server that takes long to start: an Apache Hudi, a Spark session."""
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
@@ -30,3 +37,13 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
     return _forbid_skip((yield))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Say what stays together when several processes run the tests: a folder, or else a file."""
+    here = Path(__file__).parent
+    for item in items:
+        folder, *rest = item.path.relative_to(here).parts
+        is_whole = folder in _ONE_WORKER_EACH or not rest
+        group = folder if is_whole else str(item.path.relative_to(here))
+        item.add_marker(pytest.mark.xdist_group(group))

@@ -17,6 +17,10 @@ mark_filled() {
 
 # fill ENVIRONMENT LOCK: create or complete the environment, each package checked by its hash.
 fill() {
+    if [ -L "$1" ]; then
+        echo "$1 is a link, to $(readlink "$1"): its owner fills it" >&2
+        exit 1
+    fi
     rm -f "$1/filled-from"
     # Scripts and links in an environment hold its path and its Python: one that was moved, or whose
     # Python has gone or changed, is made anew.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Writes requirements/*.txt anew: every version with its hashes, for every platform, naming no host.
+# Writes requirements/*.txt anew: every version with its hashes, naming no host; for every platform,
+# but the image's.
 # Usage: tools/lock.sh [UV OPTIONS], as `tools/lock.sh --upgrade-package pyarrow`; without options
 # what is locked stays as long as it still fits. Needs `uv`, from the path or in $UV.
 set -euo pipefail
@@ -7,11 +8,15 @@ cd "$(dirname "$0")/.."
 
 compile() {
     echo "==> $1"
-    "${UV:-uv}" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+    "${UV:-uv}" pip compile --quiet --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-emit-find-links --no-annotate --no-header \
         --output-file "$1" "${@:2}"
 }
 
-compile requirements/build.txt requirements/build.in "$@"
-compile requirements/dev.txt pyproject.toml --extra operator --extra jobs --extra dynamodb --extra hive --group dev "$@"
-compile requirements/hudi-peer.txt requirements/hudi-peer.in "$@"
+compile requirements/build.txt requirements/build.in --universal "$@"
+compile requirements/dev.txt pyproject.toml --extra operator --extra jobs --extra dynamodb --extra hive --group dev \
+    --universal "$@"
+# Of what the tests run with, what runs in the image: Debian 12 with its Python.
+compile requirements/image.txt pyproject.toml --extra operator --extra jobs --extra dynamodb --extra hive \
+    --constraint requirements/dev.txt --python-platform x86_64-manylinux_2_28 "$@"
+compile requirements/hudi-peer.txt requirements/hudi-peer.in --universal "$@"

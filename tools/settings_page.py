@@ -1,7 +1,6 @@
 """Writes docs/settings.md: every `hoodie.*` key that is honoured, from the code that honours it."""
 
 import dataclasses
-import enum
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -26,6 +25,7 @@ MANIFEST_FIELDS = {
     "log_file_bytes_max": "HudiTable files.logFileSize",
     "parquet_codec": "HudiTable files.codec",
     "lock_wait_ms": "LockProvider acquireTimeout",
+    "adds_columns": "Writer source.files.addColumns",
 }
 """Kind and path of the manifest field that gives a setting, by the setting's name."""
 
@@ -83,8 +83,7 @@ def default_of(key: settings.Key) -> str:
     """Return the text of a key's default."""
     if key.default is not None:
         return key.default
-    assert key.field is not None, key.name
-    return _text(getattr(settings.WriteSettings(), key.field))
+    return settings.to_properties(settings.WriteSettings())[key.name]
 
 
 def _locks() -> Iterable[Sequence[str]]:
@@ -99,17 +98,6 @@ def _facts() -> Iterable[tuple[str, tuple[str, object]]]:
 
 def _refused() -> Iterable[tuple[str, str]]:
     return run_settings.REFUSED.items()
-
-
-def _text(value: object) -> str:
-    match value:
-        case None:
-            return "by the concurrency mode"
-        case bool():
-            return "true" if value else "false"
-        case enum.Enum():
-            return str(value.value)
-    return str(value)
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -4,7 +4,7 @@ One value is made at the edge (`system`), or by a test with a virtual clock and 
 and passed down; nothing below looks any of it up by itself.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hoodie import clock, identity
@@ -37,15 +37,16 @@ class Environment:
     process: identity.ProcessIdentity
 
 
-def system(*, parallelism: int | None = None, allowed_root: str | None = None) -> Environment:
+def system(*, parallelism: int | None = None, allowed_roots: Sequence[str] = ()) -> Environment:
     """Return the machine's own environment.
 
     Args:
         parallelism: Threads for data-parallel work; None takes the machine's cores.
-        allowed_root: A folder or prefix that every table must be below; None for no limit.
+        allowed_roots: Folders or prefixes that every table must be below one of; none for no
+            limit.
     """
     return Environment(
-        open_storage=lambda uri: locations.open_storage(uri, allowed_root=allowed_root),
+        open_storage=lambda uri: locations.open_storage(uri, allowed_roots=allowed_roots),
         clock=clock.SystemClock(),
         random=identity.SystemRandom(),
         background=threads.ThreadBackground(),

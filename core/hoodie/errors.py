@@ -137,6 +137,10 @@ class StorageError(HoodieError):
     is_transient = True
 
 
+class UnansweredError(StorageError):
+    """The storage gave no answer, or none that tells: the call may take effect yet."""
+
+
 class FormatError(HoodieError):
     """Bytes on storage are not what the format says: stop, and look at them."""
 

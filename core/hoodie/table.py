@@ -137,18 +137,24 @@ class Table:
         return pa.RecordBatchReader.from_batches(schema, self._batches(planned))
 
     def begin_write(
-        self, options: sessions.WriteOptions, columns: Sequence[str]
+        self,
+        options: sessions.WriteOptions,
+        columns: Sequence[str],
+        schema: schemas.TableSchema | None = None,
     ) -> sessions.WriteSession | results.AlreadyCommitted:
         """Begin a write whose data files any number of processes write; see `write.sessions`.
 
         Args:
             options: What to do with the rows, and how.
             columns: The input's columns.
+            schema: The columns that the batch is prepared in: the table's, and those that the
+                write adds; None where it adds none.
 
         Raises:
             HoodieError: Nothing was begun.
         """
-        return sessions.begin(self._target, options, columns, self._outside)
+        target = self._target.grown_to(schema or self.schema)
+        return sessions.begin(target, options, columns, self._outside)
 
     def write(self, data: pa.Table, options: sessions.WriteOptions) -> results.WriteResult:
         """Write a batch in one commit.

@@ -9,7 +9,9 @@ from typing import Any
 
 from hoodie import errors, table
 from hoodie.model import jobs, schemas, table_config
+from hoodie.services import adoption
 from hoodie.storage import protocol
+from hoodie.write import sessions
 from hoodie_jobs import opening, program
 from hoodie_jobs.run import Run
 
@@ -36,7 +38,8 @@ def perform(run: Run) -> None:
         NotFoundError: There is none, and none may be created.
         AlreadyExistsError: There is one, and none may be taken over; or the place holds other
             files.
-        ConfigurationError: The one that is there differs from the expected one.
+        ConfigurationError: The one that is there differs from the expected one; of one that does
+            not say what its buckets are, some records are in others.
     """
     work = run.spec.work
     assert isinstance(work, jobs.CreateTable)
@@ -59,7 +62,36 @@ def perform(run: Run) -> None:
         return
     if not work.may_adopt:
         raise errors.AlreadyExistsError(f"there is a table at {existing.uri} already")
-    _compare(existing, config, schema)
+    if not adoption.lacks_buckets(existing.config, config):
+        _compare(existing, existing.config, config, schema)
+        return
+    stored = adoption.with_buckets(existing.config, config)
+    _compare(existing, stored, config, schema)
+    _record_buckets(run, existing, stored)
+
+
+def _record_buckets(run: Run, existing: table.Table, stored: table_config.TableConfig) -> None:
+    """Have a table say what its buckets are, if its records are in them."""
+    outside = opening.environment_of(run.spec)
+    storage = outside.open_storage(run.spec.table_uri)
+    target = sessions.Target(storage=storage, config=stored, schema=existing.schema)
+
+    def tell(done: int, total: int) -> None:
+        run.cancellation.check()
+        run.tell("comparing buckets", done, total)
+
+    adoption.check(target, outside, tell)
+    transaction = opening.transaction_of(run.spec)
+    provider = sessions.open_lock(storage, transaction, outside)
+    try:
+        client = sessions.open_client(target, provider, transaction, outside)
+        with client.lock.scope() as scope:
+            client.check_guards()
+            adoption.record(target, scope, outside)
+        times = client.lock.times
+        run.add(lock_wait_ms=times.wait_ms, lock_hold_ms=times.hold_ms)
+    finally:
+        provider.close()
 
 
 def _check_empty(storage: protocol.Storage) -> None:
@@ -75,12 +107,15 @@ def _check_empty(storage: protocol.Storage) -> None:
 
 
 def _compare(
-    existing: table.Table, config: table_config.TableConfig, schema: schemas.TableSchema
+    existing: table.Table,
+    stored: table_config.TableConfig,
+    config: table_config.TableConfig,
+    schema: schemas.TableSchema,
 ) -> None:
     differences = [
-        f"its {name} is {_shown(value(existing.config))}, expected {_shown(value(config))}"
+        f"its {name} is {_shown(value(stored))}, expected {_shown(value(config))}"
         for name, value in _COMPARED.items()
-        if value(existing.config) != value(config)
+        if value(stored) != value(config)
     ]
     columns = {field.name: field.type for field in existing.schema.arrow}
     expected = {field.name: field.type for field in schema.arrow}

@@ -7,6 +7,7 @@ on. A folder that holds anything but is no table is refused.
 
 import logging
 import sys
+from collections.abc import Sequence
 
 from hoodie import environment, errors
 from hoodie.model import jobs
@@ -20,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 MARK = ".hoodie/.hudi_operator/dropped"
 _TABLE_PREFIX = ".hoodie/"
+_FILES_AT_ONCE = 500
 
 
 def perform(run: Run) -> None:
@@ -36,13 +38,28 @@ def perform(run: Run) -> None:
         _unpublish(run, storage, outside)
     except errors.NotFoundError:
         _check_remnant(storage)
-    run.tell("deleting the data")
     paths = [info.path for info in storage.list("", is_recursive=True)]
-    storage.delete_all(path for path in paths if not path.startswith(_TABLE_PREFIX))
     # The mark survives until nothing else does.
-    storage.delete_all(path for path in paths if path.startswith(_TABLE_PREFIX) and path != MARK)
+    _delete(run, storage, sorted((path for path in paths if path != MARK), key=_is_of_table))
     storage.delete_directory("")
     logger.info("%s: deleted %d files", storage.uri, len(paths))
+
+
+def _is_of_table(path: str) -> bool:
+    """Return whether a file is no data, which goes first."""
+    return path.startswith(_TABLE_PREFIX)
+
+
+def _delete(run: Run, storage: protocol.Storage, paths: Sequence[str]) -> None:
+    """Delete files in their order, and tell how far that is.
+
+    Raises:
+        CancelledError: Somebody asked to stop; the next attempt goes on.
+    """
+    for start in range(0, len(paths), _FILES_AT_ONCE):
+        run.tell("deleting the data", start, len(paths))
+        run.cancellation.check()
+        storage.delete_all(paths[start : start + _FILES_AT_ONCE])
 
 
 def _unpublish(run: Run, storage: protocol.Storage, outside: environment.Environment) -> None:

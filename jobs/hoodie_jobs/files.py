@@ -21,6 +21,18 @@ def read(path: str) -> bytes:
         raise errors.StorageError(f"{path}: {error.strerror}") from error
 
 
+def write_into(path: str, content: bytes) -> None:
+    """Make this the content of a file that is there, and cannot be replaced: it is a mount.
+
+    Raises:
+        StorageError: It cannot be written.
+    """
+    try:
+        Path(path).write_bytes(content)
+    except OSError as error:
+        raise errors.StorageError(f"{path}: {error.strerror}") from error
+
+
 def replace(path: str, content: bytes, *, is_durable: bool) -> None:
     """Put a file in place, whole, by rename; a durable one survives a crash of the machine.
 

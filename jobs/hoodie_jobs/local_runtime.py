@@ -39,7 +39,13 @@ class LocalRuntime:
     ) -> LocalInput:
         """Read input files into memory; what does not fit the table is refused."""
         data = local_files.read(files, source, target.schema.arrow)
-        batch = batches.prepare(data, target.config, target.schema, target.operation)
+        batch = batches.prepare(
+            data,
+            target.config,
+            target.schema,
+            target.operation,
+            fills_columns=target.fills_columns,
+        )
         return LocalInput(batch=batch, columns=tuple(data.column_names))
 
     def write(self, data: runtimes.Input, task: tasks.WriteTask) -> list[commits.WriteStat]:

@@ -3,56 +3,69 @@
 from collections.abc import Iterable
 
 from hoodie import environment, errors, table
-from hoodie.model import jobs
+from hoodie.model import jobs, settings
 from hoodie.storage import locations
 from hoodie.transaction import authors
-from hoodie.transaction.locks import address_texts
+from hoodie.transaction.locks import address_texts, addresses
 from hoodie.write import sessions
 from hoodie_jobs import fence
 
 
 def environment_of(spec: jobs.JobSpec) -> environment.Environment:
     """Return the machine's environment, bounded as the spec says."""
-    return environment.system(parallelism=spec.engine.parallelism, allowed_root=spec.allowed_root)
+    return environment.system(parallelism=spec.engine.parallelism, allowed_roots=spec.allowed_roots)
 
 
 def open_table(spec: jobs.JobSpec) -> table.Table:
-    """Open the spec's table.
+    """Open the spec's table as its run's current attempt.
 
     Raises:
+        ConfigurationError: As of `transaction_of`: what cannot be written is not read either.
+        FencedError: There is a later attempt.
         NotFoundError: There is none.
-        InvalidInputError: It is outside the allowed root.
+        InvalidInputError: It is outside the allowed roots.
     """
-    return table.open_table(spec.table_uri, environment_of(spec))
+    _lock_of(spec)
+    outside = environment_of(spec)
+    opened = table.open_table(spec.table_uri, outside)
+    # Not before it is known to be a table: nothing is left behind where there is none.
+    fence.claim(spec, outside.open_storage(spec.table_uri))
+    return opened
 
 
 def transaction_of(spec: jobs.JobSpec) -> sessions.TransactionOptions:
     """Return on whose behalf, and how, the run changes the table.
 
     Raises:
+        ConfigurationError: There may be other writers, and the lock excludes no other process.
         InvalidInputError: The lock's address is none.
     """
     return sessions.TransactionOptions(
         settings=spec.settings,
-        lock=address_texts.parse(spec.lock),
+        lock=_lock_of(spec),
         author=authors.Author(
             writer_id=spec.writer_id, action_id=spec.action_id, attempt=spec.attempt
         ),
-        guards=(fence.guard(spec),),
+        guards=(fence.guard(spec, environment_of(spec).open_storage),),
     )
 
 
+def _lock_of(spec: jobs.JobSpec) -> addresses.LockAddress:
+    lock = address_texts.parse(spec.lock)
+    is_alone = spec.settings.concurrency is settings.ConcurrencyMode.SINGLE_WRITER
+    if not is_alone and isinstance(lock, addresses.InProcessAddress):
+        raise errors.ConfigurationError(
+            f"the lock is {lock} with {spec.settings.concurrency.value}: other writers are other "
+            "processes, expected a lock that they share"
+        )
+    return lock
+
+
 def check_files(spec: jobs.JobSpec, files: Iterable[str]) -> None:
-    """Refuse input from outside the allowed root, symbolic links resolved.
+    """Refuse input from outside the allowed roots, symbolic links resolved.
 
     Raises:
         InvalidInputError: A file is outside.
     """
-    if spec.allowed_root is None:
-        return
-    root = locations.resolve(spec.allowed_root)
     for path in files:
-        if not locations.resolve(path).is_within(root):
-            raise errors.InvalidInputError(
-                f"{path} lies outside the allowed root {spec.allowed_root}"
-            )
+        locations.check_allowed(locations.resolve(path), spec.allowed_roots)

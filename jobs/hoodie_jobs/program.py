@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hoodie import clock, errors
 from hoodie.model import jobs
-from hoodie_jobs import cancellation, files
+from hoodie_jobs import cancellation, files, progress_server
 from hoodie_jobs.run import Run
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,8 @@ def main(arguments: Sequence[str], performs: Mapping[type, Perform]) -> int:
     stop = cancellation.Cancellation()
     stop.listen()
     run = Run(spec, clock.SystemClock(), stop)
-    failure = _failure(run, performs)
+    with progress_server.serving(run):
+        failure = _failure(run, performs)
     try:
         result = run.finish(failure, _memory_bytes_max())
     except errors.StorageError as unwritten:

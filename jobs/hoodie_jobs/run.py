@@ -29,6 +29,7 @@ class Run:
         self.clock = system_clock
         self.cancellation = stop
         self.result = jobs.JobResult(attempt=spec.attempt)
+        self.progress: jobs.JobProgress | None = None
         self._start_s = system_clock.monotonic_s()
         self._logged_phase = ""
         self._logged_s = 0.0
@@ -45,13 +46,13 @@ class Run:
             self._logged_phase, self._logged_s = phase, now_s
             count = f" {done}/{total}" if total else ""
             logger.info("%s: %s%s", self.spec.table_uri, phase, count)
-        if self.spec.progress_path is None:
-            return
-        progress = jobs.JobProgress(
+        self.progress = jobs.JobProgress(
             phase=phase, done=done, total=total, updated_ms=self.clock.now_ms()
         )
+        if self.spec.progress_path is None:
+            return
         try:
-            content = jobs.encode_progress(progress)
+            content = jobs.encode_progress(self.progress)
             files.replace(self.spec.progress_path, content, is_durable=False)
         except errors.StorageError as error:
             # Nobody being able to watch is no reason to stop.
@@ -96,10 +97,10 @@ class Run:
             )
 
     def finish(self, error: jobs.JobError | None, memory_bytes_max: int) -> jobs.JobResult:
-        """Put the result file in place and return what it says.
+        """Put the result where the spec says and return it.
 
         Raises:
-            StorageError: The file cannot be written.
+            StorageError: A file cannot be written.
         """
         self.result = dataclasses.replace(
             self.result,
@@ -107,5 +108,9 @@ class Run:
             duration_ms=self.elapsed_ms,
             memory_bytes_max=memory_bytes_max,
         )
-        files.replace(self.spec.result_path, jobs.encode_result(self.result), is_durable=True)
+        content = jobs.encode_result(self.result)
+        if self.spec.termination_path is not None:
+            files.write_into(self.spec.termination_path, content)
+        if self.spec.result_path is not None:
+            files.replace(self.spec.result_path, content, is_durable=True)
         return self.result

@@ -28,11 +28,13 @@ class Target:
         config: The table's configuration.
         schema: The table's columns.
         operation: What is done with the rows.
+        fills_columns: Whether a column that the batch lacks is null.
     """
 
     config: table_config.TableConfig
     schema: schemas.TableSchema
     operation: commits.Operation
+    fills_columns: bool = False
 
 
 class Runtime(Protocol):

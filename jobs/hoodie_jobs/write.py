@@ -10,7 +10,8 @@ import sys
 from contextlib import closing
 
 from hoodie import table
-from hoodie.model import instants, jobs, results
+from hoodie.model import instants, jobs, results, schemas
+from hoodie.sources import local_files
 from hoodie.write import retries, sessions
 from hoodie_jobs import opening, program, runtimes
 from hoodie_jobs.run import Run
@@ -58,7 +59,15 @@ def write_batch(
     assert isinstance(work, jobs.WriteBatches)
     start_s = run.clock.monotonic_s()
     # Before the write begins: what does not fit leaves no trace on the timeline.
-    target = runtimes.Target(config=opened.config, schema=opened.schema, operation=work.operation)
+    schema = opened.schema
+    if run.spec.settings.adds_columns:
+        schema = local_files.grown(batch.files, work.source, schema)
+    target = runtimes.Target(
+        config=opened.config,
+        schema=schema,
+        operation=work.operation,
+        fills_columns=run.spec.settings.adds_columns,
+    )
     data = runtime.read(batch.files, work.source, target)
     read_s = run.clock.monotonic_s()
     run.add(read_ms=_ms(read_s - start_s))
@@ -69,7 +78,7 @@ def write_batch(
         extra=batch.extra_metadata,
     )
     retries.until_won(
-        lambda: _write_once(run, opened, runtime, data, options),
+        lambda: _write_once(run, opened, schema, runtime, data, options),
         retries.Retries(
             count_max=run.spec.settings.conflict_retries_max,
             random=opening.environment_of(run.spec).random,
@@ -81,13 +90,14 @@ def write_batch(
 def _write_once(
     run: Run,
     opened: table.Table,
+    schema: schemas.TableSchema,
     runtime: runtimes.Runtime,
     data: runtimes.Input,
     options: sessions.WriteOptions,
 ) -> None:
     work = run.spec.work
     assert isinstance(work, jobs.WriteBatches)
-    session = opened.begin_write(options, data.columns)
+    session = opened.begin_write(options, data.columns, schema)
     if isinstance(session, results.AlreadyCommitted):
         run.add(skipped_count=1)
         return

@@ -159,6 +159,54 @@ def test_options_that_do_not_fit_are_refused(
     assert files_of(table) == before
 
 
+@pytest.mark.parametrize("mode", ["occ", "nbcc"])
+@pytest.mark.parametrize(
+    "lock",
+    [
+        ["--lock", "in-process"],
+        ["--set", "hoodie.write.lock.provider=InProcessLockProvider"],
+        ["--set", "hoodie.write.lock.provider=NoopLockProvider"],
+    ],
+)
+def test_several_writers_without_a_lock_between_them_are_refused(
+    hoodie: Run, table: Path, trips: Path, mode: str, lock: list[str]
+) -> None:
+    """T-O19; where no lock is named it is a lock file beside the table."""
+    answer = hoodie("write", table, "--input", trips, "--concurrency", mode, *lock)
+    assert answer.code in (21, 24)
+    assert "expected filesystem, zookeeper://" in answer.err or "supported are" in answer.err
+    assert json.loads(hoodie("timeline", table, "--json").out)["instants"] == []
+    assert hoodie("write", table, "--input", trips, "--concurrency", "occ").code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--operation", "bootstrap"], 2, "'bootstrap' is not one of"),
+        (["--set", "hoodie.bootstrap.base.path=/old"], 24, "base.path: is no setting of a writer"),
+    ],
+)
+def test_bootstrap_is_refused_beside_others_and_alone(
+    hoodie: Run, table: Path, trips: Path, options: list[str], code: int, message: str
+) -> None:
+    """T-O18, S56: there is none of ours."""
+    for mode in ("single-writer", "occ", "nbcc"):
+        given = ("--input", trips, "--concurrency", mode, *options)
+        refused(hoodie("write", table, *given), code, message)
+
+
+@pytest.mark.parametrize("arguments", [["compact"], ["rollback", "--all"]])
+def test_table_service_without_the_writers_lock_is_refused(
+    hoodie: Run, table: Path, trips: Path, arguments: list[str]
+) -> None:
+    """T-O26, S81: it is a process beside the writers, however many these are."""
+    assert hoodie("write", table, "--input", trips).code == 0
+    before = files_of(table)
+    name, *rest = arguments
+    refused(hoodie(name, table, *rest, "--lock", "in-process"), 24, "--lock in-process: the table")
+    assert files_of(table) == before
+
+
 def test_lock_server_that_is_down_is_named(hoodie: Run, table: Path, trips: Path) -> None:
     lock = "zookeeper://127.0.0.1:1/hudi/trips?connection-timeout-s=0.5"
     answer = hoodie(
@@ -191,6 +239,7 @@ def set_property(table: Path, key: str, value: str) -> None:
 def test_table_of_another_kind_is_refused_by_name(
     hoodie: Run, table: Path, key: str, value: str, code: int, message: str
 ) -> None:
+    """T-N01 (table version 6)."""
     set_property(table, key, value)
     refused(hoodie("read", table), code, message)
 

@@ -6,7 +6,9 @@ import json
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from hoodie.cli import spark_job
 from support.command_line import Answer, Run, put
@@ -103,6 +105,24 @@ def test_written_rows_are_read(hoodie: Run, table: Path, trips: Path) -> None:
         "at": "2013-01-01 05:00:00.000000Z",
     }
     assert (rows["b"]["fare"], rows["c"]["seats"], rows["c"]["day"]) == (None, None, None)
+
+
+def test_parquet_file_adds_columns_where_that_is_set(
+    hoodie: Run, table: Path, trips: Path, tmp_path: Path
+) -> None:
+    fine(hoodie("write", table, "--input", trips))
+    more = tmp_path / "more.parquet"
+    fine(hoodie("read", table, "--output", more))
+    rows = parquet.read_table(more).drop_columns(["day"])
+    parquet.write_table(rows.append_column("eta", pa.array([0.5] * len(rows))), more)
+    refused = hoodie("write", table, "--input", more)
+    assert refused.code == 20
+    assert "the table has no column 'eta'" in refused.err
+    assert "hoodie.datasource.write.reconcile.schema" in refused.err
+    setting = ("--set", "hoodie.datasource.write.reconcile.schema=true")
+    fine(hoodie("write", table, "--input", more, *setting))
+    (row,) = fine(hoodie("read", table, "--json", "--where", "id = 'a'")).rows
+    assert (row["eta"], row["day"]) == (0.5, None)
 
 
 def test_rows_are_chosen_and_columns_too(hoodie: Run, table: Path, trips: Path) -> None:

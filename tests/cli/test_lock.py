@@ -51,6 +51,23 @@ def test_live_holder_is_explained_and_not_broken_by_mistake(
     assert hoodie("lock", "explain", *at).out == free.out
 
 
+def test_how_long_writers_try_is_told_wherever_it_comes_from(hoodie: Run, table: Path) -> None:
+    """T-L28: a wrapper that gives every client `wait_time_ms=1` is found out."""
+    wait, retries, pause = (
+        f"hoodie.write.lock.{name}"
+        for name in ("wait_time_ms", "client.num_retries", "client.wait_time_ms_between_retry")
+    )
+    given = ("--set", f"{wait}=1", "--set", "hoodie.write.lock.client.wait_time_ms=7")
+    shown = hoodie("lock", "explain", table, *given)
+    assert shown.out.splitlines()[1:] == [
+        f"in effect  {wait}=1",
+        f"in effect  {retries}=0",
+        f"in effect  {pause}=7",
+    ]
+    document = hoodie("lock", "explain", table, "--json").document
+    assert document["settings"] == {wait: "60000", retries: "0", pause: "5000"}
+
+
 def _insist(hoodie: Run, table: Path, address: str, holder_id: str) -> str:
     """Break a lock; again where its holder renewed it between look and deed."""
     for _ in range(20):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hoodie import errors
-from hoodie_operator.standalone import embedded_zookeeper
+from hoodie_operator import lock_server
 from support import lock_process
 from support.lock_contract import LONG_S
 
@@ -41,7 +41,7 @@ class CuratorProcess:
 
 @contextmanager
 def _curator(*arguments: str) -> Iterator[CuratorProcess]:
-    jars = str(embedded_zookeeper._jars() / "*")
+    jars = str(lock_server.jars() / "*")
     command = ["java", "-XX:TieredStopAtLevel=1", "-cp", jars, str(SOURCE), *arguments]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

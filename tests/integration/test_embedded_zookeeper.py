@@ -13,6 +13,7 @@ import pytest
 
 from hoodie import errors
 from hoodie.clock import SystemClock
+from hoodie_operator import lock_server
 from hoodie_operator.standalone import embedded_zookeeper
 from hoodie_operator.standalone.embedded_zookeeper import EmbeddedZooKeeper
 
@@ -103,8 +104,8 @@ def test_port_that_is_taken_at_the_last_moment_is_given_up(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         number = taken.getsockname()[1]
-        ports = iter([number, embedded_zookeeper._free_port(None)])
-        monkeypatch.setattr(embedded_zookeeper, "_free_port", lambda _: next(ports))
+        ports = iter([number, embedded_zookeeper._free_port(embedded_zookeeper.HOST, None)])
+        monkeypatch.setattr(embedded_zookeeper, "_free_port", lambda *_: next(ports))
         assert own_zookeeper.start() != f"127.0.0.1:{number}"
         assert own_zookeeper.is_serving()
 
@@ -128,6 +129,6 @@ def test_missing_java_is_a_configuration_error(tmp_path: Path) -> None:
 def test_server_that_ends_at_once_says_why(
     own_zookeeper: EmbeddedZooKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedded_zookeeper, "_MAIN", "no.such.Main")
+    monkeypatch.setattr(lock_server, "MAIN", "no.such.Main")
     with pytest.raises(errors.StorageError, match=r"ended: .*no\.such\.Main"):
         own_zookeeper.start()

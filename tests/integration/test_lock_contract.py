@@ -69,6 +69,8 @@ class TestStorageLockOnS3(StorageLockContract):
 
 
 class TestDynamoDbLock(LeasedLockContract):
+    """T-L19: what its options mean is tested where they are read."""
+
     ROUNDS = 4
 
     @pytest.fixture
@@ -109,6 +111,8 @@ class TestImplicitZooKeeperLock(LeasedLockContract):
 
 
 class TestHiveMetastoreLock(LeasedLockContract):
+    """T-L19, as above."""
+
     ROUNDS = 3
 
     @pytest.fixture

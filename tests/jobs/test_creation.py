@@ -1,11 +1,13 @@
 """Where tables may be created: in places that hold nothing else."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hoodie import errors
-from hoodie.model import jobs
+from hoodie.format import properties
+from hoodie.model import jobs, table_config
 from support.job_workshop import Workshop
 
 
@@ -25,3 +27,62 @@ def test_what_a_killed_creation_left_is_no_hindrance(tmp_path: Path) -> None:
     (Path(workshop.uri) / ".hoodie" / "hoodie.properties_backup").touch()
     workshop.run(workshop.spec(jobs.CreateTable()))
     assert workshop.table().config.bucket_count == 4
+
+
+ROWS = "".join(f"{number},{'eu' if number % 2 else 'us'},{number},x\n" for number in range(50))
+
+
+def _as_apache_hudi_leaves_it(workshop: Workshop) -> dict[str, str]:
+    """Take from a table's properties what Apache Hudi does not put there; return the others."""
+    path = Path(workshop.uri) / ".hoodie" / "hoodie.properties"
+    ours = (
+        table_config.BUCKET_COUNT_KEY,
+        table_config.HASH_FIELDS_KEY,
+        "hoodie.table.create.schema",
+    )
+    kept = {
+        key: value for key, value in properties.decode(path.read_bytes()).items() if key not in ours
+    }
+    path.write_bytes(properties.encode(kept))
+    path.with_name(".hoodie.properties.crc").unlink(missing_ok=True)
+    return kept
+
+
+def test_table_that_does_not_say_its_buckets_is_taken_over_if_its_records_are_in_them(
+    tmp_path: Path,
+) -> None:
+    workshop = Workshop(tmp_path)
+    workshop.create()
+    workshop.write(workshop.file("1", ROWS))
+    before = workshop.rows()
+    kept = _as_apache_hudi_leaves_it(workshop)
+    workshop.create()
+    stored = workshop.table().config
+    assert (stored.bucket_count, stored.hash_fields) == (4, ("id",))
+    assert kept.items() <= stored.properties.items()
+    workshop.write(workshop.file("2", "7,eu,700,y\n"))
+    assert workshop.rows() == before | {"7": ("7", "eu", 700, "y")}
+
+
+@pytest.mark.parametrize("count", [2, 8])
+def test_table_whose_records_are_in_other_buckets_is_refused_and_left_as_it_is(
+    tmp_path: Path, count: int
+) -> None:
+    workshop = Workshop(tmp_path)
+    workshop.create()
+    workshop.write(workshop.file("1", ROWS))
+    _as_apache_hudi_leaves_it(workshop)
+    workshop.config = replace(workshop.config, bucket_count=count)
+    with pytest.raises(errors.ConfigurationError, match=rf"not spread over {count} buckets by id"):
+        workshop.create()
+    assert workshop.table().config.bucket_count is None
+
+
+def test_table_that_differs_in_more_is_refused_before_its_records_are_read(tmp_path: Path) -> None:
+    workshop = Workshop(tmp_path)
+    workshop.create()
+    workshop.write(workshop.file("1", ROWS))
+    _as_apache_hudi_leaves_it(workshop)
+    workshop.config = replace(workshop.config, is_hive_style=True)
+    with pytest.raises(errors.ConfigurationError, match="hive-style partitioning is False"):
+        workshop.create()

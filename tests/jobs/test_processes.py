@@ -10,9 +10,15 @@ from pathlib import Path
 import pytest
 
 from hoodie import errors
-from hoodie.model import jobs
+from hoodie.model import jobs, settings
+from hoodie_jobs import opening
+from support import lock_process
 from support.job_workshop import Workshop, batches_of
+from support.zookeeper_server import lock_path, zookeeper
 
+__all__ = ["lock_path", "zookeeper"]
+
+COMPACT = jobs.Compact(step=jobs.CompactionStep.SCHEDULE_AND_EXECUTE)
 ENGINES = list(jobs.EngineKind)
 WAIT_S = 180
 
@@ -109,6 +115,47 @@ def test_killed_job_is_resumed_at_the_next_batch(
 
     assert (result.skipped_count, result.commit_count) == (1, 2)
     assert workshop.rows() == {"a": ("a", "eu", 2, "x")}
+
+
+def test_plan_of_a_writer_is_executed_by_a_job_with_the_writers_lock(
+    workshop: Workshop, started: list[Process], zookeeper: str, lock_path: str
+) -> None:
+    """T-C11: the job waits for who has the lock, and the writer's next batch is beside it."""
+    lock = f"zookeeper://{zookeeper}{lock_path}"
+    workshop.write(workshop.file("1", "a,eu,1,x\n"), lock=lock)
+    writer = opening.transaction_of(workshop.spec(batches_of(), lock=lock))
+    plan = workshop.table().schedule_compaction(writer)
+    assert plan is not None
+    workshop.write(workshop.file("2", "a,eu,2,y\n"), lock=lock, attempt=2)
+
+    step = jobs.Compact(step=jobs.CompactionStep.EXECUTE, instant_time=plan)
+    with lock_process.Process(lock, workshop.uri, "hold", "the writer") as holder:
+        holder.holding()
+        started.append(Process("compact", workshop.spec(step, lock=lock)))
+        with pytest.raises(subprocess.TimeoutExpired):
+            started[0].process.wait(4)
+        assert plan in {each.requested_time for each in workshop.table().timeline().pending}
+    code, result = started[0].end()
+
+    assert (code, result.error, result.commit_count) == (0, None, 1), started[0].log_path
+    assert workshop.rows() == {"a": ("a", "eu", 2, "y")}
+    (file_slice,) = workshop.table().slices()
+    assert (file_slice.base_instant_time, len(file_slice.log_files)) == (plan, 1)
+
+
+@pytest.mark.parametrize("work", [COMPACT, jobs.RollBack(), batches_of("1")])
+def test_job_without_a_lock_between_processes_is_refused_beside_other_writers(
+    workshop: Workshop, work: jobs.Work
+) -> None:
+    """T-O19, T-C11, T-O26."""
+    before = workshop.data_files()
+    for mode in (settings.ConcurrencyMode.OPTIMISTIC, settings.ConcurrencyMode.NON_BLOCKING):
+        wanted = settings.WriteSettings(concurrency=mode)
+        spec = workshop.spec(work, lock="in-process", settings=wanted)
+        with pytest.raises(errors.ConfigurationError, match=f"in-process with {mode.value}"):
+            workshop.run(spec)
+    assert workshop.data_files() == before
+    assert workshop.table().timeline().instants == ()
 
 
 def test_failure_is_an_exit_code_and_a_result(workshop: Workshop, started: list[Process]) -> None:

@@ -12,7 +12,8 @@ from hoodie.engine import local, protocol
 from hoodie.engine.protocol import Item, Result
 from hoodie.model import commits, jobs, schemas, settings
 from hoodie.write import sessions
-from hoodie_jobs import drop, opening
+from hoodie_jobs import cancellation, drop, opening
+from hoodie_jobs.run import Run
 from support.job_workshop import SCHEMA, Workshop, batches_of, config
 
 COMPACT = jobs.Compact(step=jobs.CompactionStep.SCHEDULE_AND_EXECUTE)
@@ -132,6 +133,34 @@ def test_dropped_table_leaves_nothing(workshop: Workshop) -> None:
     workshop.run(workshop.spec(jobs.DropTable()))
     assert not Path(workshop.uri).exists()
     workshop.run(workshop.spec(jobs.DropTable(), attempt=2))
+
+
+def test_deletion_tells_how_far_it_is_and_stops_when_told_to(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workshop.write(workshop.file("1", "a,eu,1,x\n"))
+    monkeypatch.setattr(drop, "_FILES_AT_ONCE", 1)
+    told: list[tuple[int, int]] = []
+    tell = Run.tell
+
+    def heard(run: Run, phase: str, done: int = 0, total: int = 0) -> None:
+        tell(run, phase, done, total)
+        if total:
+            told.append((done, total))
+            if done == 2:
+                workshop.stop.request()
+
+    monkeypatch.setattr(Run, "tell", heard)
+    with pytest.raises(errors.CancelledError):
+        workshop.run(workshop.spec(jobs.DropTable()))
+    total = told[0][1]
+    assert told == [(0, total), (1, total), (2, total)]
+    assert workshop.data_files() == set()
+    assert Path(workshop.uri).exists()
+    monkeypatch.undo()
+    workshop.stop = cancellation.Cancellation()
+    workshop.run(workshop.spec(jobs.DropTable(), attempt=2))
+    assert not Path(workshop.uri).exists()
 
 
 def test_interrupted_deletion_goes_on(workshop: Workshop) -> None:

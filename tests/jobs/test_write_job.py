@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -15,7 +16,7 @@ from hoodie.model import commits, instants, jobs, results, settings, table_confi
 from hoodie.write import sessions
 from hoodie_jobs import runtimes
 from hoodie_jobs.spark import small
-from support.job_workshop import Workshop, batches_of
+from support.job_workshop import SCHEMA, Workshop, batches_of
 from support.shared_session import shared_runtime
 
 
@@ -244,6 +245,40 @@ def test_copy_on_write_table_is_filled_and_changed(tmp_path: Path, engine: jobs.
         workshop.run(workshop.spec(jobs.Compact(step=jobs.CompactionStep.SCHEDULE_AND_EXECUTE)))
 
 
+@pytest.mark.parametrize("is_small", [True, False])
+@pytest.mark.parametrize("mode", list(settings.ConcurrencyMode))
+def test_parquet_files_add_columns(
+    workshop: Workshop,
+    engine: jobs.EngineKind,
+    mode: settings.ConcurrencyMode,
+    monkeypatch: pytest.MonkeyPatch,
+    is_small: bool,
+) -> None:
+    """T-O17: two batches of one run add one each, and widen one; both opened the table before."""
+    monkeypatch.setattr(small, "INPUT_BYTES_MAX", small.INPUT_BYTES_MAX if is_small else 0)
+    adding = settings.WriteSettings(concurrency=mode, clock_wait_ms=0, adds_columns=True)
+    keys = {"id": ["a", "b"], "region": ["eu", "us"]}
+    work = batches_of(
+        workshop.parquet("1", {**keys, "left": pa.array([1, 2], pa.int32())}),
+        workshop.parquet("2", {**keys, "right": ["x", "y"], "amount": [0.5, 1.5]}),
+        source=jobs.Source(format=jobs.SourceFormat.PARQUET),
+    )
+    assert workshop.run(workshop.spec(work, engine, settings=adding)).commit_count == 2
+    assert workshop.table().schema.arrow.names == [*SCHEMA.names, "left", "right"]
+    assert workshop.rows() == {
+        "a": ("a", "eu", 0.5, None, 1, "x"),
+        "b": ("b", "us", 1.5, None, 2, "y"),
+    }
+
+
+def test_parquet_files_add_nothing_unless_told(workshop: Workshop, engine: jobs.EngineKind) -> None:
+    path = workshop.parquet("1", {"id": ["a"], "region": ["eu"], "left": [1]})
+    work = batches_of(path, source=jobs.Source(format=jobs.SourceFormat.PARQUET))
+    with pytest.raises(errors.InvalidInputError, match="no column 'left'"):
+        workshop.run(workshop.spec(work, engine))
+    assert not workshop.table().timeline().instants
+
+
 def test_empty_file_is_an_empty_commit(workshop: Workshop, engine: jobs.EngineKind) -> None:
     result = workshop.write(workshop.file("1", ""), engine=engine)
     assert (result.commit_count, result.records, result.files) == (1, 0, 0)
@@ -286,7 +321,11 @@ def test_fenced_attempt_publishes_nothing(
         path.write_bytes(jobs.encode_fence(fence))
 
     with pytest.raises(errors.FencedError, match=message):
-        workshop.write(workshop.file("1", "a,eu,1,x\n"), fence_path=str(path), protocol_hash="h")
+        workshop.write(
+            workshop.file("1", "a,eu,1,x\n"),
+            fence=jobs.FenceFile(path=str(path)),
+            protocol_hash="h",
+        )
 
     assert workshop.table().timeline().completed_writes == ()
     assert workshop.rows() == {}
@@ -296,9 +335,19 @@ def test_current_attempt_passes_its_fence(workshop: Workshop) -> None:
     path = workshop.folder / "fence.json"
     path.write_bytes(jobs.encode_fence(jobs.Fence(attempt=1, protocol_hash="h")))
     result = workshop.write(
-        workshop.file("1", "a,eu,1,x\n"), fence_path=str(path), protocol_hash="h"
+        workshop.file("1", "a,eu,1,x\n"), fence=jobs.FenceFile(path=str(path)), protocol_hash="h"
     )
     assert result.commit_count == 1
+
+
+def test_run_that_keeps_its_own_record_is_fenced_off_by_a_later_attempt(workshop: Workshop) -> None:
+    record = jobs.FenceRecord(owner="writer.orders.u1")
+    first, second = workshop.file("1", "a,eu,1,x\n"), workshop.file("2", "b,eu,2,y\n")
+    assert workshop.write(first, fence=record, attempt=1).commit_count == 1
+    assert workshop.write(first, second, fence=record, attempt=2).commit_count == 1
+    with pytest.raises(errors.FencedError, match="attempt 2 is the current one"):
+        workshop.write(first, second, fence=record, attempt=1)
+    assert len(workshop.rows()) == 2
 
 
 def test_input_outside_the_allowed_root_is_refused(
@@ -310,7 +359,7 @@ def test_input_outside_the_allowed_root_is_refused(
     link.symlink_to(outside)
     for path in (outside, link):
         with pytest.raises(errors.InvalidInputError, match="outside the allowed root"):
-            workshop.write(str(path), allowed_root=str(workshop.folder))
+            workshop.write(str(path), allowed_roots=(str(workshop.folder),))
     assert workshop.table().timeline().instants == ()
 
 

@@ -1,90 +1,309 @@
-"""One process of the test of real processes: writes batches of a column, or compacts, until killed.
+"""One process of a fleet on one table: a writer, a compactor, a rollback service or a reader.
 
-A copy-on-write table is written optimistically, any other without blocking.
+    python worker.py ROLE MODE TABLE LOCK NAME ATTEMPT FIRST
 
-    python worker.py write TABLE LOCK COLUMN FIRST   batches FIRST, FIRST + 1, ... of the column
-    python worker.py compact TABLE LOCK              schedules and executes, again and again
-
-It prints a line for each thing that was acknowledged. What a batch holds follows from its number.
+A writer writes batches FIRST, FIRST + 1, ... of the column of its name; what a batch holds follows
+from its number. All go on until they are killed, whatever happens to lock and storage, and print a
+JSON object for each thing that they were told or have seen (`Told`, `Seen` and `Survived` below).
 """
 
+import enum
+import functools
+import json
+import logging
 import random
 import sys
 import time
+from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
 from hoodie import environment, errors, table
-from hoodie.model import commits, results, settings, table_config
+from hoodie.model import commits, results, schemas, settings, table_config
 from hoodie.transaction import authors
 from hoodie.transaction.locks import address_texts
-from hoodie.write import sessions
+from hoodie.write import batches, sessions, tasks
+from support import invariants
 
-KEYS = 200
-
-
-def rows_of(column: str, number: int) -> dict[str, int]:
-    """Return what a batch sets the column to, by key."""
-    chance = random.Random(f"{column}-{number}")
-    return {f"k{key:03d}": number for key in chance.sample(range(KEYS), 40)}
+KEYS = tuple(f"k{number:03d}" for number in range(200))
 
 
-def transaction(
-    opened: table.Table, lock: str, author: authors.Author
-) -> sessions.TransactionOptions:
-    is_cow = opened.config.table_type is table_config.TableType.COPY_ON_WRITE
-    modes = settings.ConcurrencyMode
-    return sessions.TransactionOptions(
-        settings=settings.WriteSettings(
-            concurrency=modes.OPTIMISTIC if is_cow else modes.NON_BLOCKING,
-            conflict_retries_max=1_000,
-            # Killed every moment, a writer would spend its short life taking others back.
-            failed_writes_policy=settings.FailedWritesPolicy.NEVER,
+@dataclass(frozen=True, kw_only=True)
+class Mode:
+    """How a table is written.
+
+    Attributes:
+        concurrency: The concurrency mode.
+        table_type: The table's type.
+        columns: A writer each.
+        buckets: File groups of the table.
+        batch_rows: Optimistic writers write few rows, so that not every two of them meet.
+    """
+
+    concurrency: settings.ConcurrencyMode
+    table_type: table_config.TableType
+    columns: tuple[str, ...]
+    buckets: int
+    batch_rows: int
+
+    def create(self, uri: str) -> table.Table:
+        """Create the table."""
+        columns = pa.schema([("id", pa.string()), *((name, pa.int64()) for name in self.columns)])
+        config = table_config.TableConfig(
+            name="fleet",
+            table_type=self.table_type,
+            record_key_fields=("id",),
+            has_partial_updates=True,
+            bucket_count=self.buckets,
+        )
+        schema = schemas.from_arrow(columns, "fleet")
+        return table.create_table(uri, config, schema, environment.system(parallelism=1))
+
+    @property
+    def settings(self) -> settings.WriteSettings:
+        """Those that everything on the table has."""
+        return settings.WriteSettings(
+            concurrency=self.concurrency,
             clock_wait_ms=0,
             lock_wait_ms=30_000,
-        ),
-        lock=address_texts.parse(lock),
-        author=author,
+            heartbeat_interval_ms=1_000,
+            heartbeat_misses_max=6,
+        )
+
+
+class ModeName(enum.StrEnum):
+    """The modes by name."""
+
+    NON_BLOCKING = "non-blocking"
+    OPTIMISTIC = "optimistic"
+    COPY_ON_WRITE = "copy-on-write"
+
+
+MODES = {
+    ModeName.NON_BLOCKING: Mode(
+        concurrency=settings.ConcurrencyMode.NON_BLOCKING,
+        table_type=table_config.TableType.MERGE_ON_READ,
+        columns=("a", "b", "c", "d"),
+        buckets=2,
+        batch_rows=40,
+    ),
+    ModeName.OPTIMISTIC: Mode(
+        concurrency=settings.ConcurrencyMode.OPTIMISTIC,
+        table_type=table_config.TableType.MERGE_ON_READ,
+        columns=("a", "b", "c", "d"),
+        buckets=16,
+        batch_rows=3,
+    ),
+    ModeName.COPY_ON_WRITE: Mode(
+        concurrency=settings.ConcurrencyMode.OPTIMISTIC,
+        table_type=table_config.TableType.COPY_ON_WRITE,
+        columns=("a", "b", "c", "d", "e", "f"),
+        buckets=16,
+        batch_rows=3,
+    ),
+}
+
+
+class Role(enum.StrEnum):
+    """What a process does."""
+
+    WRITER = "writer"
+    COMPACTOR = "compactor"
+    ROLLBACK = "rollback"
+    READER = "reader"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What came of a write or a compaction; a batch that was there already has no instant."""
+
+    batch: int | None
+    requested_time: str | None
+    begun_ms: int
+    ended_ms: int
+    outcome: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seen:
+    """What one read found: a value or none for each of `KEYS`, by column."""
+
+    begun_ms: int
+    ended_ms: int
+    values: dict[str, list[int | None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Survived:
+    """An error after which the process went on."""
+
+    kind: str
+    message: str
+
+
+def say(what: Told | Seen | Survived) -> None:
+    print(json.dumps({"what": type(what).__name__, **asdict(what)}), flush=True)
+
+
+@functools.cache
+def rows_of(mode: ModeName, column: str, number: int) -> tuple[str, ...]:
+    """Return the keys that a batch sets the column of, to its number."""
+    chance = random.Random(f"{column}-{number}")
+    return tuple(sorted(chance.sample(KEYS, MODES[mode].batch_rows)))
+
+
+def seen(opened: table.Table, columns: tuple[str, ...]) -> Seen:
+    """Read the table."""
+    begun_ms = _now_ms()
+    rows = opened.read(["id", *columns]).read_all().to_pydict()
+    ended_ms = _now_ms()
+    assert len(set(rows["id"])) == len(rows["id"]), "a key is there twice"
+    place = {key: number for number, key in enumerate(rows["id"])}
+    values = {
+        column: [rows[column][place[key]] if key in place else None for key in KEYS]
+        for column in columns
+    }
+    return Seen(begun_ms=begun_ms, ended_ms=ended_ms, values=values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worker:
+    """A process on a table."""
+
+    mode: ModeName
+    opened: table.Table
+    transaction: sessions.TransactionOptions
+
+    def write(self, column: str, number: int) -> None:
+        while True:
+            try:
+                is_there = self.write_batch(column, number)
+            except errors.HoodieError as error:
+                survive(error)
+                time.sleep(random.uniform(0, 0.3))
+            else:
+                number += is_there
+
+    def write_batch(self, column: str, number: int) -> bool:
+        """Write a batch; what becomes of it once it is on the timeline is said with its instant."""
+        begun_ms = _now_ms()
+        keys = rows_of(self.mode, column, number)
+        data = pa.table({"id": keys, column: pa.array([number] * len(keys), pa.int64())})
+        options = sessions.WriteOptions(
+            operation=commits.Operation.UPSERT,
+            transaction=self.transaction,
+            batch_id=str(number),
+        )
+        session = self.opened.begin_write(options, data.column_names)
+        if isinstance(session, results.AlreadyCommitted):
+            tell(number, None, begun_ms, invariants.Outcome.ACKNOWLEDGED)
+            return True
+        requested_time = session.requested_time
+        try:
+            session.commit(self.data_files(session, data))
+        except errors.HoodieError as error:
+            tell(number, requested_time, begun_ms, invariants.outcome_of(error))
+            raise
+        tell(number, requested_time, begun_ms, invariants.Outcome.ACKNOWLEDGED)
+        return True
+
+    def data_files(self, session: sessions.WriteSession, data: pa.Table) -> list[commits.WriteStat]:
+        outside = environment.system(parallelism=1)
+        storage = outside.open_storage(self.opened.uri)
+        task = session.task
+        try:
+            batch = batches.prepare(data, task.config, task.schema, task.operation)
+            return tasks.run(task, batch, tasks.WriteToken(), storage, outside.engine)
+        except BaseException:
+            session.abort(has_tasks_left=False)
+            raise
+
+    def compact(self) -> None:
+        while True:
+            try:
+                self.compact_once()
+            except errors.HoodieError as error:
+                survive(error)
+            time.sleep(0.1)
+
+    def compact_once(self) -> None:
+        pending = [each.requested_time for each in self.opened.timeline().pending_compactions]
+        planned = self.opened.schedule_compaction(self.transaction)
+        for requested_time in [*pending, *([planned] if planned else [])]:
+            begun_ms = _now_ms()
+            self.opened.compact(requested_time, self.transaction)
+            tell(None, requested_time, begun_ms, invariants.Outcome.ACKNOWLEDGED)
+
+    def roll_back(self) -> None:
+        while True:
+            try:
+                self.opened.roll_back_failed(self.transaction)
+            except errors.HoodieError as error:
+                survive(error)
+            time.sleep(0.5)
+
+    def read(self) -> None:
+        while True:
+            say(seen(self.opened, MODES[self.mode].columns))
+            time.sleep(0.5)
+
+
+def tell(
+    batch: int | None, requested_time: str | None, begun_ms: int, outcome: invariants.Outcome
+) -> None:
+    say(
+        Told(
+            batch=batch,
+            requested_time=requested_time,
+            begun_ms=begun_ms,
+            ended_ms=_now_ms(),
+            outcome=outcome.value,
+        )
     )
 
 
-def write(opened: table.Table, lock: str, column: str, number: int) -> None:
-    options = transaction(opened, lock, authors.Author(writer_id=column))
-    while True:
-        rows = rows_of(column, number)
-        data = pa.table({"id": list(rows), column: pa.array(rows.values(), pa.int64())})
-        result = opened.write(
-            data,
-            sessions.WriteOptions(
-                operation=commits.Operation.UPSERT, transaction=options, batch_id=str(number)
-            ),
-        )
-        is_new = isinstance(result, results.CommitResult)
-        print(number, "written" if is_new else "was there", flush=True)
-        number += 1
+def survive(error: errors.HoodieError) -> None:
+    """Say an error of the world; one of ours ends the process, which fails the run."""
+    if not error.is_transient and not isinstance(error, errors.FencedError):
+        raise error
+    say(Survived(kind=error.kind, message=str(error)))
+    if isinstance(error, errors.FencedError):
+        sys.exit()  # Another process has our name: what we might do is no more asked for.
 
 
-def compact(opened: table.Table, lock: str) -> None:
-    options = transaction(opened, lock, authors.Author())
-    while True:
-        pending = [each.requested_time for each in opened.timeline().pending_compactions]
-        planned = opened.schedule_compaction(options)
-        for requested_time in [*pending, *([planned] if planned else [])]:
-            try:
-                opened.compact(requested_time, options)
-                print(requested_time, "compacted", flush=True)
-            except errors.ConflictError as error:
-                print(requested_time, "conflict", error, flush=True)
-        time.sleep(0.05)
+def transaction(
+    mode: ModeName, lock: str, author: authors.Author | None = None
+) -> sessions.TransactionOptions:
+    return sessions.TransactionOptions(
+        settings=MODES[mode].settings,
+        lock=address_texts.parse(lock),
+        author=author or authors.Author(),
+    )
 
 
 def main() -> None:
-    role, uri, lock, *rest = sys.argv[1:]
-    opened = table.open_table(uri, environment.system(parallelism=1))
-    if role == "write":
-        write(opened, lock, rest[0], int(rest[1]))
-    else:
-        compact(opened, lock)
+    logging.disable(logging.CRITICAL)  # What the library survives, it survives in masses here.
+    role, mode_name, uri, lock, name, attempt, first = sys.argv[1:]
+    mode = ModeName(mode_name)
+    author = authors.Author(writer_id=name, attempt=int(attempt)) if role == Role.WRITER else None
+    worker = Worker(
+        mode=mode,
+        opened=table.open_table(uri, environment.system(parallelism=1)),
+        transaction=transaction(mode, lock, author),
+    )
+    match Role(role):
+        case Role.WRITER:
+            worker.write(name, int(first))
+        case Role.COMPACTOR:
+            worker.compact()
+        case Role.ROLLBACK:
+            worker.roll_back()
+        case Role.READER:
+            worker.read()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 if __name__ == "__main__":

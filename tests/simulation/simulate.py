@@ -10,6 +10,7 @@ its steps. The exit code is then 1.
 
 import argparse
 import concurrent.futures
+import gc
 import itertools
 import logging
 import multiprocessing
@@ -21,7 +22,7 @@ from dataclasses import dataclass, field
 
 from rich import console, markup, progress, table
 
-from support import schedule_exploration, schedule_models, schedule_shrinking
+from support import schedule, schedule_exploration, schedule_models, schedule_shrinking
 from support.schedule_fleet import Plan, Scenario, plan_of
 
 CHUNK = 20
@@ -83,10 +84,11 @@ def run_seeds(scenario: Scenario, seeds: Sequence[int]) -> Outcome:
     logging.disable(logging.CRITICAL)
     begun_s = time.process_time()
     failures = []
-    for seed in seeds:
-        failure = schedule_shrinking.run(plan_of(scenario, seed))
-        if failure is not None:
-            failures.append((seed, failure.message))
+    with schedule.Troupe() as troupe:
+        for seed in seeds:
+            failure = schedule_shrinking.run(plan_of(scenario, seed), troupe=troupe)
+            if failure is not None:
+                failures.append((seed, failure.message))
     return Outcome(runs=len(seeds), failures=failures, busy_s=time.process_time() - begun_s)
 
 
@@ -101,10 +103,9 @@ def _run_all(
         progress.TextColumn("{task.fields[failures]} failed"),
         progress.TimeRemainingColumn(),
     )
-    context = multiprocessing.get_context("spawn")
     with (
         progress.Progress(*columns, console=screen) as bar,
-        concurrent.futures.ProcessPoolExecutor(jobs, mp_context=context) as pool,
+        _pool(jobs) as pool,
     ):
         bars = {
             scenario: bar.add_task(
@@ -126,6 +127,31 @@ def _run_all(
                     rate=f"{tally.runs / tally.elapsed_s:.0f}",
                     failures=len(tally.failures),
                 )
+
+
+def _pool(jobs: int) -> concurrent.futures.ProcessPoolExecutor:
+    """Return processes that share the cores."""
+    context = multiprocessing.get_context("spawn")
+    cores = context.Queue()
+    for number in range(jobs):
+        cores.put(number)
+    return concurrent.futures.ProcessPoolExecutor(
+        jobs, mp_context=context, initializer=_settle_down, initargs=(cores,)
+    )
+
+
+def _settle_down(cores: "multiprocessing.Queue[int]") -> None:
+    """Let this process waste no time on what it is not here for.
+
+    Its threads take turns: they would wander between all cores, and one that is woken would
+    interrupt the one who wakes it, only to wait for the interpreter that this one still has. And
+    what was imported is there to stay: no collection of garbage need look at it.
+    """
+    if sys.platform == "linux":
+        allowed = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {allowed[cores.get() % len(allowed)]})
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    gc.freeze()
 
 
 def _chunks(seeds: range) -> Iterator[range]:
@@ -170,11 +196,10 @@ def _explore(screen: console.Console, jobs: int) -> int:
     found = table.Table("model", title="All interleavings")
     for column in ("states", "runs", "interleavings", "failed"):
         found.add_column(column, justify="right")
-    context = multiprocessing.get_context("spawn")
     wrong = []
     with (
         progress.Progress(console=screen) as bar,
-        concurrent.futures.ProcessPoolExecutor(jobs, mp_context=context) as pool,
+        _pool(jobs) as pool,
     ):
         models = bar.add_task("models", total=len(schedule_models.MODELS))
         results = pool.map(explore_model, schedule_models.MODELS)

@@ -4,7 +4,9 @@ Whatever call it is, a successor finishes the work, and every invariant holds.
 """
 
 import contextlib
+import enum
 from collections.abc import Callable
+from typing import NamedTuple
 
 import pytest
 
@@ -12,27 +14,54 @@ from hoodie import errors
 from hoodie.maintenance import rollback
 from hoodie.model import commits, instants, settings, table_config
 from hoodie.storage.memory import MemoryStorage
-from hoodie.timeline import table_properties
+from hoodie.timeline import active, table_properties
 from hoodie.transaction import authors, layout, lifecycle, markers, rollbacks, scheduling
 from hoodie.transaction.client import Client
-from support import faulty_storage, invariants, schedule, schedule_rollback
+from support import faulty_storage, invariants, schedule, schedule_fleet, schedule_rollback
 from support.faulty_storage import Fault
-from support.schedule_world import GROUPS, SETTINGS, World, write_bases, write_data
+from support.schedule_world import (
+    CONFIG,
+    COPY_ON_WRITE,
+    GROUPS,
+    SETTINGS,
+    World,
+    metadata,
+    write_bases,
+    write_data,
+)
 
 CRASHES = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER)
 FAILURES = (Fault.FAIL_BEFORE, Fault.FAIL_AFTER, Fault.LOST_ANSWER)
-MODES = tuple(settings.ConcurrencyMode)
 
 
-def world_with(faults: faulty_storage.Faults, mode: settings.ConcurrencyMode) -> World:
+class Kind(NamedTuple):
+    """A table, and how it is written."""
+
+    config: table_config.TableConfig
+    mode: settings.ConcurrencyMode
+
+
+LOGGED = Kind(CONFIG, settings.ConcurrencyMode.NON_BLOCKING)
+REWRITTEN = Kind(COPY_ON_WRITE, settings.ConcurrencyMode.OPTIMISTIC)
+KINDS = [
+    pytest.param(kind, id=f"{kind.config.table_type.value}-{kind.mode.value}")
+    for kind in (
+        *(Kind(CONFIG, mode) for mode in settings.ConcurrencyMode),
+        Kind(COPY_ON_WRITE, settings.ConcurrencyMode.SINGLE_WRITER),
+        REWRITTEN,
+    )
+]
+
+
+def world_with(faults: faulty_storage.Faults, kind: Kind = LOGGED) -> World:
     """Return a world in which one writer has written already."""
     settings_of_mode = settings.WriteSettings(
-        concurrency=mode,
+        concurrency=kind.mode,
         heartbeat_interval_ms=SETTINGS.heartbeat_interval_ms,
         heartbeat_misses_max=SETTINGS.heartbeat_misses_max,
         clock_wait_ms=0,
     )
-    world = World(faults=faults, write_settings=settings_of_mode)
+    world = World(faults=faults, write_settings=settings_of_mode, config=kind.config)
     world.write(world.writer("other"), "b0")
     return world
 
@@ -46,10 +75,18 @@ def run_victim(world: World, work: Callable[[World, Client], object]) -> bool:
     return True
 
 
-def mutations(work: Callable[[World, Client], object]) -> int:
+def check_read(world: World) -> active.ActiveTimeline:
+    """Check every invariant, and that a read sees all that is committed, and nothing else."""
+    read = world.read(world.writer("reader"))
+    timeline = world.check()
+    invariants.check_everything_is_read(world.storage, timeline, read)
+    return timeline
+
+
+def mutations(work: Callable[[World, Client], object], kind: Kind = LOGGED) -> int:
     """Return how many mutating calls the victim makes in a clean run."""
     recorder = faulty_storage.NoFaults()
-    world = world_with(recorder, settings.ConcurrencyMode.NON_BLOCKING)
+    world = world_with(recorder, kind)
     before = len(recorder.mutations)
     work(world, world.writer("victim"))
     return len(recorder.mutations) - before
@@ -67,34 +104,28 @@ def compact(world: World, service: Client) -> None:
         world.compact(service, instant.requested_time)
 
 
-WRITE_MUTATIONS = mutations(write_two)
-COMPACTION_MUTATIONS = mutations(compact)
-
-
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fault", CRASHES)
 @pytest.mark.parametrize("attempt", [1, 2])
-def test_writer_killed_at_any_call_is_continued(
-    mode: settings.ConcurrencyMode, fault: Fault, attempt: int
-) -> None:
+def test_writer_killed_at_any_call_is_continued(kind: Kind, fault: Fault, attempt: int) -> None:
     """T-L25."""
-    for number in range(WRITE_MUTATIONS):
-        world = world_with(faulty_storage.FaultAt("victim", number, fault), mode)
+    for number in range(mutations(write_two, kind)):
+        world = world_with(faulty_storage.FaultAt("victim", number, fault), kind)
         assert not run_victim(world, write_two)
         world.time.advance(world.lock.session_ms + 1)
         author = authors.Author(writer_id="victim", attempt=attempt)
         write_two(world, world.client(world.process("successor"), author))
-        timeline = world.check()
+        timeline = check_read(world)
         assert len(timeline.completed_writes) == 3, number
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fault", FAILURES)
 def test_writer_whose_storage_fails_once_at_any_call_succeeds_on_retry(
-    mode: settings.ConcurrencyMode, fault: Fault
+    kind: Kind, fault: Fault
 ) -> None:
-    for number in range(WRITE_MUTATIONS):
-        world = world_with(faulty_storage.FaultAt("victim", number, fault), mode)
+    for number in range(mutations(write_two, kind)):
+        world = world_with(faulty_storage.FaultAt("victim", number, fault), kind)
         victim = world.writer("victim")
         for _ in range(2):
             try:
@@ -102,17 +133,35 @@ def test_writer_whose_storage_fails_once_at_any_call_succeeds_on_retry(
                 break
             except errors.StorageError:
                 continue
-        timeline = world.check()
+        timeline = check_read(world)
         assert len(timeline.completed_writes) == 3, number
         assert not world.lock.holder
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("times", [1, 2])
+def test_writer_whose_call_takes_effect_after_it_has_failed_writes_once(
+    kind: Kind, times: int
+) -> None:
+    """As an object store may do it; the second time to the same call, made again."""
+    for number in range(mutations(write_two, kind)):
+        world = world_with(faulty_storage.FaultAt("victim", number, Fault.LATE, times), kind)
+        victim = world.writer("victim")
+        for _ in range(20):
+            try:
+                write_two(world, victim)
+                break
+            except schedule_fleet.TRANSIENT:
+                world.time.advance(SETTINGS.heartbeat_interval_ms)
+        world.time.advance(SETTINGS.heartbeat_expiry_ms)
+        timeline = check_read(world)
+        assert len(timeline.completed_writes) == 3, number
+
+
 @pytest.mark.parametrize("fault", CRASHES)
 def test_compaction_killed_at_any_call_is_executed_by_another(fault: Fault) -> None:
-    for number in range(COMPACTION_MUTATIONS):
-        world = world_with(
-            faulty_storage.FaultAt("victim", number, fault), settings.ConcurrencyMode.NON_BLOCKING
-        )
+    for number in range(mutations(compact)):
+        world = world_with(faulty_storage.FaultAt("victim", number, fault))
         assert not run_victim(world, compact)
         world.time.advance(world.lock.session_ms + 1)
         compact(world, world.writer("successor"))
@@ -125,10 +174,8 @@ def test_compaction_killed_at_any_call_is_executed_by_another(fault: Fault) -> N
 
 @pytest.mark.parametrize("fault", FAILURES)
 def test_compaction_whose_storage_fails_once_at_any_call_succeeds_on_retry(fault: Fault) -> None:
-    for number in range(COMPACTION_MUTATIONS):
-        world = world_with(
-            faulty_storage.FaultAt("victim", number, fault), settings.ConcurrencyMode.NON_BLOCKING
-        )
+    for number in range(mutations(compact)):
+        world = world_with(faulty_storage.FaultAt("victim", number, fault))
         victim = world.writer("victim")
         for _ in range(2):
             try:
@@ -140,20 +187,27 @@ def test_compaction_whose_storage_fails_once_at_any_call_succeeds_on_retry(fault
         assert not timeline.pending_compactions, number
 
 
+class Failed(enum.Enum):
+    """What has died."""
+
+    WRITES = "writes"
+    REWRITES = "copy-on-write writes"
+    COMPACTION = "writes and a compaction"
+
+
 def clean_up(world: World, service: Client) -> None:
     """Take everything back that failed, until there is nothing left to do."""
     while schedule_rollback.roll_back_dead(world, service):
         pass
 
 
-def world_with_failed(faults: faulty_storage.Faults, *, is_compaction: bool) -> World:
+def world_with_failed(faults: faulty_storage.Faults, failed: Failed) -> World:
     """Return a world in which somebody died: after its data was written, before it was committed.
 
-    Beside the writes of others there is, or is not, a compaction that died as well, whose rollback
-    was requested.
+    Beside the writes there may be a compaction that died as well, whose rollback was requested.
     """
-    world = world_with(faults, settings.ConcurrencyMode.NON_BLOCKING)
-    if is_compaction:
+    world = world_with(faults, REWRITTEN if failed is Failed.REWRITES else LOGGED)
+    if failed is Failed.COMPACTION:
         process = world.process("dead compactor")
         service = world.client(process)
         instant = world.schedule_compaction(service)
@@ -176,78 +230,68 @@ def world_with_failed(faults: faulty_storage.Faults, *, is_compaction: bool) -> 
     return world
 
 
-def rollback_mutations(*, is_compaction: bool) -> int:
+def rollback_mutations(failed: Failed) -> int:
     """Return how many mutating calls the rollback makes in a clean run."""
     recorder = faulty_storage.NoFaults()
-    world = world_with_failed(recorder, is_compaction=is_compaction)
+    world = world_with_failed(recorder, failed)
     before = len(recorder.mutations)
     clean_up(world, world.writer("victim"))
     return len(recorder.mutations) - before
 
 
-ROLLBACK_MUTATIONS = {
-    is_compaction: rollback_mutations(is_compaction=is_compaction)
-    for is_compaction in (False, True)
-}
-
-
-@pytest.mark.parametrize("is_compaction", [False, True])
+@pytest.mark.parametrize("failed", Failed)
 @pytest.mark.parametrize("fault", CRASHES)
-def test_rollback_killed_at_any_call_is_finished_by_another(
-    fault: Fault, is_compaction: bool
-) -> None:
+def test_rollback_killed_at_any_call_is_finished_by_another(fault: Fault, failed: Failed) -> None:
     """T-R01: after each of R1 to R9, nothing is left, and each write was taken back once."""
-    for number in range(ROLLBACK_MUTATIONS[is_compaction]):
+    for number in range(rollback_mutations(failed)):
         faults = faulty_storage.FaultAt("victim", number, fault)
-        world = world_with_failed(faults, is_compaction=is_compaction)
+        world = world_with_failed(faults, failed)
         # A create that finds its name taken has no effect to crash after.
         assert not run_victim(world, clean_up) or fault is Fault.CRASH_AFTER
         world.time.advance(world.lock.session_ms + 1)
         clean_up(world, world.writer("successor"))
-        check_cleaned_up(world, number, is_compaction=is_compaction)
+        check_cleaned_up(world, number, failed)
 
 
-@pytest.mark.parametrize("is_compaction", [False, True])
+@pytest.mark.parametrize("failed", Failed)
 @pytest.mark.parametrize("fault", FAILURES)
 def test_rollback_whose_storage_fails_once_at_any_call_succeeds_on_retry(
-    fault: Fault, is_compaction: bool
+    fault: Fault, failed: Failed
 ) -> None:
-    for number in range(ROLLBACK_MUTATIONS[is_compaction]):
+    for number in range(rollback_mutations(failed)):
         faults = faulty_storage.FaultAt("victim", number, fault)
-        world = world_with_failed(faults, is_compaction=is_compaction)
+        world = world_with_failed(faults, failed)
         victim = world.writer("victim")
         with contextlib.suppress(errors.StorageError):
             clean_up(world, victim)
         # A heartbeat that could not be deleted is waited for.
         world.time.advance(SETTINGS.heartbeat_expiry_ms)
         clean_up(world, victim)
-        check_cleaned_up(world, number, is_compaction=is_compaction)
+        check_cleaned_up(world, number, failed)
         assert not world.lock.holder
 
 
-def check_cleaned_up(world: World, number: int, *, is_compaction: bool) -> None:
+def check_cleaned_up(world: World, number: int, failed: Failed) -> None:
     timeline = world.check()
     finished = [each for each in timeline.instants if each.action is instants.Action.ROLLBACK]
-    assert len(finished) == 2 + is_compaction, number
-    if is_compaction:
+    assert len(finished) == 2 + (failed is Failed.COMPACTION), number
+    if failed is Failed.COMPACTION:
         (planned,) = timeline.pending_compactions
         assert planned.state is instants.State.REQUESTED
         world.compact(world.writer("compactor"), planned.requested_time)
-    invariants.check_quiescence(world.storage, world.check())
+    invariants.check_quiescence(world.storage, check_read(world))
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fault", CRASHES)
-def test_writer_killed_at_any_call_is_taken_back_whole(
-    mode: settings.ConcurrencyMode, fault: Fault
-) -> None:
+def test_writer_killed_at_any_call_is_taken_back_whole(kind: Kind, fault: Fault) -> None:
     """T-H10."""
-    for number in range(WRITE_MUTATIONS):
-        world = world_with(faulty_storage.FaultAt("victim", number, fault), mode)
+    for number in range(mutations(write_two, kind)):
+        world = world_with(faulty_storage.FaultAt("victim", number, fault), kind)
         assert not run_victim(world, write_two)
         world.time.advance(world.lock.session_ms + 1)
         clean_up(world, world.writer("janitor"))
-        invariants.check_quiescence(world.storage, world.check())
+        invariants.check_quiescence(world.storage, check_read(world))
 
 
 PROPERTIES_CHANGE = {"hoodie.table.metadata.partitions": "files", "note": "changed"}
@@ -280,6 +324,42 @@ def _change_properties(world: World, faults: faulty_storage.Faults) -> None:
     table_properties.update(storage, PROPERTIES_CHANGE, victim.clock, lambda: None)
 
 
+@pytest.mark.parametrize(
+    ("suffix", "work"),
+    [
+        (".deltacommit.requested", lambda world, client: world.write(client, "b1")),
+        (".compaction.requested", lambda world, client: world.schedule_compaction(client)),
+        (".deltacommit", lambda world, client: world.write(client, "b1")),
+    ],
+)
+def test_time_of_an_instant_that_appears_late_is_given_to_nobody(
+    suffix: str, work: Callable[[World, Client], object]
+) -> None:
+    """Found by seeds late:551 (of a requested file) and late:3533 (of a completed one)."""
+    late = set()
+
+    class Faults(faulty_storage.NoFaults):
+        def at(self, process: schedule.Process, call: str, *, is_mutation: bool) -> Fault:
+            if is_mutation and call.endswith(suffix) and process.name == "victim":
+                late.add(call.partition(" ")[2])
+                return Fault.LATE
+            return Fault.NONE
+
+    world = world_with(Faults())
+    # Their clocks lag, so that both go by the greatest time that they see.
+    victim, other = (
+        world.client(world.process(name, offset_ms=-SETTINGS.clock_skew_ms_max // 2))
+        for name in ("victim", "another")
+    )
+    begun = world.begin(other)
+    with pytest.raises(errors.OutcomeUnknownError):
+        work(world, victim)
+    lifecycle.complete(other, begun, metadata(write_data(other, begun, GROUPS)))
+    world.time.advance(SETTINGS.heartbeat_expiry_ms)
+    assert late <= {info.path for info in world.storage.list("", is_recursive=True)}
+    invariants.check_times_once(world.timeline)
+
+
 @pytest.mark.parametrize("fault", CRASHES)
 def test_table_whose_creator_was_killed_at_any_call_can_be_created(fault: Fault) -> None:
     recorder = faulty_storage.NoFaults()
@@ -304,7 +384,7 @@ def _create(storage: MemoryStorage, faults: faulty_storage.Faults) -> table_conf
 def test_recording_finds_every_kind_of_mutation() -> None:
     """The tests above would prove nothing if a clean run recorded too little."""
     recorder = faulty_storage.NoFaults()
-    world = world_with(recorder, settings.ConcurrencyMode.NON_BLOCKING)
+    world = world_with(recorder)
     write_two(world, world.writer("victim"))
     kinds = {call.partition(" ")[0] for call in recorder.mutations}
     assert {"create", "replace", "open_write", "close", "delete"} <= kinds

@@ -3,14 +3,18 @@
 A failing seed says how to replay it; `make simulate` runs more of them, and shrinks what fails.
 """
 
+import collections
 import contextlib
 import threading
 from collections.abc import Callable
 
 import pytest
 
+from hoodie.model.instants import State
+from hoodie.timeline import transitions
 from hoodie.write import conflicts
-from support import chance, schedule, schedule_shrinking
+from support import chance, invariants, schedule, schedule_shrinking
+from support.invariants import LockEvent
 from support.schedule_fleet import Fleet, Plan, Scenario, plan_of
 
 pytestmark = pytest.mark.simulation
@@ -20,6 +24,9 @@ SEEDS = {
     Scenario.OPTIMISTIC: 70,
     Scenario.FAILING: 30,
     Scenario.CLOCKS: 30,
+    Scenario.COPY_ON_WRITE: 50,
+    Scenario.LATE: 30,
+    Scenario.LATE_COPY_ON_WRITE: 30,
 }
 CHUNK = 10
 CHUNKS = [
@@ -31,7 +38,9 @@ CHUNKS = [
 
 @pytest.mark.parametrize(("scenario", "first"), CHUNKS)
 def test_every_invariant_holds(scenario: Scenario, first: int) -> None:
-    """T-P02, T-P03, T-P05, T-N02, T-C03, T-L21, T-O02, T-O04 to T-O06, T-R01, T-R02, T-H02, T-H04.
+    """T-P02, T-P03, T-P05, T-P06, T-Q01, T-N02, T-C03, T-L21, T-O02, T-O04, T-O05, T-O06.
+
+    T-R01, T-R02, T-H02, T-H04.
 
     I1 to I5 and I8 to I11 of concurrency 6.2.
     """
@@ -75,6 +84,46 @@ def test_readers_read_while_others_write() -> None:
         fleet.run()
         sizes |= {len(read.writes) for read in fleet.world.reads}
     assert sizes >= {0, 1, 2, 3, 4}
+
+
+def test_history_of_the_lock_has_every_holding_and_every_change_of_the_timeline() -> None:
+    """T-P06: else that each change lies in a holding of its author would say nothing."""
+    fleet = Fleet(plan_of(Scenario.FAILING, 4))
+    fleet.run()
+    taken = [event for event in fleet.time.history if event.endswith(": lock")]
+    changes = {what for event, _, what in fleet.world.lock.history if event is LockEvent.CHANGED}
+    happened = collections.Counter(event for event, _, _ in fleet.world.lock.history)
+    assert happened[LockEvent.TAKEN] == len(taken) > 0
+    assert happened[LockEvent.LOST] > 0
+    there = [each for each in fleet.world.timeline.files if each.state is not State.INFLIGHT]
+    assert {transitions.path(each) for each in there} <= changes
+
+
+@pytest.mark.parametrize(
+    ("history", "complaint"),
+    [
+        ([(LockEvent.CHANGED, "a", "x")], "a changed x without the lock"),
+        (
+            [
+                (LockEvent.TAKEN, "a", ""),
+                (LockEvent.GIVEN_BACK, "a", ""),
+                (LockEvent.TAKEN, "b", ""),
+                (LockEvent.CHANGED, "a", "x"),
+            ],
+            "a changed x without the lock",
+        ),
+        (
+            [(LockEvent.TAKEN, "a", ""), (LockEvent.TAKEN, "b", "")],
+            "b took the lock that a has",
+        ),
+    ],
+)
+def test_change_outside_of_a_holding_is_told(
+    history: list[tuple[LockEvent, str, str]], complaint: str
+) -> None:
+    """T-P06."""
+    with pytest.raises(AssertionError, match=complaint):
+        invariants.check_lock_history(history)
 
 
 def test_run_that_never_ends_is_a_failure_and_leaves_no_thread(

@@ -10,13 +10,14 @@ from dataclasses import replace
 import pytest
 
 from hoodie.filegroup import slicing, snapshots
-from hoodie.timeline import true_time
+from hoodie.timeline import transitions, true_time
 from hoodie.transaction import (
     fencing,
     leftovers,
     publication,
     refusals,
     rollbacks,
+    table_lock,
     writer_batches,
 )
 from hoodie.transaction.heartbeats import Heartbeat
@@ -57,6 +58,17 @@ MUTANTS: Mapping[str, mutants.Patches] = {
     "reads of what is committed": {
         (snapshots.CommittedFiles, "is_committed"): lambda self, requested_time: True
     },
+    "late files of what was taken back": {
+        (snapshots.CommittedFiles, "_targets"): lambda self: frozenset(),
+    },
+    "O2 of base files": {(conflicts, "candidates"): lambda *_: ()},
+    "O2 of late base files": {(conflicts, "candidates"): lambda *_: ()},
+    "doubt about late files": {
+        (transitions, "_create"): lambda storage, instant, content, proof, check=None: (
+            transitions._create_once(storage, instant, content, proof)
+        )
+    },
+    "times of late instants": {(true_time.TimeGenerator, "wait_out"): lambda self, time: None},
     "T1": {(true_time, "next_reading"): mutants.clock_alone},
     "WR1": {(writer_batches.Ledger, "holds"): lambda self, writer_id, batch_id: False},
     "fencing": {(fencing, "publication_refusal"): lambda found, author, write_id: None},
@@ -68,11 +80,16 @@ SCENARIOS = {
     "R-C": Scenario.FAILING,
     "O2": Scenario.OPTIMISTIC,
     "leftovers of the living": Scenario.FAILING,
+    "late files of what was taken back": Scenario.COPY_ON_WRITE,
+    "O2 of base files": Scenario.COPY_ON_WRITE,
+    "O2 of late base files": Scenario.LATE_COPY_ON_WRITE,
+    "doubt about late files": Scenario.LATE_COPY_ON_WRITE,
+    "times of late instants": Scenario.LATE,
 }
 """Which fleet breaks a rule, where it is not the usual one."""
 
 
-FIRST_SEEDS = {"R-C": 50, "fencing": 40}
+FIRST_SEEDS = {"R-C": 40, "fencing": 160, "times of late instants": 540}
 """Where to begin looking, for those that few seeds catch."""
 
 
@@ -82,10 +99,25 @@ def plan_against(name: str, seed: int) -> Plan:
     match name:
         case "R-C":
             return replace(plan, writers=3, batches=2, janitors=3)
+        case "late files of what was taken back":
+            return replace(plan, writers=3, batches=1, janitors=2, crash_rate=0.0, pause_rate=0.05)
         case "N1":
             return replace(plan, batches=3, compactors=2, has_shared_columns=True)
         case _:
             return plan
+
+
+def test_lock_that_nobody_takes_is_noticed_where_it_does_no_harm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """T-P06: one writer alone needs none, so no other invariant tells."""
+    monkeypatch.setattr(table_lock.TableLock, "_acquire", lambda self: None)
+    monkeypatch.setattr(table_lock.TableLock, "_release", lambda self: None)
+    monkeypatch.setattr(schedule.SessionLockProvider, "is_held", lambda self: True)
+    plan = Plan(seed=1, writers=1, compactors=0, janitors=0, crash_rate=0.0, pause_rate=0.0)
+    found = schedule_shrinking.run(plan)
+    assert found is not None
+    assert "without the lock" in found.message
 
 
 @pytest.mark.parametrize("name", MUTANTS)

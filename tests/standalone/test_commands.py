@@ -10,12 +10,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hoodie import environment, errors, table
+from hoodie import clock, environment, errors, table
 from hoodie.model import commits, jobs, results, settings
 from hoodie.transaction import authors
 from hoodie.transaction.locks import addresses
 from hoodie.write import sessions
 from hoodie_operator.api import attempts, kinds, objects
+from hoodie_operator.reconcile import effective
 from hoodie_operator.standalone import ownership, store
 from support.standalone_place import Place
 
@@ -148,7 +149,7 @@ def _describe_tells_everything(place: Place) -> None:
 
 def test_what_was_left_unsettled_is_told_to_be_old(place: Place) -> None:
     place.state.mkdir()
-    store.Store(place.state).put(
+    store.Store(place.state, effective.locator("file:///"), clock.SystemClock()).put(
         objects.Object(
             key=objects.ObjectKey(kind="LockProvider", namespace="default", name="zk"),
             uid="1",

@@ -10,16 +10,18 @@ from pathlib import Path
 import pytest
 
 from hoodie import clock, environment
-from hoodie.model import settings
+from hoodie.format import timeline_avro
+from hoodie.model import commits, jobs, settings
 from hoodie_operator.api import kinds, lock_provider, objects, writer
+from hoodie_operator.observing.inputs import InputObserver
+from hoodie_operator.observing.tables import TableObserver, TableTarget
 from hoodie_operator.reconcile import facts
-from hoodie_operator.standalone.inputs import InputObserver
 from hoodie_operator.standalone.lock_servers import LockServers
-from hoodie_operator.standalone.tables import TableObserver, TableTarget
+from support.job_workshop import Workshop
 
 
 def _table(tmp_path: Path, name: str) -> facts.TableFacts:
-    observer = TableObserver(environment.system(allowed_root=str(tmp_path)))
+    observer = TableObserver(environment.system(allowed_roots=(str(tmp_path),)))
     target = TableTarget(uri=f"file://{tmp_path}/{name}", settings=settings.WriteSettings())
     return observer.look(target)
 
@@ -35,9 +37,47 @@ def test_table_by_a_link_is_refused_with_its_place(tmp_path: Path) -> None:
         assert f"leads through a link to file://{tmp_path}/real" in problem.message
 
 
+@pytest.mark.parametrize(("silence_s", "is_alive"), [(0, True), (3600, False)])
+def test_look_at_who_is_at_work_writes_nothing(
+    tmp_path: Path, silence_s: int, is_alive: bool
+) -> None:
+    Workshop(tmp_path).create()
+    root = tmp_path / "table" / ".hoodie"
+    (root / "timeline" / "20260101000000000.deltacommit.requested").touch()
+    heartbeat = root / ".heartbeat" / "20260101000000000"
+    heartbeat.parent.mkdir(exist_ok=True)
+    heartbeat.touch()
+    changed_s = heartbeat.stat().st_mtime - silence_s
+    os.utime(heartbeat, (changed_s, changed_s))
+    before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
+    seen = _table(tmp_path, "table")
+    assert (seen.problem, [each.is_alive for each in seen.pending]) == (None, [is_alive])
+    # An observer's volume is mounted read-only.
+    assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    ("extra", "attempt"),
+    [({jobs.ATTEMPT_KEY: "1800000001000003"}, 1800000001000003), ({}, None)],
+)
+def test_pending_write_tells_the_attempt_that_began_it(
+    tmp_path: Path, extra: dict[str, str], attempt: int | None
+) -> None:
+    Workshop(tmp_path).create()
+    timeline = tmp_path / "table" / ".hoodie" / "timeline"
+    (timeline / "20260101000000000.deltacommit.requested").touch()
+    metadata = commits.CommitMetadata(
+        operation="UPSERT", stats=(), extra={jobs.WRITER_ID_KEY: "left", **extra}
+    )
+    inflight = timeline / "20260101000000000.deltacommit.inflight"
+    inflight.write_bytes(timeline_avro.encode_commit(metadata))
+    (seen,) = _table(tmp_path, "table").pending
+    assert (seen.writer_id, seen.attempt) == ("left", attempt)
+
+
 def _source(tmp_path: Path, file_format: writer.FileFormat, path: str) -> facts.SourceFacts:
     files = writer.FilesSource(path=path, format=file_format)
-    return InputObserver(tmp_path, clock.SystemClock()).look(1, writer.Source(files=files))
+    return InputObserver((str(tmp_path),), clock.SystemClock()).look(1, writer.Source(files=files))
 
 
 @pytest.mark.parametrize(

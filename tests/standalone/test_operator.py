@@ -252,7 +252,7 @@ def test_vanished_manifest_is_pruned_when_asked_for_and_the_data_stays(place: Pl
 
 
 def test_pruned_table_is_dropped_when_its_policy_is_delete(place: Place) -> None:
-    place.declare_flights(deletionPolicy="Delete")
+    place.declare_flights(deletionPolicy="Delete", deletionProtection=False)
     assert place.settle()[0] == 0
     for path in place.manifests.glob("*.yaml"):
         if not path.name.startswith("LockProvider"):

@@ -6,12 +6,13 @@ another's request may come: two conditional puts could both succeed. So it is se
 
 import itertools
 import os
+import re
 import socket
 import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,23 +23,25 @@ import sys
 from moto.server import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import run_simple
 application = DomainDispatcherApplication(create_backend_app)
-run_simple("127.0.0.1", int(sys.argv[1]), application, request_handler=MotoRequestHandler)
+run_simple(sys.argv[1], int(sys.argv[2]), application, request_handler=MotoRequestHandler)
 """
 _BUCKETS = (f"bucket-{n}" for n in itertools.count())
 _LOCK_TABLES = (f"locks-{n}" for n in itertools.count())
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[str]:
-    """Give the URL of a server that logs into a folder."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
+def running(folder: Path, host: str = "127.0.0.1") -> Iterator[str]:
+    """Give the URL of a server that logs into a folder, at an address of this machine."""
+    with socket.create_server((host, 0)) as probe:
         port = probe.getsockname()[1]
-    command = [sys.executable, "-c", _SERVE, str(port)]
+    command = [sys.executable, "-c", _SERVE, host, str(port)]
+    # By whatever name it is called, the bucket is in the path.
+    environment = {**os.environ, "S3_IGNORE_SUBDOMAIN_BUCKETNAME": "true"}
     with (
         (folder / "log").open("wb") as output,
-        subprocess.Popen(command, stdout=output, stderr=output, env=os.environ) as process,
+        subprocess.Popen(command, stdout=output, stderr=output, env=environment) as process,
     ):
-        url = f"http://127.0.0.1:{port}"
+        url = f"http://{host}:{port}"
         try:
             _await(process, url)
             yield url
@@ -64,6 +67,18 @@ def settings(url: str) -> dict[str, str]:
     }
 
 
+def make_bucket(url: str, name: str) -> None:
+    """Make a bucket."""
+    with urllib.request.urlopen(urllib.request.Request(f"{url}/{name}", method="PUT")):
+        pass
+
+
+def keys(url: str, bucket: str) -> list[str]:
+    """Return the keys of a bucket, a thousand at most."""
+    with urllib.request.urlopen(f"{url}/{bucket}?list-type=2") as answer:
+        return re.findall(r"<Key>([^<]*)</Key>", answer.read().decode())
+
+
 def _await(process: subprocess.Popen[bytes], url: str) -> None:
     while process.poll() is None:
         try:
@@ -83,11 +98,21 @@ def aws(aws_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture
-def bucket(aws: str) -> str:
-    """A fresh bucket of the server."""
-    name = next(_BUCKETS)
-    with urllib.request.urlopen(urllib.request.Request(f"{aws}/{name}", method="PUT")):
+def new_bucket(aws: str) -> Callable[[], str]:
+    """Makes fresh buckets of the server."""
+
+    def make() -> str:
+        name = next(_BUCKETS)
+        make_bucket(aws, name)
         return name
+
+    return make
+
+
+@pytest.fixture
+def bucket(new_bucket: Callable[[], str]) -> str:
+    """A fresh bucket of the server."""
+    return new_bucket()
 
 
 @pytest.fixture

@@ -33,6 +33,16 @@ Sample = Callable[[random.Random], Answer]
 Deviations = Mapping[Key, Answer]
 
 
+class Asking(Protocol):
+    """The process that asks, at its present step."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def steps(self) -> int: ...
+
+
 class Chance(Protocol):
     """Answers what a run leaves open."""
 
@@ -41,11 +51,11 @@ class Chance(Protocol):
         """What was not calm so far, or is to be."""
         ...
 
-    def draw(self, key: Key, calm: Answer, sample: Sample) -> Answer:
+    def draw(self, asking: Asking, question: str, calm: Answer, sample: Sample) -> Answer:
         """Return an answer."""
         ...
 
-    def choose(self, key: Key, calm: str, ready: Sequence[str]) -> str:
+    def choose(self, asking: Asking, question: str, calm: str, ready: Sequence[str]) -> str:
         """Return who goes on."""
         ...
 
@@ -59,18 +69,18 @@ class SeededChance:
         self._switch_rate = switch_rate
         self.deviations: dict[Key, Answer] = {}
 
-    def draw(self, key: Key, calm: Answer, sample: Sample) -> Answer:
+    def draw(self, asking: Asking, question: str, calm: Answer, sample: Sample) -> Answer:
         answer = sample(self._random)
         if answer != calm:
-            self.deviations[key] = answer
+            self.deviations[Key(asking.name, asking.steps, question)] = answer
         return answer
 
-    def choose(self, key: Key, calm: str, ready: Sequence[str]) -> str:
+    def choose(self, asking: Asking, question: str, calm: str, ready: Sequence[str]) -> str:
         if self._random.random() >= self._switch_rate:
             return calm
         chosen = ready[int(self._random.random() * len(ready))]
         if chosen != calm:
-            self.deviations[key] = chosen
+            self.deviations[Key(asking.name, asking.steps, question)] = chosen
         return chosen
 
 
@@ -80,10 +90,10 @@ class ScriptedChance:
     def __init__(self, deviations: Deviations) -> None:
         self.deviations = deviations
 
-    def draw(self, key: Key, calm: Answer, sample: Sample) -> Answer:
+    def draw(self, asking: Asking, question: str, calm: Answer, sample: Sample) -> Answer:
         del sample
-        return self.deviations.get(key, calm)
+        return self.deviations.get(Key(asking.name, asking.steps, question), calm)
 
-    def choose(self, key: Key, calm: str, ready: Sequence[str]) -> str:
-        chosen = self.deviations.get(key, calm)
+    def choose(self, asking: Asking, question: str, calm: str, ready: Sequence[str]) -> str:
+        chosen = self.deviations.get(Key(asking.name, asking.steps, question), calm)
         return str(chosen) if chosen in ready else calm

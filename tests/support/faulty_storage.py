@@ -17,12 +17,12 @@ import pyarrow as pa
 
 from hoodie import errors
 from hoodie.storage.protocol import FileInfo, Storage
-from support import chance, schedule
+from support import schedule
 
 Result = TypeVar("Result")
 
 
-class Fault(enum.Enum):
+class Fault(enum.StrEnum):
     """What goes wrong with one call."""
 
     NONE = "none"
@@ -44,8 +44,8 @@ _CRASHES = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER)
 _READ_FAILURES = (Fault.FAIL_BEFORE, Fault.SLOW)
 _TIMELINE_FAILURES = (Fault.FAIL_BEFORE, Fault.FAIL_AFTER, Fault.LOST_ANSWER, Fault.SLOW)
 _FAILURES = (*_TIMELINE_FAILURES, Fault.LATE)
-# A file of the timeline that appears after its creation was answered by an error, and was looked
-# for in vain, is a write that failed and is there: docs/simulation.md tells of it as a limit.
+# Files of the timeline that appear late have a rate of their own: what is published late may be
+# passed by, which docs/simulation.md tells of as a limit.
 _TIMELINE = "create .hoodie/timeline/"
 
 
@@ -71,19 +71,20 @@ class NoFaults:
 
 
 class FaultAt:
-    """One fault, at the n-th mutation of one process."""
+    """One fault, at the n-th mutation of one process, or at some from that on."""
 
-    def __init__(self, process_name: str, number: int, fault: Fault) -> None:
+    def __init__(self, process_name: str, number: int, fault: Fault, times: int = 1) -> None:
         self._process_name = process_name
         self._left = number
         self._fault = fault
+        self._times = times
 
     def at(self, process: schedule.Process, call: str, *, is_mutation: bool) -> Fault:
         del call
         if not is_mutation or process.name != self._process_name:
             return Fault.NONE
         self._left -= 1
-        return self._fault if self._left == -1 else Fault.NONE
+        return self._fault if -self._times <= self._left < 0 else Fault.NONE
 
 
 class Interruption:
@@ -106,31 +107,35 @@ class Interruption:
 class ChanceFaults:
     """Each call goes wrong by chance, at some rate."""
 
-    def __init__(self, *, crash_rate: float, failure_rate: float) -> None:
+    def __init__(self, *, crash_rate: float, failure_rate: float, late_rate: float = 0.0) -> None:
         self._crash_rate = crash_rate
         self._failure_rate = failure_rate
+        self._late_rate = late_rate
 
     def at(self, process: schedule.Process, call: str, *, is_mutation: bool) -> Fault:
-        key = chance.Key(process.name, process.steps, "fault")
-        kinds: Sequence[Fault] = _READ_FAILURES
-        if is_mutation:
-            kinds = _TIMELINE_FAILURES if call.startswith(_TIMELINE) else _FAILURES
-        fault = process.schedule.chances.draw(
-            key, Fault.NONE.value, lambda source: self._sample(source, kinds)
-        )
-        return Fault(fault)
+        is_timeline = call.startswith(_TIMELINE)
+
+        def sample(source: random.Random) -> str:
+            if is_timeline and self._late_rate and source.random() < self._late_rate:
+                return Fault.LATE
+            if not is_mutation:
+                return self._sample(source, _READ_FAILURES)
+            return self._sample(source, _TIMELINE_FAILURES if is_timeline else _FAILURES)
+
+        fault = process.schedule.chances.draw(process, "fault", Fault.NONE, sample)
+        return fault if isinstance(fault, Fault) else Fault(fault)
 
     def _sample(self, source: random.Random, kinds: Sequence[Fault]) -> str:
         drawn = source.random()
         if drawn < self._crash_rate:
-            return source.choice(_CRASHES).value
+            return source.choice(_CRASHES)
         if drawn < self._crash_rate + self._failure_rate:
-            return source.choice(kinds).value
-        return Fault.NONE.value
+            return source.choice(kinds)
+        return Fault.NONE
 
 
-Witness = Callable[[schedule.Process, str], None]
-"""Told of each file that a process has created."""
+Witness = Callable[[schedule.Process, str, bool], None]
+"""Told of a file that a process creates or deletes, and whether that takes effect later."""
 
 
 class FaultyStorage:
@@ -142,11 +147,14 @@ class FaultyStorage:
         process: schedule.Process,
         faults: Faults,
         witness: Witness | None = None,
+        deletions: Witness | None = None,
     ) -> None:
         self._inner = inner
         self._process = process
         self._faults = faults
         self._witness = witness
+        self._deletions = deletions
+        self._is_late = False
         self.calls: list[str] = []
 
     @property
@@ -185,7 +193,7 @@ class FaultyStorage:
         return self._mutate(f"touch {path}", lambda: self._inner.touch(path))
 
     def delete(self, path: str) -> bool:
-        return self._mutate(f"delete {path}", lambda: self._inner.delete(path))
+        return self._mutate(f"delete {path}", lambda: self._delete(path))
 
     def delete_directory(self, directory: str) -> None:
         for info in self._inner.list(directory, is_recursive=True):
@@ -201,8 +209,13 @@ class FaultyStorage:
     def _create(self, path: str, content: bytes) -> FileInfo:
         info = self._inner.create(path, content)
         if self._witness is not None:
-            self._witness(self._process, path)
+            self._witness(self._process, path, self._is_late)
         return info
+
+    def _delete(self, path: str) -> bool:
+        if self._deletions is not None:
+            self._deletions(self._process, path, self._is_late)
+        return self._inner.delete(path)
 
     def _close(self, path: str, content: bytes) -> None:
         with self._inner.open_write(path) as file:
@@ -235,7 +248,7 @@ class FaultyStorage:
                 self._wait(call)
             case Fault.LATE:
                 self._process.schedule.later(self._delay_ms(), lambda: self._late(call, effect))
-                raise errors.StorageError(f"simulated: no answer to {call} in time")
+                raise errors.UnansweredError(f"simulated: no answer to {call} in time")
             case _:
                 pass
         result = effect()
@@ -243,7 +256,7 @@ class FaultyStorage:
             case Fault.CRASH_AFTER:
                 self._crash(call)
             case Fault.FAIL_AFTER:
-                raise errors.StorageError(f"simulated: the answer to {call} was lost")
+                raise errors.UnansweredError(f"simulated: the answer to {call} was lost")
             case Fault.LOST_ANSWER:
                 result = effect()
             case _:
@@ -252,8 +265,10 @@ class FaultyStorage:
 
     def _late(self, call: str, effect: Callable[[], object]) -> None:
         self._note(call, "takes effect")
+        self._is_late = True
         with contextlib.suppress(errors.HoodieError):
             effect()
+        self._is_late = False
 
     def _wait(self, call: str) -> None:
         if self._process.schedule.is_calling:

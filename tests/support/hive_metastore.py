@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hoodie_operator.standalone import embedded_zookeeper
+from hoodie_operator import lock_server
 
 _SOURCE = Path(__file__).parents[1] / "integration" / "hive" / "Metastore.java"
 _LOCK_TIMEOUT_S = 3
@@ -16,7 +16,7 @@ _LOCK_TIMEOUT_S = 3
 @contextmanager
 def running(folder: Path) -> Iterator[str]:
     """Give `HOST:PORT` of a metastore that keeps its files in a folder."""
-    jars = str(embedded_zookeeper._jars() / "*")
+    jars = str(lock_server.jars() / "*")
     # A small heap, and no waiting for the optimising compiler.
     options = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     command = ["java", *options, "-cp", jars, str(_SOURCE), str(folder), str(_LOCK_TIMEOUT_S)]

@@ -7,7 +7,7 @@ import collections
 import enum
 import functools
 import itertools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hoodie import errors
@@ -66,14 +66,53 @@ class Read:
     ended_ms: int
     seen: Mapping[files.FileGroupId, tuple[instants.InstantTime, ...]]
 
-    @property
+    @functools.cached_property
     def writes(self) -> frozenset[instants.InstantTime]:
         """All writes that it saw."""
         return frozenset(itertools.chain.from_iterable(self.seen.values()))
 
 
+class LockEvent(enum.Enum):
+    """What the history of a table's lock is made of."""
+
+    TAKEN = "taken"
+    GIVEN_BACK = "given back"
+    LOST = "lost"
+    CHANGED = "changed the timeline"
+
+
+LockHistory = Sequence[tuple[LockEvent, str, str]]
+"""What happened, by which process, and of a change what to: in the order of events."""
+
+
+def check_lock_history(history: LockHistory) -> None:
+    """L1: one has the lock at a time, and every change lies in a holding of its author.
+
+    One that lost the lock cannot know at once: until it gives the lock back its changes are those
+    of a scope that it entered with the lock. What else must hold of them others check.
+    """
+    holder = ""
+    in_scope = set()
+    for event, process, what in history:
+        match event:
+            case LockEvent.TAKEN:
+                assert not holder, f"{process} took the lock that {holder} has"
+                holder = process
+                in_scope.add(process)
+            case LockEvent.LOST:
+                holder = ""
+            case LockEvent.GIVEN_BACK:
+                holder = "" if holder == process else holder
+                in_scope.discard(process)
+            case LockEvent.CHANGED:
+                assert process in in_scope, f"{process} changed {what} without the lock"
+
+
 def check_all(
-    storage: Storage, told: Iterable[Told], excused: Collection[instants.InstantTime] = ()
+    storage: Storage,
+    told: Iterable[Told],
+    excused: Collection[instants.InstantTime] = (),
+    repeated: Collection[instants.InstantTime] = (),
 ) -> active.ActiveTimeline:
     """Check every invariant of a table that only clients of the library wrote.
 
@@ -82,15 +121,17 @@ def check_all(
         told: What they were told.
         excused: What was published after its lock was lost, and not acknowledged (L2): no storage
             of files prevents that, and nothing is promised of it but that it is never called a
-            success.
+            success. And what a request of the dead published, after others had carried on.
+        repeated: Rollbacks of the dead whose completed file appeared late: another service may
+            have carried them out again, which takes nothing else back.
     """
     timeline = active.load(storage)
     history = list(told)
     check_acknowledged(timeline, history)
     check_order(timeline, history)
-    check_completed_once(timeline)
-    check_states(timeline)
     certain = without(timeline, excused)
+    check_states(certain)
+    check_completed_once(certain, repeated)
     check_files_are_there(storage, certain)
     check_batches_once(storage, certain)
     check_times_once(certain)
@@ -139,9 +180,12 @@ def check_order(timeline: active.ActiveTimeline, told: Iterable[Told]) -> None:
                 )
 
 
-def check_completed_once(timeline: active.ActiveTimeline) -> None:
-    """I9: no instant has two completed files."""
-    assert not timeline.duplicates, timeline.duplicates
+def check_completed_once(
+    timeline: active.ActiveTimeline, repeated: Collection[instants.InstantTime]
+) -> None:
+    """I9: no instant has two completed files, but for rollbacks that the dead completed late."""
+    twice = [each for each in timeline.duplicates if each[0].requested_time not in repeated]
+    assert not twice, twice
 
 
 def check_files_are_there(storage: Storage, timeline: active.ActiveTimeline) -> None:
@@ -183,10 +227,10 @@ def check_serial(storage: Storage, timeline: active.ActiveTimeline, told: Iterab
     certain = acknowledged(told)
     newest: dict[tuple[str, str], instants.Instant] = {}
     for write in timeline.completed_writes:
-        is_compaction = write.action is instants.Action.COMMIT
-        if is_compaction or write.requested_time not in certain:
+        metadata = _metadata(storage, write)
+        if _is_compaction(metadata) or write.requested_time not in certain:
             continue
-        for stat in _metadata(storage, write).stats:
+        for stat in metadata.stats:
             before = newest.get((stat.partition_path, stat.file_id))
             newest[stat.partition_path, stat.file_id] = write
             if before is not None:
@@ -217,28 +261,63 @@ def check_reads(
         excused: Those of them that were not called a success: they may come and go.
     """
     groups = _groups_by_write(storage, without(timeline, excused))
+    hidden = hidden_by(storage, timeline, excused)
+    partly_hidden = {write for write, _ in hidden}
     order = list(groups)
+    places = {write: place for place, write in enumerate(order)}
     successes = [each for each in told if each.outcome is Outcome.ACKNOWLEDGED]
     ended: list[Read] = []
     for each in reads:
         read = _without_excused(each, excused)
         strangers = read.writes - groups.keys()
         assert not strangers, f"{read} saw what was never committed: {sorted(strangers)}"
-        last = max((order.index(write) for write in read.writes), default=-1)
+        last = max((places[write] for write in read.writes), default=-1)
         prefix = [write for write in order[: last + 1] if write in read.writes or write not in late]
         for group in {group for write in prefix for group in groups[write]}:
-            expected = sorted(write for write in prefix if group in groups[write])
-            assert sorted(read.seen.get(group, ())) == expected, (
+            seen = sorted(read.seen.get(group, ()))
+            expected = sorted(
+                write
+                for write in prefix
+                if group in groups[write] and (write in seen or (write, group) not in hidden)
+            )
+            assert seen == expected, (
                 f"{read} saw other writes of {group} than those that completed first: {expected}"
             )
         for write in successes:
             is_before = write.ended_ms is not None and write.ended_ms < read.begun_ms
-            is_there = write.requested_time not in groups or write.requested_time in read.writes
+            time = write.requested_time
+            is_there = time not in groups or time in read.writes or time in partly_hidden
             assert not is_before or is_there, f"{read} began after it, and missed {write}"
         for before in ended:
             is_later = before.ended_ms < read.begun_ms
-            assert not is_later or before.writes <= read.writes, f"{read} went back from {before}"
+            lost = before.writes - read.writes - partly_hidden
+            assert not (is_later and lost), f"{read} went back from {before}"
         ended.append(read)
+
+
+def hidden_by(
+    storage: Storage, timeline: active.ActiveTimeline, excused: Collection[instants.InstantTime]
+) -> frozenset[tuple[instants.InstantTime, files.FileGroupId]]:
+    """Return which writes the base files of excused ones hide, in which file groups.
+
+    Those that completed after the excused one had begun, and have smaller requested times: its base
+    file was made without theirs, and is the newest.
+    """
+    writes = [
+        (each, stat)
+        for each in timeline.completed_writes
+        if not _is_compaction(metadata := _metadata(storage, each))
+        for stat in metadata.stats
+        if not stat.log_files
+    ]
+    return frozenset(
+        (each.requested_time, files.FileGroupId(stat.partition_path, stat.file_id))
+        for late, late_stat in writes
+        if late.requested_time in excused
+        for each, stat in writes
+        if (stat.partition_path, stat.file_id) == (late_stat.partition_path, late_stat.file_id)
+        and each.requested_time < late.requested_time < str(each.completion_time)
+    )
 
 
 def _without_excused(read: Read, excused: Collection[instants.InstantTime]) -> Read:
@@ -251,11 +330,18 @@ def _without_excused(read: Read, excused: Collection[instants.InstantTime]) -> R
     return replace(read, seen=seen)
 
 
-def check_everything_is_read(storage: Storage, timeline: active.ActiveTimeline, read: Read) -> None:
+def check_everything_is_read(
+    storage: Storage,
+    timeline: active.ActiveTimeline,
+    read: Read,
+    excused: Collection[instants.InstantTime] = (),
+) -> None:
     """I3, I4: in the end a read sees every write that completed, in every file group of it."""
-    for write, groups in _groups_by_write(storage, timeline).items():
+    hidden = hidden_by(storage, timeline, excused)
+    for write, groups in _groups_by_write(storage, without(timeline, excused)).items():
         for group in groups:
-            assert write in read.seen.get(group, ()), f"{write} is not read in {group}"
+            is_seen = write in read.seen.get(group, ()) or (write, group) in hidden
+            assert is_seen, f"{write} is not read in {group}"
 
 
 def check_merged_in_order(reads: Iterable[Read], excused: Collection[instants.InstantTime]) -> None:
@@ -275,12 +361,15 @@ def _groups_by_write(
     """Return which file groups each write wrote to, in the order of completion."""
     return {
         write.requested_time: frozenset(
-            files.FileGroupId(stat.partition_path, stat.file_id)
-            for stat in _metadata(storage, write).stats
+            files.FileGroupId(stat.partition_path, stat.file_id) for stat in metadata.stats
         )
         for write in timeline.completed_writes
-        if write.action is not instants.Action.COMMIT
+        if not _is_compaction(metadata := _metadata(storage, write))
     }
+
+
+def _is_compaction(metadata: commits.CommitMetadata) -> bool:
+    return metadata.operation == commits.Operation.COMPACT.value
 
 
 def check_states(timeline: active.ActiveTimeline) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+from pyarrow import parquet
 
 from hoodie import clock, environment, table
 from hoodie.model import commits, jobs, schemas, settings, table_config
@@ -43,6 +44,12 @@ class Workshop:
         path.write_text(f"id,region,amount,note\n{rows}")
         return str(path)
 
+    def parquet(self, name: str, columns: Mapping[str, object]) -> str:
+        """Write a parquet file and return its path."""
+        path = self.folder / f"{name}.parquet"
+        parquet.write_table(pa.table(dict(columns)), path)
+        return str(path)
+
     def spec(
         self,
         work: jobs.Work,
@@ -53,7 +60,7 @@ class Workshop:
         is_write = isinstance(work, jobs.WriteBatches)
         spec = jobs.JobSpec(
             table_uri=self.uri,
-            allowed_root=None,
+            allowed_roots=(),
             table_properties=table_config.to_properties(self.config),
             settings=settings.WriteSettings(
                 concurrency=settings.ConcurrencyMode.NON_BLOCKING, clock_wait_ms=0
@@ -63,7 +70,7 @@ class Workshop:
             writer_id="orders" if is_write else None,
             action_id=None if is_write else "action",
             attempt=1,
-            fence_path=None,
+            fence=None,
             work=work,
             engine=jobs.EngineSpec(kind=engine, parallelism=2),
             progress_path=str(self.folder / "progress.json"),

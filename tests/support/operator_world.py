@@ -10,7 +10,15 @@ from collections.abc import Sequence
 from hoodie.model import instants, jobs
 from hoodie_operator.api import conditions, kinds, objects
 from hoodie_operator.api.conditions import Type
-from hoodie_operator.reconcile import decide, effective, effects, facts, world
+from hoodie_operator.reconcile import (
+    catalog,
+    decide,
+    effective,
+    effects,
+    facts,
+    hearing,
+    world,
+)
 from hoodie_operator.reconcile.decide import decide as decide_about
 from support import rule_examples
 
@@ -29,6 +37,9 @@ TABLE = rule_examples.edited(
     merge={"partialUpdates": True},
     concurrency={"mode": "NonBlocking", "lockRef": {"name": "zk"}},
 )
+SINGLE = rule_examples.edited(
+    TABLE, concurrency={"mode": "SingleWriter", "lockRef": {"name": "zk"}}
+)
 LOCK = {"type": "FileSystem"}
 
 
@@ -38,19 +49,28 @@ def writer_spec(**edits: object) -> rule_examples.Spec:
 
 
 class Outside:
-    """An outside in memory, whose clock and runs the test moves."""
+    """An outside in memory, whose clock and runs the test moves.
+
+    Time is told by `now_ms`; the clock of whoever leads may be elsewhere, and its monotonic time
+    begins anew with it.
+    """
 
     def __init__(self) -> None:
         self.now_ms = START_MS
-        self.limits = world.Limits(data_root=DATA_ROOT)
+        self.clock_ahead_ms = 0
+        self._began_ms = 0
+        self.limits = world.Limits(data_roots=(DATA_ROOT,))
         self.by_key: dict[objects.ObjectKey, objects.AnyObject] = {}
         self.tables: dict[str, facts.TableFacts] = {}
         self.sources: dict[str, facts.SourceFacts] = {}
         self.locks: dict[str, facts.LockFacts] = {}
         self.runs: dict[str, list[facts.Run]] = {}
+        self.refusals: dict[str, facts.Refusal] = {}
         self.started: list[effects.StartRun] = []
         self.stopped: list[effects.StopRun] = []
         self._uids = 0
+        self._heard: dict[facts.RunId, facts.Run] = {}
+        self._waits: dict[str, facts.Waits] = {}
 
     def add(
         self,
@@ -106,18 +126,47 @@ class Outside:
         """Return an object's status."""
         return self.by_key[key].status
 
+    def lead_anew(self, *, clock_ahead_ms: int) -> None:
+        """Have another process decide from here on, which has seen and heard nothing yet.
+
+        Args:
+            clock_ahead_ms: By how much its clock is ahead of the first one's; less than 0: behind.
+        """
+        self.clock_ahead_ms = clock_ahead_ms
+        self._began_ms = self.now_ms
+        for known in (self.tables, self.sources, self.locks, self.refusals):
+            known.clear()
+        self._heard.clear()
+        self._waits.clear()
+
+    @property
+    def wall_ms(self) -> int:
+        """The clock of whoever leads."""
+        return self.now_ms + self.clock_ahead_ms
+
+    @property
+    def monotonic_ms(self) -> int:
+        """The monotonic time of whoever leads."""
+        return self.now_ms - self._began_ms
+
     @property
     def world(self) -> world.World:
         """The world now."""
+        for found in self.by_key.values():
+            heard = hearing.hear_status(self._waits.get(found.uid), found.status, self.monotonic_ms)
+            self._waits[found.uid] = heard
         return world.World(
-            now_ms=self.now_ms,
+            now_ms=self.wall_ms,
+            monotonic_ms=self.monotonic_ms,
             limits=self.limits,
-            by_key=dict(self.by_key),
+            by_key=catalog.Catalog(effective.locator(self.limits.data_roots), self.by_key.values()),
             seen=facts.Facts(
                 tables=dict(self.tables),
                 sources=dict(self.sources),
                 locks=dict(self.locks),
-                runs={uid: list(runs) for uid, runs in self.runs.items()},
+                runs={uid: [self._hear(run) for run in runs] for uid, runs in self.runs.items()},
+                refusals=dict(self.refusals),
+                waits=dict(self._waits),
             ),
         )
 
@@ -177,14 +226,14 @@ class Outside:
         assert effect.id not in [run.id for run in runs], "an attempt is started twice"
         assert not any(run.is_running for run in runs), "two attempts of one object at work"
         self.started.append(effect)
-        runs.append(
-            facts.Run(
-                id=effect.id,
-                protocol_hash=effect.table.protocol_hash,
-                started_ms=self.now_ms,
-                process="pid 1 on test",
-            )
+        run = facts.Run(
+            id=effect.id,
+            protocol_hash=effect.table.protocol_hash,
+            run_hash=effect.run_hash,
+            started_ms=self.now_ms,
+            process="pid 1 on test",
         )
+        runs.append(self._hear(run))
 
     def _stop(self, effect: effects.StopRun) -> None:
         self.stopped.append(effect)
@@ -203,7 +252,12 @@ class Outside:
     def put_run(self, run: facts.Run) -> None:
         """Replace what is known of an attempt."""
         runs = self.runs[run.id.uid]
-        runs[[each.id for each in runs].index(run.id)] = run
+        runs[[each.id for each in runs].index(run.id)] = self._hear(run)
+
+    def _hear(self, run: facts.Run) -> facts.Run:
+        heard = hearing.hear(self._heard.get(run.id), run, self.monotonic_ms)
+        self._heard[run.id] = heard
+        return heard
 
     def progress(self, uid: str, phase: str = "writing", done: int = 0, total: int = 0) -> None:
         """Have an object's newest attempt tell of progress."""
@@ -217,7 +271,7 @@ class Outside:
         if is_told or error is not None:
             problem = jobs.JobError(kind=error, message="as told") if error else None
             result = jobs.JobResult(attempt=run.id.attempt, error=problem)
-        self.put_run(dataclasses.replace(run, ended_ms=self.now_ms, result=result))
+        self.put_run(dataclasses.replace(run, ended_ms=self.wall_ms, result=result))
 
     def see_table(
         self,
@@ -233,7 +287,7 @@ class Outside:
         config = effective.config(table)
         assert not isinstance(config, effective.Refusal)
         self.tables[table.uid] = facts.TableFacts(
-            observed_ms=self.now_ms,
+            observed_ms=self.monotonic_ms,
             config=config if is_there else None,
             commits=tuple(commits),
             pending=tuple(pending),
@@ -249,7 +303,7 @@ class Outside:
         found = self.by_key[key]
         self.sources[found.uid] = facts.SourceFacts(
             generation=found.generation,
-            observed_ms=self.now_ms,
+            observed_ms=self.monotonic_ms,
             groups=tuple(
                 tuple(facts.SourceFile(path=f"/data/{name}", token=token(name)) for name in group)
                 for group in groups
@@ -267,7 +321,7 @@ class Outside:
             is_ready=is_ready,
             servers=servers,
             message="as told",
-            since_ms=self.now_ms,
+            since_ms=self.wall_ms,
         )
 
 

@@ -79,11 +79,64 @@ _NBCC = {"concurrency__mode": "NonBlocking", **_LOCKED}
 _OCC = {"concurrency__mode": "Optimistic"}
 _IN_S3 = {"storage__path": "s3://lake/flights"}
 
+_LAKE = {"name": "lake", "persistentVolumeClaim": "lake", "mountPath": "/data"}
+
+
+def _runtime_examples(kind: str) -> dict[tuple[str, str], Examples]:
+    base = VALID[kind]
+    on_spark = {"runtime__engine": "Spark"}
+
+    def sized(request: str | None, limit: str | None) -> Spec:
+        amounts = {"requests": request, "limits": limit}
+        return {name: {"memory": each} for name, each in amounts.items() if each is not None}
+
+    fitting = [sized(None, None), sized("1Gi", None), sized(None, "1Gi"), sized("512Mi", "1Gi")]
+    tight = [sized("1Gi", "512Mi"), sized("1Gi", "1G")]
+    return {
+        (kind, "spark-properties-of-operator"): Examples(
+            accepted=[
+                base,
+                edited(base, **on_spark, runtime__sparkConf={}),
+                edited(base, runtime__sparkConf={"spark.masters": "x", "spark.kubernetesx": "x"}),
+                edited(base, **on_spark, runtime__sparkConf={"spark.executor.heartbeat": "9s"}),
+            ],
+            refused=[
+                edited(base, **on_spark, runtime__sparkConf={"spark.ui.enabled": "x", key: "x"})
+                for key in (
+                    "spark.master",
+                    "spark.kubernetes.authenticate.driver.serviceAccountName",
+                    "spark.kubernetes.executor.volumes.hostPath.h.mount.path",
+                )
+            ],
+        ),
+        (kind, "executors-of-spark"): Examples(
+            accepted=[base, edited(base, **on_spark, runtime__executors={"instances": 3})],
+            refused=[edited(base, runtime__executors={})],
+        ),
+        (kind, "memory-of-run"): Examples(
+            accepted=[edited(base, runtime__resources=each) for each in fitting],
+            refused=[edited(base, runtime__resources=each) for each in tight],
+        ),
+        (kind, "memory-of-executors"): Examples(
+            accepted=[
+                edited(base, **on_spark, runtime__executors={"resources": each}) for each in fitting
+            ],
+            refused=[
+                edited(base, **on_spark, runtime__executors={"resources": each}) for each in tight
+            ],
+        ),
+    }
+
+
 WITHIN: Mapping[tuple[str, str], Examples] = {
+    **_runtime_examples("Writer"),
+    **_runtime_examples("CompactionPolicy"),
+    **_runtime_examples("TableAction"),
     ("HudiTable", "one-schema"): Examples(
         accepted=[TABLE, edited(TABLE, schema={"avro": '{"type": "record"}'})],
         refused=[edited(TABLE, schema={}), edited(TABLE, schema__avro="{}")],
     ),
+    # T-N01 (no bucket index, consistent buckets)
     ("HudiTable", "simple-bucket-index"): Examples(
         accepted=[TABLE, edited(TABLE, writeIndex__type="Bucket")],
         refused=[
@@ -105,6 +158,7 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
             edited(TABLE, **_NBCC, writeIndex__bucket__engine="ConsistentHashing"),
         ],
     ),
+    # T-O19
     ("HudiTable", "non-blocking-lock"): Examples(
         accepted=[TABLE, edited(TABLE, **_NBCC), edited(TABLE, **_LOCKED)],
         refused=[edited(TABLE, concurrency__mode="NonBlocking")],
@@ -212,6 +266,26 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
         ],
         refused=[edited(TABLE, writeIndex__bucket__fields=["n"])],
     ),
+    ("HudiTable", "distinct-volumes"): Examples(
+        accepted=[
+            edited(TABLE, storage__volumes=[_LAKE]),
+            edited(TABLE, storage__volumes=[_LAKE, {**_LAKE, "name": "b", "mountPath": "/b"}]),
+        ],
+        refused=[
+            edited(TABLE, storage__volumes=[_LAKE, {**_LAKE, "mountPath": "/b"}]),
+            edited(TABLE, storage__volumes=[_LAKE, {**_LAKE, "name": "b"}]),
+        ],
+    ),
+    ("HudiTable", "volumes-beside-ours"): Examples(
+        accepted=[
+            edited(TABLE, storage__volumes=[_LAKE]),
+            edited(TABLE, storage__volumes=[{**_LAKE, "mountPath": "/tmpfiles"}]),
+        ],
+        refused=[
+            edited(TABLE, storage__volumes=[{**_LAKE, "mountPath": folder}])
+            for folder in ("/tmp", "/work/lake", "/etc/hudi-operator")
+        ],
+    ),
     ("Writer", "path-or-batches"): Examples(
         accepted=[
             WRITER,
@@ -243,6 +317,16 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
             edited(WRITER, source__files__format="JSON"),
         ],
         refused=[edited(WRITER, source__files__csv={}, source__files__format="Parquet")],
+    ),
+    ("Writer", "add-columns-of-parquet"): Examples(
+        accepted=[
+            edited(WRITER, source__files__addColumns=False),
+            edited(WRITER, source__files__addColumns=True, source__files__format="Parquet"),
+        ],
+        refused=[
+            edited(WRITER, source__files__addColumns=True),
+            edited(WRITER, source__files__addColumns=True, source__files__format="JSON"),
+        ],
     ),
     ("CompactionPolicy", "one-target"): Examples(
         accepted=[POLICY, edited(POLICY, target={"tableSelector": {"matchLabels": {"a": "b"}}})],
@@ -314,7 +398,7 @@ BETWEEN: Mapping[tuple[str, str], TransitionExamples] = {
     ("HudiTable", "immutable-writeIndex"): changes(TABLE, "writeIndex__bucket__count", 4, 8),
     ("Writer", "immutable-tableRef"): changes(WRITER, "tableRef__name", "a", "b"),
     ("Writer", "immutable-writerId"): changes(WRITER, "writerId", None, "w"),
-    ("LockProvider", "immutable-type"): changes(LOCK, "type", "ZooKeeper", "FileSystem"),
+    ("LockProvider", "immutable-type"): changes({}, "type", "Storage", "FileSystem"),
     ("TableAction", "immutable-tableRef"): changes(ACTION, "tableRef__name", "a", "b"),
     ("TableAction", "immutable-type"): changes(ACTION, "type", "Compaction", "Create"),
     ("TableAction", "immutable-compaction"): changes(

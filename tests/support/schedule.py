@@ -1,8 +1,8 @@
 """A deterministic world for tests: processes, their clocks, and a seeded choice of who goes on.
 
-Each actor is a thread, and only one of them has the baton. At every call of a storage or a lock it
-gives the baton to an actor that chance chooses; virtual time goes on by a few milliseconds. So one
-seed is one interleaving, and a failing seed is a failing test.
+Each actor is played by a thread, and only one of them has the baton. At every call of a storage or
+a lock it gives the baton to an actor that chance chooses; virtual time goes on by a few
+milliseconds. So one seed is one interleaving, and a failing seed is a failing test.
 
     process  what crashes and pauses as a whole: an actor, its periodic calls, its clock
     crash    the process does nothing any more: each of its calls raises `Crash`, so that its
@@ -13,7 +13,7 @@ Periodic calls run when they are due, between two steps of the actors, without b
 themselves. Outside of `run`, on the test's own thread, the same world is driven by `advance`.
 
 A run has a bound: with more steps than that it never ends, which is a failure like any other. When
-a run is over, however it ended, none of its threads is left.
+a run is over, however it ended, none of its threads is left; those of a troupe go on to the next.
 
 After conventions, appendix C.
 """
@@ -23,9 +23,11 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from hoodie import errors, identity
 from support import chance
+from support.invariants import LockEvent
 
 EPOCH_MS = 1_780_000_000_000
 """Virtual time begins here, in 2026."""
@@ -38,7 +40,6 @@ LOSS_MS_MAX = 60
 
 _LOCK_LOOK_MS = 100
 _STUCK_S = 60.0
-_ENDING_S = 10.0
 
 
 class Crash(BaseException):
@@ -107,9 +108,9 @@ class Process:
 class _Actor:
     name: str
     process: Process
-    turn: threading.Lock  # Taken while it is not the actor's turn.
-    thread: threading.Thread
+    play: Callable[[], None]
     wake_ms: int = 0
+    player: "_Player | None" = None  # From its first turn to its end.
 
 
 @dataclass(slots=True, eq=False)
@@ -124,6 +125,59 @@ class _Periodic:
         self.is_stopped = True
 
 
+class _Player(threading.Thread):
+    """A thread that plays one actor after the other."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.turn = threading.Lock()  # Taken while it is not the turn of what it plays.
+        self.turn.acquire()
+        self.play: Callable[[], None] | None = None  # To end, if there is nothing to play.
+
+    def run(self) -> None:
+        self.turn.acquire()
+        while self.play is not None:
+            self.play()
+            self.turn.acquire()
+
+
+class Troupe:
+    """Threads for one run after the other: to start one takes longer than most actors play."""
+
+    def __init__(self) -> None:
+        self._idle: list[_Player] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *ignored: object) -> None:
+        self.dismiss()
+
+    def cast(self, name: str, play: Callable[[], None]) -> _Player:
+        """Return a player who plays an actor once it has its turn."""
+        if self._idle:
+            player = self._idle.pop()
+        else:
+            player = _Player()
+            player.start()
+        player.name = name
+        player.play = play
+        return player
+
+    def release(self, player: _Player) -> None:
+        """Let a player go who has nothing to do any more but to hand on the baton."""
+        self._idle.append(player)
+
+    def dismiss(self) -> None:
+        """End all threads but those that play for ever."""
+        for player in self._idle:
+            player.play = None
+            player.turn.release()
+        for player in self._idle:
+            player.join()
+        self._idle.clear()
+
+
 class Schedule:
     """Who goes on, and what time it is."""
 
@@ -134,6 +188,7 @@ class Schedule:
         chances: chance.Chance | None = None,
         step_ms_max: int = 3,
         steps_max: int = STEPS_MAX,
+        troupe: Troupe | None = None,
     ) -> None:
         """Begin a world.
 
@@ -142,6 +197,8 @@ class Schedule:
             chances: Answers what is left open.
             step_ms_max: What a step may take.
             steps_max: The bound of a run.
+            troupe: Threads to play it, which are ended by who gives them; one for this run if none
+                is given.
         """
         self.seed = seed
         self.random = random.Random(seed)
@@ -154,9 +211,9 @@ class Schedule:
         self._step_ms_max = step_ms_max
         self._steps_max = steps_max
         self._actors: list[_Actor] = []
-        self._threads: list[threading.Thread] = []
+        self._troupe = troupe or Troupe()
+        self._is_own_troupe = troupe is None
         self._running: _Actor | None = None
-        self._is_started = False
         self._done = threading.Lock()
         self._done.acquire()
         self._failure: BaseException | None = None
@@ -184,11 +241,8 @@ class Schedule:
         """Add an actor; it starts when the schedule runs, or at once if it does."""
         if self._failure is not None:
             return
-        turn = threading.Lock()
-        turn.acquire()
 
-        def run() -> None:
-            turn.acquire()
+        def play() -> None:
             try:
                 process.check_alive()
                 body()
@@ -198,11 +252,8 @@ class Schedule:
                 self._fail(error)
             self._end(actor)
 
-        thread = threading.Thread(target=run, name=name, daemon=True)
-        actor = _Actor(name, process, turn, thread, wake_ms=self.now_ms)
+        actor = _Actor(name, process, play, wake_ms=self.now_ms)
         self._actors.append(actor)
-        if self._is_started:
-            self._begin(actor)
 
     def run(self) -> None:
         """Let the actors go on until all have ended; raise the first failure of one.
@@ -210,23 +261,17 @@ class Schedule:
         Raises:
             EndlessError: They have not ended within the bound.
         """
-        self._is_started = True
         if self._actors:
-            for actor in tuple(self._actors):
-                self._begin(actor)
-            self._running = self._choose(None)
-            self._running.turn.release()
+            self._give_turn(self._choose(None))
             try:
                 if not self._done.acquire(timeout=_STUCK_S):
                     self._fail(EndlessError(f"{self._running} waits where nobody simulates it"))
             except BaseException as error:  # Interrupted: let the threads end before going on.
                 self._fail(error)
                 self._done.acquire(timeout=_STUCK_S)
-        for thread in self._threads:
-            thread.join(_ENDING_S)
-            assert not thread.is_alive(), f"{thread.name} goes on after its process has died"
+        if self._is_own_troupe:
+            self._troupe.dismiss()
         self._running = None
-        self._is_started = False
         if self._failure is not None:
             raise self._failure
 
@@ -293,9 +338,11 @@ class Schedule:
             self._network = Process(self, "network")
         self.every(self._network, delay_ms / 1000, once)
 
-    def _begin(self, actor: _Actor) -> None:
-        self._threads.append(actor.thread)
-        actor.thread.start()
+    def _give_turn(self, actor: _Actor) -> None:
+        self._running = actor
+        if actor.player is None:
+            actor.player = self._troupe.cast(actor.name, actor.play)
+        actor.player.turn.release()
 
     def _fail(self, error: BaseException) -> None:
         """Remember the first failure; what is left of the run only ends."""
@@ -305,9 +352,10 @@ class Schedule:
 
     def _end(self, actor: _Actor) -> None:
         self._actors.remove(actor)
+        assert actor.player is not None
+        self._troupe.release(actor.player)
         if self._actors:
-            self._running = self._choose(None)
-            self._running.turn.release()
+            self._give_turn(self._choose(None))
         else:
             self._running = None
             self._done.release()
@@ -329,9 +377,9 @@ class Schedule:
     def _yield(self, actor: _Actor) -> None:
         chosen = self._choose(actor)
         if chosen is not actor:
-            self._running = chosen
-            chosen.turn.release()
-            actor.turn.acquire()
+            assert actor.player is not None
+            self._give_turn(chosen)
+            actor.player.turn.acquire()
 
     def _choose(self, current: _Actor | None) -> _Actor:
         """Return who goes on; time passes until somebody can."""
@@ -343,9 +391,9 @@ class Schedule:
             return ready[0]
         calm = current if current is not None and current in ready else ready[0]
         asking = calm.process if current is None else current.process
+        question = "next" if current else "after the end"
         names = [each.name for each in ready]
-        key = chance.Key(asking.name, asking.steps, "next" if current else "after the end")
-        return ready[names.index(self.chances.choose(key, calm.name, names))]
+        return ready[names.index(self.chances.choose(asking, question, calm.name, names))]
 
     def _ready(self) -> Sequence[_Actor]:
         now_ms = self.now_ms
@@ -442,6 +490,7 @@ class SessionLock:
         self.loss_rate = 0.0
         self.holder: SessionLockProvider | None = None
         self.tokens = 0
+        self.history: list[tuple[LockEvent, str, str]] = []
         self._waiting: list[Process] = []
 
     def expire(self) -> None:
@@ -453,11 +502,17 @@ class SessionLock:
             self._schedule.note(f"{self.holder.process.name}: lock session expired")
             self.lose()
 
-    def lose(self) -> None:
+    def lose(self, event: LockEvent = LockEvent.LOST) -> None:
         """End the holder's session now."""
+        if self.holder is not None:
+            self.record(event, self.holder.process)
         self.holder = None
         for process in self._waiting:
             self._schedule.wake(process)
+
+    def record(self, event: LockEvent, process: Process, what: str = "") -> None:
+        """Put an event into the history of the lock."""
+        self.history.append((event, process.name, what))
 
     def sample_loss(self, source: random.Random) -> int:
         """Return after how long a session just begun is lost though its holder lives, or 0."""
@@ -498,6 +553,7 @@ class SessionLockProvider:
                     )
                 # Nobody tells of a holder that is silent: it has to be looked for.
                 schedule.sleep(self.process, _LOCK_LOOK_MS)
+        self._service.record(LockEvent.TAKEN, self.process)
         self._service.holder = self
         self._service.tokens += 1
         self._token = self._service.tokens
@@ -512,8 +568,7 @@ class SessionLockProvider:
     def _draw_loss(self) -> None:
         """Let the lock service end this session by itself soon, perhaps."""
         schedule = self.process.schedule
-        key = chance.Key(self.process.name, self.process.steps, "lock session")
-        delay_ms = schedule.chances.draw(key, 0, self._service.sample_loss)
+        delay_ms = schedule.chances.draw(self.process, "lock session", 0, self._service.sample_loss)
         if delay_ms:
             token = self._token
             schedule.later(int(str(delay_ms)), lambda: self._lose(token))
@@ -529,7 +584,9 @@ class SessionLockProvider:
             raise errors.InvalidInputError(f"{self.description} is not taken")
         if self.is_held():
             self.process.schedule.note(f"{self.process.name}: unlock")
-            self._service.lose()
+            self._service.lose(LockEvent.GIVEN_BACK)
+        else:
+            self._service.record(LockEvent.GIVEN_BACK, self.process)
         self._token = None
 
     def is_held(self) -> bool:

@@ -7,16 +7,18 @@ too: `schedule_shrinking` looks for it.
 
 import enum
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from hoodie import errors
-from hoodie.model import settings
+from hoodie.model import instants, settings, table_config
+from hoodie.timeline import active
 from hoodie.transaction import authors
 from hoodie.transaction.client import Client
 from support import chance, faulty_storage, invariants, schedule, schedule_rollback
-from support.schedule_world import SETTINGS, World
+from support.schedule_world import CONFIG, COPY_ON_WRITE, SETTINGS, World
 
+CONFIGS = {each.table_type: each for each in (CONFIG, COPY_ON_WRITE)}
 ATTEMPTS_MAX = 60
 SKEW_MS = SETTINGS.clock_skew_ms_max // 2
 WRONG_CLOCK_MS = 5 * SETTINGS.clock_skew_ms_max
@@ -43,6 +45,9 @@ class Scenario(enum.Enum):
     OPTIMISTIC = "optimistic"  # Writers that do.
     FAILING = "failing"  # Most of what happens are deaths, pauses and rollbacks.
     CLOCKS = "clocks"  # Clocks that differ by far more than they may.
+    LATE = "late"  # Files of the timeline that appear after their creation has failed.
+    COPY_ON_WRITE = "copy-on-write"  # Base files alone; writers that conflict, or one at a time.
+    LATE_COPY_ON_WRITE = "late-copy-on-write"  # Both.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +56,7 @@ class Plan:
 
     Attributes:
         seed: Of ids, times and chance.
+        table_type: Of the table.
         mode: Of the writers.
         writers: How many.
         batches: How many each writes.
@@ -61,6 +67,7 @@ class Plan:
         switch_rate: How often somebody else goes on, of all calls.
         crash_rate: How often a process dies, of all calls.
         failure_rate: How often the storage fails.
+        late_rate: How often a file of the timeline appears later, and its creation fails.
         pause_rate: How often a process is paused.
         loss_rate: How often the lock's session is lost, of all times that it is acquired.
         step_rate: How often a clock is set.
@@ -68,6 +75,7 @@ class Plan:
     """
 
     seed: int
+    table_type: table_config.TableType = table_config.TableType.MERGE_ON_READ
     mode: settings.ConcurrencyMode = settings.ConcurrencyMode.NON_BLOCKING
     writers: int = 2
     batches: int = 2
@@ -78,6 +86,7 @@ class Plan:
     switch_rate: float = 1.0
     crash_rate: float = 0.002
     failure_rate: float = 0.01
+    late_rate: float = 0.0
     pause_rate: float = 0.003
     loss_rate: float = 0.02
     step_rate: float = 0.002
@@ -105,6 +114,23 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
             return replace(plan, crash_rate=0.007, pause_rate=0.012)
         case Scenario.CLOCKS:
             return replace(plan, step_rate=0.008, step_ms_max=WRONG_CLOCK_MS)
+        case Scenario.LATE:
+            modes = (settings.ConcurrencyMode.NON_BLOCKING, settings.ConcurrencyMode.OPTIMISTIC)
+            return replace(plan, mode=source.choice(modes), late_rate=0.2, loss_rate=0.0)
+        case Scenario.COPY_ON_WRITE | Scenario.LATE_COPY_ON_WRITE:
+            is_late = scenario is Scenario.LATE_COPY_ON_WRITE
+            return replace(
+                plan,
+                late_rate=0.2 if is_late else 0.0,
+                loss_rate=0.0 if is_late else plan.loss_rate,
+                table_type=table_config.TableType.COPY_ON_WRITE,
+                mode=source.choice(
+                    (settings.ConcurrencyMode.OPTIMISTIC, settings.ConcurrencyMode.SINGLE_WRITER)
+                ),
+                compactors=0,
+                crash_rate=0.004,
+                pause_rate=0.006,
+            )
         case Scenario.NON_BLOCKING:
             return plan
 
@@ -119,20 +145,28 @@ class Fleet:
     an outcome that is not known (L2; `test_publication` has it).
     """
 
-    def __init__(self, plan: Plan, chances: chance.Chance | None = None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        chances: chance.Chance | None = None,
+        troupe: schedule.Troupe | None = None,
+    ) -> None:
         self.plan = plan
         self.chances = chances or chance.SeededChance(plan.seed, switch_rate=plan.switch_rate)
-        self.time = schedule.Schedule(plan.seed, chances=self.chances)
+        self.time = schedule.Schedule(plan.seed, chances=self.chances, troupe=troupe)
         self.time.disturb = self._disturb
         self.world = World(
             self.time,
             faults=faulty_storage.ChanceFaults(
-                crash_rate=plan.crash_rate, failure_rate=plan.failure_rate
+                crash_rate=plan.crash_rate,
+                failure_rate=plan.failure_rate,
+                late_rate=plan.late_rate,
             ),
             write_settings=replace(SETTINGS, concurrency=plan.mode),
+            config=CONFIGS[plan.table_type],
         )
         self.world.lock.loss_rate = plan.loss_rate
-        self.world.has_partial_writes = plan.mode is settings.ConcurrencyMode.OPTIMISTIC
+        self.world.has_partial_writes = plan.mode is not settings.ConcurrencyMode.NON_BLOCKING
         self.finished: set[str] = set()
         self.newest: dict[str, tuple[int, Callable[[Client], None]]] = {}
         for kind, count, work in (
@@ -196,8 +230,7 @@ class Fleet:
 
     def _disturb(self, process: schedule.Process) -> None:
         """Pause the process, or set its clock, perhaps."""
-        key = chance.Key(process.name, process.steps, "disturbance")
-        disturbance = self.chances.draw(key, "", self._sample_disturbance)
+        disturbance = self.chances.draw(process, "disturbance", "", self._sample_disturbance)
         if not isinstance(disturbance, tuple):
             return
         what, amount_ms = disturbance
@@ -237,12 +270,15 @@ class Fleet:
     def _compact_until_done(self, service: Client) -> None:
         while True:
             try:
-                pending = self.world.timeline.pending_compactions
-                planned = pending[0] if pending else self.world.schedule_compaction(service)
-                if planned is not None:
-                    self.world.compact(service, planned.requested_time)
-                elif self._are_writers_done and not self.world.timeline.pending_compactions:
-                    return  # Another may have planned one since we looked.
+                is_last = self._are_writers_done
+                timeline = self.world.timeline
+                if pending := timeline.pending_compactions:
+                    self.world.compact(service, pending[0].requested_time)
+                elif _has_changes(timeline):
+                    self.world.schedule_compaction(service)
+                    continue
+                elif is_last:
+                    return
             except TRANSIENT as error:
                 self.time.note(f"{service.author}: {error.kind}: {error}")
             service.clock.sleep_s(1.0)
@@ -289,6 +325,17 @@ class Fleet:
         if self.plan.has_shared_columns:
             invariants.check_merged_in_order(self.world.reads, self.world.excused)
         invariants.check_quiescence(self.world.storage, timeline)
-        invariants.check_everything_is_read(
-            self.world.storage, invariants.without(timeline, self.world.excused), read
-        )
+        invariants.check_everything_is_read(self.world.storage, timeline, read, self.world.excused)
+
+
+def _has_changes(timeline: active.ActiveTimeline) -> bool:
+    """Return whether a write has completed that no compaction can have merged."""
+    last = max((each.requested_time for each in _compactions(timeline)), default="")
+    return any(
+        each.action is instants.Action.DELTA_COMMIT and str(each.completion_time) > last
+        for each in timeline.completed_writes
+    )
+
+
+def _compactions(timeline: active.ActiveTimeline) -> Iterator[instants.Instant]:
+    return (each for each in timeline.completed_writes if each.action is instants.Action.COMMIT)

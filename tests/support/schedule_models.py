@@ -36,6 +36,7 @@ def model(first: Act, second: Act, mode: ConcurrencyMode = ConcurrencyMode.NON_B
         actors={"first": first, "second": second},
         prepare=write,
         is_taken_for_dead=roll_back in (first, second),
+        is_swept=roll_back in (first, second),
     )
 
 

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from support import chance
+from support import chance, schedule
 from support.schedule_fleet import Fleet, Plan
 
 SEEDS_MAX = 40
@@ -36,9 +36,11 @@ class Failure:
     history: Sequence[str]
 
 
-def run(plan: Plan, chances: chance.Chance | None = None) -> Failure | None:
+def run(
+    plan: Plan, chances: chance.Chance | None = None, troupe: schedule.Troupe | None = None
+) -> Failure | None:
     """Return how a run failed; None if it did not."""
-    fleet = Fleet(plan, chances)
+    fleet = Fleet(plan, chances, troupe)
     try:
         fleet.run()
     except Exception as error:  # Whatever ends a run is a failure of it.

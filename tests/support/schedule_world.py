@@ -28,7 +28,7 @@ from hoodie.transaction.client import (
     Guard,
     OpenWrite,
 )
-from hoodie.write import combinations, conflicts
+from hoodie.write import combinations, conflicts, placement
 from support import faulty_storage, invariants, schedule
 
 CONFIG = table_config.TableConfig(
@@ -37,6 +37,9 @@ CONFIG = table_config.TableConfig(
     partition_fields=("part",),
     bucket_count=2,
     has_partial_updates=True,
+)
+COPY_ON_WRITE = replace(
+    CONFIG, table_type=table_config.TableType.COPY_ON_WRITE, has_partial_updates=False
 )
 SCHEMA = schemas.from_arrow(pa.schema([("id", pa.string()), ("part", pa.string())]), "t")
 EVERYTHING = tasks.Query(columns=("id",))
@@ -63,6 +66,7 @@ class World:
         faults: faulty_storage.Faults | None = None,
         write_settings: settings.WriteSettings = SETTINGS,
         store: MemoryStore | None = None,
+        config: table_config.TableConfig = CONFIG,
     ) -> None:
         self.time = time or schedule.Schedule()
         self.faults = faults or faulty_storage.NoFaults()
@@ -74,8 +78,10 @@ class World:
         self.told: list[invariants.Told] = []
         self.reads: list[invariants.Read] = []
         self.late: set[instants.InstantTime] = set()
+        self.posthumous: set[instants.InstantTime] = set()
+        self.repeated: set[instants.InstantTime] = set()
         clock = schedule.VirtualClock(self.time)
-        self.config = table_properties.create(self.storage, CONFIG, clock)
+        self.config = table_properties.create(self.storage, config, clock)
         self.storage.create(files.join(PARTITION, file_names.PARTITION_METADATA), b"")
 
     def process(self, name: str, *, offset_ms: int = 0, host: str = "host") -> schedule.Process:
@@ -110,7 +116,7 @@ class World:
         return Client(
             Connection(
                 storage=self.storage_of(process),
-                provider=schedule.SessionLockProvider(self.lock, process),
+                provider=self.lock_of(process),
                 surroundings=process,
                 settings=write_settings or self.settings,
                 author=author or authors.Author(writer_id=process.name),
@@ -123,7 +129,13 @@ class World:
 
     def storage_of(self, process: schedule.Process) -> Storage:
         """Return the table's storage as a process has it."""
-        return faulty_storage.FaultyStorage(self.storage, process, self.faults, self._see_creation)
+        return faulty_storage.FaultyStorage(
+            self.storage, process, self.faults, self._see_creation, self._see_change
+        )
+
+    def lock_of(self, process: schedule.Process) -> schedule.SessionLockProvider:
+        """Return the table's lock as a process has it."""
+        return schedule.SessionLockProvider(self.lock, process)
 
     def writer(self, name: str, **options: object) -> Client:
         """Return a client of a process of its own."""
@@ -135,22 +147,23 @@ class World:
 
     @property
     def excused(self) -> frozenset[instants.InstantTime]:
-        """What was published without the lock, and not called a success."""
-        return frozenset(self.late) - invariants.acknowledged(self.told)
+        """What was published without the lock, and not called a success; or by the dead."""
+        return frozenset(self.late) - invariants.acknowledged(self.told) | self.posthumous
 
     def check(self) -> active.ActiveTimeline:
         """Check every invariant."""
-        timeline = invariants.check_all(self.storage, self.told, self.excused)
+        timeline = invariants.check_all(self.storage, self.told, self.excused, self.repeated)
         invariants.check_reads(
             self.storage, timeline, self.told, self.reads, self.late, self.excused
         )
         if self.is_optimistic:
             invariants.check_serial(self.storage, timeline, self.told)
+        invariants.check_lock_history(self.lock.history)
         return timeline
 
     def begin(self, writer: Client, batch_id: str | None = None) -> OpenWrite:
         """Begin a write and make it inflight."""
-        opened = lifecycle.begin(writer, instants.Action.DELTA_COMMIT, self.config, batch_id)
+        opened = lifecycle.begin(writer, self._action, self.config, batch_id)
         assert isinstance(opened, OpenWrite), opened
         lifecycle.start(writer, opened, commits.Operation.UPSERT)
         return opened
@@ -158,7 +171,7 @@ class World:
     def write(self, writer: Client, batch_id: str | None = None) -> Completion | AlreadyWritten:
         """Write a batch, and take down what the writer is told."""
         begun_ms = self.time.now_ms
-        opened = lifecycle.begin(writer, instants.Action.DELTA_COMMIT, self.config, batch_id)
+        opened = lifecycle.begin(writer, self._action, self.config, batch_id)
         if isinstance(opened, AlreadyWritten):
             return opened
         number = self._tell(writer, opened, batch_id, begun_ms)
@@ -228,21 +241,43 @@ class World:
     def is_optimistic(self) -> bool:
         return self.settings.concurrency is settings.ConcurrencyMode.OPTIMISTIC
 
+    @property
+    def _action(self) -> instants.Action:
+        """What a write is on the timeline."""
+        is_cow = self.config.is_copy_on_write
+        return instants.Action.COMMIT if is_cow else instants.Action.DELTA_COMMIT
+
     def _groups(self, writer: Client) -> Sequence[files.FileGroupId]:
         """Return what the next write writes to."""
         if not self.has_partial_writes:
             return GROUPS
         return [group for group in GROUPS if writer.random.uniform() < 0.6] or GROUPS[:1]
 
-    def _see_creation(self, process: schedule.Process, path: str) -> None:
-        """Take down what is published by somebody who has lost the lock."""
-        directory, _, name = path.rpartition("/")
-        instant = instant_names.parse(name) if directory == active.DIRECTORY else None
-        if instant is not None and instant.is_completed and instant.action.is_write:
+    def _see_creation(self, process: schedule.Process, path: str, is_late: bool) -> None:
+        """Take down what is published by somebody who has, or may have, lost the lock."""
+        instant = _instant_at(path)
+        # That it has begun is told by its author alone, whose instant it is.
+        if instant is None or instant.state is not instants.State.INFLIGHT:
+            self._see_change(process, path, is_late)
+        if instant is None or not instant.is_completed:
+            return
+        if is_late and process.is_dead and instant.action is instants.Action.ROLLBACK:
+            self.repeated.add(instant.requested_time)
+        if instant.action.is_write:
             holder = self.lock.holder
-            if holder is None or holder.process is not process:
+            if is_late or holder is None or holder.process is not process:
                 self.time.note(f"{process.name}: has published {instant} without the lock")
                 self.late.add(instant.requested_time)
+            if is_late and process.is_dead:
+                self.posthumous.add(instant.requested_time)
+
+    def _see_change(self, process: schedule.Process, path: str, is_late: bool) -> None:
+        """Take down what of the timeline is changed, for the history of the lock.
+
+        What a store carries out late was asked for in time; others check what it may do.
+        """
+        if not is_late and _instant_at(path) is not None:
+            self.lock.record(invariants.LockEvent.CHANGED, process, path)
 
     def _steps(self, writer: Client) -> tuple[lifecycle.PreCompletion, ...]:
         return (conflicts.step(writer),) if self.is_optimistic else ()
@@ -271,17 +306,42 @@ class World:
         self.told[number] = replace(self.told[number], outcome=outcome, ended_ms=ended_ms)
 
 
+def _instant_at(path: str) -> instants.Instant | None:
+    directory, _, name = path.rpartition("/")
+    return instant_names.parse(name) if directory == active.DIRECTORY else None
+
+
 def write_data(
     writer: Client, opened: OpenWrite, groups: Sequence[files.FileGroupId]
 ) -> list[commits.WriteStat]:
-    """Write a log file to each file group, its marker first."""
+    """Write each file group's log file, or its next base file, marker first."""
+    line = f"{opened.requested_time} {writer.author} {opened.batch_id}\n".encode()
+    if opened.config.is_copy_on_write:
+        return _rewrite(writer, opened, groups, line)
     stats = []
     token = file_names.write_token(0, opened.stage, 0)
     for group in groups:
         name = file_names.log_file_name(group.file_id, opened.requested_time, 1, token)
-        line = f"{opened.requested_time} {writer.author} {opened.batch_id}\n".encode()
         path = put_file(writer, opened, files.join(group.partition_path, name), line)
         stats.append(stat(group, path, len(line), log_files=(name,)))
+    return stats
+
+
+def _rewrite(
+    writer: Client, opened: OpenWrite, groups: Sequence[files.FileGroupId], line: bytes
+) -> list[commits.WriteStat]:
+    known = snapshots.committed_instants(opened.timeline)
+    committed = snapshots.CommittedFiles(writer.storage, known)
+    present = placement.Placement(writer.storage, committed, (), opened.requested_time)
+    present.prepare(PARTITION)
+    stats = []
+    token = file_names.write_token(0, opened.stage, 0)
+    for group in groups:
+        base = present.base_file_of(group)
+        name = file_names.base_file_name(group.file_id, token, opened.requested_time)
+        content = (writer.storage.read(base.path) if base else b"") + line
+        path = put_file(writer, opened, files.join(group.partition_path, name), content)
+        stats.append(stat(group, path, len(content)))
     return stats
 
 

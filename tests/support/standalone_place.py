@@ -15,8 +15,8 @@ import yaml
 from hoodie import environment
 from hoodie.model import settings
 from hoodie_operator.api import group, objects
+from hoodie_operator.observing.tables import TableObserver, TableTarget
 from hoodie_operator.standalone import store
-from hoodie_operator.standalone.tables import TableObserver, TableTarget
 
 PROGRAMS = Path(__file__).parents[1] / "standalone" / "programs"
 PATIENCE_S = 60.0

@@ -176,7 +176,8 @@ class StorageContract(ABC):
     def test_streamed_file_is_complete_after_close(self, storage: Storage) -> None:
         parts = [bytes([n]) * 300_000 for n in range(20)]
         with storage.open_write("data/stream") as sink:
-            for part in parts:
+            for number, part in enumerate(parts):
+                assert sink.tell() == number * len(part)
                 assert sink.write(part) == len(part)
         assert storage.read("data/stream") == b"".join(parts)
         assert storage.stat("data/stream").size_bytes == 6_000_000

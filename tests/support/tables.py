@@ -10,7 +10,7 @@ from hoodie import environment, table
 from hoodie.model import commits, results, schemas, settings, table_config
 from hoodie.transaction import authors
 from hoodie.transaction.locks import address_texts
-from hoodie.write import sessions
+from hoodie.write import batches, early_conflicts, sessions, tasks
 
 NON_BLOCKING = settings.ConcurrencyMode.NON_BLOCKING
 QUICK = settings.WriteSettings(concurrency=NON_BLOCKING, clock_wait_ms=0, lock_wait_ms=10_000)
@@ -67,6 +67,14 @@ class SmallTable:
     def delete(self, rows: Rows, **options: object) -> results.WriteResult:
         found = self.options(operation=commits.Operation.DELETE, **options)
         return self.table.write(self.data(rows), found)
+
+    def write_files(self, session: sessions.WriteSession, rows: Rows) -> list[commits.WriteStat]:
+        """Write the data files of a write that was begun, and do not complete it."""
+        config, schema, task = self.table.config, self.table.schema, session.task
+        batch = batches.prepare(self.data(rows), config, schema, task.operation)
+        storage = self.outside.open_storage(str(self.path))
+        mark = early_conflicts.marking(task.detection, storage, self.outside)
+        return tasks.run(task, batch, tasks.WriteToken(), storage, self.outside.engine, mark)
 
     def compact(self) -> results.CommitResult | None:
         transaction = self.options().transaction

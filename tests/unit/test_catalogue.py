@@ -6,80 +6,52 @@
 import collections
 import os
 import re
-from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parents[1]
-PAGE = TESTS.parent / "docs" / "tests.md"
-# There is no letter Z: the tests below use it.
-SCENARIO = re.compile(r"\bT-[A-Y]\d\d\b")
-ROW = re.compile(
-    r"^\| (?P<ids>(?P<first>T-[A-Z]\d\d)(?: to (?P<last>T-[A-Z]\d\d))?) "
-    r"\| (?P<title>[^|]+) \|(?P<files>[^|]*)\|(?P<missing>[^|]*)\|$",
-    re.MULTILINE,
-)
-
-Named = Mapping[str, set[str]]
+from support import catalogue
 
 
-def named_in_tests() -> Named:
-    """Return in which files below `tests/` each scenario is named."""
-    named = collections.defaultdict(set)
-    for path in TESTS.rglob("*"):
-        if path.suffix in (".py", ".txt"):
-            for scenario in SCENARIO.findall(path.read_text(encoding="utf-8")):
-                named[scenario].add(str(path.relative_to(TESTS).with_suffix("")))
-    return named
-
-
-def scenarios(row: re.Match[str]) -> list[str]:
-    """Return the scenarios of a row: one, or a range."""
-    first, last = row["first"], row["last"] or row["first"]
-    assert first[:3] == last[:3], row[0]
-    return [f"{first[:3]}{number:02}" for number in range(int(first[3:]), int(last[3:]) + 1)]
-
-
-def rewritten(page: str, named: Named) -> str:
+def rewritten(page: str, named: catalogue.Named) -> str:
     """Return the page with the files that name each row's scenarios."""
 
     def write(row: re.Match[str]) -> str:
-        files = ", ".join(sorted({file for each in scenarios(row) for file in named.get(each, ())}))
+        ids = catalogue.ids_of(row)
+        files = ", ".join(sorted({file for each in ids for file in named.get(each, ())}))
         return (
             f"| {row['ids']} | {row['title']} |{f' {files} ' if files else ' '}|{row['missing']}|"
         )
 
-    return ROW.sub(write, page)
+    return catalogue.ROW.sub(write, page)
 
 
 def test_page_says_what_the_tests_name() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    found = rewritten(page, named_in_tests())
+    page = catalogue.PAGE.read_text(encoding="utf-8")
+    found = rewritten(page, catalogue.named_in_tests())
     if os.environ.get("REWRITE_EXPECTED"):
-        PAGE.write_text(found, encoding="utf-8")
+        catalogue.PAGE.write_text(found, encoding="utf-8")
     else:
         assert page == found
 
 
 def test_page_has_every_scenario_once() -> None:
-    rows = [*ROW.finditer(PAGE.read_text(encoding="utf-8"))]
-    listed = [each for row in rows for each in scenarios(row)]
+    rows = catalogue.rows(catalogue.PAGE.read_text(encoding="utf-8"))
+    listed = [each for row in rows for each in catalogue.ids_of(row)]
     letters = collections.Counter(scenario[2] for scenario in listed)
     assert listed == [
         f"T-{letter}{number:02}"
         for letter, count in letters.items()
         for number in range(1, count + 1)
     ]
-    assert named_in_tests().keys() <= set(listed)
+    assert catalogue.named_in_tests().keys() <= set(listed)
 
 
 def test_what_no_test_names_has_a_reason() -> None:
-    named = named_in_tests()
+    named = catalogue.named_in_tests()
     bare = [
         row["ids"]
-        for row in ROW.finditer(PAGE.read_text(encoding="utf-8"))
-        if not row["missing"].strip() and named.keys().isdisjoint(scenarios(row))
+        for row in catalogue.rows(catalogue.PAGE.read_text(encoding="utf-8"))
+        if not row["missing"].strip() and named.keys().isdisjoint(catalogue.ids_of(row))
     ]
     assert bare == []
 
@@ -97,5 +69,5 @@ def test_what_no_test_names_has_a_reason() -> None:
         ("no row", {"T-Z01": {"x"}}, "no row"),
     ],
 )
-def test_page_is_rewritten_by_row(page: str, named: Named, found: str) -> None:
+def test_page_is_rewritten_by_row(page: str, named: catalogue.Named, found: str) -> None:
     assert rewritten(page, named) == found

@@ -28,6 +28,53 @@ GIVEN = {
     "hivemetastore.database": "lake",
     "hivemetastore.table": "trips",
 }
+OF_THE_SOURCES = (
+    # The page on concurrency control.
+    "hoodie.write.concurrency.mode",
+    "hoodie.cleaner.policy.failed.writes",
+    "hoodie.datasource.write.insert.drop.duplicates",
+    "hoodie.combine.before.insert",
+    "hoodie.write.concurrency.early.conflict.detection.enable",
+    "hoodie.aws.access.key",
+    "hoodie.aws.secret.key",
+    "hoodie.aws.session.token",
+    *(
+        PREFIX + name
+        for name in (
+            "provider",
+            "zookeeper.url",
+            "zookeeper.port",
+            "zookeeper.base_path",
+            "hivemetastore.database",
+            "hivemetastore.table",
+            "dynamodb.table",
+            "dynamodb.partition_key",
+            "dynamodb.region",
+            "dynamodb.endpoint_url",
+            "filesystem.path",
+            "filesystem.expire",
+            "wait_time_ms",
+            "num_retries",
+            "client.wait_time_ms",
+            "client.num_retries",
+        )
+    ),
+    # RFC-45.
+    "hoodie.base.path",
+    "hoodie.metadata.enable",
+    "hoodie.metadata.index.async",
+    "hoodie.metadata.index.column.stats.enable",
+    "hoodie.metadata.index.check.timeout.seconds",
+    # The blog on non-blocking concurrency control.
+    "table.type",
+    "index.type",
+    "write.tasks",
+    "metadata.enabled",
+    "compaction.schedule.enabled",
+    "compaction.async.enabled",
+    "clean.async.enabled",
+)
+"""Every key that the sources name (S89 to S112, S141, S168), Flink's connector and path apart."""
 PROVIDERS = sorted({name for key in hudi_options.KEYS for name in key.providers})
 
 
@@ -63,9 +110,14 @@ def test_page_is_up_to_date(tool: ModuleType) -> None:
     assert tool.PAGE.read_text() == tool.page(), "run make generate"
 
 
+@pytest.mark.parametrize("key", OF_THE_SOURCES)
+def test_key_that_the_sources_name_is_known(tool: ModuleType, key: str) -> None:
+    assert f"`{key}`" in tool.page()
+
+
 def test_every_setting_has_one_key(tool: ModuleType) -> None:
     assert tool.unlisted() == set()
-    fields = [key.field for key in settings.KEYS]
+    fields = [key.field for key in settings.KEYS if key.field is not None]
     assert len(fields) == len(set(fields))
 
 
@@ -121,6 +173,7 @@ def test_misspelt_key_of_a_lock_is_refused() -> None:
 
 @pytest.mark.parametrize("key", run_settings.REFUSED)
 def test_key_that_is_not_honoured_is_refused_with_the_reason(key: str) -> None:
+    """T-L19 (credentials)."""
     with pytest.raises(Exception, match=run_settings.REFUSED[key]) as raised:
         run_settings.parse([f"{key}=AKIA123"], None)
     assert "AKIA123" not in str(raised.value)

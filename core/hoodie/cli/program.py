@@ -14,7 +14,7 @@ from typing import Annotated, cast
 import typer
 from typer import main as typer_main
 
-from hoodie import errors
+from hoodie import errors, startup
 from hoodie.cli import arguments, command, failures, output
 
 NAME = "hoodie"
@@ -64,8 +64,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command line and return the exit code.
 
     Args:
-        argv: Without the program's name; None takes the process's own.
+        argv: Without the program's name; None takes the process's own, which then is ours.
     """
+    if argv is None:
+        startup.leave_out_pandas()
     given = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     _tolerate_all_characters()
     try:

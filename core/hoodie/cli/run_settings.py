@@ -16,6 +16,7 @@ from hoodie.transaction.locks import address_texts, addresses, hudi_options
 from hoodie.write import sessions
 
 _MODE_KEY = "hoodie.write.concurrency.mode"
+_NAME_KEY = "hoodie.table.name"
 _LOCK_NAMES = frozenset(key.name for key in hudi_options.KEYS)
 _SETTING_NAMES = frozenset(name for key in settings.KEYS for name in (key.name, *key.aliases))
 
@@ -77,7 +78,7 @@ def parse(
         )
     if effective.contradiction is not None:
         raise errors.ConfigurationError(effective.contradiction)
-    lock = _lock(lock_text, lock_properties, given)
+    lock = _lock(lock_text, lock_properties, {**facts, **given})
     is_alone = effective.concurrency is settings.ConcurrencyMode.SINGLE_WRITER
     if not is_alone and isinstance(lock, addresses.InProcessAddress):
         name = options.name_of(effective.concurrency)
@@ -86,6 +87,21 @@ def parse(
             "expected filesystem, zookeeper://HOST:PORT/BASE/KEY or another that they share"
         )
     return RunSettings(settings=effective, lock=lock, facts=facts)
+
+
+def parse_for_service(set_texts: Sequence[str] | None, lock_text: str | None) -> RunSettings:
+    """Return what the options of a table service mean, which is a process beside the writers.
+
+    Raises:
+        ConfigurationError: As `parse`; or the lock excludes no other process (S81).
+    """
+    run = parse(set_texts, lock_text)
+    if isinstance(run.lock, addresses.InProcessAddress):
+        raise errors.ConfigurationError(
+            "--lock in-process: the table's writers are other processes, expected the lock that "
+            "they have"
+        )
+    return run
 
 
 def check_facts(facts: Mapping[str, str], config: table_config.TableConfig) -> None:
@@ -103,7 +119,7 @@ def check_facts(facts: Mapping[str, str], config: table_config.TableConfig) -> N
 
 
 def _lock(
-    lock_text: str | None, lock_properties: Mapping[str, str], given: Mapping[str, str]
+    lock_text: str | None, lock_properties: Mapping[str, str], others: Mapping[str, str]
 ) -> addresses.LockAddress:
     if lock_properties and lock_text is not None:
         raise errors.ConfigurationError(
@@ -112,7 +128,9 @@ def _lock(
     if not lock_properties:
         return address_texts.parse(lock_text or options.LOCK_DEFAULT)
     # Of some providers a setting of the writer is a part as well: how long it waits is their lease.
-    lock = hudi_options.from_options({**given, **lock_properties})
+    lock = hudi_options.from_options(
+        {**others, **lock_properties}, table_name=others.get(_NAME_KEY)
+    )
     if lock is None:
         raise errors.ConfigurationError(
             f"--set {min(lock_properties)} without hoodie.write.lock.provider"
@@ -136,6 +154,14 @@ def _record_key(config: table_config.TableConfig) -> str:
     return ",".join(config.record_key_fields)
 
 
+def _partition_fields(config: table_config.TableConfig) -> str:
+    return ",".join(config.partition_fields)
+
+
+def _ordering_fields(config: table_config.TableConfig) -> str:
+    return ",".join(config.ordering_fields)
+
+
 def _table_name(config: table_config.TableConfig) -> str:
     return config.name
 
@@ -148,13 +174,13 @@ def _version(config: table_config.TableConfig) -> str:
     return str(config.version)
 
 
-def _metadata_table(_: table_config.TableConfig) -> str:
+def _never(_: table_config.TableConfig) -> str:
     return "false"
 
 
 # Key: what it is, and what it is of a table.
 FACTS: Mapping[str, tuple[str, Callable[[table_config.TableConfig], str]]] = {
-    "hoodie.table.name": ("table name", _table_name),
+    _NAME_KEY: ("table name", _table_name),
     "hoodie.table.type": ("table type", _table_type),
     "hoodie.datasource.write.table.type": ("table type", _table_type),
     "hoodie.table.version": ("table version", _version),
@@ -164,7 +190,20 @@ FACTS: Mapping[str, tuple[str, Callable[[table_config.TableConfig], str]]] = {
     table_config.HASH_FIELDS_KEY: ("bucket field", _bucket_fields),
     "hoodie.table.recordkey.fields": ("record key", _record_key),
     "hoodie.datasource.write.recordkey.field": ("record key", _record_key),
-    "hoodie.metadata.enable": ("metadata table", _metadata_table),
+    "hoodie.table.partition.fields": ("partition columns", _partition_fields),
+    "hoodie.datasource.write.partitionpath.field": ("partition columns", _partition_fields),
+    "hoodie.table.ordering.fields": ("ordering column", _ordering_fields),
+    "hoodie.datasource.write.precombine.field": ("ordering column", _ordering_fields),
+    "hoodie.metadata.enable": ("metadata table", _never),
+    "hoodie.metadata.index.async": ("indexing beside writers", _never),
+    "hoodie.metadata.index.column.stats.enable": ("index of column stats", _never),
+    # As Flink's SQL names them.
+    "table.type": ("table type", _table_type),
+    "index.type": ("index type", _index_type),
+    "metadata.enabled": ("metadata table", _never),
+    "compaction.schedule.enabled": ("compactions planned by a writer", _never),
+    "compaction.async.enabled": ("compactions executed by a writer", _never),
+    "clean.async.enabled": ("cleaning by a writer", _never),
 }
 
 REFUSED: Mapping[str, str] = {
@@ -172,13 +211,6 @@ REFUSED: Mapping[str, str] = {
         ("hoodie.aws.access.key", "hoodie.aws.secret.key", "hoodie.aws.session.token"),
         "credentials are taken from the environment, as Amazon's own tools read it",
     ),
-    **dict.fromkeys(
-        (
-            "hoodie.metadata.index.async",
-            "hoodie.metadata.index.check.timeout.seconds",
-            "hoodie.metadata.index.column.stats.enable",
-        ),
-        "tables have no metadata table here yet",
-    ),
+    "hoodie.metadata.index.check.timeout.seconds": "tables have no metadata table here yet",
 }
 """Keys that others honour and we do not, and why."""

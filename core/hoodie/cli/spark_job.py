@@ -59,7 +59,7 @@ def _spec(
 ) -> jobs.JobSpec:
     return jobs.JobSpec(
         table_uri=table_uri,
-        allowed_root=None,
+        allowed_roots=(),
         table_properties=dict(run.facts),
         settings=run.settings,
         lock=str(run.lock),
@@ -67,7 +67,7 @@ def _spec(
         writer_id=None,
         action_id=None,
         attempt=1,
-        fence_path=None,
+        fence=None,
         work=work,
         engine=jobs.EngineSpec(kind=jobs.EngineKind.SPARK),
         progress_path=str(place / "progress.json"),

@@ -132,7 +132,7 @@ class SliceReader:
         where: predicates.Predicate | None,
     ) -> Iterator[pa.Table]:
         inside = self._with(output, _columns_of(where))
-        return _filtered(self._base_rows(base_file, inside, where), where, output)
+        return _filtered(base_rows(self._storage, base_file, inside, where), where, output)
 
     def _merged(
         self,
@@ -146,20 +146,9 @@ class SliceReader:
             for part in (() if where is None else predicates.conjuncts(where))
             if self._holds_of_every_version(part)
         )
-        for rows in self._base_rows(base_file, inside, pushed):
+        for rows in base_rows(self._storage, base_file, inside, pushed):
             yield merge.over(rows)
         yield merge.inserts()
-
-    def _base_rows(
-        self,
-        base_file: files.BaseFile | None,
-        columns: pa.Schema,
-        where: predicates.Predicate | None,
-    ) -> Iterator[pa.Table]:
-        if base_file is None:
-            return
-        with log_scanning.named(base_file), self._storage.open_input(base_file.path) as source:
-            yield from parquet_reading.ParquetInput(source).pieces(columns, where)
 
     def _holds_of_every_version(self, part: predicates.Predicate) -> bool:
         """Return whether a condition is true for all versions of a row, or for none.
@@ -219,6 +208,30 @@ class SliceRows:
     def counts(self) -> merging.MergeCounts:
         """What merging did, before any filter, as far as the rows were iterated."""
         return merging.MergeCounts() if self._merge is None else self._merge.counts
+
+
+def base_rows(
+    storage: protocol.Storage,
+    base_file: files.BaseFile | None,
+    columns: pa.Schema,
+    where: predicates.Predicate | None = None,
+) -> Iterator[pa.Table]:
+    """Yield the rows of a base file, some row groups at a time; none where there is no file.
+
+    Args:
+        storage: The table's.
+        base_file: The file.
+        columns: What to return; a column that the file has not is null.
+        where: Row groups in which it is provably true nowhere are left out.
+
+    Raises:
+        NotFoundError: The file is gone.
+        FormatError: It is broken.
+    """
+    if base_file is None:
+        return
+    with log_scanning.named(base_file), storage.open_input(base_file.path) as source:
+        yield from parquet_reading.ParquetInput(source).pieces(columns, where)
 
 
 def _names_base_rows(block: log_blocks.Block, base_file: files.BaseFile | None) -> bool:

@@ -22,10 +22,9 @@ from hoodie.filegroup import (
     block_decoding,
     changes,
     folding,
-    log_scanning,
     merging,
     ordering,
-    parquet_reading,
+    reading,
     writing,
 )
 from hoodie.model import commits, files, schemas, settings, table_config
@@ -58,7 +57,7 @@ def rewrite(
     columns = _stored_columns(schema)
     rules = folding.rules_of(config)
     decoder = block_decoding.Decoder.of(config, columns, columns, rules.ordering_fields)
-    base_rows = _base_rows(target, base_file, columns)
+    base_rows = reading.base_rows(target.storage, base_file, columns)
     changed = decoder.changed(_with_meta_columns(target, batch, columns))
     if batch.is_insert:
         added, counts = _added(
@@ -84,15 +83,6 @@ def _stored_columns(schema: schemas.TableSchema) -> pa.Schema:
         field for field in schemas.meta_fields() if field.name in writing.BASE_FILE_META_COLUMNS
     ]
     return pa.schema([*meta, *schema.arrow])
-
-
-def _base_rows(
-    target: writing.FileTarget, base_file: files.BaseFile | None, columns: pa.Schema
-) -> Iterator[pa.Table]:
-    if base_file is None:
-        return
-    with log_scanning.named(base_file), target.storage.open_input(base_file.path) as source:
-        yield from parquet_reading.ParquetInput(source).pieces(columns)
 
 
 def _with_meta_columns(

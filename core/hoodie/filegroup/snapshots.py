@@ -18,29 +18,64 @@ from hoodie.storage import protocol
 from hoodie.timeline import active, rollback_plans, transitions
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedInstants:
+    """What a timeline tells of which data files count; it pickles. `CommittedFiles` answers.
+
+    Attributes:
+        completed: Requested times of completed writes on the active timeline.
+        start: Requested time of its first write; None when it holds no write.
+        rollbacks: All that it holds.
+    """
+
+    completed: frozenset[instants.InstantTime]
+    start: instants.InstantTime | None
+    rollbacks: tuple[instants.Instant, ...]
+
+
+def committed_instants(timeline: active.ActiveTimeline) -> CommittedInstants:
+    """Return what tells which data files count as of a timeline; no request."""
+    return CommittedInstants(
+        completed=frozenset(timeline.write_completion_times),
+        start=timeline.start,
+        rollbacks=tuple(
+            each for each in timeline.instants if each.action is instants.Action.ROLLBACK
+        ),
+    )
+
+
 class CommittedFiles:
     """Which data files count.
 
     Those of completed writes, and those older than the timeline, which were archived, or are
     orphans that Apache Hudi shows, too (format-timeline 5.3). But not those of a write that a
     rollback on the timeline took back: a task that was paused meanwhile may have put them there
-    after it, until they are swept.
+    after it, until they are swept. Whoever built on them would commit what was taken back.
     """
 
-    def __init__(self, storage: protocol.Storage, timeline: active.ActiveTimeline) -> None:
-        """Take the timeline, and the storage to read rollbacks from if need be."""
+    def __init__(self, storage: protocol.Storage, known: CommittedInstants) -> None:
+        """Take what the timeline tells, and the storage to read rollbacks from if need be."""
         self._storage = storage
-        self._timeline = timeline
+        self._known = known
         self._taken_back: frozenset[instants.InstantTime | None] | None = None
 
     def is_committed(self, requested_time: instants.InstantTime) -> bool:
-        """Return whether data files of that requested time are part of the table."""
-        if not self._timeline.is_archived(requested_time):
-            return self._timeline.is_committed(requested_time)
+        """Return whether data files of that requested time are part of the table.
+
+        The first time that it is asked of one older than the timeline: a request for each rollback.
+        """
+        if requested_time in self._known.completed:
+            return True
+        is_archived = self._known.start is not None and requested_time < self._known.start
+        return is_archived and requested_time not in self._targets()
+
+    def _targets(self) -> frozenset[instants.InstantTime | None]:
+        # Not a cached_property, whose lock all threads would share while one of them reads.
         if self._taken_back is None:
-            found = rollback_plans.targets(self._storage, self._timeline, instants.InstantTime(""))
-            self._taken_back = frozenset(found.values())
-        return requested_time not in self._taken_back
+            self._taken_back = frozenset(
+                rollback_plans.target(self._storage, each) for each in self._known.rollbacks
+            )
+        return self._taken_back
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +124,7 @@ def take(
     return Snapshot(
         timeline=timeline,
         listing=listing.StorageListing(storage, is_partitioned=bool(config.partition_fields)),
-        committed=CommittedFiles(storage, timeline),
+        committed=CommittedFiles(storage, committed_instants(timeline)),
         compactions={
             pending.requested_time: read_plan(storage, pending.requested_time)
             for pending in timeline.pending_compactions
@@ -145,28 +180,3 @@ def clustered_by(
     """Return the file groups that a pending clustering is to retire; one request."""
     path = transitions.path(replace(pending, state=instants.State.REQUESTED))
     return frozenset(timeline_avro.decode_clustered_groups(storage.read(path), path))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommittedInstants:
-    """Which data files count, of a timeline, in a form that pickles.
-
-    Attributes:
-        completed: Requested times of completed writes on the active timeline.
-        start: Requested time of its first write: whatever is older was archived and counts.
-    """
-
-    completed: frozenset[instants.InstantTime]
-    start: instants.InstantTime | None
-
-    def is_committed(self, requested_time: instants.InstantTime) -> bool:
-        """Return whether data files of that requested time are part of the table."""
-        is_archived = self.start is not None and requested_time < self.start
-        return is_archived or requested_time in self.completed
-
-
-def committed_instants(timeline: active.ActiveTimeline) -> CommittedInstants:
-    """Return which data files count as of a timeline."""
-    return CommittedInstants(
-        completed=frozenset(timeline.write_completion_times), start=timeline.start
-    )

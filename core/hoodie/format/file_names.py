@@ -10,6 +10,7 @@ task distinct. Source: `org/apache/hudi/common/fs/FSUtils.java` (BASE_FILE_PATTE
 LOG_FILE_PATTERN).
 """
 
+import functools
 import re
 
 from hoodie.model import files, instants
@@ -74,6 +75,7 @@ def is_partition_metadata(name: str) -> bool:
     return name in _PARTITION_METADATA_NAMES
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def parse(
     path: str, size_bytes: int, extension: str = PARQUET
 ) -> files.BaseFile | files.LogFile | None:
@@ -84,6 +86,7 @@ def parse(
         size_bytes: Its length, for the value.
         extension: Of the table's base files; those of other formats are no base files of it.
     """
+    # Remembered: who looks at a table again finds most of its files there that were there before.
     partition_path, _, name = path.rpartition("/")
     if (log := _LOG.fullmatch(name)) is not None:
         return files.LogFile(

@@ -24,9 +24,10 @@ def encode_commit(metadata: commits.CommitMetadata) -> bytes:
     for stat in metadata.stats:
         partitions.setdefault(stat.partition_path, []).append(_stat_fields(stat))
     fields = {
-        "partitionToWriteStats": partitions,
+        # Fastavro is told the union's branch: it would try each on all that is inside.
+        "partitionToWriteStats": ("map", partitions),
         "compacted": metadata.is_compacted,
-        "extraMetadata": dict(metadata.extra),
+        "extraMetadata": ("map", dict(metadata.extra)),
         "version": None,  # As Java leaves it.
         "operationType": metadata.operation,
     }
@@ -106,20 +107,21 @@ def decode_clustered_groups(
 
 def encode_compaction_plan(plan: plans.CompactionPlan) -> bytes:
     """Return the content of a requested compaction, in plan version 2."""
+    operations = [
+        {
+            "baseInstantTime": operation.base_instant_time,
+            "deltaFilePaths": _bare(operation.log_file_names),
+            "dataFilePath": operation.base_file_name,
+            "fileId": operation.group.file_id,
+            "partitionPath": operation.group.partition_path,
+            "metrics": dict(operation.metrics),
+            "bootstrapFilePath": None,
+        }
+        for operation in plan.operations
+    ]
     fields = {
-        "operations": [
-            {
-                "baseInstantTime": operation.base_instant_time,
-                "deltaFilePaths": _bare(operation.log_file_names),
-                "dataFilePath": operation.base_file_name,
-                "fileId": operation.group.file_id,
-                "partitionPath": operation.group.partition_path,
-                "metrics": dict(operation.metrics),
-                "bootstrapFilePath": None,
-            }
-            for operation in plan.operations
-        ],
-        "extraMetadata": dict(plan.extra),
+        "operations": ("array", operations),  # As for a commit.
+        "extraMetadata": ("map", dict(plan.extra)),
         "version": _COMPACTION_PLAN_VERSION,
         "strategy": None,
         "preserveHoodieMetadata": False,

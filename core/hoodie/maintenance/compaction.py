@@ -131,7 +131,8 @@ def compact_slice(
         FormatError: A file is broken, or the plan names one that is none.
     """
     file_slice = _slice(task.operation)
-    reader = reading.SliceReader(storage, task.config, task.schema, task.committed.is_committed)
+    committed = snapshots.CommittedFiles(storage, task.committed)
+    reader = reading.SliceReader(storage, task.config, task.schema, committed.is_committed)
     rows = reader.stream(file_slice, [*writing.BASE_FILE_META_COLUMNS, *task.schema.arrow.names])
     target = writing.FileTarget(
         storage=storage,

@@ -48,7 +48,7 @@ class Action(enum.Enum):
     @property
     def is_write(self) -> bool:
         """Whether it adds or replaces data files."""
-        return self.completed in (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
+        return self in _WRITES
 
 
 _COMPLETED_AS = {
@@ -56,6 +56,7 @@ _COMPLETED_AS = {
     Action.LOG_COMPACTION: Action.DELTA_COMMIT,
     Action.CLUSTERING: Action.REPLACE_COMMIT,
 }
+_WRITES = (*_COMPLETED_AS, *_COMPLETED_AS.values())
 
 
 class State(enum.Enum):

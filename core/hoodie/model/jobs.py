@@ -59,6 +59,35 @@ class EngineKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KubernetesExecutors:
+    """Executors as pods, made by the job as Spark's driver, which is in a pod itself.
+
+    Attributes:
+        namespace: Theirs, and the driver's.
+        instances: How many.
+        name_prefix: Their names begin with it; at most 47 characters.
+        image: Theirs.
+        template_path: A pod template, in the driver's pod, for everything else.
+        cores: Tasks at one time, of each.
+        cpu_request: A quantity; None leaves it to Spark.
+        heap_mib: Of each JVM.
+        overhead_mib: What its pod gets beside the heap, for Python and for native memory.
+        labels: Of each pod.
+    """
+
+    namespace: str
+    instances: int
+    name_prefix: str
+    image: str
+    template_path: str
+    cores: int
+    cpu_request: str | None
+    heap_mib: int
+    overhead_mib: int
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSpec:
     """What to run on.
 
@@ -66,11 +95,13 @@ class EngineSpec:
         kind: Threads of the job's own process, or Spark.
         parallelism: Threads, or Spark's local cores; None takes the machine's.
         spark_conf: Spark properties beside those that the job sets.
+        executors: The pods of Spark's tasks; None where they run in the job's own process.
     """
 
     kind: EngineKind = EngineKind.LOCAL
     parallelism: int | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
+    executors: KubernetesExecutors | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,13 +234,52 @@ Work: TypeAlias = CreateTable | WriteBatches | Compact | RollBack | DropTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FenceFile:
+    """A file with a `Fence`, which whoever starts attempts writes.
+
+    Attributes:
+        path: Absolute.
+    """
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FenceNode:
+    """A ZooKeeper node with a `Fence`, which whoever starts attempts writes.
+
+    Attributes:
+        servers: `host:port` of each.
+        path: Of the node.
+    """
+
+    servers: tuple[str, ...]
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FenceRecord:
+    """A record in the table's own storage, which each attempt makes of itself when it begins.
+
+    Attributes:
+        owner: Of which writer or action: the same for all its attempts.
+    """
+
+    owner: str
+
+
+FenceAddress: TypeAlias = FenceFile | FenceNode | FenceRecord
+"""Where it is told which attempt of a run may commit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
     """Everything a job is told.
 
     Attributes:
         table_uri: The table's root.
-        allowed_root: The folder or prefix that the table and all input must be below; None for
-            no limit.
+        allowed_roots: The folders or prefixes of which the table and all input must be below one;
+            none for no limit.
         table_properties: What `hoodie.properties` holds of a new table, and what an existing one
             must agree with.
         settings: The effective settings, equal for everything that writes this table.
@@ -218,16 +288,20 @@ class JobSpec:
         writer_id: Unique among the table's writers; None for a table service's run.
         action_id: The TableAction's name; None for a writer's run.
         attempt: Higher than that of every earlier attempt of the writer or action on this table.
-        fence_path: A file with a `Fence`, read in the lock scope of each completion: when it names
-            another attempt or another hash the commit is refused. None where nobody fences.
+        fence: Where it is told which attempt may commit, read in the lock scope of each
+            completion. None where nobody fences.
         work: What to do.
         engine: What to run on.
         progress_path: Where to put a `JobProgress`; None for nowhere.
-        result_path: Where to put the `JobResult`.
+        result_path: Where to put the `JobResult`; None for nowhere.
+        termination_path: A file that is there, such as a pod's termination message, to write the
+            `JobResult` into as well; None for none.
+        progress_port: Where the job answers `GET /progress` with its `JobProgress`; None where it
+            does not.
     """
 
     table_uri: str
-    allowed_root: str | None
+    allowed_roots: tuple[str, ...]
     table_properties: Mapping[str, str]
     settings: settings.WriteSettings
     lock: str
@@ -235,11 +309,13 @@ class JobSpec:
     writer_id: str | None
     action_id: str | None
     attempt: int
-    fence_path: str | None
+    fence: FenceAddress | None
     work: Work
     engine: EngineSpec
     progress_path: str | None
-    result_path: str
+    result_path: str | None
+    termination_path: str | None = None
+    progress_port: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,12 +323,15 @@ class Fence:
     """Which attempt may commit, and under which protocol.
 
     Attributes:
-        attempt: The current attempt.
+        attempt: The current attempt; 0 for none.
         protocol_hash: The table's current hash.
+        lease: The number of the leader's lease who wrote it, among several operators; a leader
+            with a lower one may not change it any more.
     """
 
     attempt: int
     protocol_hash: str
+    lease: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,13 +24,14 @@ Value = TypeVar("Value")
 
 KIND_KEY = "kind"
 _SHOWN_LENGTH_MAX = 80
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 _SCALARS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
 def encode(value: object) -> bytes:
     """Return the JSON text of a dataclass instance as UTF-8, without needless spaces."""
-    text = json.dumps(_to_json(value), ensure_ascii=False, separators=(",", ":"))
+    text = _ENCODER.encode(_to_json(value))
     # A file name that is no UTF-8 holds lone surrogates; their escape is what JSON writes too.
     return text.encode(errors="backslashreplace")
 
@@ -61,40 +62,62 @@ def _to_json(value: object) -> Json:
             return _to_json(value.value)
         case tuple() | list():
             return [_to_json(item) for item in value]
-        case Mapping():
-            return {str(key): _to_json(item) for key, item in value.items()}
-    assert dataclasses.is_dataclass(value), f"{type(value).__name__} has no JSON form"
+    if not dataclasses.is_dataclass(value):
+        assert isinstance(value, Mapping), f"{type(value).__name__} has no JSON form"
+        return {str(key): _to_json(item) for key, item in value.items()}
     cls: type = type(value)
-    hints = _hints(cls)
     return {
-        field.name: _tagged(_to_json(content), content, hints[field.name])
-        for field in dataclasses.fields(value)
-        for content in (getattr(value, field.name),)
+        name: (_to_tagged if field.is_tagged else _to_json)(getattr(value, name))
+        for name, field in _fields(cls).items()
     }
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Field:
+    """What JSON has to know of a field.
+
+    Attributes:
+        hint: Its type.
+        is_required: Whether it has no default.
+        is_tagged: Whether its value tells which of several dataclasses it is of.
+    """
+
+    hint: object
+    is_required: bool
+    is_tagged: bool
+
+
 @functools.cache
-def _hints(cls: type) -> Mapping[str, object]:
-    return typing.get_type_hints(cls)
+def _fields(cls: type) -> Mapping[str, _Field]:
+    hints = typing.get_type_hints(cls)
+    return {
+        field.name: _Field(
+            hint=hints[field.name],
+            is_required=field.default is field.default_factory is dataclasses.MISSING,
+            is_tagged=len(_classes(hints[field.name])) > 1,
+        )
+        for field in dataclasses.fields(cls)
+    }
 
 
-def _tagged(encoded: Json, value: object, hint: object) -> Json:
-    if isinstance(encoded, dict) and len(_classes(hint)) > 1:
+def _to_tagged(value: object) -> Json:
+    encoded = _to_json(value)
+    if isinstance(encoded, dict):
         return {KIND_KEY: type(value).__name__, **encoded}
     return encoded
 
 
 def _to_value(hint: object, data: Json, path: str) -> object:
+    if hint in _SCALARS:
+        return _to_scalar(hint, data, path)
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
         return _to_union(hint, data, path)
     if origin is not None:
         return _to_collection(hint, data, path)
     if isinstance(hint, typing.NewType):
-        hint = hint.__supertype__
+        return _to_value(hint.__supertype__, data, path)
     assert isinstance(hint, type), f"{hint} has no JSON form"
-    if hint in _SCALARS:
-        return _to_scalar(hint, data, path)
     if issubclass(hint, enum.Enum):
         return _to_member(hint, data, path)
     return _to_instance(hint, data, path)
@@ -151,15 +174,14 @@ def _to_instance(cls: type, data: Json, path: str) -> object:
     assert dataclasses.is_dataclass(cls), f"{cls.__name__} has no JSON form"
     if not isinstance(data, dict):
         raise _unfit(path, data, "an object")
-    fields = {field.name: field for field in dataclasses.fields(cls)}
+    fields = _fields(cls)
     if unknown := sorted(data.keys() - fields.keys()):
         raise errors.InvalidInputError(f"{path}.{unknown[0]}: is not known, expected no such field")
-    hints = _hints(cls)
     arguments: dict[str, object] = {}
     for name, field in fields.items():
         if name in data:
-            arguments[name] = _to_value(hints[name], data[name], f"{path}.{name}")
-        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            arguments[name] = _to_value(field.hint, data[name], f"{path}.{name}")
+        elif field.is_required:
             raise errors.InvalidInputError(f"{path}.{name}: is missing")
     return cls(**arguments)
 

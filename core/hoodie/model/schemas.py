@@ -88,16 +88,9 @@ def from_arrow(schema: pa.Schema, table_name: str) -> TableSchema:
         InvalidInputError: No column, a repeated or reserved name, or one that Avro does not allow.
         UnsupportedError: A column's type has no form in a table.
     """
-    _check_names(schema.names)
+    check_names(schema.names)
     name = _sanitised(table_name)
-    fields = [
-        {
-            "name": column.name,
-            "type": ["null", _avro_type(column, f"hoodie.{name}.{name}_record")],
-            "default": None,
-        }
-        for column in schema
-    ]
+    fields = [avro_field(column, f"hoodie.{name}.{name}_record") for column in schema]
     record = {
         "type": "record",
         "name": f"{name}_record",
@@ -105,6 +98,49 @@ def from_arrow(schema: pa.Schema, table_name: str) -> TableSchema:
         "fields": fields,
     }
     return from_avro(_json(record))
+
+
+def check_names(names: Collection[str]) -> None:
+    """Check that columns can have these names beside each other.
+
+    Raises:
+        InvalidInputError: There is none, or a repeated or reserved one, or one that Avro does not
+            allow.
+    """
+    if not names:
+        raise errors.InvalidInputError("a table needs at least one column")
+    for name, count in Counter(name.lower() for name in names).items():
+        # Spark and Hive do not tell upper from lower case.
+        if count > 1:
+            raise errors.InvalidInputError(
+                f"{count} columns are named {name!r}, upper or lower case"
+            )
+    for name in names:
+        if name in META_COLUMNS:
+            raise errors.InvalidInputError(f"column {name!r} is one that Hudi adds")
+        if not _AVRO_NAME.fullmatch(name):
+            raise errors.InvalidInputError(
+                f"column {name!r} has no name that Avro allows: letters, digits and underscores, "
+                "beginning with no digit"
+            )
+
+
+def avro_field(column: pa.Field, record_name: str) -> dict[str, object]:
+    """Return a column as the Avro field of a table's record, nullable.
+
+    Raises:
+        UnsupportedError: Its type has no form in a table.
+    """
+    return {"name": column.name, "type": ["null", _avro_type(column, record_name)], "default": None}
+
+
+def stored_type(column: pa.Field) -> pa.DataType:
+    """Return the type in which a table holds such a column.
+
+    Raises:
+        UnsupportedError: There is none.
+    """
+    return from_arrow(pa.schema([column]), "t").arrow.field(0).type
 
 
 def with_meta(avro_json: str) -> str:
@@ -155,7 +191,7 @@ def check_fits(data: pa.Schema, table: TableSchema, may_miss: Collection[str] = 
     for column in table.arrow:
         if column.name in data.names and not problems:
             source = data.field(column.name).type
-            if not _is_lossless(source, column.type):
+            if not is_lossless(source, column.type):
                 problems.append(f"column {column.name!r} is {source}, expected {column.type}")
         elif column.name not in data.names and column.name not in may_miss:
             problems.append(f"column {column.name!r} ({column.type}) is missing")
@@ -195,25 +231,6 @@ def _cast(values: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
         raise errors.InvalidInputError(
             f"column {field.name!r} does not fit {field.type}: {error}"
         ) from error
-
-
-def _check_names(names: Collection[str]) -> None:
-    if not names:
-        raise errors.InvalidInputError("a table needs at least one column")
-    for name, count in Counter(name.lower() for name in names).items():
-        # Spark and Hive do not tell upper from lower case.
-        if count > 1:
-            raise errors.InvalidInputError(
-                f"{count} columns are named {name!r}, upper or lower case"
-            )
-    for name in names:
-        if name in META_COLUMNS:
-            raise errors.InvalidInputError(f"column {name!r} is one that Hudi adds")
-        if not _AVRO_NAME.fullmatch(name):
-            raise errors.InvalidInputError(
-                f"column {name!r} has no name that Avro allows: letters, digits and underscores, "
-                "beginning with no digit"
-            )
 
 
 def _sanitised(table_name: str) -> str:
@@ -279,7 +296,7 @@ def _is_bytes(type_: pa.DataType) -> bool:
     )
 
 
-def _is_lossless(source: pa.DataType, target: pa.DataType) -> bool:
+def is_lossless(source: pa.DataType, target: pa.DataType) -> bool:
     """Return whether every value of a type has one of equal meaning in a table's type."""
     if source.equals(target) or pa.types.is_null(source):
         return True

@@ -11,6 +11,8 @@ from typing import Any
 
 from hoodie import errors
 
+ADDS_COLUMNS_KEY = "hoodie.datasource.write.reconcile.schema"
+
 
 class ConcurrencyMode(enum.Enum):
     """How several writers of a table get along, by Hudi's constant."""
@@ -90,6 +92,7 @@ class WriteSettings:
         conflict_strategy: What is a conflict, under optimistic concurrency control.
         keeps_newer_columns: Publish the columns that the table has by then, where another writer
             changed them while a write was at work.
+        adds_columns: Add what columns a batch has and the table lacks, and widen types for it.
         detects_conflicts_early: Look for optimistic writers of the same file groups before writing.
         early_detection: How.
         early_checks_commits: Look for what such writers have committed, too.
@@ -116,6 +119,7 @@ class WriteSettings:
     drops_duplicates: bool = False
     conflict_strategy: ConflictStrategy = ConflictStrategy.BUCKET_INDEX
     keeps_newer_columns: bool = True
+    adds_columns: bool = False
     detects_conflicts_early: bool = False
     early_detection: EarlyDetection = EarlyDetection.SIMPLE
     early_checks_commits: bool = False
@@ -260,6 +264,7 @@ KEYS = (
         parse=_one_of(FailedWritesPolicy),
         meaning="when files of failed writes are removed",
         aliases=("hoodie.cleaner.policy.failed.writes",),
+        default="by the concurrency mode",
     ),
     Key(
         name="hoodie.logfile.data.block.format",
@@ -349,6 +354,19 @@ KEYS = (
         default="true",
     ),
     Key(
+        name="hoodie.upsert.shuffle.parallelism",
+        field=None,
+        parse=_at_least(0),
+        meaning="accepted: a task writes one file group, whatever the number",
+        aliases=(
+            "hoodie.insert.shuffle.parallelism",
+            "hoodie.bulkinsert.shuffle.parallelism",
+            "hoodie.delete.shuffle.parallelism",
+            "write.tasks",
+        ),
+        default="0",
+    ),
+    Key(
         name="hoodie.datasource.write.insert.drop.duplicates",
         field="drops_duplicates",
         parse=_flag,
@@ -369,6 +387,16 @@ KEYS = (
         field="keeps_newer_columns",
         parse=_flag,
         meaning="keep columns that another writer changed while a write was at work",
+    ),
+    Key(
+        name=ADDS_COLUMNS_KEY,
+        field="adds_columns",
+        parse=_flag,
+        meaning=(
+            "a write adds what columns its batch has and the table lacks, and widens types; what "
+            "the batch lacks is null. Of files those of parquet: CSV and JSON tell no types, and "
+            "their unknown columns are refused"
+        ),
     ),
     Key(
         name="hoodie.write.concurrency.early.conflict.detection.enable",
@@ -434,3 +462,18 @@ def from_properties(
         if key.field is not None:
             values[key.field] = value
     return replace(defaults or WriteSettings(), **values)
+
+
+def to_properties(found: WriteSettings) -> dict[str, str]:
+    """Return the settings as they take effect, by Hudi's keys; `from_properties` reads them."""
+    return {key.name: _text(found, key) for key in KEYS if key.field is not None}
+
+
+def _text(found: WriteSettings, key: Key) -> str:
+    assert key.field is not None, key.name
+    value = getattr(found, key.field)
+    if value is None:
+        value = found.effective_failed_writes_policy
+    if isinstance(value, bool):
+        return "true" if value is not (key.parse is _opposite) else "false"
+    return str(value.value if isinstance(value, enum.Enum) else value)

@@ -69,12 +69,9 @@ def full_schema(schema: schemas.TableSchema) -> pa.Schema:
 
 
 def _stream(task: ReadTask) -> reading.SliceRows:
-    reader = reading.SliceReader(
-        locations.open_storage(task.table_uri),
-        task.config,
-        task.schema,
-        task.committed.is_committed,
-    )
+    storage = locations.open_storage(task.table_uri)
+    committed = snapshots.CommittedFiles(storage, task.committed)
+    reader = reading.SliceReader(storage, task.config, task.schema, committed.is_committed)
     query = task.query
     return reader.stream(
         task.file_slice,

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import environment, errors
+from hoodie.engine import protocol as engines
 from hoodie.filegroup import listing, reading, snapshots
 from hoodie.format import log_blocks
 from hoodie.index import bucket
@@ -50,6 +51,40 @@ def check(
         *_of_leftovers(target.storage, snapshot.timeline, lives),
         *_of_files(target, snapshot),
     ]
+    return [*found, *_of_contents(target, snapshot, outside, None)]
+
+
+def check_buckets(
+    target: sessions.Target,
+    outside: environment.Environment,
+    progress: engines.Progress | None = None,
+) -> list[results.Finding]:
+    """Return what is wrong with a table's buckets: file groups, and the records in them.
+
+    Reads the keys of all records.
+
+    Args:
+        target: The table, with the number of buckets that it is to have.
+        outside: The engine that reads file groups.
+        progress: Told of file groups that were read.
+    """
+    snapshot = snapshots.take(target.storage, target.config)
+    found: list[results.Finding] = []
+    for path in snapshot.listing.partitions():
+        groups: defaultdict[int, set[str]] = defaultdict(set)
+        for data_file in snapshot.listing.files(path):
+            if snapshot.committed.is_committed(data_file.instant_time):
+                found += _of_bucket(target, data_file, groups)
+    # Names that are no buckets tell enough.
+    return found or _of_contents(target, snapshot, outside, progress)
+
+
+def _of_contents(
+    target: sessions.Target,
+    snapshot: snapshots.Snapshot,
+    outside: environment.Environment,
+    progress: engines.Progress | None,
+) -> list[results.Finding]:
     slices = [
         file_slice
         for path in snapshot.view.partitions()
@@ -58,9 +93,11 @@ def check(
         if not file_slice.is_empty
     ]
     per_slice = outside.engine.map(
-        lambda file_slice: list(_of_content(target, snapshot, file_slice)), slices
+        lambda file_slice: list(_of_content(target, snapshot, file_slice)),
+        slices,
+        progress=progress,
     )
-    return [*found, *(each for findings in per_slice for each in findings)]
+    return [each for findings in per_slice for each in findings]
 
 
 def _of_timeline(target: sessions.Target, snapshot: snapshots.Snapshot) -> Findings:
@@ -239,7 +276,7 @@ def _of_content(
             target.storage,
             target.config,
             target.schema,
-            snapshot.timeline.is_committed,
+            snapshot.committed.is_committed,
             on_corrupt,
         )
         rows = reader.read(file_slice, (schemas.RECORD_KEY, schemas.PARTITION_PATH))

@@ -15,7 +15,7 @@ from hoodie.maintenance import compaction
 from hoodie.model import commits, instants, results
 from hoodie.storage import locations
 from hoodie.timeline import active
-from hoodie.transaction import lifecycle, markers, scheduling
+from hoodie.transaction import lifecycle, markers, scheduling, stored_schemas
 from hoodie.write import sessions
 
 
@@ -80,11 +80,14 @@ def execute(
             lifecycle.start(client, write, commits.Operation.COMPACT)
             snapshot = snapshots.take(target.storage, target.config, write.timeline)
             plan = compaction.plan_to_execute(snapshot, requested_time)
+            # Not those that the table was opened with: of columns added since nothing may be lost.
+            stored = stored_schemas.as_of(target.storage, write.timeline)
+            schema = target.schema if stored is None else stored.columns
             tasks = [
                 compaction.CompactionTask(
                     table_uri=target.storage.uri,
                     config=target.config,
-                    schema=target.schema,
+                    schema=schema,
                     instant_time=requested_time,
                     settings=transaction.settings,
                     committed=snapshots.committed_instants(write.timeline),
@@ -97,7 +100,7 @@ def execute(
             metadata = commits.CommitMetadata(
                 operation=commits.Operation.COMPACT.value,
                 stats=tuple(stats),
-                extra={commits.SCHEMA_KEY: target.schema.avro},
+                extra={commits.SCHEMA_KEY: schema.avro},
                 is_compacted=True,
             )
             completion = lifecycle.complete(client, write, metadata)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from hoodie import environment, errors
 from hoodie.storage import protocol
 from hoodie.transaction.locks import addresses, inspection, opening
-from hoodie.transaction.locks.protocol import LockOwner
 
 logger = logging.getLogger(__name__)
 
@@ -86,15 +85,7 @@ def break_lock(
 def _opened(
     storage: protocol.Storage, address: addresses.LockAddress, outside: environment.Environment
 ) -> Iterator[tuple[inspection.Inspectable, str]]:
-    owner = LockOwner(id=outside.random.uuid(), name="hoodie lock", process=outside.process)
-    lock = opening.open_lock(
-        address,
-        storage,
-        owner,
-        waiting_clock=outside.clock,
-        random=outside.random,
-        background=outside.background,
-    )
+    lock = opening.open_for("hoodie lock", address, storage, outside)
     try:
         if not isinstance(lock, inspection.Inspectable):
             raise errors.UnsupportedError(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.model import jobs
+from hoodie.model import jobs, settings
 
 
 def choose(
@@ -60,7 +60,13 @@ def check_known(chosen: Mapping[str, str], schema: pa.Schema, origin: str) -> No
     """
     for name in chosen:
         if schema.get_field_index(name) < 0:
-            raise errors.InvalidInputError(
-                f"{origin}: the table has no column {name!r}; its columns are "
-                f"{', '.join(schema.names)}"
-            )
+            raise unknown(name, schema, origin)
+
+
+def unknown(name: str, schema: pa.Schema, origin: str) -> errors.InvalidInputError:
+    """Return the error of a column that the table has not, and that this input cannot add."""
+    return errors.InvalidInputError(
+        f"{origin}: the table has no column {name!r}; its columns are {', '.join(schema.names)}; "
+        f"only parquet input, which tells types, adds columns, where {settings.ADDS_COLUMNS_KEY} "
+        "is true"
+    )

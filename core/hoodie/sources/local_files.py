@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyarrow import fs, parquet
 
 from hoodie import errors
-from hoodie.model import jobs
+from hoodie.model import jobs, schema_evolution, schemas
 from hoodie.sources import casting, columns, parsing
 from hoodie.storage import locations, uris
 
@@ -35,6 +35,26 @@ def read(files: Sequence[str], source: jobs.Source, schema: pa.Schema) -> pa.Tab
         casting.cast(_with_columns(table, list(names), schema), schema, path)
         for table, path in zip(tables, files, strict=True)
     )
+
+
+def grown(
+    files: Sequence[str], source: jobs.Source, table: schemas.TableSchema
+) -> schemas.TableSchema:
+    """Return a table's columns with those that files add, and widened for them.
+
+    Only parquet tells types: of other formats nothing is added. It reads the files' footers.
+
+    Raises:
+        NotFoundError: A file does not exist.
+        InvalidInputError: A file is no parquet, or names a column as none can be named.
+        UnsupportedError: A new column's type has no form in a table.
+    """
+    if source.format is not jobs.SourceFormat.PARQUET:
+        return table
+    for path in files:
+        carried = _carried_by_parquet(path, source)
+        table = schema_evolution.merged(table, schema_evolution.additions(table, carried))
+    return table
 
 
 def carried_columns(
@@ -88,6 +108,21 @@ def _head(path: str, source: jobs.Source, schema: pa.Schema) -> Mapping[str, str
             system, inner = _locate(path)
             with _named(path, system), _open_parquet(system, inner, path) as content:
                 return columns.choose(content.schema_arrow.names, source, schema, path)
+
+
+def _carried_by_parquet(path: str, source: jobs.Source) -> pa.Schema:
+    """Return what a file has for the table's columns, as far as its columns are what is asked."""
+    system, inner = _locate(path)
+    with _named(path, system), _open_parquet(system, inner, path) as content:
+        found = {column.name: column for column in content.schema_arrow}
+    chosen = columns.mapping(source) or {name: name for name in found}
+    return pa.schema(
+        [
+            found[source_name].with_name(name)
+            for name, source_name in chosen.items()
+            if source_name in found
+        ]
+    )
 
 
 def _read(path: str, source: jobs.Source, schema: pa.Schema) -> pa.Table:

@@ -21,7 +21,7 @@ from pyarrow import csv, json
 
 from hoodie import errors
 from hoodie.model import jobs
-from hoodie.sources import casting
+from hoodie.sources import casting, columns
 
 Open = Callable[[], BinaryIO | pa.NativeFile]
 """Opens the input from its beginning; the stream is closed by whoever called it."""
@@ -177,10 +177,7 @@ def _explain_json(
         raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
     known = {key: name for name, key in keys.items() if key in parsed.column_names}
     if foreign := [name for name in parsed.column_names if name not in known]:
-        raise errors.InvalidInputError(
-            f"{origin}: the table has no column {foreign[0]!r}; its columns are "
-            f"{', '.join(schema.names)}"
-        )
+        raise columns.unknown(foreign[0], schema, origin)
     casting.cast(_renamed(parsed, {name: key for key, name in known.items()}), schema, origin)
 
 

@@ -124,13 +124,10 @@ class LocalStorage:
         with local_files.reported("create", self._named(path)):
             if os.path.lexists(target):
                 raise errors.AlreadyExistsError(f"{self._named(path)} exists already")
-            temporary = local_files.write_temporary(target, content, is_durable=is_durable)
-            try:
+            with local_files.temporary_file(target, content, is_durable=is_durable) as temporary:
                 local_files.remove_checksum(target)
-                local_files.link_new(temporary, target)
                 seen = temporary.stat()
-            finally:
-                temporary.unlink(missing_ok=True)
+                local_files.link_new(temporary, target)
             if is_durable:
                 local_files.sync_directory(target.parent)
         return _info(path, seen)
@@ -141,15 +138,14 @@ class LocalStorage:
         with local_files.reported("replace", self._named(path)):
             # Looked at before anything is written, and again when nobody else can change it.
             self._refuse_other_version(path, local_files.status(target), if_match)
-            temporary = local_files.write_temporary(target, content, is_durable=True)
-            try:
-                with local_files.held(target) as there:
-                    before = self._refuse_other_version(path, there, if_match)
-                    seen = local_files.make_later(temporary, before)
-                    local_files.remove_checksum(target)
-                    temporary.replace(target)
-            finally:
-                temporary.unlink(missing_ok=True)
+            with (
+                local_files.temporary_file(target, content, is_durable=True) as temporary,
+                local_files.held(target) as there,
+            ):
+                before = self._refuse_other_version(path, there, if_match)
+                seen = local_files.make_later(temporary, before)
+                local_files.remove_checksum(target)
+                temporary.replace(target)
             local_files.sync_directory(target.parent)
         return _info(path, seen)
 

@@ -44,8 +44,29 @@ def _translated(error: OSError, message: str) -> errors.HoodieError:
             return errors.StorageError(message)
 
 
-def write_temporary(target: Path, content: bytes, *, is_durable: bool) -> Path:
-    """Write the content beside the target as `<name>.<uuid>`, a name that Apache Hudi ignores."""
+@contextmanager
+def temporary_file(target: Path, content: bytes, *, is_durable: bool) -> Iterator[Path]:
+    """Write the content beside the target as `<name>.<uuid>`, a name that Apache Hudi ignores.
+
+    It is deleted at the end, unless it was moved.
+
+    Raises:
+        StorageError: Others deleted it, who took this process for dead (`transaction.leftovers`).
+    """
+    temporary = _write_temporary(target, content, is_durable=is_durable)
+    try:
+        yield temporary
+    except FileNotFoundError as error:
+        if temporary.exists():
+            raise
+        raise errors.StorageError(
+            f"{temporary} was deleted by others before it became {target.name}"
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write_temporary(target: Path, content: bytes, *, is_durable: bool) -> Path:
     temporary = target.with_name(f"{target.name}.{uuid.uuid4()}")
     descriptor = open_in_made_directory(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:

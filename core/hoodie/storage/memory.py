@@ -4,6 +4,7 @@ A `MemoryStore` is the disk that several `MemoryStorage` share, as writers share
 the same promises as the others and passes the same contract tests.
 """
 
+import bisect
 import io
 import threading
 import weakref
@@ -33,6 +34,7 @@ class MemoryStore:
         self.files: dict[str, _File] = {}
         self.lock = threading.Lock()
         self._version = 0
+        self._sorted: list[str] = []  # All paths: a listing looks at those of its directory only.
 
     def put(self, path: str, content: bytes) -> FileInfo:
         """Put a file, whatever was there; the caller holds the lock."""
@@ -43,8 +45,26 @@ class MemoryStore:
             modified_ms=self.clock.now_ms(),
             version=str(self._version),
         )
+        if path not in self.files:
+            bisect.insort(self._sorted, path)
         self.files[path] = _File(content=content, info=info)
         return info
+
+    def remove(self, path: str) -> bool:
+        """Remove a file; False when there was none. The caller holds the lock."""
+        if self.files.pop(path, None) is None:
+            return False
+        del self._sorted[bisect.bisect_left(self._sorted, path)]
+        return True
+
+    def below(self, directory: str) -> list[str]:
+        """Return the paths below a directory, sorted; the caller holds the lock."""
+        if not directory:
+            return self._sorted
+        first = bisect.bisect_left(self._sorted, f"{directory}/")
+        # The character that follows the slash.
+        behind = bisect.bisect_left(self._sorted, f"{directory}0", first)
+        return self._sorted[first:behind]
 
 
 _NAMED: "weakref.WeakValueDictionary[str, MemoryStore]" = weakref.WeakValueDictionary()
@@ -76,14 +96,13 @@ class MemoryStorage:
     def list(self, directory: str, *, is_recursive: bool = False) -> "list[FileInfo]":
         """Return the files in a directory, sorted by path."""
         name = paths.checked_directory(directory)
-        prefix = f"{name}/" if name else ""
+        begin = len(name) + 1 if name else 0
         with self._store.lock:
-            found = [
-                path
-                for path in self._store.files
-                if path.startswith(prefix) and (is_recursive or "/" not in path[len(prefix) :])
+            return [
+                self._store.files[path].info
+                for path in self._store.below(name)
+                if is_recursive or "/" not in path[begin:]
             ]
-            return [self._store.files[path].info for path in sorted(found)]
 
     def stat(self, path: str) -> FileInfo:
         """Return what is known of a file."""
@@ -132,7 +151,7 @@ class MemoryStorage:
     def delete(self, path: str) -> bool:
         """Delete a file; False when there was none."""
         with self._store.lock:
-            return self._store.files.pop(paths.checked(path), None) is not None
+            return self._store.remove(paths.checked(path))
 
     def delete_directory(self, directory: str) -> None:
         """Delete a directory and all in it."""
@@ -146,9 +165,9 @@ class MemoryStorage:
 
     def _find(self, path: str) -> _File:
         with self._store.lock:
-            file = self._store.files.get(paths.checked(path))
+            file = self._store.files.get(path)  # No file has a path that is none.
         if file is None:
-            raise errors.NotFoundError(f"there is no file {self._uri}/{path}")
+            raise errors.NotFoundError(f"there is no file {self._uri}/{paths.checked(path)}")
         return file
 
 

@@ -227,20 +227,22 @@ class ObjectStorage:
         return _translated(error, f"cannot write {self._uri}/{path}: {_first_line(error)}")
 
 
+_MEANINGS: tuple[tuple[tuple[type[Exception], ...], type[errors.HoodieError]], ...] = (
+    ((FileNotFoundError,), errors.NotFoundError),
+    ((exceptions.AlreadyExistsError,), errors.AlreadyExistsError),
+    ((exceptions.PreconditionError,), errors.ConflictError),
+    ((exceptions.NotSupportedError,), errors.UnsupportedError),
+    ((exceptions.InvalidPathError, ValueError), errors.InvalidInputError),
+    ((exceptions.PermissionDeniedError, exceptions.UnauthenticatedError), errors.StorageError),
+)
+"""What a failure of the client means to our callers; any other may take effect yet."""
+
+
 def _translated(error: Exception, message: str) -> errors.HoodieError:
-    match error:
-        case FileNotFoundError():
-            return errors.NotFoundError(message)
-        case exceptions.AlreadyExistsError():
-            return errors.AlreadyExistsError(message)
-        case exceptions.PreconditionError():
-            return errors.ConflictError(message)
-        case exceptions.NotSupportedError():
-            return errors.UnsupportedError(message)
-        case exceptions.InvalidPathError() | ValueError():
-            return errors.InvalidInputError(message)
-        case _:
-            return errors.StorageError(message)
+    for kinds, meaning in _MEANINGS:
+        if isinstance(error, kinds):
+            return meaning(message)
+    return errors.UnansweredError(message)
 
 
 def _first_line(error: Exception) -> str:
@@ -293,6 +295,7 @@ class _Upload(io.RawIOBase):
         self._storage = storage
         self._path = path
         self._writer: obstore.WritableFile | None = writer
+        self._size_bytes = 0
 
     def writable(self) -> bool:
         return True
@@ -301,10 +304,15 @@ class _Upload(io.RawIOBase):
         if self._writer is None:
             raise errors.StorageError(f"the upload of {self._path} has failed before")
         try:
-            return self._writer.write(bytes(content))
+            count = self._writer.write(bytes(content))
         except (exceptions.BaseError, OSError) as error:
             self._writer = None
             raise self._storage.upload_error(self._path, error) from error
+        self._size_bytes += count
+        return count
+
+    def tell(self) -> int:
+        return self._size_bytes
 
     def close(self) -> None:
         writer, self._writer = self._writer, None

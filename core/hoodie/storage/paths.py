@@ -4,6 +4,7 @@ import re
 
 from hoodie import errors
 
+_NO_NAMES = frozenset(("", ".", ".."))
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -14,10 +15,12 @@ def checked(path: str) -> str:
         InvalidInputError: It is empty, absolute, has an empty, `.` or `..` part, a control
             character or text that is not Unicode.
     """
-    if any(part in {"", ".", ".."} for part in path.split("/")):
+    if not _NO_NAMES.isdisjoint(path.split("/")):
         raise errors.InvalidInputError(
             f"{path!r} is no path below a table's root: expected names joined by single slashes"
         )
+    if path.isascii() and path.isprintable():
+        return path
     if _CONTROL.search(path):
         raise errors.InvalidInputError(f"{path!r} holds a control character")
     try:

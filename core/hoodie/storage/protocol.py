@@ -44,7 +44,8 @@ class Storage(Protocol):
     """The files of one table.
 
     Every call may raise InvalidInputError (the path is none, or leads out of the root) and
-    StorageError (the store failed, is full, or refuses us), with the file named.
+    StorageError (the store failed, is full, or refuses us; an UnansweredError where the call may
+    take effect later), with the file named.
     """
 
     @property
@@ -102,7 +103,7 @@ class Storage(Protocol):
         ...
 
     def open_write(self, path: str) -> BinaryIO:
-        """Open a new file for streaming; closing makes it durable.
+        """Open a new file for streaming; closing makes it durable, `tell` says how long it is.
 
         For names that are unique by construction (data files): the name's freshness is not checked,
         and what a crash leaves may be partial.

@@ -100,7 +100,8 @@ class ActiveTimeline:
     def is_committed(self, requested_time: InstantTime) -> bool:
         """Return whether data files that carry this time count (format-timeline 5.3).
 
-        They do when the write completed, or is older than the active timeline.
+        They do when the write completed, or is older than the active timeline; but for what a
+        rollback took back, of which `filegroup.snapshots` knows.
         """
         return requested_time in self.write_completion_times or self.is_archived(requested_time)
 
@@ -121,14 +122,14 @@ def load(storage: Storage) -> ActiveTimeline:
     Raises:
         UnsupportedError: It holds a completed instant of timeline layout 1.
     """
-    names = tuple(info.name for info in storage.list(DIRECTORY))
-    return replace(_from_names(names), archive=archived.ArchivedTimeline(storage))
+    paths = tuple(info.path for info in storage.list(DIRECTORY))
+    return replace(_from_paths(paths), archive=archived.ArchivedTimeline(storage))
 
 
 @functools.lru_cache(maxsize=8)
-def _from_names(names: tuple[str, ...]) -> ActiveTimeline:
+def _from_paths(paths: tuple[str, ...]) -> ActiveTimeline:
     """Return the timeline of one listing; often nothing has happened since the one before."""
-    parsed = (instant_names.parse(name) for name in names)
+    parsed = (instant_names.parse(path.removeprefix(f"{DIRECTORY}/")) for path in paths)
     return from_files(instant for instant in parsed if instant is not None)
 
 

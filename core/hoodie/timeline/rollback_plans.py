@@ -32,7 +32,7 @@ def targets(
         is_pending_only: Leave out those that have completed.
     """
     return {
-        rollback.requested_time: _target(storage, rollback)
+        rollback.requested_time: target(storage, rollback)
         for rollback in timeline.instants
         if rollback.action is instants.Action.ROLLBACK
         and rollback.requested_time > after
@@ -50,7 +50,8 @@ def path(rollback: instants.Instant) -> str:
     return transitions.path(requested)
 
 
-def _target(storage: Storage, rollback: instants.Instant) -> instants.InstantTime | None:
+def target(storage: Storage, rollback: instants.Instant) -> instants.InstantTime | None:
+    """Return what a rollback takes back, as in `Targets`; one request."""
     source = path(rollback)
     try:
         return rollback_avro.decode_target(storage.read(source), source)

@@ -13,7 +13,9 @@ of requested and inflight nobody makes a difference who does not own the instant
 A time that was on the timeline is never free again, because files may carry it: WITHDRAW is for a
 rollback, whose own times are greater and stay. A name is created once: whoever finds it taken looks
 whether the content is its own, because the answer to an earlier try may have been lost. An empty
-file does not tell, so its creator passes a proof of its own. Source: `ActiveTimelineV2.java`;
+file does not tell, so its creator passes a proof of its own. A creation that was not answered, and
+left no file, may leave one yet: it is asked for once more, and whichever of the two comes first
+tells for good. Source: `ActiveTimelineV2.java`;
 concurrency 2.1, 2.5.
 """
 
@@ -136,15 +138,21 @@ def complete(
         OutcomeUnknownError: Neither published nor not, as far as could be found out.
         StorageError: The storage failed, and the file is not there.
     """
+    completion_time = times.generate(timeline)
     completed = instants.Instant(
         requested_time=inflight.requested_time,
         action=inflight.action.completed,
         state=_next(inflight.state, Event.COMPLETE),
-        completion_time=times.generate(timeline),
+        completion_time=completion_time,
     )
     assert content, completed
     check()
-    _create(storage, completed, content, lambda: False)
+    try:
+        _create(storage, completed, content, lambda: False, check)
+    except errors.OutcomeUnknownError:
+        # It may appear later, and nobody sees its time until then.
+        times.wait_out(completion_time)
+        raise
     logger.info("%s: %s at %s", storage.uri, completed, completed.completion_time)
     return completed
 
@@ -172,8 +180,28 @@ def _next(state: instants.State | None, event: Event) -> instants.State:
     return following
 
 
-def _create(storage: Storage, instant: instants.Instant, content: bytes, proof: Proof) -> None:
+def _create(
+    storage: Storage,
+    instant: instants.Instant,
+    content: bytes,
+    proof: Proof,
+    check: Callable[[], None] = lambda: None,
+) -> None:
     """Create an instant's file, and find out what happened when the storage does not say."""
+    try:
+        _create_once(storage, instant, content, proof)
+    except errors.UnansweredError as unanswered:
+        logger.warning("%s: %s is created once more: %s", storage.uri, instant, unanswered)
+        try:
+            check()
+            _create_once(storage, instant, content, proof)
+        except errors.ConflictError:
+            raise  # The name is another's, for the first call as well.
+        except errors.HoodieError as error:
+            raise _doubt(storage, instant, error) from error
+
+
+def _create_once(storage: Storage, instant: instants.Instant, content: bytes, proof: Proof) -> None:
     try:
         storage.create(path(instant), content)
     except (errors.AlreadyExistsError, errors.StorageError) as error:
@@ -181,9 +209,7 @@ def _create(storage: Storage, instant: instants.Instant, content: bytes, proof: 
         try:
             is_done = _is_own(storage, instant, content, proof)
         except errors.StorageError:
-            raise errors.OutcomeUnknownError(
-                f"whether instant {instant} of {storage.uri} was created is not known: {error}"
-            ) from error
+            raise _doubt(storage, instant, error) from error
         if not is_done and isinstance(error, errors.AlreadyExistsError):
             raise errors.ConflictError(
                 f"instant {instant} of {storage.uri} is there already, from another"
@@ -191,6 +217,14 @@ def _create(storage: Storage, instant: instants.Instant, content: bytes, proof: 
         if not is_done:
             raise
         logger.warning("%s: %s was created though the answer was lost", storage.uri, instant)
+
+
+def _doubt(
+    storage: Storage, instant: instants.Instant, error: errors.HoodieError
+) -> errors.OutcomeUnknownError:
+    return errors.OutcomeUnknownError(
+        f"whether instant {instant} of {storage.uri} was created is not known: {error}"
+    )
 
 
 def _is_own(storage: Storage, instant: instants.Instant, content: bytes, proof: Proof) -> bool:

@@ -85,6 +85,16 @@ class TimeGenerator:
         self._last = reading.time
         return reading.time
 
+    def wait_out(self, time: instants.InstantTime) -> None:
+        """Wait until nobody's clock gives a time again; the caller has held the lock since it did.
+
+        For a time that may be on the timeline later, and is not there for others to read. Clocks
+        that are wrong are not waited for longer than clocks can be that are not.
+        """
+        skew_ms = self._settings.clock_skew_ms_max
+        ahead_ms = min(instants.parse_time(time) - self._clock.now_ms(), skew_ms)
+        self._clock.sleep_s(max(ahead_ms + skew_ms + 1, 0) / 1000)
+
 
 def next_reading(
     now_ms: int, floor: instants.InstantTime | None, write_settings: settings.WriteSettings

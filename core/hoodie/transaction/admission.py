@@ -7,7 +7,7 @@ import logging
 
 from hoodie import errors
 from hoodie.model import instants, settings, table_config
-from hoodie.timeline import active, table_properties
+from hoodie.timeline import active, table_properties, transitions
 from hoodie.transaction import fencing, heartbeats, refusals, table_lock
 from hoodie.transaction.client import Client, Companions
 
@@ -166,3 +166,35 @@ def disown(heartbeat: heartbeats.Heartbeat) -> None:
         heartbeat.end()
     except errors.HoodieError as error:
         logger.warning("%s left a heartbeat behind: %s", heartbeat.owner, error)
+
+
+def request(
+    client: Client,
+    requested_time: instants.InstantTime,
+    action: instants.Action,
+    content: bytes,
+    proof: transitions.Proof,
+) -> instants.Instant:
+    """Put an instant on the timeline, in the lock scope that its time was generated in.
+
+    One that may appear later has its time for itself, too: it would be another instant of the same
+    time otherwise, and a rollback of the one could take the files of the other. So the lock is kept
+    until no clock gives that time again. (The simulation found that.)
+
+    Args:
+        client: Whose instant it is.
+        requested_time: Its name.
+        action: What it will do.
+        content: The plan; empty for commits and delta commits.
+        proof: Asked when a file of that name is there and empty.
+
+    Raises:
+        ConflictError: The name is taken by another.
+        OutcomeUnknownError: Neither done nor not done, as far as could be found out.
+        StorageError: Not done.
+    """
+    try:
+        return transitions.request(client.storage, requested_time, action, content, proof)
+    except errors.OutcomeUnknownError:
+        client.times.wait_out(requested_time)
+        raise

@@ -1,7 +1,7 @@
 """A transaction client: what one author needs to change one table, and the writes it has open.
 
-One client is one owner of the table lock (L3): threads that change a table at the same time have a
-client, and a lock provider, each.
+One client is one owner of the table lock (L3) and has one write open at a time (S113): threads that
+change a table at the same time have a client, and a lock provider, each.
 """
 
 from collections.abc import Callable, Mapping
@@ -110,11 +110,7 @@ class Client:
             connection.provider,
             connection.storage,
             outside.clock,
-            table_lock.Patience(
-                wait_ms=connection.settings.lock_wait_ms,
-                retries_max=connection.settings.lock_retries_max,
-                retry_wait_ms=connection.settings.lock_retry_wait_ms,
-            ),
+            table_lock.Patience.of(connection.settings),
         )
         self.heartbeats = heartbeats.Heartbeats(
             connection.storage,
@@ -123,6 +119,27 @@ class Client:
             connection.settings,
             connection.is_proved_dead,
         )
+        self._opened: instants.InstantTime | None = None
+
+    def check_idle(self) -> None:
+        """Refuse a second write beside an open one; in the lock scope that is to begin it.
+
+        Raises:
+            InvalidInputError: This client has a write open, in whichever thread.
+        """
+        if self._opened is not None:
+            raise errors.InvalidInputError(
+                f"{self.author} has {self._opened} open on {self.storage.uri}: two writes need two "
+                "clients"
+            )
+
+    def opened(self, requested_time: instants.InstantTime) -> None:
+        """Take down what is open now; in the lock scope that has begun it."""
+        self._opened = requested_time
+
+    def closed(self) -> None:
+        """Take down that nothing is open any more: it was completed, or given up."""
+        self._opened = None
 
     def check_guards(self) -> None:
         """Refuse to publish when somebody outside says so.

@@ -95,9 +95,11 @@ class Heartbeat:
         self._clock = own_clock
         self._path = path
         self._owner = owner
+        self._content = json_values.encode(owner)
         self._expiry_s = expiry_ms / 1000
         self._last_s = own_clock.monotonic_s()
         self._is_dead = False
+        self._is_in_doubt = False
         self._stop: Callable[[], None] = lambda: None
 
     def begin(self, background: Background, interval_s: float, last_s: float) -> None:
@@ -130,7 +132,7 @@ class Heartbeat:
     def is_own(self) -> bool:
         """Return whether the file is there and still names us; one read."""
         try:
-            return self._storage.read(self._path) == json_values.encode(self._owner)
+            return self._storage.read(self._path) == self._content
         except errors.NotFoundError:
             return False
 
@@ -139,6 +141,19 @@ class Heartbeat:
         if not self._is_dead:
             logger.warning("%s/%s: %s %s", self._storage.uri, self._path, self._owner, reason)
         self._is_dead = True
+
+    def doubt(self, reason: str) -> None:
+        """Be dead for good, with something on its way to the storage: others are to wait for that.
+
+        It has come, or will not come, when the file has expired.
+        """
+        self._is_in_doubt = True
+        self.kill(reason)
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether something of what it stands for may take effect yet."""
+        return self._is_in_doubt
 
     def stop(self) -> None:
         """Stop beating; the file stays."""
@@ -162,7 +177,7 @@ class Heartbeat:
             return self.is_alive()
         if not self.is_alive():
             return False
-        if info.size_bytes != len(json_values.encode(self._owner)):
+        if info.size_bytes != len(self._content):
             self.kill("lost its heartbeat file to another")
             return False
         self._last_s = begun_s
@@ -179,6 +194,8 @@ class Heartbeats:
         background: Background,
         write_settings: settings.WriteSettings,
         is_proved_dead: Callable[[identity.ProcessIdentity], bool] = identity.is_proved_dead,
+        *,
+        is_only_watching: bool = False,
     ) -> None:
         """Take what beats, and by which interval and expiry.
 
@@ -188,9 +205,12 @@ class Heartbeats:
             background: Runs the beats.
             write_settings: Interval and expiry; equal for everything that works on the table.
             is_proved_dead: Tells of processes of this machine.
+            is_only_watching: For who must not write: others are judged by `own_clock`, and what is
+                found is not to be acted upon without another look by the store's.
         """
         self._storage = storage
         self._clock = own_clock
+        self._is_only_watching = is_only_watching
         self._background = background
         self._settings = write_settings
         self._is_proved_dead = is_proved_dead
@@ -241,7 +261,7 @@ class Heartbeats:
         now_ms = 0
         if any(seen is not None for seen in found.values()):
             # After the files were looked at: none of them then seems younger than it is.
-            now_ms = self._storage.touch(layout.PROBE).modified_ms
+            now_ms = self._now_ms()
         return {time: self._judge(seen, now_ms) for time, seen in found.items()}
 
     def silence_ms(self, paths: Iterable[str], directory: str) -> int | None:
@@ -264,7 +284,12 @@ class Heartbeats:
                 continue
         if not changes:
             return None
-        return self._storage.touch(layout.PROBE).modified_ms - max(changes)
+        return self._now_ms() - max(changes)
+
+    def _now_ms(self) -> int:
+        if self._is_only_watching:
+            return self._clock.now_ms()
+        return self._storage.touch(layout.PROBE).modified_ms
 
     def _find(self, requested_time: instants.InstantTime) -> tuple[int, Owner | None] | None:
         """Return when an instant's heartbeat file was touched, and whom it names."""

@@ -105,8 +105,10 @@ def _instant_of(path: str) -> instants.InstantTime | None:
         return parsed.instant_time if parsed else None
     for directory in _DIRECTORIES:
         if path.startswith(directory):
+            name = path.removeprefix(directory).partition("/")[0]
             try:
-                return instants.checked_time(path.removeprefix(directory).partition("/")[0])
+                # After a point: the creation was broken off by a death (`storage.local`).
+                return instants.checked_time(name.partition(".")[0])
             except errors.InvalidInputError:
                 return None  # Nothing that we or Apache Hudi put there.
     return None

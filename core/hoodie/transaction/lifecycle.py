@@ -67,6 +67,7 @@ def begin(
         ConflictError: A restore is pending; the table's configuration changed; the same writer is
             writing already, or any other in single-writer mode.
         FencedError: A higher attempt of the same author is there.
+        InvalidInputError: The client has a write open already.
         LockTimeoutError: The lock was not had.
         ClockSkewError: No time can be given.
         UnsupportedError: The table has what we do not maintain.
@@ -155,6 +156,7 @@ def complete(
         # Published, but perhaps in somebody else's time with the lock.
         findings = (*findings, publication.resolve(client, write, completed))
         _repeat(client, write, metadata, steps)
+    client.closed()
     _tidy(client, write)
     lock_times = client.lock.times - write.lock_times_before
     return Completion(instant=completed, lock_times=lock_times, findings=findings)
@@ -167,7 +169,8 @@ def abort(client: Client, write: OpenWrite, *, has_tasks_left: bool) -> bool:
     deleted, and a plan that was being executed is requested again. The instant of a write stays
     pending for a rollback: a time that was on the timeline must not become free, or a clock that
     lags gives it away again, and whatever carries it counts for the new instant. (The simulation
-    found that.) Raises nothing that the library reports.
+    found that.) Where it may be published yet, its author does not begin anew before the heartbeat
+    has expired: the same batch could be there twice. Raises nothing that the library reports.
 
     Args:
         client: The one that began it.
@@ -182,12 +185,13 @@ def abort(client: Client, write: OpenWrite, *, has_tasks_left: bool) -> bool:
             is_emptied = _empty(client, write)
         if is_emptied:
             write.heartbeat.end()
-        else:
+        elif not write.heartbeat.is_in_doubt:
             fencing.give_up(client.storage, client.author, write.write_id)
     except errors.HoodieError as error:
         logger.warning("%s: left behind by %s: %s", client.storage.uri, write.requested, error)
     finally:
         write.heartbeat.stop()
+        client.closed()
     return is_emptied
 
 
@@ -199,6 +203,7 @@ def _begin(
     batch_id: str | None,
 ) -> OpenWrite | None:
     """Do what `begin` does in its lock scope; None when the table holds the batch."""
+    client.check_idle()
     config = admission.admit_table(client, scope, expected)
     attempt = admission.admit_author(client, scope.timeline)
     told = writer_batches.read(client.storage, scope.timeline)
@@ -214,11 +219,12 @@ def _begin(
     heartbeat = admission.own(client, requested_time, action, attempt, batch_id, earlier)
     try:
         scope.check()
-        transitions.request(client.storage, requested_time, action, b"", heartbeat.is_own)
+        admission.request(client, requested_time, action, b"", heartbeat.is_own)
         scope.check()
     except BaseException:
         admission.disown(heartbeat)
         raise
+    client.opened(requested_time)
     return OpenWrite(
         requested_time=requested_time,
         action=action,

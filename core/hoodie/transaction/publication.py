@@ -70,11 +70,11 @@ def publish(
             check=check_again,
         )
     except errors.StorageError:
-        # It may still be on its way to the store: leave it the time until the heartbeat expires.
-        write.heartbeat.kill("was not published, as far as the storage tells")
+        write.heartbeat.kill("was not published, as the storage tells")
         raise
     except errors.OutcomeUnknownError:
-        write.heartbeat.kill("was perhaps published")
+        # It may still be on its way to the store: leave it the time until the heartbeat expires.
+        write.heartbeat.doubt("was perhaps published")
         raise
 
 

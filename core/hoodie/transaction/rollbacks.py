@@ -120,8 +120,8 @@ def request(
         scope.check()
         heartbeat = client.heartbeats.start(requested_time, _owner(client, requested_time))
         try:
-            requested = transitions.request(
-                client.storage,
+            requested = admission.request(
+                client,
                 requested_time,
                 instants.Action.ROLLBACK,
                 rollback_avro.encode_plan(plan, client.storage.uri),
@@ -417,7 +417,7 @@ def _complete(
         )
     except (errors.StorageError, errors.OutcomeUnknownError):
         # It may still be on its way to the store: leave it the time until the heartbeat expires.
-        rollback.heartbeat.kill("was perhaps not published")
+        rollback.heartbeat.doubt("was perhaps not published")
         raise
 
 

@@ -80,9 +80,7 @@ def schedule(
         instant = None
         if content is not None:
             scope.check()
-            instant = transitions.request(
-                client.storage, requested_time, action, content, lambda: False
-            )
+            instant = admission.request(client, requested_time, action, content, lambda: False)
     if instant is not None:
         logger.info("%s: %s of %s", client.storage.uri, instant, client.author)
     return Scheduled(instant=instant, lock_times=client.lock.times - before)
@@ -103,10 +101,12 @@ def execute(
         ConflictError: It was completed, somebody alive is executing it, or a rollback of it is
             pending.
         FencedError: A higher attempt of the same author is there.
+        InvalidInputError: The client has a write open already.
         LockTimeoutError: The lock was not had.
     """
     before = client.lock.times
     with client.lock.scope() as scope:
+        client.check_idle()
         instant = _pending(scope.timeline, requested_time)
         config = admission.admit_table(client, scope, expected)
         attempt = admission.admit_author(client, scope.timeline)
@@ -122,6 +122,7 @@ def execute(
         except BaseException:
             admission.disown(heartbeat)
             raise
+        client.opened(requested_time)
         return OpenWrite(
             requested_time=requested_time,
             action=instant.action,

@@ -2,19 +2,23 @@
 
 Every change of the timeline is made in one scope, on the timeline that the scope read after the
 lock was acquired (L1). A scope is entered by one transaction at a time, which has a provider of its
-own (L3, L4); whether the lock is still held is asked right before and right after anything is
-published (L2). Letting go of the lock never turns what was published into a failure (C3): the
-provider or its server ends what could not be given back.
+own (L3, L4): a second thread that comes by the same client is refused. Whether the lock is still
+held is asked right before and right after anything is published (L2). Letting go of the lock never
+turns what was published into a failure (C3): the provider or its server ends what could not be
+given back.
 
 One listing a scope, whatever the length of the history.
 """
 
 import logging
+import threading  # noqa: TID251 - a provider does not know which thread takes it, in-process apart
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Self
 
 from hoodie import clock, errors
+from hoodie.model import settings
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active
 from hoodie.transaction.locks.protocol import LockProvider
@@ -54,6 +58,15 @@ class Patience:
     wait_ms: int
     retries_max: int = 0
     retry_wait_ms: int = 0
+
+    @classmethod
+    def of(cls, found: settings.WriteSettings) -> Self:
+        """Return what settings ask for."""
+        return cls(
+            wait_ms=found.lock_wait_ms,
+            retries_max=found.lock_retries_max,
+            retry_wait_ms=found.lock_retry_wait_ms,
+        )
 
 
 class LockScope:
@@ -104,6 +117,7 @@ class TableLock:
         self._clock = waiting_clock
         self._patience = patience
         self._times = LockTimes()
+        self._entry = threading.Lock()
 
     @property
     def description(self) -> str:
@@ -120,9 +134,21 @@ class TableLock:
         """Acquire the lock, read the timeline, and give the lock back in the end.
 
         Raises:
+            InvalidInputError: This client is in a scope already, in whichever thread.
             LockTimeoutError: The lock was not had in time; the message names its owner.
             StorageError: The timeline could not be read.
         """
+        if not self._entry.acquire(blocking=False):
+            raise errors.InvalidInputError(
+                f"the {self.description} is taken by this client already: two threads that change "
+                "a table need a client each"
+            )
+        try:
+            yield from self._scope()
+        finally:
+            self._entry.release()
+
+    def _scope(self) -> Iterator[LockScope]:
         begun_s = self._clock.monotonic_s()
         try:
             self._acquire()

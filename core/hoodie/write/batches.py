@@ -5,7 +5,7 @@ Rows keep their order within a file group: of two rows with one key the later is
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import errors
+from hoodie.filegroup import projecting
 from hoodie.index import bucket
 from hoodie.model import commits, schemas, table_config
 from hoodie.write import keys
@@ -57,6 +58,8 @@ def prepare(
     config: table_config.TableConfig,
     schema: schemas.TableSchema,
     operation: commits.Operation,
+    *,
+    fills_columns: bool = False,
 ) -> Batch:
     """Check a batch against its table, compute keys and split it by partition and bucket.
 
@@ -67,13 +70,18 @@ def prepare(
         config: The table's configuration, with a bucket count.
         schema: The table's columns.
         operation: What will be done with it.
+        fills_columns: Whether columns that may be null may be missing, too: those that other
+            writers have added.
 
     Raises:
         InvalidInputError: A column is missing, unknown or of another type, a key or ordering value
             is null, or a key or partition value is one that readers would not understand.
     """
     assert config.bucket_count is not None
-    schemas.check_fits(data.schema, schema, may_miss=_may_miss(config, schema, operation))
+    may_miss = _may_miss(config, schema, operation)
+    if fills_columns:
+        may_miss |= _filled(config, schema)
+    schemas.check_fits(data.schema, schema, may_miss=may_miss)
     _check_ordering(data, config)
     conformed = schemas.conform(data, schema).combine_chunks()
     record_keys = keys.record_keys(conformed, config)
@@ -85,6 +93,14 @@ def prepare(
         record_keys=record_keys,
         groups=_split(partition_paths, buckets, config.bucket_count),
     )
+
+
+def in_columns(batch: Batch, schema: schemas.TableSchema) -> Batch:
+    """Return a batch in the columns that the table has by now: at least the batch's own.
+
+    One that the batch lacks is null in it, one whose type was widened is cast.
+    """
+    return replace(batch, data=projecting.project(batch.data, schema.arrow).combine_chunks())
 
 
 def written_columns(
@@ -105,6 +121,11 @@ def _may_miss(
         return frozenset(schema.arrow.names) - key_fields - set(config.ordering_fields)
     # A batch without the flag deletes nothing.
     return frozenset((DELETED_COLUMN,)) & frozenset(schema.arrow.names)
+
+
+def _filled(config: table_config.TableConfig, schema: schemas.TableSchema) -> frozenset[str]:
+    needed = {*config.record_key_fields, *config.partition_fields, *config.ordering_fields}
+    return frozenset(each.name for each in schema.arrow if each.nullable) - needed
 
 
 def _check_ordering(data: pa.Table, config: table_config.TableConfig) -> None:

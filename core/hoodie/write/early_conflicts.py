@@ -32,7 +32,6 @@ from hoodie.transaction import (
     writer_batches,
 )
 from hoodie.transaction.locks import addresses, opening
-from hoodie.transaction.locks.protocol import LockOwner
 from hoodie.write import conflicts
 
 Mark = Callable[[files.FileGroupId, str], None]
@@ -85,22 +84,9 @@ def _timeline(
     if detection.settings.early_detection is settings.EarlyDetection.SIMPLE:
         yield active.load(storage)
         return
-    owner = LockOwner(
-        id=outside.random.uuid(), name=f"marker of {detection.author}", process=outside.process
-    )
-    provider = opening.open_lock(
-        detection.lock,
-        storage,
-        owner,
-        waiting_clock=outside.clock,
-        random=outside.random,
-        background=outside.background,
-    )
-    patience = table_lock.Patience(
-        wait_ms=detection.settings.lock_wait_ms,
-        retries_max=detection.settings.lock_retries_max,
-        retry_wait_ms=detection.settings.lock_retry_wait_ms,
-    )
+    name = f"marker of {detection.author}"
+    provider = opening.open_for(name, detection.lock, storage, outside)
+    patience = table_lock.Patience.of(detection.settings)
     try:
         lock = table_lock.TableLock(provider, storage, outside.clock, patience)
         with lock.scope() as scope:

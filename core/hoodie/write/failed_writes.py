@@ -1,7 +1,7 @@
 """Failed writes are taken back: by which plan, in which order, and when by a writer itself.
 
     eager   a single writer, after it has begun and before it writes any data
-    lazy    any writer, once it has committed
+    lazy    any writer, once it has committed, two at most: it has not told anybody that it has
     never   only who asks for it
 
 A writer looks at what was pending when it began, so nothing is requested while nothing was. A write
@@ -12,6 +12,7 @@ Lazy is Apache Hudi's name for what its cleaning does first. Source: `CleanerUti
 """
 
 import logging
+from collections.abc import Iterator
 
 from hoodie import errors
 from hoodie.maintenance import rollback
@@ -20,6 +21,10 @@ from hoodie.timeline import active, rollback_plans
 from hoodie.transaction import admission, client, failed_writes, markers, rollbacks
 
 logger = logging.getLogger(__name__)
+
+LAZY_MAX = 2
+"""How many writes a writer takes back lazily after one of its own: no process leaves more than one
+behind, so that what was left behind gets less even if every other writer dies."""
 
 
 def roll_back(
@@ -61,6 +66,7 @@ def roll_back_all(
     transaction_client: client.Client,
     config: table_config.TableConfig,
     timeline: active.ActiveTimeline,
+    count_max: int | None = None,
 ) -> results.RollbackResults:
     """Go on with pending rollbacks whose executors are dead, then take dead writes back.
 
@@ -70,21 +76,31 @@ def roll_back_all(
         transaction_client: Who does it.
         config: The table's.
         timeline: What is looked at; whatever is done is decided on a newer one, under the lock.
+        count_max: So many are done at most, the newest first; None for all.
 
     Raises:
         HoodieError: Storage or lock failed, or a plan cannot be read; the rest was not tried.
     """
-    done = []
+    done: list[results.RollbackResult] = []
     passed_over = []
-    for action in ((instants.Action.ROLLBACK,), admission.WRITES):
-        for each in failed_writes.find_dead(transaction_client, timeline, action):
-            try:
-                done.append(roll_back(transaction_client, config, each.requested_time))
-            except (errors.ConflictError, errors.NotFoundError) as error:
-                # It is in other hands, or was: of several that see it dead one takes it back.
-                logger.info("%s: passed over: %s", transaction_client.storage.uri, error)
-                passed_over.append(str(error))
+    for each in _dead(transaction_client, timeline):
+        if len(done) == count_max:
+            break
+        try:
+            done.append(roll_back(transaction_client, config, each.requested_time))
+        except (errors.ConflictError, errors.NotFoundError) as error:
+            # It is in other hands, or was: of several that see it dead one takes it back.
+            logger.info("%s: passed over: %s", transaction_client.storage.uri, error)
+            passed_over.append(str(error))
     return results.RollbackResults(done=tuple(done), passed_over=tuple(passed_over))
+
+
+def _dead(
+    transaction_client: client.Client, timeline: active.ActiveTimeline
+) -> Iterator[instants.Instant]:
+    """Yield pending rollbacks whose executors are dead, then dead writes."""
+    for actions in ((instants.Action.ROLLBACK,), admission.WRITES):
+        yield from failed_writes.find_dead(transaction_client, timeline, actions)
 
 
 def roll_back_aborted(

@@ -24,7 +24,7 @@ class Placement:
     def __init__(
         self,
         storage: protocol.Storage,
-        committed: snapshots.CommittedInstants,
+        committed: snapshots.CommittedFiles,
         replaced: Collection[files.FileGroupId],
         instant_time: instants.InstantTime,
     ) -> None:

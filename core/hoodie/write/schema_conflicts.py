@@ -1,23 +1,53 @@
-"""Which columns a write publishes that others were changing meanwhile.
+"""Which columns a write publishes, others changing them meanwhile.
 
-Our writes take a table's columns as they were when the table was opened, and change none. Another
-writer, of Apache Hudi, may have added or widened some since; published with the older ones, ours
-would take them back: the newest commit tells a table's columns. So the newer ones are kept, and
-readers bring our rows into them as they do with all older files.
+A table is opened with the columns that it has then. Another writer may have added or widened some
+before a write of ours begins, or while it is at work; published with the older ones, ours would
+take them back: the newest commit tells a table's columns. So the newer ones are kept, and what the
+write itself adds (`model.schema_evolution`) is added to them; readers bring its rows into these
+columns as they do with all older files.
 
-That is the one case of `SimpleSchemaConflictResolutionStrategy.java` that there is for a writer
-that changes no columns; the conflict of two that both do cannot happen to us. Source: RFC-82;
-concurrency 2.6.
+That is `SimpleSchemaConflictResolutionStrategy.java` where a writer changes no columns. Where two
+do, Apache Hudi's second one is refused; ours is only if the two cannot both be had, which is one
+column in two types of which neither is wider. Source: RFC-82; concurrency 2.6.
 """
 
 from dataclasses import replace
 
+import pyarrow as pa
+
 from hoodie import errors
-from hoodie.model import commits, schemas
+from hoodie.model import commits, schema_evolution, schemas
 from hoodie.storage import protocol
+from hoodie.timeline import active
 from hoodie.transaction import lifecycle, stored_schemas, table_lock
 from hoodie.transaction.client import OpenWrite
 from hoodie.write import conflicts
+
+
+def begun(
+    storage: protocol.Storage, timeline: active.ActiveTimeline
+) -> stored_schemas.StoredSchema | None:
+    """Return the columns of a table when a write began; None where no write tells."""
+    try:
+        return stored_schemas.as_of(storage, timeline)
+    except errors.NotFoundError:
+        # Its newest write was archived since: what is there now tells.
+        return stored_schemas.as_of(storage, active.load(storage))
+
+
+def with_added(now: stored_schemas.StoredSchema, added: pa.Schema) -> schemas.TableSchema:
+    """Return a table's columns and those that a write adds.
+
+    Raises:
+        InvalidInputError: They do not go together.
+        UnsupportedError: The table keeps a history of its columns, which is not written.
+    """
+    columns = schema_evolution.merged(now.columns, added)
+    if now.has_history and columns != now.columns:
+        raise errors.UnsupportedError(
+            "columns are not added to a table with a history of them (hoodie.schema.on.read.enable)"
+        )
+    return columns
 
 
 def published(mine: schemas.TableSchema, now: schemas.TableSchema | None) -> schemas.TableSchema:
@@ -25,32 +55,42 @@ def published(mine: schemas.TableSchema, now: schemas.TableSchema | None) -> sch
 
     Args:
         mine: That the rows were written with.
-        now: The table's, as of the publication; None where no write tells.
+        now: The table's as of the publication, with what the write adds; None where no write tells.
     """
     return mine if now is None or now.arrow.equals(mine.arrow) else now
 
 
 def step(
-    storage: protocol.Storage, write: OpenWrite, mine: schemas.TableSchema
+    storage: protocol.Storage,
+    columns_begun: stored_schemas.StoredSchema | None,
+    mine: schemas.TableSchema,
+    added: pa.Schema,
 ) -> lifecycle.PreCompletion:
     """Return the choice of columns as a step of a write's completion.
 
-    A request now, and in the lock scope none but where others have completed meanwhile.
+    In the lock scope it makes no request but where others have completed meanwhile.
+
+    Args:
+        storage: The table's.
+        columns_begun: The table's columns when the write began.
+        mine: That the rows were written with.
+        added: What the write adds or widens, as of when the table was opened.
     """
-    try:
-        begun = stored_schemas.as_of(storage, write.timeline)
-    except errors.NotFoundError:
-        begun = None  # Its newest write was archived; what is there now is asked below.
 
     def keep_newer_columns(
         scope: table_lock.LockScope, write: OpenWrite, metadata: commits.CommitMetadata
     ) -> commits.CommitMetadata:
-        now = begun
+        now = columns_begun
         known, own = write.timeline.write_completion_times, write.requested_time
         table_type = write.config.table_type
-        if begun is None or conflicts.candidates(known, scope.timeline, own, table_type):
+        if now is None or conflicts.candidates(known, scope.timeline, own, table_type):
             now = stored_schemas.as_of(storage, scope.timeline)
-        columns = published(mine, None if now is None else now.columns)
+        try:
+            columns = published(mine, None if now is None else with_added(now, added))
+        except errors.InvalidInputError as error:
+            raise errors.ConflictError(
+                f"another writer changed columns while {write.inflight} was at work: {error}"
+            ) from error
         return replace(metadata, extra={**metadata.extra, commits.SCHEMA_KEY: columns.avro})
 
     return keep_newer_columns

@@ -9,16 +9,25 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from hoodie import environment, errors
 from hoodie.filegroup import snapshots, writing
-from hoodie.model import commits, files, instants, results, schemas, settings, table_config
+from hoodie.model import (
+    commits,
+    files,
+    instants,
+    results,
+    schema_evolution,
+    schemas,
+    settings,
+    table_config,
+)
 from hoodie.storage import protocol
 from hoodie.timeline import active
-from hoodie.transaction import authors, client, lifecycle
+from hoodie.transaction import authors, client, lifecycle, stored_schemas
 from hoodie.transaction.locks import addresses, opening
 from hoodie.transaction.locks import protocol as lock_protocol
 from hoodie.write import (
@@ -31,6 +40,8 @@ from hoodie.write import (
     schema_conflicts,
     tasks,
 )
+
+_NO_COLUMNS = pa.schema([])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,12 +85,19 @@ class Target:
     Attributes:
         storage: Its storage.
         config: Its configuration.
-        schema: Its columns.
+        schema: Its columns when it was opened, and those that the write adds.
+        added: What the write adds or widens, as of when the table was opened.
     """
 
     storage: protocol.Storage
     config: table_config.TableConfig
     schema: schemas.TableSchema
+    added: pa.Schema = _NO_COLUMNS
+
+    def grown_to(self, columns: schemas.TableSchema) -> "Target":
+        """Return the target of a write that adds columns: the table's, grown by them."""
+        added = schema_evolution.additions(self.schema, columns.arrow)
+        return replace(self, schema=columns, added=added)
 
 
 class WriteSession:
@@ -92,6 +110,7 @@ class WriteSession:
         transaction_client: client.Client,
         provider: lock_protocol.LockProvider,
         extra: Mapping[str, str],
+        choice_of_columns: lifecycle.PreCompletion,
     ) -> None:
         """Take what `begin` made."""
         self.task = task
@@ -99,6 +118,7 @@ class WriteSession:
         self._client = transaction_client
         self._provider = provider
         self._extra = extra
+        self._choice_of_columns = choice_of_columns
 
     @property
     def requested_time(self) -> instants.InstantTime:
@@ -160,11 +180,13 @@ class WriteSession:
             failed_writes.roll_back_all(self._client, self.task.config, self._write.timeline)
 
     def _roll_back_lazily(self) -> tuple[str, ...]:
-        """Take back what failed, if that is the policy; return what went wrong (C3)."""
+        """Take back some of what failed, if that is the policy; return what went wrong (C3)."""
         if self._policy is not settings.FailedWritesPolicy.LAZY:
             return ()
         try:
-            failed_writes.roll_back_all(self._client, self.task.config, self._write.timeline)
+            failed_writes.roll_back_all(
+                self._client, self.task.config, self._write.timeline, failed_writes.LAZY_MAX
+            )
         except errors.HoodieError as error:
             return (f"failed writes stay pending: {error}",)
         return ()
@@ -184,7 +206,7 @@ class WriteSession:
         """Return what is decided in the lock scope of the completion."""
         if not self._client.settings.keeps_newer_columns:
             return ()
-        return (schema_conflicts.step(self._client.storage, self._write, self.task.schema),)
+        return (self._choice_of_columns,)
 
     @property
     def _policy(self) -> settings.FailedWritesPolicy:
@@ -226,12 +248,14 @@ def begin(
         provider.close()
         raise
     try:
-        task = _task(target, options, opened)
+        columns_begun = schema_conflicts.begun(target.storage, opened.timeline)
+        task = _task(target, options, opened, columns_begun)
     except BaseException:
         lifecycle.abort(transaction_client, opened, has_tasks_left=False)
         provider.close()
         raise
-    session = WriteSession(task, opened, transaction_client, provider, options.extra)
+    choice = schema_conflicts.step(target.storage, columns_begun, task.schema, target.added)
+    session = WriteSession(task, opened, transaction_client, provider, options.extra, choice)
     try:
         lifecycle.start(transaction_client, opened, options.operation)
         session.roll_back_eagerly()
@@ -254,7 +278,15 @@ def write(
         HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it was.
     """
     combinations.check_table(target.config, options.transaction.settings.concurrency)
-    batch = batches.prepare(data, target.config, target.schema, options.operation)
+    if options.transaction.settings.adds_columns:
+        target = target.grown_to(schema_evolution.merged(target.schema, data.schema))
+    batch = batches.prepare(
+        data,
+        target.config,
+        target.schema,
+        options.operation,
+        fills_columns=options.transaction.settings.adds_columns,
+    )
     return retries.until_won(
         lambda: _write_once(target, batch, data.column_names, options, outside),
         retries.Retries(
@@ -289,17 +321,7 @@ def open_lock(
     storage: protocol.Storage, transaction: TransactionOptions, outside: environment.Environment
 ) -> lock_protocol.LockProvider:
     """Return a fresh access to the table's lock; for one transaction, which closes it."""
-    owner = lock_protocol.LockOwner(
-        id=outside.random.uuid(), name=str(transaction.author), process=outside.process
-    )
-    return opening.open_lock(
-        transaction.lock,
-        storage,
-        owner,
-        waiting_clock=outside.clock,
-        random=outside.random,
-        background=outside.background,
-    )
+    return opening.open_for(str(transaction.author), transaction.lock, storage, outside)
 
 
 def open_client(
@@ -380,16 +402,21 @@ def _detection(
     )
 
 
-def _task(target: Target, options: WriteOptions, opened: client.OpenWrite) -> tasks.WriteTask:
+def _task(
+    target: Target,
+    options: WriteOptions,
+    opened: client.OpenWrite,
+    begun: stored_schemas.StoredSchema | None,
+) -> tasks.WriteTask:
+    stored = target.schema if begun is None else schema_conflicts.with_added(begun, target.added)
     return tasks.WriteTask(
         table_uri=target.storage.uri,
         config=target.config,
         schema=target.schema,
+        stored_schema=stored,
         instant_time=opened.requested_time,
         operation=options.operation,
-        settings=writing.readable_by_hudi(
-            options.transaction.settings, target.config, target.schema
-        ),
+        settings=writing.readable_by_hudi(options.transaction.settings, target.config, stored),
         committed=snapshots.committed_instants(opened.timeline),
         replaced=snapshots.replaced_groups(target.storage, opened.timeline),
         known=_known(target, options, opened.timeline),

@@ -31,7 +31,10 @@ class WriteTask:
     Attributes:
         table_uri: The table's root.
         config: The table's configuration.
-        schema: The table's columns.
+        schema: The columns that batches are prepared in: the table's when it was opened, and those
+            that the write adds.
+        stored_schema: The columns of its data files: the table's when the write began, and those
+            that it adds. What a base file holds is rewritten whole, whoever wrote it since.
         instant_time: The write's requested time.
         operation: Upsert, insert, bulk insert or delete.
         settings: The writer's settings.
@@ -44,6 +47,7 @@ class WriteTask:
     table_uri: str
     config: table_config.TableConfig
     schema: schemas.TableSchema
+    stored_schema: schemas.TableSchema
     instant_time: instants.InstantTime
     operation: commits.Operation
     settings: settings.WriteSettings
@@ -68,6 +72,17 @@ class WriteToken:
     attempt: int = 0
 
 
+def prepare(task: WriteTask, data: pa.Table) -> batches.Batch:
+    """Return rows ready to be written by a task; see `batches.prepare`."""
+    return batches.prepare(
+        data,
+        task.config,
+        task.schema,
+        task.operation,
+        fills_columns=task.settings.adds_columns,
+    )
+
+
 def run(
     task: WriteTask,
     batch: batches.Batch,
@@ -90,7 +105,10 @@ def run(
         WriteConflictError: A conflict was found early.
     """
     assert (mark is None) == (task.detection is None), "conflicts are to be detected"
-    groups = placement.Placement(storage, task.committed, task.replaced, task.instant_time)
+    batch = batches.in_columns(batch, task.stored_schema)
+    task = replace(task, schema=task.stored_schema)
+    committed = snapshots.CommittedFiles(storage, task.committed)
+    groups = placement.Placement(storage, committed, task.replaced, task.instant_time)
     is_cow = task.config.is_copy_on_write
     is_bulk = task.operation is commits.Operation.BULK_INSERT
     adds_files = not is_cow or task.operation is not commits.Operation.DELETE
@@ -150,7 +168,8 @@ def _without_duplicates(
     storage: protocol.Storage,
 ) -> batches.GroupRows:
     """Return the rows of a file group whose keys it does not hold yet."""
-    reader = reading.SliceReader(storage, task.config, task.schema, task.committed.is_committed)
+    committed = snapshots.CommittedFiles(storage, task.committed)
+    reader = reading.SliceReader(storage, task.config, task.schema, committed.is_committed)
     held = reader.read(file_slice, [schemas.RECORD_KEY]).column(schemas.RECORD_KEY)
     is_held = pc.is_in(batch.record_keys.take(pa.array(group.rows)), value_set=held)
     return replace(group, rows=group.rows[~is_held.to_numpy(zero_copy_only=False)])

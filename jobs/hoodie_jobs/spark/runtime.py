@@ -1,6 +1,8 @@
 """A job's work in Spark."""
 
 import logging
+import os
+import sys
 from collections.abc import Sequence
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # py4j ships no types
@@ -10,7 +12,7 @@ from hoodie.model import commits, jobs
 from hoodie.sources import local_files
 from hoodie.write import tasks
 from hoodie_jobs import cancellation, runtimes
-from hoodie_jobs.spark import calls, engine, groups, reading, session, small, writing
+from hoodie_jobs.spark import calls, engine, groups, kubernetes, reading, session, small, writing
 
 logger = logging.getLogger(__name__)
 
@@ -80,9 +82,15 @@ def start(spec: jobs.EngineSpec, stop: cancellation.Cancellation) -> SparkRuntim
     """Start Spark as the spec says; a stop cancels its jobs.
 
     Raises:
-        ConfigurationError: The spec's Spark properties contradict what our jobs stand on.
+        ConfigurationError: The spec's Spark properties contradict what our jobs stand on, or it
+            asks for executors in pods, and this is no pod.
     """
-    spark = session.open_session("hoodie", spec.parallelism, spec.spark_conf)
+    conf = dict(spec.spark_conf)
+    if spec.executors is not None:
+        kubernetes.check(spec.spark_conf)
+        # What makes executors pods of this run goes before what a user wants.
+        conf |= kubernetes.properties(spec.executors, os.environ, sys.executable)
+    spark = session.open_session("hoodie", spec.parallelism, conf)
     runtime = SparkRuntime(spark)
     stop.on_request(runtime.cancel)
     return runtime

@@ -72,7 +72,7 @@ def _outcome(
 def _write_own(
     data: SmallInput, task: tasks.WriteTask, count: int, number: int
 ) -> list[commits.WriteStat]:
-    batch = batches.prepare(data.read(), task.config, task.schema, task.operation)
+    batch = tasks.prepare(task, data.read())
     own = tuple(group for group in batch.groups if _owner(group, count) == number)
     return attempts.run(task, replace(batch, groups=own))
 

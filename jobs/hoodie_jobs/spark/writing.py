@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from hoodie.model import commits
-from hoodie.write import batches, tasks
+from hoodie.write import tasks
 from hoodie_jobs.spark import attempts, calls, failures, reading
 
 TASK_BYTES = 64 << 20
@@ -87,7 +87,7 @@ def _pieces(
 ) -> dict[int, bytes]:
     parsed = parser.parse(chunk)
     rows: dict[int, list[npt.NDArray[np.int64]]] = {}
-    for group in batches.prepare(parsed, task.config, task.schema, task.operation).groups:
+    for group in tasks.prepare(task, parsed).groups:
         place = f"{group.partition_path}/{group.bucket}"
         rows.setdefault(zlib.crc32(place.encode()) % count, []).append(group.rows)
     return {
@@ -110,7 +110,7 @@ def _write_pieces(task: tasks.WriteTask, rows: Batches) -> Batches:
 
 
 def _write(task: tasks.WriteTask, data: pa.Table) -> list[commits.WriteStat]:
-    return attempts.run(task, batches.prepare(data, task.config, task.schema, task.operation))
+    return attempts.run(task, tasks.prepare(task, data))
 
 
 def _whole(rows: Batches) -> pa.Table | None:

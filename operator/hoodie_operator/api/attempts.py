@@ -37,6 +37,9 @@ class Current(fields.Block):
     number: int
     start_time: fields.Word
     process: fields.Word | None = Field(default=None, description="Where it runs.")
+    run_hash: fields.Word | None = Field(
+        default=None, description="Of image, resources and configuration, as it was started with."
+    )
     phase: fields.Word | None = None
     done: int | None = None
     total: int | None = None
@@ -54,6 +57,12 @@ class Runs(fields.Block):
     )
     tried_basis: fields.Word | None = Field(
         default=None, description="The basis that the newest attempt was started for."
+    )
+    memory_percent: int | None = Field(
+        default=None,
+        description=(
+            "How much of the declared memory the next attempt gets, after some ran out of it."
+        ),
     )
     current: Current | None = None
     history: tuple[Attempt, ...] | None = Field(

@@ -105,5 +105,6 @@ RULES: rules.Rules[CompactionPolicySpec] = rules.Rules(
                 or spec.triggers.elapsed is not None
             ),
         ),
+        *execution.runtime_rules(lambda spec: spec.runtime),
     ),
 )

@@ -25,15 +25,7 @@ def to_document(found: objects.AnyObject) -> dict[str, Any]:
     if found.labels:
         metadata["labels"] = dict(found.labels)
     if found.owner is not None:
-        metadata["ownerReferences"] = [
-            {
-                "apiVersion": group.API_VERSION,
-                "kind": found.owner.kind,
-                "name": found.owner.name,
-                "uid": found.owner.uid,
-                "controller": True,
-            }
-        ]
+        metadata["ownerReferences"] = [owner_reference(found.owner)]
     if found.deletion_ms is not None:
         metadata["deletionTimestamp"] = times.text(found.deletion_ms)
     return {
@@ -42,6 +34,17 @@ def to_document(found: objects.AnyObject) -> dict[str, Any]:
         "metadata": metadata,
         "spec": found.spec.model_dump(mode="json", by_alias=True, exclude_none=True),
         "status": found.status.model_dump(mode="json", by_alias=True, exclude_none=True),
+    }
+
+
+def owner_reference(owner: objects.Owner) -> dict[str, Any]:
+    """Return what an object says of the object that it was made for, and goes with."""
+    return {
+        "apiVersion": group.API_VERSION,
+        "kind": owner.kind,
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": True,
     }
 
 

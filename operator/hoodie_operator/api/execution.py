@@ -1,11 +1,14 @@
 """Blocks that every kind with runs shares: what they run on, and what happens when they fail."""
 
 import enum
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, Final, TypeVar
 
 from pydantic import Field, StringConstraints
 
-from hoodie_operator.api import fields
+from hoodie_operator.api import fields, rules
+
+Spec = TypeVar("Spec")
 
 
 class Engine(enum.Enum):
@@ -17,10 +20,65 @@ class Engine(enum.Enum):
 
 SparkKey = Annotated[str, StringConstraints(pattern=r"^spark\.[A-Za-z0-9._-]+$", max_length=256)]
 SparkValue = Annotated[str, StringConstraints(max_length=2048)]
+VariableValue = Annotated[str, StringConstraints(max_length=4096)]
+Variables = Annotated[dict[fields.Variable, VariableValue], Field(max_length=64)]
+Secrets = Annotated[tuple[fields.ObjectReference, ...], Field(max_length=16)]
+
+
+class Amounts(fields.Block):
+    """How much of the machine."""
+
+    cpu: fields.Cpu | None = None
+    memory: fields.Memory | None = None
+
+
+class Resources(fields.Block):
+    """What a pod is given, and what it may take at most."""
+
+    requests: Amounts = Amounts()
+    limits: Amounts = Amounts()
+
+
+class Executors(fields.Block):
+    """The pods that Spark's tasks run in; the run's own pod is the driver."""
+
+    instances: int = Field(default=2, ge=1, le=1000, description="Their number.")
+    resources: Resources = Field(
+        default=Resources(),
+        description=(
+            "Of each; by default the operator's. The memory limit holds the heap and what Python "
+            "takes beside it, half each."
+        ),
+    )
+
+
+class TolerationOperator(enum.Enum):
+    """How a taint is compared."""
+
+    EXISTS = "Exists"
+    EQUAL = "Equal"
+
+
+class TaintEffect(enum.Enum):
+    """What a taint does."""
+
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
+class Toleration(fields.Block):
+    """A taint of nodes that pods put up with, as in a pod."""
+
+    key: fields.LabelKey | None = None
+    operator: TolerationOperator | None = None
+    value: fields.Label | None = None
+    effect: TaintEffect | None = None
+    toleration_seconds: Annotated[int, Field(ge=0, le=86_400)] | None = None
 
 
 class Runtime(fields.Block):
-    """What runs on which engine."""
+    """What runs on which engine, and in which pods where there are pods."""
 
     engine: Engine = Field(
         default=Engine.LOCAL, description="Threads of one process, or Apache Spark."
@@ -32,7 +90,30 @@ class Runtime(fields.Block):
         description="Threads, or Spark's local cores; by default what the machine has.",
     )
     spark_conf: dict[SparkKey, SparkValue] | None = Field(
-        default=None, max_length=128, description="Spark properties beside those we set."
+        default=None,
+        max_length=128,
+        description=(
+            "Spark properties beside those we set; none of spark.kubernetes.*, no spark.master."
+        ),
+    )
+    image: fields.Image | None = Field(
+        default=None, description="Of the pods; by default the operator's."
+    )
+    image_pull_secrets: Secrets | None = Field(
+        default=None, description="Beside the operator's own."
+    )
+    resources: Resources | None = Field(
+        default=None, description="Of the run's pod; by default the operator's."
+    )
+    executors: Executors | None = Field(
+        default=None, description="With engine Spark; without them the run's pod does all work."
+    )
+    node_selector: fields.Labels | None = Field(
+        default=None, description="Labels of the nodes that pods may run on."
+    )
+    tolerations: tuple[Toleration, ...] | None = Field(default=None, max_length=16)
+    env: Variables | None = Field(
+        default=None, description="Environment variables, beside those of the table's storage."
     )
 
 
@@ -41,6 +122,17 @@ class Backoff(fields.Block):
 
     initial: fields.Duration = "5s"
     max: fields.Duration = "5m"
+
+
+class OutOfMemory(fields.Block):
+    """What an attempt gets after one that ran out of memory."""
+
+    increase_percent: int = Field(
+        default=50, ge=0, le=400, description="So much more than the one before had."
+    )
+    max_percent: int = Field(
+        default=400, ge=100, le=3200, description="But never more than this of what is declared."
+    )
 
 
 class Retry(fields.Block):
@@ -53,3 +145,74 @@ class Retry(fields.Block):
         description="Further attempts after a failure; counted anew after each commit.",
     )
     backoff: Backoff = Backoff()
+    out_of_memory: OutOfMemory = OutOfMemory()
+
+
+_POD_PROPERTIES: Final = "spark.kubernetes."
+"""With these Spark would make other pods than the operator says: other volumes, other accounts."""
+
+_MASTER: Final = "spark.master"
+_AMOUNTS: Final = ("requests", "limits")
+
+
+def runtime_rules(get: Callable[[Spec], Runtime]) -> Sequence[rules.Rule[Spec]]:
+    """Return the rules of a spec that has a runtime.
+
+    Args:
+        get: The runtime of a spec.
+    """
+    return (
+        rules.Rule(
+            name="spark-properties-of-operator",
+            field="runtime.sparkConf",
+            message=f"has {_MASTER} or {_POD_PROPERTIES}*, expected neither",
+            cel=(
+                "!has(self.runtime.sparkConf) || self.runtime.sparkConf.all(key, "
+                f"key != '{_MASTER}' && !key.startsWith('{_POD_PROPERTIES}'))"
+            ),
+            holds=lambda spec: (
+                not any(
+                    key == _MASTER or key.startswith(_POD_PROPERTIES)
+                    for key in get(spec).spark_conf or ()
+                )
+            ),
+        ),
+        rules.Rule(
+            name="executors-of-spark",
+            field="runtime.executors",
+            message="goes with engine Spark only",
+            cel="!has(self.runtime.executors) || self.runtime.engine == 'Spark'",
+            holds=lambda spec: get(spec).executors is None or get(spec).engine is Engine.SPARK,
+        ),
+        rules.Rule(
+            name="memory-of-run",
+            field="runtime.resources",
+            message="has a memory limit below the request, expected at least as much",
+            cel=f"!has(self.runtime.resources) || {_fits('self.runtime.resources')}",
+            holds=lambda spec: _is_fitting(get(spec).resources),
+        ),
+        rules.Rule(
+            name="memory-of-executors",
+            field="runtime.executors.resources",
+            message="has a memory limit below the request, expected at least as much",
+            cel=f"!has(self.runtime.executors) || {_fits('self.runtime.executors.resources')}",
+            holds=lambda spec: (
+                (executors := get(spec).executors) is None or _is_fitting(executors.resources)
+            ),
+        ),
+    )
+
+
+def _fits(place: str) -> str:
+    present = " && ".join(f"has({place}.{amounts}.memory)" for amounts in _AMOUNTS)
+    request, limit = (f"quantity({place}.{amounts}.memory)" for amounts in _AMOUNTS)
+    return f"!({present}) || {limit}.compareTo({request}) >= 0"
+
+
+def _is_fitting(resources: Resources | None) -> bool:
+    if resources is None:
+        return True
+    request, limit = resources.requests.memory, resources.limits.memory
+    if request is None or limit is None:
+        return True
+    return fields.size_bytes(limit) >= fields.size_bytes(request)

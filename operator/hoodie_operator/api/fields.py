@@ -17,7 +17,15 @@ COLUMN_TYPE_PATTERN: Final = (
     r"^(string|int|long|float|double|boolean|bytes|date|timestamp"
     r"|decimal\([0-9]{1,2}, ?[0-9]{1,2}\))$"
 )
-SIZE_PATTERN: Final = r"^[0-9]+(Ki|Mi|Gi|Ti|k|M|G|T)?$"
+SIZE_PATTERN: Final = r"^[0-9]{1,18}(Ki|Mi|Gi|Ti|k|M|G|T)?$"
+MEMORY_PATTERN: Final = r"^[1-9][0-9]{0,6}(Mi|Gi|Ti|M|G|T)$"
+CPU_PATTERN: Final = r"^([1-9][0-9]{0,2}|[0-9]{1,3}\.[0-9]{1,3}|[1-9][0-9]{0,5}m)$"
+OBJECT_PATTERN: Final = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+VARIABLE_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
+FOLDER_PATTERN: Final = r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$"
+IMAGE_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$"
+_BYTES_MAX: Final = 10**18
+_CORES_MAX: Final = 999
 
 PATTERNS: Final = {
     NAME_PATTERN: "lower-case letters, digits and dashes, with a letter or digit at both ends",
@@ -27,6 +35,12 @@ PATTERNS: Final = {
     ),
     DURATION_PATTERN: "a duration such as 30s or 1h30m, not zero",
     SIZE_PATTERN: "a size such as 512Mi or 1000000",
+    MEMORY_PATTERN: "an amount of memory such as 512Mi or 2Gi",
+    CPU_PATTERN: "a number of cores such as 2, 0.5 or 500m",
+    OBJECT_PATTERN: "a name of an object: lower-case letters, digits, dashes and dots",
+    VARIABLE_PATTERN: "letters, digits and underscores, not beginning with a digit",
+    FOLDER_PATTERN: "an absolute path without trailing slash, none of its parts hidden",
+    IMAGE_PATTERN: "a reference of an image, such as registry.example/hudi-operator:0.1",
 }
 """What to say of a text that does not have the form."""
 
@@ -55,6 +69,18 @@ class Block(BaseModel):
 ObjectName = Annotated[str, StringConstraints(pattern=NAME_PATTERN, max_length=63)]
 """A name of an object, as Kubernetes takes it for labels."""
 
+ObjectReference = Annotated[str, StringConstraints(pattern=OBJECT_PATTERN, max_length=253)]
+"""The name of an object of another's making: a Secret, a claim, a service account."""
+
+Variable = Annotated[str, StringConstraints(pattern=VARIABLE_PATTERN, max_length=128)]
+"""The name of an environment variable."""
+
+Folder = Annotated[str, StringConstraints(pattern=FOLDER_PATTERN, max_length=256)]
+"""A folder of a container."""
+
+Image = Annotated[str, StringConstraints(pattern=IMAGE_PATTERN, max_length=512)]
+"""A container image."""
+
 ColumnName = Annotated[str, StringConstraints(pattern=COLUMN_PATTERN, max_length=128)]
 
 ColumnType = Annotated[str, StringConstraints(pattern=COLUMN_TYPE_PATTERN, max_length=32)]
@@ -65,7 +91,7 @@ Duration = Annotated[str, StringConstraints(pattern=DURATION_PATTERN, max_length
 
 def _checked_size(size: str | int) -> str | int:
     if isinstance(size, int):
-        is_size = size >= 0
+        is_size = 0 <= size <= _BYTES_MAX
     else:
         is_size = re.fullmatch(SIZE_PATTERN, size, re.ASCII) is not None
     if not is_size:
@@ -76,9 +102,41 @@ def _checked_size(size: str | int) -> str | int:
 Size = Annotated[
     str | int,
     AfterValidator(_checked_size),
-    WithJsonSchema({"x-kubernetes-int-or-string": True, "pattern": SIZE_PATTERN}),
+    WithJsonSchema(
+        {
+            "x-kubernetes-int-or-string": True,
+            "pattern": SIZE_PATTERN,
+            "maxLength": 20,
+            "minimum": 0,
+            "maximum": _BYTES_MAX,
+        }
+    ),
 ]
 """A number of bytes: `512Mi`, `1000000`."""
+
+Memory = Annotated[str, StringConstraints(pattern=MEMORY_PATTERN, max_length=16)]
+"""An amount of memory: `512Mi`, `2Gi`."""
+
+
+def _checked_cpu(cpu: str | int) -> str | int:
+    if re.fullmatch(CPU_PATTERN, str(cpu), re.ASCII) is None:
+        raise ValueError(f"expected {PATTERNS[CPU_PATTERN]}")
+    return cpu
+
+
+Cpu = Annotated[
+    str | int,
+    AfterValidator(_checked_cpu),
+    WithJsonSchema(
+        {
+            "x-kubernetes-int-or-string": True,
+            "pattern": CPU_PATTERN,
+            "minimum": 1,
+            "maximum": _CORES_MAX,
+        }
+    ),
+]
+"""A number of cores: `2`, `500m`."""
 
 Path = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
 """A URI, or a path; where a relative one begins is told by its field."""
@@ -92,6 +150,9 @@ Text = Annotated[str, StringConstraints(max_length=1024)]
 Label = Annotated[str, StringConstraints(max_length=63)]
 LabelKey = Annotated[str, StringConstraints(max_length=317)]
 Labels = Annotated[dict[LabelKey, Label], Field(max_length=64)]
+
+Settings = Annotated[dict[Word, Word], Field(max_length=64)]
+"""Values of `hoodie.*` keys."""
 
 
 class Reference(Block):

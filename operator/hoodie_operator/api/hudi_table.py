@@ -5,9 +5,11 @@ from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
-from hoodie_operator.api import conditions, fields, rules
+from hoodie_operator.api import conditions, execution, fields, rules
 
 TABLE_NAME_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
+RESERVED_FOLDERS: Final = ("/tmp", "/work", "/etc/hudi-operator", "/opt")  # noqa: S108 - a container's
+"""Where pods of ours have what is their own."""
 
 
 class TableType(enum.Enum):
@@ -121,12 +123,32 @@ class Schema(fields.Block):
     )
 
 
+class Volume(fields.Block):
+    """A claim that every pod of the table mounts."""
+
+    name: fields.ObjectName
+    persistent_volume_claim: fields.ObjectReference
+    mount_path: fields.Folder
+    read_only: bool | None = None
+
+
 class Storage(fields.Block):
-    """Where the table lies."""
+    """Where the table lies, and what pods need to reach it and what is written into it."""
 
     path: fields.Path = Field(
         description="The table's root: a URI, or a path below the operator's data root."
     )
+    service_account: fields.ObjectReference | None = Field(
+        default=None,
+        description="Of the pods; one that the operator allows, by default its default one.",
+    )
+    secrets: execution.Secrets | None = Field(
+        default=None, description="Secrets whose keys become environment variables of the pods."
+    )
+    env: execution.Variables | None = Field(
+        default=None, description="Environment variables of the pods: regions, endpoints."
+    )
+    volumes: tuple[Volume, ...] | None = Field(default=None, min_length=1, max_length=16)
 
 
 class Keys(fields.Block):
@@ -265,7 +287,19 @@ class HudiTableSpec(fields.Block):
     files: Files = Files()
     adoption: Adoption = Adoption.CREATE_OR_ADOPT
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
+    deletion_protection: bool = Field(
+        default=True,
+        description=(
+            "Refuse to delete the object while its data would go with it. A cluster refuses by a "
+            "policy of the chart, which installations without cluster-wide rights lack."
+        ),
+    )
     suspend: bool = Field(default=False, description="Start nothing on this table.")
+
+    @property
+    def is_protected(self) -> bool:
+        """Whether the object may not be deleted, because its data would go with it."""
+        return self.deletion_policy is DeletionPolicy.DELETE and self.deletion_protection
 
     @property
     def is_simple_bucket(self) -> bool:
@@ -330,6 +364,9 @@ class HudiTableStatus(conditions.Status):
     )
     protocol_hash: fields.Word | None = Field(
         default=None, description="Of all that the writers must agree on."
+    )
+    settings: fields.Settings | None = Field(
+        default=None, description="What every run is told, by the keys of Apache Hudi."
     )
     provisioned: bool = Field(default=False, description="Whether it was created or adopted.")
     version: int | None = None
@@ -516,6 +553,42 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
             holds=lambda spec: (
                 spec.write_index.bucket is None
                 or set(spec.write_index.bucket.hash_fields or ()) <= set(spec.keys.record_fields)
+            ),
+        ),
+        rules.Rule(
+            name="distinct-volumes",
+            field="storage.volumes",
+            message="may hold no name and no mountPath twice",
+            cel=(
+                "!has(self.storage.volumes) || self.storage.volumes.all(v, "
+                "self.storage.volumes.exists_one(w, w.name == v.name) && "
+                "self.storage.volumes.exists_one(w, w.mountPath == v.mountPath))"
+            ),
+            holds=lambda spec: (
+                rules.have_no_duplicates(volume.name for volume in spec.storage.volumes or ())
+                and rules.have_no_duplicates(
+                    volume.mount_path for volume in spec.storage.volumes or ()
+                )
+            ),
+        ),
+        rules.Rule(
+            name="volumes-beside-ours",
+            field="storage.volumes",
+            message=f"may not be mounted at or below {' or '.join(RESERVED_FOLDERS)}",
+            cel=(
+                "!has(self.storage.volumes) || self.storage.volumes.all(v, "
+                + " && ".join(
+                    f"v.mountPath != '{folder}' && !v.mountPath.startsWith('{folder}/')"
+                    for folder in RESERVED_FOLDERS
+                )
+                + ")"
+            ),
+            holds=lambda spec: (
+                not any(
+                    f"{volume.mount_path}/".startswith(f"{folder}/")
+                    for volume in spec.storage.volumes or ()
+                    for folder in RESERVED_FOLDERS
+                )
             ),
         ),
     ),

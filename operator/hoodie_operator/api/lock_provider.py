@@ -1,11 +1,14 @@
 """LockProvider: where the locks of tables are."""
 
 import enum
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
 from hoodie_operator.api import conditions, fields, rules
+
+# Without credentials, a query and a fragment.
+ENDPOINT_PATTERN: Final = r"^https?://[A-Za-z0-9._~:/\[\]%-]+$"
 
 
 class LockType(enum.Enum):
@@ -44,9 +47,9 @@ class DynamoDb(fields.Block):
 
     region: Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+$", max_length=32)]
     table: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{3,255}$", max_length=255)]
-    endpoint: (
-        Annotated[str, StringConstraints(pattern=r"^https?://[^@?#\s]+$", max_length=256)] | None
-    ) = Field(default=None, description="URL of the service; by default the region's own.")
+    endpoint: Annotated[str, StringConstraints(pattern=ENDPOINT_PATTERN, max_length=256)] | None = (
+        Field(default=None, description="URL of the service; by default the region's own.")
+    )
 
 
 class HiveMetastore(fields.Block):
@@ -55,7 +58,7 @@ class HiveMetastore(fields.Block):
     servers: tuple[Server, ...] = Field(
         min_length=1, max_length=9, description="host:port of each server."
     )
-    database: Annotated[str, StringConstraints(pattern=r"^\w+$", max_length=128)]
+    database: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_]+$", max_length=128)]
 
 
 class LockProviderSpec(fields.Block):

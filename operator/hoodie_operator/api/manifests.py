@@ -75,7 +75,7 @@ class _Metadata(fields.Block):
     annotations: dict[fields.LabelKey, str] = Field(default={})
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.CSafeLoader):
     """Safe, without dates (a text is a text), and without doubled keys."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -130,6 +130,26 @@ def parse(content: bytes, source: str) -> tuple[list[Manifest], list[Problem]]:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         problems.append(problem(0, "", f"is no YAML: {_one_line(error)}"))
     return manifests, problems
+
+
+def parse_block(content: bytes, model: type[Model], source: str) -> Model | list[Problem]:
+    """Return the one block that a file holds, or everything that is wrong with it."""
+    found: list[tuple[str, str]] = []
+    block = None
+    try:
+        documents = [data for data in _documents(content) if data is not None]
+        if len(documents) == 1:
+            block = _validate(model, documents[0], "", found)
+        else:
+            found.append(("", f"holds {len(documents)} documents, expected one"))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        found.append(("", f"is no YAML: {_one_line(error)}"))
+    if block is not None:
+        return block
+    return [
+        Problem(source=source, document=0, path=path.removeprefix("."), message=message)
+        for path, message in found
+    ]
 
 
 def _documents(content: bytes) -> Iterator[object]:
@@ -219,7 +239,7 @@ def _validate(
         problems.append((path, f"is {_shown(data)}, expected an object"))
         return None
     try:
-        text = json.dumps(data, allow_nan=False)
+        text = json.dumps(_as_stored(data), allow_nan=False)
     except (TypeError, ValueError) as error:
         problems.append((path, f"holds a value that JSON has not: {error}"))
         return None
@@ -233,6 +253,17 @@ def _validate(
             if not _follows_from_others(details, found)
         )
         return None
+
+
+def _as_stored(value: object) -> object:
+    """Return a value as an API server stores it: fields that are null are absent, 8.0 is 8."""
+    if isinstance(value, dict):
+        return {name: _as_stored(part) for name, part in value.items() if part is not None}
+    if isinstance(value, list):
+        return [_as_stored(item) for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
 
 
 def _follows_from_others(

@@ -80,9 +80,12 @@ class Object(Generic[SpecT_co, StatusT_co]):
         return self.deletion_ms is not None
 
     @property
-    def seniority(self) -> tuple[int, str]:
-        """The sort key by which the older of two objects goes first."""
-        return (self.created_ms, self.key.name)
+    def seniority(self) -> tuple[int, str, str]:
+        """The sort key by which the older of two objects goes first.
+
+        A cluster tells times of creation in seconds, and names are unique in a namespace only.
+        """
+        return (self.created_ms, self.key.name, self.uid)
 
 
 Table: TypeAlias = Object[hudi_table.HudiTableSpec, hudi_table.HudiTableStatus]

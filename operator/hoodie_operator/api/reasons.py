@@ -25,16 +25,34 @@ class Reason(enum.Enum):
     TABLE_NOT_READY = "TableNotReady", "The table is not ready."
     TABLE_SUSPENDED = "TableSuspended", "The table is suspended."
     LOCK_NOT_READY = "LockNotReady", "The lock provider is not ready, and nothing runs without it."
-    TABLE_BUSY = "TableBusy", "Another run is at work, and the table takes one at a time."
+    TABLE_BUSY = (
+        "TableBusy",
+        "Another run is at work, and the table takes one at a time, or was changed since.",
+    )
     OWNED_ELSEWHERE = "OwnedElsewhere", "Another process is at work on the same instant."
     IN_USE = "InUse", "Others still need it."
+    API_REFUSED = "ApiRefused", "The API server refused what is to be done; it is tried again."
     CONFIRMING = "Confirming", "The run ended; its success is being read from the timeline."
     STORAGE_UNREACHABLE = "StorageUnreachable", "The storage could not be read."
 
     # At work.
     CREATING = "Creating", "The table is being created, or compared with what exists."
     DELETING = "Deleting", "It is being deleted."
+    DATA_KEPT = (
+        "DataKept",
+        "Its namespace is being deleted: nothing can be started there, and the data stays.",
+    )
     STARTING = "Starting", "The run was started and has not told of any progress yet."
+    POD_NOT_CREATED = (
+        "PodNotCreated",
+        "No pod was made for the run: a quota or a policy refuses it.",
+    )
+    UNSCHEDULABLE = "Unschedulable", "No node takes the run's pod."
+    IMAGE_NOT_PULLED = "ImageNotPulled", "The image of the run's pod cannot be pulled."
+    CONTAINER_NOT_CREATED = (
+        "ContainerNotCreated",
+        "The container of the run's pod cannot be made: a Secret, a key or a volume is missing.",
+    )
     RUNNING = "Running", "The run is at work."
     STOPPING = "Stopping", "The run was told to stop."
     BACKING_OFF = "BackingOff", "An attempt failed for a reason that may pass; it is tried again."
@@ -51,6 +69,10 @@ class Reason(enum.Enum):
     # Someone has to mend something.
     INVALID_SPEC = "InvalidSpec", "The spec breaks a rule."
     PATH_NOT_ALLOWED = "PathNotAllowed", "A path leads out of the allowed root."
+    ACCOUNT_NOT_ALLOWED = (
+        "AccountNotAllowed",
+        "The service account is none that the operator allows.",
+    )
     IMMUTABLE_MISMATCH = "ImmutableMismatch", "The existing table differs where none can change."
     TABLE_UNREADABLE = "TableUnreadable", "What is there is no table that this version reads."
     LOCATION_CONFLICT = "LocationConflict", "An older HudiTable has the same location."
@@ -65,6 +87,10 @@ class Reason(enum.Enum):
     SOURCE_UNREADABLE = "SourceUnreadable", "The source's files could not be read."
     SCHEMA_MISMATCH = "SchemaMismatch", "The source's columns do not fit the table."
     RUN_FAILED = "RunFailed", "The run failed for a reason that does not pass by itself."
+    POD_STATE_UNKNOWN = (
+        "PodStateUnknown",
+        "The node of the run's pod does not answer; nothing is started before the pod is gone.",
+    )
     RETRIES_EXHAUSTED = "RetriesExhausted", "Too many attempts failed."
     ACTION_FAILED = "ActionFailed", "A TableAction of the policy failed."
     INSTANT_NOT_FOUND = "InstantNotFound", "The instant is not on the timeline."

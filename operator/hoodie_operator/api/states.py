@@ -8,7 +8,7 @@ says why an object is in it. Documents, health checks and tests are made from th
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hoodie_operator.api.conditions import ConditionStatus
@@ -127,8 +127,16 @@ _DELETING: Final = Row(
     health=Health.PROGRESSING,
     reasons=frozenset({Reason.DELETING, Reason.IN_USE}),
 )
+_DELETING_DATA: Final = replace(_DELETING, reasons=_DELETING.reasons | {Reason.DATA_KEPT})
 _RUN_STATES: Final = {
-    State.STARTING: _waiting(Reason.STARTING),
+    # Each of these has a limit of its own, after which the attempt is stopped.
+    State.STARTING: _waiting(
+        Reason.STARTING,
+        Reason.POD_NOT_CREATED,
+        Reason.UNSCHEDULABLE,
+        Reason.IMAGE_NOT_PULLED,
+        Reason.CONTAINER_NOT_CREATED,
+    ),
     State.RUNNING: _waiting(Reason.RUNNING),
     State.STOPPING: _waiting(Reason.STOPPING),
     State.BACKING_OFF: _waiting(Reason.BACKING_OFF, Reason.WRITE_CONFLICT),
@@ -140,16 +148,18 @@ HUDI_TABLE: Final[Mapping[State, Row]] = {
         Reason.REFERENCE_NOT_FOUND,
         Reason.LOCK_NOT_READY,
         Reason.STORAGE_UNREACHABLE,
+        Reason.API_REFUSED,
         limit_ms=10 * _MINUTE_MS,
     ),
     State.PROVISIONING: _waiting(Reason.CREATING),
     State.READY: _good(Reason.READY),
     State.SUSPENDED: _SUSPENDED,
-    State.DELETING: _DELETING,
+    State.DELETING: _DELETING_DATA,
     State.STALLED: _stalled(
         Reason.INVALID_SPEC,
         Reason.REFERENCE_NOT_FOUND,
         Reason.PATH_NOT_ALLOWED,
+        Reason.ACCOUNT_NOT_ALLOWED,
         Reason.LOCATION_CONFLICT,
         Reason.TABLE_UNREADABLE,
         Reason.IMMUTABLE_MISMATCH,
@@ -166,6 +176,7 @@ WRITER: Final[Mapping[State, Row]] = {
     State.PENDING: _waiting(
         Reason.NOT_OBSERVED,
         Reason.REFERENCE_NOT_FOUND,
+        Reason.STORAGE_UNREACHABLE,
         Reason.CONFIRMING,
         limit_ms=10 * _MINUTE_MS,
     ),
@@ -174,6 +185,7 @@ WRITER: Final[Mapping[State, Row]] = {
         Reason.TABLE_BUSY,
         Reason.LOCK_NOT_READY,
         Reason.OWNED_ELSEWHERE,
+        Reason.API_REFUSED,
         limit_ms=24 * _HOUR_MS,
     ),
     **_RUN_STATES,
@@ -192,6 +204,7 @@ WRITER: Final[Mapping[State, Row]] = {
         Reason.SOURCE_UNREADABLE,
         Reason.SCHEMA_MISMATCH,
         Reason.RUN_FAILED,
+        Reason.POD_STATE_UNKNOWN,
         Reason.RETRIES_EXHAUSTED,
         Reason.TIMED_OUT,
     ),
@@ -209,6 +222,7 @@ TABLE_ACTION: Final[Mapping[State, Row]] = {
         Reason.TABLE_BUSY,
         Reason.LOCK_NOT_READY,
         Reason.OWNED_ELSEWHERE,
+        Reason.API_REFUSED,
         limit_ms=24 * _HOUR_MS,
     ),
     **_RUN_STATES,
@@ -222,6 +236,7 @@ TABLE_ACTION: Final[Mapping[State, Row]] = {
         Reason.DISABLED,
         Reason.INSTANT_NOT_FOUND,
         Reason.RUN_FAILED,
+        Reason.POD_STATE_UNKNOWN,
         Reason.RETRIES_EXHAUSTED,
         Reason.TIMED_OUT,
     ),
@@ -229,7 +244,10 @@ TABLE_ACTION: Final[Mapping[State, Row]] = {
 
 COMPACTION_POLICY: Final[Mapping[State, Row]] = {
     State.PENDING: _waiting(
-        Reason.REFERENCE_NOT_FOUND, Reason.NOT_OBSERVED, limit_ms=10 * _MINUTE_MS
+        Reason.REFERENCE_NOT_FOUND,
+        Reason.NOT_OBSERVED,
+        Reason.API_REFUSED,
+        limit_ms=10 * _MINUTE_MS,
     ),
     State.READY: _good(Reason.WATCHING),
     State.SUSPENDED: _SUSPENDED,
@@ -250,6 +268,7 @@ LOCK_PROVIDER: Final[Mapping[State, Row]] = {
         Reason.NOT_OBSERVED,
         Reason.STARTING,
         Reason.LOCK_UNREACHABLE,
+        Reason.API_REFUSED,
         limit_ms=2 * _MINUTE_MS,
     ),
     State.READY: _good(Reason.READY),

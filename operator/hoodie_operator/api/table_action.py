@@ -94,6 +94,7 @@ RULES: rules.Rules[TableActionSpec] = rules.Rules(
             cel="!has(self.rollback) || self.type == 'Rollback'",
             holds=lambda spec: spec.rollback is None or spec.type is ActionType.ROLLBACK,
         ),
+        *execution.runtime_rules(lambda spec: spec.runtime),
     ),
     between=(
         rules.immutable("tableRef", lambda spec: spec.table_ref),

@@ -73,6 +73,13 @@ class FilesSource(fields.Block):
             ),
         )
     )
+    add_columns: bool = Field(
+        default=False,
+        description=(
+            "Add to the table what columns the files have and it lacks, and widen its types for "
+            "them; of Parquet files, which tell types."
+        ),
+    )
 
 
 class Source(fields.Block):
@@ -138,6 +145,13 @@ class WriterStatus(conditions.Status):
     runs: attempts.Runs | None = None
     last_commit: LastCommit | None = None
     protocol_hash: fields.Word | None = None
+    run_hash: fields.Word | None = Field(
+        default=None,
+        description=(
+            "Of image, resources and configuration, as the next attempt gets them; one at work "
+            "(runs.current.runHash) goes on with its own."
+        ),
+    )
 
 
 RULES: rules.Rules[WriterSpec] = rules.Rules(
@@ -169,6 +183,19 @@ RULES: rules.Rules[WriterSpec] = rules.Rules(
                 spec.source.files.csv is None or spec.source.files.format is FileFormat.CSV
             ),
         ),
+        rules.Rule(
+            name="add-columns-of-parquet",
+            field="source.files.addColumns",
+            message="goes with format Parquet only, which tells the types of new columns",
+            cel=(
+                "!has(self.source.files.addColumns) || !self.source.files.addColumns "
+                "|| self.source.files.format == 'Parquet'"
+            ),
+            holds=lambda spec: (
+                not spec.source.files.add_columns or spec.source.files.format is FileFormat.PARQUET
+            ),
+        ),
+        *execution.runtime_rules(lambda spec: spec.runtime),
     ),
     between=(
         rules.immutable("tableRef", lambda spec: spec.table_ref),

@@ -8,6 +8,7 @@ A basis is a text that changes when something was mended: spec, protocol, input.
 """
 
 import enum
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -15,7 +16,7 @@ from typing import Final
 from hoodie import errors
 from hoodie_operator.api import attempts, execution, times
 from hoodie_operator.api.attempts import Outcome
-from hoodie_operator.reconcile import facts, retries
+from hoodie_operator.reconcile import facts, hearing, retries
 
 STUBBORN_GRACES: Final = 3
 """After so many graces a process that does not end is the user's to look at."""
@@ -76,12 +77,16 @@ class Deadlines:
     """How long an attempt may take for what.
 
     Attributes:
-        start_ms: To tell of anything at all.
+        schedule_ms: To have a pod, and a node for it.
+        image_ms: To have its image, and a container of it.
+        start_ms: To tell of anything at all, once it has begun.
         progress_ms: Between two signs of life.
         total_ms: In all; None for no limit.
         stop_ms: To end after being told to.
     """
 
+    schedule_ms: int
+    image_ms: int
     start_ms: int
     progress_ms: int
     total_ms: int | None
@@ -105,7 +110,12 @@ def fold(
     status = previous or attempts.Runs()
     if status.basis != basis:
         status = status.model_copy(
-            update={"basis": basis, "failures": 0, "next_attempt_time": None}
+            update={
+                "basis": basis,
+                "failures": 0,
+                "next_attempt_time": None,
+                "memory_percent": None,
+            }
         )
     open_attempt = status.current.number if status.current else None
     for run in runs:
@@ -122,7 +132,8 @@ def _with(status: attempts.Runs, run: facts.Run, retry: execution.Retry) -> atte
         current = attempts.Current(
             number=run.id.attempt,
             start_time=times.text(run.started_ms),
-            process=run.process or None,
+            process=run.process[:200] or None,
+            run_hash=run.run_hash or None,
             phase=run.progress.phase[:200] if run.progress else None,
             done=run.progress.done if run.progress else None,
             total=run.progress.total if run.progress else None,
@@ -131,21 +142,46 @@ def _with(status: attempts.Runs, run: facts.Run, retry: execution.Retry) -> atte
     ended = _ended(run, run.ended_ms)
     failures = status.failures
     next_attempt = None
+    memory_percent = status.memory_percent
     if ended.outcome is Outcome.SUCCEEDED:
         failures = 0
     elif ended.outcome is Outcome.FAILED:
-        failures = 1 if ended.commits else failures + 1
-        wait_ms = retries.delay_ms(retry, failures, run.id)
+        kind = ended.error_kind or ""
+        if ended.commits:
+            failures = 0
+        failures += retries.is_counted(kind)
+        # What is not counted is not hurried after, either.
+        in_a_row = max(failures, 1 + (0 if ended.commits else _failed_in_a_row(status)), 1)
+        wait_ms = retries.delay_ms(retry, in_a_row, run.id)
         next_attempt = times.text(run.ended_ms + wait_ms + 999)
+        if kind == errors.OutOfMemoryError.kind:
+            memory_percent = _more_memory(memory_percent, retry.out_of_memory)
     return status.model_copy(
         update={
             "attempts": number,
             "failures": failures,
             "next_attempt_time": next_attempt,
+            "memory_percent": memory_percent,
             "current": None,
             "history": (*(status.history or ()), ended)[-attempts.ATTEMPTS_KEPT :],
         }
     )
+
+
+def _failed_in_a_row(status: attempts.Runs) -> int:
+    """Return how many of the newest attempts failed for what is not counted."""
+    uncounted = itertools.takewhile(
+        lambda each: (
+            each.outcome is Outcome.FAILED and not retries.is_counted(each.error_kind or "")
+        ),
+        reversed(status.history or ()),
+    )
+    return len(list(uncounted))
+
+
+def _more_memory(percent: int | None, told: execution.OutOfMemory) -> int:
+    grown = (percent or 100) * (100 + told.increase_percent) // 100
+    return min(grown, max(told.max_percent, percent or 100))
 
 
 def _ended(run: facts.Run, ended_ms: int) -> attempts.Attempt:
@@ -153,16 +189,18 @@ def _ended(run: facts.Run, ended_ms: int) -> attempts.Attempt:
     kind: str | None = None
     message: str | None = None
     outcome = Outcome.SUCCEEDED
-    if run.stop_reason == retries.NO_PROGRESS and (result is None or result.error is not None):
-        outcome, kind = Outcome.FAILED, retries.NO_PROGRESS
-        message = "it showed no progress for too long, or took too long, and was stopped"
+    is_success = result is not None and result.error is None
+    cause = None if is_success else retries.stopped_as(run.stop_reason) or _cause(run)
+    if cause is not None:
+        outcome, kind, message = Outcome.FAILED, cause.kind, cause.message
     elif result is None:
         code = "unknown" if run.exit_code is None else str(run.exit_code)
         outcome, kind = Outcome.FAILED, retries.KILLED
         message = f"it ended without a result, exit code {code}"
     elif result.error is not None:
         outcome, kind, message = Outcome.FAILED, result.error.kind, result.error.message
-    if outcome is Outcome.FAILED and run.stop_reason not in ("", retries.NO_PROGRESS):
+    is_own = retries.is_own_end(run.stop_reason)
+    if outcome is Outcome.FAILED and not is_own:
         outcome = Outcome.STOPPED
         message = f"it was stopped: {run.stop_reason}"
     return attempts.Attempt(
@@ -176,12 +214,20 @@ def _ended(run: facts.Run, ended_ms: int) -> attempts.Attempt:
     )
 
 
+def _cause(run: facts.Run) -> facts.Cause | None:
+    """Return what others tell of an attempt's end, where that says more than it does itself."""
+    told = run.result.error if run.result is not None else None
+    # One whose pod is taken from it is told to stop, and says so.
+    is_own = told is not None and told.kind != errors.CancelledError.kind
+    return None if is_own else run.cause
+
+
 def phase(
     status: attempts.Runs,
     run: facts.Run | None,
     retry: execution.Retry,
     deadlines: Deadlines,
-    now_ms: int,
+    now: hearing.Now,
 ) -> Phase:
     """Return where the runs are.
 
@@ -190,29 +236,38 @@ def phase(
         run: The attempt at work; None when there is none.
         retry: How failures are answered.
         deadlines: For the attempt at work.
-        now_ms: The operator's clock.
+        now: When.
     """
     if run is not None:
-        return _phase_at_work(run, deadlines, now_ms)
-    if status.failures == 0:
-        return Phase.IDLE
+        return _phase_at_work(run, deadlines, now.monotonic_ms)
     last = status.history[-1] if status.history else None
     failed = last is not None and last.outcome is Outcome.FAILED
-    if failed and last is not None and not retries.is_transient(last.error_kind or ""):
+    if status.failures and failed and not retries.is_transient(last_kind(status)):
         return Phase.FAILED
     if status.failures > retry.limit:
         return Phase.EXHAUSTED
-    due = status.next_attempt_time
-    return Phase.BACKING_OFF if due and now_ms < times.epoch_ms(due) else Phase.IDLE
+    if status.next_attempt_time is None or last is None:
+        return Phase.IDLE
+    # Both told by one clock, whoever's it was.
+    length_ms = times.epoch_ms(status.next_attempt_time) - times.epoch_ms(last.end_time)
+    is_over = now.waited_ms(last.end_time, now.waits.attempt) >= length_ms
+    return Phase.IDLE if is_over else Phase.BACKING_OFF
 
 
 def _phase_at_work(run: facts.Run, deadlines: Deadlines, now_ms: int) -> Phase:
-    if run.stop_requested_ms is not None:
-        is_over = now_ms - run.stop_requested_ms > deadlines.stop_ms
+    heard = _heard(run)
+    if heard.stop_ms is not None:
+        is_over = now_ms - heard.stop_ms > deadlines.stop_ms
         return Phase.STUBBORN if is_over else Phase.STOPPING
-    silence_ms = now_ms - run.last_sign_ms
+    if run.is_abandoned:
+        return Phase.OVERDUE
+    if run.waiting is not None:
+        allowed_ms = deadlines.image_ms if run.waiting.is_placed else deadlines.schedule_ms
+        is_too_long = now_ms - heard.waiting_ms > allowed_ms
+        return Phase.OVERDUE if is_too_long else Phase.STARTING
+    silence_ms = now_ms - heard.news_ms
     allowed_ms = deadlines.progress_ms if run.progress else deadlines.start_ms
-    is_too_long = deadlines.total_ms is not None and now_ms - run.started_ms > deadlines.total_ms
+    is_too_long = deadlines.total_ms is not None and now_ms - heard.begun_ms > deadlines.total_ms
     if silence_ms > allowed_ms or is_too_long:
         return Phase.OVERDUE
     return Phase.RUNNING if run.progress else Phase.STARTING
@@ -235,6 +290,30 @@ def last_kind(status: attempts.Runs) -> str:
 
 
 def is_stuck(run: facts.Run, deadlines: Deadlines, now_ms: int) -> bool:
-    """Return whether a run that was told to stop has not ended for so long that it may never."""
-    asked_ms = run.stop_requested_ms
+    """Return whether a run that was told to stop has not ended for so long that it may never.
+
+    Args:
+        run: The run.
+        deadlines: For it.
+        now_ms: Monotonic.
+    """
+    asked_ms = _heard(run).stop_ms
     return asked_ms is not None and now_ms - asked_ms > STUBBORN_GRACES * deadlines.stop_ms
+
+
+def is_unknown(run: facts.Run, now_ms: int) -> bool:
+    """Return whether nobody knows if a run is at work, its node being silent.
+
+    Args:
+        run: The run.
+        now_ms: Monotonic.
+    """
+    going_ms = _heard(run).going_ms
+    if run.unknown_after_ms is None or going_ms is None:
+        return False
+    return now_ms - going_ms >= run.unknown_after_ms
+
+
+def _heard(run: facts.Run) -> facts.Heard:
+    assert run.heard is not None, "nobody listens to a run at work"
+    return run.heard

@@ -77,6 +77,10 @@ def decide(world: World, me: objects.Policy) -> Sequence[Effect]:
 
 
 def _matched(world: World, me: objects.Policy) -> list[objects.Table]:
+    reference = me.spec.target.table_ref
+    if reference is not None:
+        named = world.table(me.key.namespace, reference.name)
+        return [] if named is None else [named]
     return sorted(
         (table for table in world.tables(me.key.namespace) if _targets(me, table)),
         key=lambda table: table.name,
@@ -97,7 +101,10 @@ def _owner(world: World, table: objects.Table) -> objects.Policy:
     return min(
         (
             policy
-            for policy in world.policies(table.key.namespace)
+            for policy in (
+                *world.policies_naming(table),
+                *world.policies_choosing(table.key.namespace),
+            )
             if _targets(policy, table) and not policy.is_deleting
         ),
         key=lambda policy: (policy.spec.target.table_ref is None, policy.seniority),
@@ -234,13 +241,7 @@ def _at_work(world: World, table: objects.Table) -> objects.Action | None:
 
 def _forgotten(world: World, me: objects.Policy) -> list[Effect]:
     """Return the removal of finished actions of this policy beyond what its history keeps."""
-    mine = [
-        action
-        for action in world.actions(me.key.namespace)
-        if action.owner is not None
-        and action.owner.uid == me.uid
-        and not world.has_run_at_work(action)
-    ]
+    mine = [action for action in world.actions_for(me) if not world.has_run_at_work(action)]
     mine.sort(key=lambda action: action.seniority, reverse=True)
     done = [action for action in mine if action.status.finished_time is not None]
     failed = [action for action in mine if action.status.is_true(Type.STALLED)]
@@ -296,4 +297,4 @@ def _set(
             "tables": told or None,
         }
     )
-    return SetStatus(key=me.key, uid=me.uid, status=stated(status, me, verdict, world.now_ms))
+    return SetStatus(key=me.key, uid=me.uid, status=stated(status, me, verdict, world.now(me)))

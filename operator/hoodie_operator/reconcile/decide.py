@@ -14,6 +14,7 @@ from hoodie_operator.reconcile import (
     compaction_policies,
     hudi_tables,
     lock_providers,
+    refusals,
     table_actions,
     verdicts,
     writers,
@@ -47,7 +48,8 @@ def decide(world: World, key: objects.ObjectKey) -> Sequence[Effect]:
     found = world.by_key.get(key)
     if found is None:
         return ()
-    effects = _DECISIONS[key.kind](world, found)
+    waiting = refusals.told(world, found)
+    effects = [waiting] if waiting is not None else _DECISIONS[key.kind](world, found)
     return [effect for effect in effects if not _changes_nothing(world, effect)]
 
 

@@ -1,4 +1,8 @@
-"""Letting a HudiTable go: the object alone, or after all who need it the data too."""
+"""Letting a HudiTable go: the object alone, or after all who need it the data too.
+
+A namespace that is deleted takes the object along, and nothing can be started there that would
+delete the data: it stays.
+"""
 
 from collections.abc import Sequence
 
@@ -17,6 +21,15 @@ def decide(world: World, table: objects.Table) -> Sequence[Effect]:
     is_kept = table.spec.deletion_policy is hudi_table.DeletionPolicy.RETAIN
     if is_kept or not table.status.provisioned:
         return [RemoveObject(key=table.key, uid=table.uid)]
+    if world.is_namespace_ending(table):
+        verdict = Verdict(
+            state=State.DELETING,
+            reason=Reason.DATA_KEPT,
+            message=f"namespace {table.key.namespace} is being deleted, and nothing can be started "
+            f"there: HudiTable {table.name} is let go, and what is left of its data stays at "
+            f"{table.status.uri}",
+        )
+        return [_set(world, table, verdict), RemoveObject(key=table.key, uid=table.uid)]
     name = names.action(table, table_action.ActionType.DELETE, "data")
     key = objects.ObjectKey(kind=kinds.TABLE_ACTION.name, namespace=table.key.namespace, name=name)
     action = world.action(key)
@@ -26,7 +39,7 @@ def decide(world: World, table: objects.Table) -> Sequence[Effect]:
         verdict = Verdict(
             state=State.DELETING,
             reason=Reason.IN_USE,
-            message=f"it goes when these are gone: {', '.join(map(str, users[:5]))}",
+            message=f"it goes when these are gone: {', '.join(users[:5])}",
         )
         return [_set(world, table, verdict)]
     effects: list[Effect] = [_set(world, table, _going(name, action))]
@@ -55,12 +68,18 @@ def _going(name: str, action: objects.Action | None) -> Verdict:
     )
 
 
-def _users(world: World, table: objects.Table) -> list[objects.ObjectKey]:
-    """Return who needs the data: all Writers, and actions at work."""
+def _users(world: World, table: objects.Table) -> list[str]:
+    """Return who needs the data: Writers, actions at work, runs whose owner is gone."""
     actions = [action for action in world.actions_of(table) if world.has_run_at_work(action)]
-    return [each.key for each in (*world.writers_of(table), *actions)]
+    return [
+        *(str(each.key) for each in (*world.writers_of(table), *actions)),
+        *(
+            f"{run.process or run.id} of {run.id.kind} {run.id.name}"
+            for run in world.ownerless_runs(table)
+        ),
+    ]
 
 
 def _set(world: World, table: objects.Table, verdict: Verdict) -> SetStatus:
-    status = stated(table.status, table, verdict, world.now_ms)
+    status = stated(table.status, table, verdict, world.now(table))
     return SetStatus(key=table.key, uid=table.uid, status=status)

@@ -2,13 +2,16 @@
 
 The protocol hash covers what all writers of a table must agree on: its location, lock, concurrency,
 keys, merging, index and who runs its services. A run with another hash than the current one may not
-commit. How files are coded is no part of it: that may change from run to run.
+commit. How files are coded is no part of it: that may change from run to run. The run hash covers
+that, and what a run runs on: one that is at work with another than the current one goes on, and the
+next one has it.
 """
 
+import dataclasses
 import functools
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -18,8 +21,9 @@ from hoodie import errors
 from hoodie.model import schemas, settings, table_config
 from hoodie.services import definition
 from hoodie.storage import uris
-from hoodie.transaction.locks import addresses
-from hoodie_operator.api import fields, hudi_table, lock_provider, objects
+from hoodie.transaction import heartbeats
+from hoodie.transaction.locks import address_texts, addresses
+from hoodie_operator.api import execution, fields, hudi_table, lock_provider, objects
 from hoodie_operator.api.reasons import Reason
 
 HASH_LENGTH = 16
@@ -67,6 +71,9 @@ _ARROW = {
 }
 
 
+_NOWHERE = hudi_table.Storage(path="-")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectiveTable:
     """What every run of a table is told.
@@ -94,10 +101,13 @@ class Refusal:
     message: str
 
 
-def location(spec: hudi_table.HudiTableSpec, data_root: str) -> str | Refusal:
-    """Return the normalised URI of a table."""
+def location(spec: hudi_table.HudiTableSpec, data_roots: Sequence[str]) -> str | Refusal:
+    """Return the normalised URI of a table, which lies below one of the roots.
+
+    A relative path begins at the first of them.
+    """
     path = spec.storage.path
-    root = uris.parse(data_root, working_directory="/")
+    root, *others = (uris.parse(each, working_directory="/") for each in data_roots)
     try:
         if root.scheme == uris.LOCAL or "://" in path:
             found = uris.parse(path, working_directory=f"/{root.path}")
@@ -105,12 +115,23 @@ def location(spec: hudi_table.HudiTableSpec, data_root: str) -> str | Refusal:
             found = uris.parse(f"{root}/{path}", working_directory="/")
     except errors.HoodieError as error:
         return Refusal(reason=Reason.INVALID_SPEC, message=f"storage.path: {error}")
-    if found == root or not found.is_within(root):
+    if not any(found != each and found.is_within(each) for each in (root, *others)):
+        shown = " or ".join(str(each) for each in (root, *others))
         return Refusal(
             reason=Reason.PATH_NOT_ALLOWED,
-            message=f"storage.path leads to {found}, expected a place below {root}",
+            message=f"storage.path leads to {found}, expected a place below {shown}",
         )
     return str(found)
+
+
+def locator(data_roots: Sequence[str]) -> Callable[[hudi_table.HudiTableSpec], str | None]:
+    """Return what tells the normalised URI of a table, or None where it has none."""
+
+    def locate(spec: hudi_table.HudiTableSpec) -> str | None:
+        found = location(spec, data_roots)
+        return None if isinstance(found, Refusal) else found
+
+    return locate
 
 
 def table_name(table: objects.Table) -> str:
@@ -125,7 +146,9 @@ def writer_id(writer: objects.Writer) -> str:
 
 def config(table: objects.Table) -> table_config.TableConfig | Refusal:
     """Return the properties that a table is to have."""
-    return _config(table.spec, table_name(table))
+    # Where it lies changes nothing of them, and holds maps, by which nothing can be looked up.
+    spec = table.spec.model_copy(update={"storage": _NOWHERE})
+    return _config(spec, table_name(table))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -197,6 +220,26 @@ def write_settings(
         detects_conflicts_early=early is not None,
         early_detection=_DETECTIONS[early],
     )
+
+
+def settings_refusal(found: settings.WriteSettings, lock: str) -> Refusal | None:
+    """Return why no run could work by a table's settings and lock, as each would find out.
+
+    Heartbeats must not expire while the lock's service still holds a session (H3).
+
+    Args:
+        found: The settings.
+        lock: Address of the table lock.
+    """
+    session_ms = round(addresses.session_s(address_texts.parse(lock)) * 1000)
+    try:
+        settings.from_properties(settings.to_properties(found))
+    except errors.ConfigurationError as error:
+        return Refusal(reason=Reason.INVALID_SPEC, message=f"concurrency: {error}")
+    refusal = heartbeats.settings_refusal(found, session_ms)
+    if refusal is None:
+        return None
+    return Refusal(reason=Reason.INVALID_SPEC, message=f"concurrency.heartbeatInterval: {refusal}")
 
 
 def lock_address(
@@ -280,5 +323,29 @@ def protocol_hash(
         ),
         "services": spec.services.model_dump(mode="json"),
     }
-    text = json.dumps(agreed, sort_keys=True)
+    return _hash(agreed)
+
+
+def run_hash(
+    table: objects.Table, wanted: EffectiveTable, runtime: execution.Runtime, defaults: str
+) -> str:
+    """Return the hash of what may differ from run to run: image, resources, configuration.
+
+    Args:
+        table: What is worked on.
+        wanted: What its runs are told.
+        runtime: What is declared for the run.
+        defaults: What the operator takes where nothing is declared (`world.Limits`).
+    """
+    told = {
+        "settings": dataclasses.asdict(wanted.settings),
+        "storage": table.spec.storage.model_dump(mode="json", exclude={"path"}),
+        "runtime": runtime.model_dump(mode="json"),
+        "defaults": defaults,
+    }
+    return _hash(told)
+
+
+def _hash(told: Mapping[str, object]) -> str:
+    text = json.dumps(told, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]

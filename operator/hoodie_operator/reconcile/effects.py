@@ -1,11 +1,17 @@
 """What a decision asks the outside to do; every effect may be carried out again without harm."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from hoodie.model import jobs
-from hoodie_operator.api import conditions, fields, objects
+from hoodie_operator.api import conditions, execution, fields, objects
 from hoodie_operator.reconcile import effective, facts
+
+_ENGINES = {
+    execution.Engine.LOCAL: jobs.EngineKind.LOCAL,
+    execution.Engine.SPARK: jobs.EngineKind.SPARK,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +24,10 @@ class StartRun:
             an earlier object of the same name, too.
         table: What every run of the table is told.
         work: What to do.
-        engine: What on.
+        runtime: What on.
+        run_hash: See `effective`.
+        memory_percent: How much of the declared memory it gets, 100 for just that: more after
+            attempts that ran out of it.
         writer_id: Of a Writer's run.
         action_id: Of a TableAction's run.
     """
@@ -27,9 +36,20 @@ class StartRun:
     fence_number: int
     table: effective.EffectiveTable
     work: jobs.Work
-    engine: jobs.EngineSpec
+    runtime: execution.Runtime
+    run_hash: str
+    memory_percent: int
     writer_id: str | None
     action_id: str | None
+
+    @property
+    def engine(self) -> jobs.EngineSpec:
+        """What a job is told of its runtime."""
+        return jobs.EngineSpec(
+            kind=_ENGINES[self.runtime.engine],
+            parallelism=self.runtime.parallelism,
+            spark_conf=self.runtime.spark_conf or {},
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +95,17 @@ class RemoveObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeLock:
-    """See to it that a lock server of our own runs for a LockProvider."""
+    """See to it that a lock server of our own runs for a LockProvider.
+
+    Attributes:
+        key: Of the LockProvider.
+        uid: Of it.
+        users: HudiTables whose locks it serves: it stays for as long as one of them does.
+    """
 
     key: objects.ObjectKey
     uid: str
+    users: Sequence[objects.Owner] = ()
 
 
 Effect: TypeAlias = StartRun | StopRun | SetStatus | CreateObject | RemoveObject | ServeLock

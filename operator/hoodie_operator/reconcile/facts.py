@@ -1,13 +1,15 @@
 """What observers tell: timelines, sources, locks and runs, as values.
 
 Every group of facts carries when it was seen, because a decision about a run that has ended may
-only stand on what was seen after its end.
+only stand on what was seen after its end: both by the monotonic time of the process that decides.
 """
 
+import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hoodie.model import instants, jobs, table_config
+from hoodie_operator.api import objects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,7 @@ class Pending:
         action: As on the timeline.
         writer_id: As of `Commit`.
         action_id: The TableAction that planned it.
+        attempt: The fence number of the attempt that began it; None where that is not told.
         target: What a rollback takes back; None for other actions, and where it is not known.
         is_alive: Whether a fresh heartbeat says that somebody works on it.
     """
@@ -69,6 +72,7 @@ class Pending:
     action: str
     writer_id: str | None = None
     action_id: str | None = None
+    attempt: int | None = None
     target: instants.InstantTime | None = None
     is_alive: bool = False
 
@@ -78,7 +82,7 @@ class TableFacts:
     """What a table's storage tells.
 
     Attributes:
-        observed_ms: When it was seen, by the operator's clock, at the start of looking.
+        observed_ms: When it was begun to be looked at, as of `Heard`.
         problem: Why it could not be seen; nothing else is set then.
         config: The stored configuration; None when there is no table.
         commits: Completed, in the order of their completion.
@@ -89,9 +93,9 @@ class TableFacts:
     observed_ms: int
     problem: Problem | None = None
     config: table_config.TableConfig | None = None
-    commits: Sequence[Commit] = ()
-    pending: Sequence[Pending] = ()
-    ledger: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    commits: tuple[Commit, ...] = ()
+    pending: tuple[Pending, ...] = ()
+    ledger: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +117,7 @@ class SourceFacts:
 
     Attributes:
         generation: Of the Writer that it was looked at for.
-        observed_ms: When.
+        observed_ms: As of `TableFacts`.
         problem: Why it could not be read; nothing else is set then.
         groups: Files that belong into one commit each, in order.
         columns: Those of the files; None when only reading all of them would tell.
@@ -122,8 +126,8 @@ class SourceFacts:
     generation: int
     observed_ms: int
     problem: Problem | None = None
-    groups: Sequence[Sequence[SourceFile]] = ()
-    columns: Sequence[str] | None = None
+    groups: tuple[tuple[SourceFile, ...], ...] = ()
+    columns: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,18 +155,115 @@ class RunId:
 
     Attributes:
         kind: Of the owner.
+        namespace: Of the owner.
         name: Of the owner.
         uid: Of the owner.
         attempt: From 1.
     """
 
     kind: str
+    namespace: str
     name: str
     uid: str
     attempt: int
 
     def __str__(self) -> str:
         return f"{self.kind.lower()}.{self.name}.{self.uid[:8]}.{self.attempt}"
+
+    @property
+    def owner(self) -> objects.ObjectKey:
+        """Where the owner is found; another of that key has another uid."""
+        return objects.ObjectKey(kind=self.kind, namespace=self.namespace, name=self.name)
+
+
+class Obstacle(enum.Enum):
+    """What an attempt waits for before it can begin, where it is a pod."""
+
+    NO_POD = "no pod was made for it"
+    NO_NODE = "no node takes its pod"
+    NO_IMAGE = "the image of its pod was not pulled"
+    NO_CONTAINER = "the container of its pod cannot be made"
+    BEGINNING = "its pod begins"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """That an attempt has not begun.
+
+    Attributes:
+        obstacle: What is in its way.
+        message: What is said of it; empty for nothing.
+        since_ms: Since when, by the clocks of API server and nodes.
+    """
+
+    obstacle: Obstacle
+    message: str = ""
+    since_ms: int
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether there is a node for its pod."""
+        return self.obstacle not in (Obstacle.NO_POD, Obstacle.NO_NODE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """Why an attempt ended, as those tell who ran it.
+
+    Attributes:
+        kind: As of errors, or one of `reconcile.retries`.
+        message: One line.
+    """
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """When this process heard what of an attempt: monotonic milliseconds (`reconcile.hearing`).
+
+    Attributes:
+        news_ms: The last sign of life, or of the attempt at all.
+        begun_ms: That it has begun.
+        waiting_ms: That it waits for what it waits for.
+        stop_ms: That it was told to stop; None while it was not.
+        going_ms: That pods of it are to be gone; None while none are.
+        ended_ms: That it has ended; None while it has not.
+    """
+
+    news_ms: int
+    begun_ms: int
+    waiting_ms: int
+    stop_ms: int | None
+    going_ms: int | None
+    ended_ms: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """A wait that a status tells of.
+
+    Attributes:
+        since: Its begin as it is told, by the clock of the process that told it.
+        heard_ms: When this process heard of it, as of `Heard`.
+    """
+
+    since: str
+    heard_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waits:
+    """The waits that the status of one object tells of; None for none.
+
+    Attributes:
+        state: In one waiting state, for one reason.
+        attempt: For the next attempt, from the end of the last one.
+    """
+
+    state: Wait | None = None
+    attempt: Wait | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,43 +273,99 @@ class Run:
     Attributes:
         id: Which.
         protocol_hash: What it was started with.
+        run_hash: The same; empty where that was not noted.
         started_ms: When.
         process: Where it runs, for people.
+        table: Namespace and name of the HudiTable; empty where its owner alone tells.
+        waiting: Why it has not begun; None for one that has, and where it begins at once.
+        began_ms: When it began; None where that is not known apart from its start.
+        unknown_after_ms: For how long pods may be going until nobody knows whether they are at
+            work, their node being silent; 0 where that is told. None where none is going.
+        is_abandoned: Whether its driver has ended, and has left executors at work.
+        is_orphaned: Whether nothing but labels and a name says whose it is: its owner was deleted
+            without it.
         stop_requested_ms: When it was told to stop; None while it was not.
         stop_reason: Why; empty while it was not.
         progress: What it told last.
-        ended_ms: When it ended or was seen to have ended; None while it runs.
+        ended_ms: When it ended or was seen to have ended, for people; None while it runs.
         result: What it told at its end; None when it did not come to that.
         exit_code: None where unknown.
+        cause: Why it ended, where somebody else than itself tells.
+        heard: When what was heard of it, where somebody listens.
     """
 
     id: RunId
     protocol_hash: str
+    run_hash: str = ""
     started_ms: int
     process: str = ""
+    table: str = ""
+    waiting: Waiting | None = None
+    began_ms: int | None = None
+    unknown_after_ms: int | None = None
+    is_abandoned: bool = False
+    is_orphaned: bool = False
     stop_requested_ms: int | None = None
     stop_reason: str = ""
     progress: jobs.JobProgress | None = None
     ended_ms: int | None = None
     result: jobs.JobResult | None = None
     exit_code: int | None = None
+    cause: Cause | None = None
+    heard: Heard | None = None
 
     @property
     def is_running(self) -> bool:
         """Whether it has not ended."""
         return self.ended_ms is None
 
-    @property
-    def last_sign_ms(self) -> int:
-        """When it last told anything, its start included."""
-        return max(self.started_ms, self.progress.updated_ms if self.progress else 0)
+
+def of_owner(runs: Mapping[str, Sequence[Run]], owner: objects.AnyObject) -> Sequence[Run]:
+    """Return the runs of an object, among all by the uid of their owner.
+
+    What elsewhere names its uid is none, nor what nobody owns while the owner is to stay.
+    """
+    return [
+        run
+        for run in runs.get(owner.uid, ())
+        if run.id.owner == owner.key and (owner.is_deleting or not run.is_orphaned)
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """That the outside was not allowed to do what was decided about an object.
+
+    Attributes:
+        generation: Of the object.
+        message: What was refused, and why.
+        due_ms: When it is tried again.
+        is_namespace_ending: Whether it was refused because the namespace is being deleted: no try
+            will be granted.
+    """
+
+    generation: int
+    message: str
+    due_ms: int
+    is_namespace_ending: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Everything seen from outside, by the uid of the object that it is about."""
+    """Everything seen from outside, by the uid of the object that it is about.
+
+    Attributes:
+        tables: What storages tell.
+        sources: What Writers are to write.
+        locks: Whether lock providers answer.
+        runs: Attempts, by the uid of their owner.
+        refusals: What was refused.
+        waits: What statuses tell to be waited for.
+    """
 
     tables: Mapping[str, TableFacts] = field(default_factory=dict)
     sources: Mapping[str, SourceFacts] = field(default_factory=dict)
     locks: Mapping[str, LockFacts] = field(default_factory=dict)
     runs: Mapping[str, Sequence[Run]] = field(default_factory=dict)
+    refusals: Mapping[str, Refusal] = field(default_factory=dict)
+    waits: Mapping[str, Waits] = field(default_factory=dict)

@@ -10,11 +10,24 @@ from hoodie_operator.api import kinds, objects
 from hoodie_operator.api.conditions import Type
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
-from hoodie_operator.reconcile import effective, facts, hudi_tables, references
+from hoodie_operator.reconcile import effective, facts, hearing, hudi_tables, references
 from hoodie_operator.reconcile.verdicts import Verdict, broken_rule, stalled, stalled_state
 from hoodie_operator.reconcile.world import World
 
 Runner: TypeAlias = objects.Writer | objects.Action
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTarget:
+    """A table that runs may be started on."""
+
+    table: objects.Table
+    wanted: effective.EffectiveTable
+
+    def run_hash(self, world: World, me: Runner) -> str:
+        """Return the hash of what the next attempt of an object gets."""
+        defaults = world.limits.run_defaults
+        return effective.run_hash(self.table, self.wanted, me.spec.runtime, defaults)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,17 +47,14 @@ class Target:
     @property
     def protocol_hash(self) -> str | None:
         """The current hash; None while it is not known."""
-        if isinstance(self.wanted, effective.EffectiveTable):
-            return self.wanted.protocol_hash
-        return None
+        return None if self.resolved is None else self.resolved.wanted.protocol_hash
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenTarget:
-    """A table that runs may be started on."""
-
-    table: objects.Table
-    wanted: effective.EffectiveTable
+    @property
+    def resolved(self) -> OpenTarget | None:
+        """The table with its configuration; None while it has none."""
+        if self.table is None or not isinstance(self.wanted, effective.EffectiveTable):
+            return None
+        return OpenTarget(table=self.table, wanted=self.wanted)
 
 
 def target(world: World, me: Runner) -> Target:
@@ -153,9 +163,10 @@ def check_ready(table: objects.Table, asking: objects.AnyObject) -> Verdict | No
 
 def confirmed(world: World, me: Runner, found: Target) -> facts.TableFacts | Verdict:
     """Return the table's facts if they were seen after the last attempt's end, or why to wait."""
-    ended_ms = max((run.ended_ms or 0 for run in world.runs(me)), default=0)
+    ended_ms = hearing.last_end_ms(world.runs(me))
     seen = found.seen
-    if seen is not None and seen.problem is None and seen.observed_ms >= ended_ms:
+    is_after = ended_ms is None or (seen is not None and seen.observed_ms >= ended_ms)
+    if seen is not None and seen.problem is None and is_after:
         return seen
     why = f": {seen.problem.message}" if seen is not None and seen.problem is not None else ""
     return Verdict(

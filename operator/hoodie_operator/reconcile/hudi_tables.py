@@ -9,7 +9,7 @@ they are equal.
 from collections.abc import Sequence
 
 from hoodie import errors
-from hoodie.storage import uris
+from hoodie.model import settings, table_config
 from hoodie_operator.api import (
     fields,
     hudi_table,
@@ -17,7 +17,6 @@ from hoodie_operator.api import (
     lock_provider,
     objects,
     table_action,
-    times,
 )
 from hoodie_operator.api.conditions import Type
 from hoodie_operator.api.reasons import Reason
@@ -32,7 +31,7 @@ from hoodie_operator.reconcile import (
     timelines,
 )
 from hoodie_operator.reconcile.effects import CreateObject, Effect, SetStatus
-from hoodie_operator.reconcile.verdicts import Verdict, broken_rule, stated
+from hoodie_operator.reconcile.verdicts import Verdict, broken_rule, stated, unreachable
 from hoodie_operator.reconcile.world import World
 
 
@@ -52,10 +51,10 @@ def decide(world: World, table: objects.Table) -> Sequence[Effect]:
 
 def resolve(world: World, table: objects.Table) -> effective.EffectiveTable | Verdict:
     """Return the table's effective configuration, or why it has none now."""
-    broken = broken_rule(table)
-    if broken is not None:
-        return broken
-    uri = effective.location(table.spec, world.limits.data_root)
+    refused = broken_rule(table) or _account_refusal(world, table)
+    if refused is not None:
+        return refused
+    uri = effective.location(table.spec, world.limits.data_roots)
     if isinstance(uri, effective.Refusal):
         return _stalled(uri.reason, uri.message)
     wanted = effective.config(table)
@@ -64,36 +63,65 @@ def resolve(world: World, table: objects.Table) -> effective.EffectiveTable | Ve
     locked = _lock(world, table)
     if isinstance(locked, Verdict):
         return locked
-    provider, servers = locked
+    found = _with_lock(table, uri, wanted, *locked)
+    if isinstance(found, effective.Refusal):
+        return _stalled(found.reason, found.message)
+    return found
+
+
+def _with_lock(
+    table: objects.Table,
+    uri: str,
+    wanted: table_config.TableConfig,
+    provider: lock_provider.LockProviderSpec | None,
+    servers: Sequence[str],
+) -> effective.EffectiveTable | effective.Refusal:
+    """Return the effective configuration of a table whose lock answers."""
     address = effective.lock_address(table, uri, provider, servers)
     if isinstance(address, effective.Refusal):
-        return _stalled(address.reason, address.message)
+        return address
+    write_settings = effective.write_settings(table.spec, provider)
+    refusal = effective.settings_refusal(write_settings, address)
+    if refusal is not None:
+        return refusal
     return effective.EffectiveTable(
         uri=uri,
         config=wanted,
-        settings=effective.write_settings(table.spec, provider),
+        settings=write_settings,
         lock=address,
         protocol_hash=effective.protocol_hash(uri, wanted, address, table.spec),
     )
 
 
+def _account_refusal(world: World, table: objects.Table) -> Verdict | None:
+    """Return why pods may not run as whom a table names."""
+    account = table.spec.storage.service_account
+    allowed = world.limits.service_accounts
+    if account is None or allowed is None or account in allowed:
+        return None
+    return _stalled(
+        Reason.ACCOUNT_NOT_ALLOWED,
+        f"storage.serviceAccount is {account}, expected one that the operator allows: "
+        f"{', '.join(sorted(allowed))}",
+    )
+
+
 def _location_conflict(world: World, table: objects.Table, uri: str) -> Verdict | None:
     """Return why a table may not be where an older one is, nor in it nor around it (R14)."""
-    mine = uris.parse(uri, working_directory="/")
-    for other in world.tables():
-        if other.uid == table.uid or other.seniority > table.seniority:
-            continue
-        found = effective.location(other.spec, world.limits.data_root)
-        if isinstance(found, effective.Refusal):
-            continue
-        theirs = uris.parse(found, working_directory="/")
-        if mine.is_within(theirs) or theirs.is_within(mine):
-            return _stalled(
-                Reason.LOCATION_CONFLICT,
-                f"HudiTable {other.name} of namespace {other.key.namespace} is at {found} already, "
-                f"expected {uri} to be neither there, nor in it, nor around it",
-            )
-    return None
+    others = [
+        other
+        for other in world.tables_overlapping(uri)
+        if other.uid != table.uid and other.seniority <= table.seniority
+    ]
+    if not others:
+        return None
+    oldest = min(others, key=lambda other: other.seniority)
+    found = effective.location(oldest.spec, world.limits.data_roots)
+    return _stalled(
+        Reason.LOCATION_CONFLICT,
+        f"HudiTable {oldest.name} of namespace {oldest.key.namespace} is at {found} already, "
+        f"expected {uri} to be neither there, nor in it, nor around it",
+    )
 
 
 def _lock(
@@ -161,14 +189,7 @@ def _provision(
     action = _creation(world, table, key)
     if action is not None and action.status.state == State.SUCCEEDED.value:
         verdict = _compared(wanted, seen)
-        is_there = verdict.state is State.READY
-        if not is_there and _is_before_end(action, seen):
-            verdict = Verdict(
-                state=State.PROVISIONING,
-                reason=Reason.CREATING,
-                message=f"TableAction {action.name} is done; what it made is being read",
-            )
-        status = status.model_copy(update={"provisioned": is_there})
+        status = status.model_copy(update={"provisioned": verdict.state is State.READY})
         return [_set(table, status, verdict, world)]
     if action is not None and action.status.is_true(Type.STALLED):
         ready = action.status.condition(Type.READY)
@@ -190,7 +211,7 @@ def _provision(
         return [_set(table, status, verdict, world)]
     if (
         seen.config is not None
-        and (mismatch := comparisons.mismatch(wanted, seen.config)) is not None
+        and (mismatch := comparisons.mismatch(wanted, seen.config, is_taken_over=False)) is not None
     ):
         return [_set(table, status, mismatch, world)]
     name = action.name if action is not None else name
@@ -217,14 +238,13 @@ def _creation(world: World, table: objects.Table, key: objects.ObjectKey) -> obj
         if action.spec.type is table_action.ActionType.CREATE
         and action.owner == names.owner(table)
         and not action.is_deleting
-        and (action.key == key or not action.status.is_true(Type.STALLED))
+        and (
+            action.key == key
+            or not action.status.is_true(Type.STALLED)
+            or world.has_run_at_work(action)
+        )
     ]
     return made[-1] if made else None
-
-
-def _is_before_end(action: objects.Action, seen: facts.TableFacts) -> bool:
-    finished = action.status.finished_time
-    return finished is not None and seen.observed_ms < times.epoch_ms(finished)
 
 
 def _compared(wanted: effective.EffectiveTable, seen: facts.TableFacts) -> Verdict:
@@ -259,6 +279,7 @@ def _told(
             "uri": resolved.uri,
             "lock": resolved.lock,
             "protocol_hash": resolved.protocol_hash,
+            "settings": settings.to_properties(resolved.settings),
         }
     seen = world.seen.tables.get(table.uid)
     if seen is not None and seen.config is not None:
@@ -276,15 +297,14 @@ def _told(
 def _set(
     table: objects.Table, status: hudi_table.HudiTableStatus, verdict: Verdict, world: World
 ) -> SetStatus:
-    return SetStatus(
-        key=table.key, uid=table.uid, status=stated(status, table, verdict, world.now_ms)
-    )
+    status = stated(status, table, verdict, world.now(table))
+    return SetStatus(key=table.key, uid=table.uid, status=status)
 
 
 def _unreadable(problem: facts.Problem) -> Verdict:
-    message = f"{problem.kind}: {problem.message}"
     if problem.is_transient:
-        return _pending(Reason.STORAGE_UNREACHABLE, message)
+        return unreachable(problem)
+    message = f"{problem.kind}: {problem.message}"
     is_outside = problem.kind == errors.InvalidInputError.kind
     return _stalled(Reason.PATH_NOT_ALLOWED if is_outside else Reason.TABLE_UNREADABLE, message)
 

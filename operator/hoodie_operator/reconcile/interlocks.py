@@ -3,14 +3,17 @@
     R1   a service runs by the operator only if the table says that the operator owns it
     R2   nothing runs without a ready table, which includes its lock (in `gates`); under
          SingleWriter nothing runs beside a writer
+    R12  nothing runs beside a run that was started under another protocol hash
     R4   one action per instant, one plan at a time
     R9   a SingleWriter table has one Writer; a second one is refused, not made to wait
     R14  of two HudiTables with one location the younger is refused (in `hudi_tables`)
 
 What is refused needs a user; what waits does not. R1 and R4 are asked where the answer is needed:
 in `compaction_policies` and `table_actions`. A table has one effective configuration, whose hash
-every run carries and a fence checks (R12), and `states` limits every wait (R15).
+every run carries and a fence checks as well, and `states` limits every wait (R15).
 """
+
+from collections.abc import Iterator
 
 from hoodie.model import commits
 from hoodie.write import combinations
@@ -22,21 +25,37 @@ from hoodie_operator.reconcile.verdicts import Verdict, stalled
 from hoodie_operator.reconcile.world import World
 
 
-def check_alone(world: World, table: objects.Table, me: objects.AnyObject) -> Verdict | None:
-    """Return why a run has to wait for others of a table that takes one at a time (R2)."""
-    if table.spec.takes_many_writers:
-        return None
-    for other in (*world.writers_of(table), *world.actions_of(table)):
-        if other.uid != me.uid and world.has_run_at_work(other):
-            return Verdict(
-                state=State.BLOCKED,
-                reason=Reason.TABLE_BUSY,
-                message=(
-                    f"{other.key} is at work, and a {table.spec.concurrency.mode.value} table "
-                    "takes one run at a time"
-                ),
-            )
+def check_alone(
+    world: World, table: objects.Table, wanted: effective.EffectiveTable, me: objects.AnyObject
+) -> Verdict | None:
+    """Return why a run has to wait for others of its table (R2, R12).
+
+    Where one run at a time is taken, for any; else for those that began before lock, concurrency
+    or anything else that all runs agree on was changed: they would not exclude each other.
+    """
+    for run, who in _others_at_work(world, table, me):
+        if not table.spec.takes_many_writers:
+            why = f"a {table.spec.concurrency.mode.value} table takes one run at a time"
+        elif run.protocol_hash != wanted.protocol_hash:
+            why = f"the protocol of HudiTable {table.name} was changed since it was started"
+        else:
+            continue
+        return Verdict(state=State.BLOCKED, reason=Reason.TABLE_BUSY, message=f"{who}, and {why}")
     return None
+
+
+def _others_at_work(
+    world: World, table: objects.Table, me: objects.AnyObject
+) -> Iterator[tuple[facts.Run, str]]:
+    """Yield the runs at work on a table that are not of an object, and who they are."""
+    for other in (*world.writers_of(table), *world.actions_of(table)):
+        if other.uid != me.uid:
+            for run in world.runs(other):
+                if run.is_running:
+                    yield run, f"{other.key} is at work"
+    for run in world.ownerless_runs(table):
+        process = run.process or run.id
+        yield run, f"{process} is still at work for {run.id.kind} {run.id.name}, which is gone"
 
 
 def is_elsewhere(world: World, table: objects.Table, pending: facts.Pending) -> bool:

@@ -1,14 +1,24 @@
-"""What is to be done about a LockProvider: serve it if it is ours, tell whether it answers."""
+"""What is to be done about a LockProvider: serve it if it is ours, tell whether it answers.
+
+Its server is its tables', too: a LockProvider that is deleted while they use it takes the server
+along only with the last of them, so that runs at work keep their locks to their end. It has no
+finalizer, on which its namespace would hang where no operator is. Nothing new starts meanwhile: the
+tables tell that it is missing, as those of a LockProvider that is not ours do.
+"""
 
 from collections.abc import Sequence
+from typing import Final
 
 from hoodie_operator.api import lock_provider, objects
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
-from hoodie_operator.reconcile import facts
+from hoodie_operator.reconcile import facts, names
 from hoodie_operator.reconcile.effects import Effect, RemoveObject, ServeLock, SetStatus
-from hoodie_operator.reconcile.verdicts import Verdict, broken_rule, stated
+from hoodie_operator.reconcile.verdicts import TRIED_AGAIN, Verdict, broken_rule, stated
 from hoodie_operator.reconcile.world import World
+
+_OWNERS_MAX: Final = 32
+"""So many tables are named as owners of a lock server; others take their place when they go."""
 
 UNREACHABLE_MS = 60_000
 """A provider that did not answer for this long is a user's to look at."""
@@ -16,7 +26,8 @@ UNREACHABLE_MS = 60_000
 
 def decide(world: World, me: objects.Lock) -> Sequence[Effect]:
     """Return what to do about a LockProvider."""
-    users = _users(world, me)
+    tables = _tables(world, me)
+    users = [table.name for table in tables]
     if me.is_deleting:
         if not users:
             return [RemoveObject(key=me.key, uid=me.uid)]
@@ -31,7 +42,8 @@ def decide(world: World, me: objects.Lock) -> Sequence[Effect]:
         return [_set(world, me, users, broken)]
     effects: list[Effect] = [_set(world, me, users, _verdict(world, me))]
     if me.spec.embedded:
-        effects.append(ServeLock(key=me.key, uid=me.uid))
+        owners = tuple(names.owner(table) for table in tables[:_OWNERS_MAX])
+        effects.append(ServeLock(key=me.key, uid=me.uid, users=owners))
     return effects
 
 
@@ -43,19 +55,22 @@ def _verdict(world: World, me: objects.Lock) -> Verdict:
         )
     if seen.is_ready:
         return Verdict(state=State.READY, reason=Reason.READY, message=seen.message)
+    message = f"{seen.message}; {TRIED_AGAIN}"
     if world.now_ms - seen.since_ms > UNREACHABLE_MS:
-        return Verdict(state=State.STALLED, reason=Reason.LOCK_UNREACHABLE, message=seen.message)
+        return Verdict(state=State.STALLED, reason=Reason.LOCK_UNREACHABLE, message=message)
     reason = Reason.STARTING if me.spec.embedded else Reason.LOCK_UNREACHABLE
-    return Verdict(state=State.PENDING, reason=reason, message=seen.message)
+    return Verdict(state=State.PENDING, reason=reason, message=message)
 
 
-def _users(world: World, me: objects.Lock) -> list[str]:
-    return sorted(
-        table.name
+def _tables(world: World, me: objects.Lock) -> list[objects.Table]:
+    """Return the tables that refer to a LockProvider, by name."""
+    found = [
+        table
         for table in world.tables(me.key.namespace)
         if table.spec.concurrency.lock_ref is not None
         and table.spec.concurrency.lock_ref.name == me.name
-    )
+    ]
+    return sorted(found, key=lambda table: table.name)
 
 
 def _set(world: World, me: objects.Lock, users: list[str], verdict: Verdict) -> SetStatus:
@@ -71,7 +86,7 @@ def _set(world: World, me: objects.Lock, users: list[str], verdict: Verdict) -> 
     status = me.status.model_copy(
         update={"address": address or None, "tables": tuple(users[:100]) or None}
     )
-    return SetStatus(key=me.key, uid=me.uid, status=stated(status, me, verdict, world.now_ms))
+    return SetStatus(key=me.key, uid=me.uid, status=stated(status, me, verdict, world.now(me)))
 
 
 def _dynamodb(me: objects.Lock) -> str:

@@ -1,6 +1,6 @@
 """What to say of an object that is referred to and not there."""
 
-from hoodie_operator.api import kinds, objects, times
+from hoodie_operator.api import kinds, objects
 from hoodie_operator.api.conditions import Type
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
@@ -27,4 +27,5 @@ def _is_over(world: World, asking: objects.AnyObject) -> bool:
     waiting = status.waiting
     if waiting is None or waiting.reason != Reason.REFERENCE_NOT_FOUND.value:
         return False
-    return world.now_ms - times.epoch_ms(waiting.since) >= world.limits.reference_grace_ms
+    now = world.now(asking)
+    return now.waited_ms(waiting.since, now.waits.state) >= world.limits.reference_grace_ms

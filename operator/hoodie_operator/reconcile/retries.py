@@ -12,6 +12,33 @@ KILLED = "Killed"
 NO_PROGRESS = "NoProgress"
 """Kind of the error of an attempt that was stopped for showing no progress."""
 
+INFRASTRUCTURE = "Infrastructure"
+"""Kind of the error of an attempt whose pod was taken from it: evicted, preempted, deleted."""
+
+NOT_CREATED = "NotCreated"
+"""Kind of the error of an attempt that the API server refused to make."""
+
+UNSCHEDULABLE = "Unschedulable"
+IMAGE_NOT_PULLED = "ImageNotPulled"
+CONTAINER_NOT_CREATED = "ContainerNotCreated"
+"""Kinds of errors of attempts that were stopped because they could not begin."""
+
+EXECUTORS_LEFT = "ExecutorsLeft"
+"""Why what is left of an attempt is stopped whose driver has ended: by itself, so to say."""
+
+TOO_SLOW = {
+    None: NO_PROGRESS,
+    facts.Obstacle.NO_POD: NOT_CREATED,
+    facts.Obstacle.NO_NODE: UNSCHEDULABLE,
+    facts.Obstacle.NO_IMAGE: IMAGE_NOT_PULLED,
+    facts.Obstacle.NO_CONTAINER: CONTAINER_NOT_CREATED,
+    facts.Obstacle.BEGINNING: CONTAINER_NOT_CREATED,
+}
+"""What stands in the way of an attempt (None: nothing) to the kind of its error once that took
+too long."""
+
+_NOT_COUNTED = frozenset({INFRASTRUCTURE})
+
 JITTER = 0.2
 _DOUBLINGS_MAX = 30
 
@@ -26,6 +53,11 @@ def _kinds(root: type[errors.HoodieError]) -> dict[str, bool]:
 _IS_TRANSIENT = _kinds(errors.HoodieError) | {
     KILLED: True,
     NO_PROGRESS: True,
+    INFRASTRUCTURE: True,
+    NOT_CREATED: True,
+    UNSCHEDULABLE: True,
+    IMAGE_NOT_PULLED: True,
+    CONTAINER_NOT_CREATED: True,
     # Our own bug, or an engine that failed in a way that nobody classified: worth the retries that
     # are left, since an executor that died reports itself like this.
     errors.HoodieError.kind: True,
@@ -37,6 +69,40 @@ _IS_TRANSIENT = _kinds(errors.HoodieError) | {
 def is_transient(kind: str) -> bool:
     """Return whether an attempt that failed so may succeed with nothing mended."""
     return _IS_TRANSIENT.get(kind, False)
+
+
+def is_counted(kind: str) -> bool:
+    """Return whether a failed attempt is one of those that a limit allows.
+
+    What was taken from an attempt says nothing of what it would have come to.
+    """
+    return kind not in _NOT_COUNTED
+
+
+def too_slow(run: facts.Run) -> str:
+    """Return the reason to stop an attempt that takes too long, by which its end is told."""
+    waiting = run.waiting
+    if run.is_abandoned:
+        return f"{EXECUTORS_LEFT}: its driver has ended, and left executors at work"
+    if waiting is None:
+        return NO_PROGRESS
+    told = f"{waiting.obstacle.value}: {waiting.message}".rstrip(": ")
+    return f"{TOO_SLOW[waiting.obstacle]}: {told}"
+
+
+def stopped_as(reason: str) -> facts.Cause | None:
+    """Return what it means that an attempt was stopped for a reason; None for one not its own."""
+    kind, _, told = reason.partition(": ")
+    if kind not in TOO_SLOW.values():
+        return None
+    default = "it showed no progress for too long, or took too long"
+    return facts.Cause(kind=kind, message=f"{told or default}, and was stopped")
+
+
+def is_own_end(reason: str) -> bool:
+    """Return whether what an attempt came to says something of it, for whatever it was stopped."""
+    is_left = reason.startswith(f"{EXECUTORS_LEFT}: ")
+    return not reason or is_left or stopped_as(reason) is not None
 
 
 def delay_ms(retry: execution.Retry, failures: int, run: facts.RunId) -> int:

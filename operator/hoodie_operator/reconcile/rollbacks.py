@@ -1,14 +1,13 @@
 """What is to be done about a TableAction of type Rollback (interlock R3).
 
 Nothing is taken back whose heartbeat is fresh, and nothing whose own run may still be at work, even
-if its heartbeat has expired: a paused process goes on sooner or later. Runs of one owner exclude
-each other, so what was requested before the run at work began is of one that has ended. The run
-looks at all heartbeats again, under the table lock.
+if its heartbeat has expired: a paused process goes on sooner or later. Whose a pending write is, it
+tells by itself: the number of its attempt, which its fence has too. No times are compared, which
+are of several clocks. The run looks at all heartbeats again, under the table lock.
 """
 
-from hoodie import errors
 from hoodie.model import instants, jobs
-from hoodie_operator.api import objects
+from hoodie_operator.api import kinds, objects
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.api.table_action import ActionType
@@ -73,11 +72,11 @@ def busy(
             return _blocked(Reason.TABLE_BUSY, f"{other.key} is at work, expected one rollback")
     wanted = instant(me)
     for pending in _about(seen, wanted) if wanted else _failed(seen):
-        owner = _owner_at_work(world, table, pending)
-        if owner is not None:
+        who = _author_at_work(world, table, pending)
+        if who is not None:
             return _blocked(
                 Reason.TABLE_BUSY,
-                f"{owner.key} is at work and may go on with instant {pending.requested_time}",
+                f"{who} is at work and may go on with instant {pending.requested_time}",
             )
         if pending.is_alive:
             return _blocked(
@@ -100,21 +99,23 @@ def _commit(seen: facts.TableFacts, wanted: str) -> facts.Commit | None:
     return next((each for each in seen.commits if each.requested_time == wanted), None)
 
 
-def _owner_at_work(
-    world: World, table: objects.Table, pending: facts.Pending
-) -> objects.Writer | None:
-    """Return the Writer whose run at work may have begun a pending write."""
-    if pending.action not in _WRITES:
-        return None
-    try:
-        requested_ms = instants.parse_time(pending.requested_time)
-    except errors.InvalidInputError:
+def _author_at_work(world: World, table: objects.Table, pending: facts.Pending) -> str | None:
+    """Return who is at work and may have begun a pending write; None for nobody.
+
+    One that tells its writer and no attempt may be of any. So may one of a Writer that is gone,
+    whose numbers nobody knows any more, and whose pods have not ended.
+    """
+    if pending.action not in _WRITES or pending.writer_id is None:
         return None
     for writer in world.writers_of(table):
         if effective.writer_id(writer) == pending.writer_id and any(
-            run.is_running and run.started_ms <= requested_ms for run in world.runs(writer)
+            run.is_running and pending.attempt in (None, runs.fence_number(writer, run.id.attempt))
+            for run in world.runs(writer)
         ):
-            return writer
+            return str(writer.key)
+    for run in world.ownerless_runs(table):
+        if run.id.kind == kinds.WRITER.name:
+            return f"{run.id.kind} {run.id.name}, which is gone,"
     return None
 
 

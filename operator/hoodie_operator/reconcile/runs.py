@@ -12,20 +12,25 @@ from hoodie_operator.api import attempts as api_attempts
 from hoodie_operator.api import execution, objects
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
-from hoodie_operator.reconcile import attempts, effective, facts, retries
+from hoodie_operator.reconcile import attempts, effective, facts, hearing, retries
 from hoodie_operator.reconcile.attempts import Phase, Step
 from hoodie_operator.reconcile.effects import Effect, StartRun, StopRun
 from hoodie_operator.reconcile.verdicts import Verdict, stalled_state
 from hoodie_operator.reconcile.world import World
 
-_ENGINES = {
-    execution.Engine.LOCAL: jobs.EngineKind.LOCAL,
-    execution.Engine.SPARK: jobs.EngineKind.SPARK,
-}
-
-
 _WAITING = {errors.WriteConflictError.kind: Reason.WRITE_CONFLICT}
 """Why the next attempt is waited for, by the kind of the last one's error; else BACKING_OFF."""
+
+_OBSTACLES = {
+    facts.Obstacle.NO_POD: Reason.POD_NOT_CREATED,
+    facts.Obstacle.NO_NODE: Reason.UNSCHEDULABLE,
+    facts.Obstacle.NO_IMAGE: Reason.IMAGE_NOT_PULLED,
+    facts.Obstacle.NO_CONTAINER: Reason.CONTAINER_NOT_CREATED,
+    facts.Obstacle.BEGINNING: Reason.STARTING,
+}
+
+_USUAL_WAIT_MS = 5_000
+"""For a pod to be made for a Job, and to be given a node."""
 
 _ATTEMPTS_MAX = 1_000_000
 
@@ -40,7 +45,7 @@ class Situation:
         run: The attempt at work; None when there is none.
         phase: See `attempts.Phase`.
         deadlines: For the attempt at work.
-        now_ms: The operator's clock.
+        now: When.
     """
 
     owner: objects.AnyObject
@@ -48,7 +53,7 @@ class Situation:
     run: facts.Run | None
     phase: Phase
     deadlines: attempts.Deadlines
-    now_ms: int
+    now: hearing.Now
 
     @property
     def is_at_work(self) -> bool:
@@ -64,6 +69,7 @@ class Job:
         table: The table's effective configuration.
         work: The work.
         runtime: What on.
+        run_hash: Of all that may differ from run to run.
         writer_id: Of a Writer's run.
         action_id: Of a TableAction's run.
     """
@@ -71,6 +77,7 @@ class Job:
     table: effective.EffectiveTable
     work: jobs.Work
     runtime: execution.Runtime
+    run_hash: str
     writer_id: str | None = None
     action_id: str | None = None
 
@@ -96,13 +103,14 @@ def situation(
     runs = world.runs(owner)
     status = attempts.fold(previous, runs, retry, basis)
     run = next((run for run in runs if run.is_running), None)
+    now = world.now(owner)
     return Situation(
         owner=owner,
         status=status,
         run=run,
-        phase=attempts.phase(status, run, retry, deadlines, world.now_ms),
+        phase=attempts.phase(status, run, retry, deadlines, now),
         deadlines=deadlines,
-        now_ms=world.now_ms,
+        now=now,
     )
 
 
@@ -130,7 +138,8 @@ def carry_on(found: Situation, job: Job | None) -> Outcome:
     """
     step = attempts.STEPS[found.phase, True]
     if found.is_at_work:
-        effects = _stop(found, step, retries.NO_PROGRESS)
+        reason = "" if found.run is None else retries.too_slow(found.run)
+        effects = _stop(found, step, reason)
         return Outcome(effects=effects, verdict=at_work(found), status=found.status)
     if step is not Step.START:
         return Outcome(effects=[], verdict=_idle(found), status=found.status)
@@ -169,18 +178,41 @@ def at_work(found: Situation) -> Verdict:
     run = found.run
     assert run is not None
     where = f"attempt {run.id.attempt}" + (f", {run.process}" if run.process else "")
+    if attempts.is_unknown(run, found.now.monotonic_ms):
+        return Verdict(
+            state=stalled_state(found.owner),
+            reason=Reason.POD_STATE_UNKNOWN,
+            message=(
+                f"{where} may be at work or not: its node does not answer, and no other is "
+                "started before the pod is gone"
+            ),
+        )
     if found.phase in (Phase.STOPPING, Phase.STUBBORN, Phase.OVERDUE):
-        reason = run.stop_reason or retries.NO_PROGRESS
-        if attempts.is_stuck(run, found.deadlines, found.now_ms):
+        reason = run.stop_reason or retries.too_slow(run)
+        if attempts.is_stuck(run, found.deadlines, found.now.monotonic_ms):
             where += " (it does not end)"
         message = f"{where} was told to stop: {reason}"
         return Verdict(state=State.STOPPING, reason=Reason.STOPPING, message=message)
+    if (
+        run.waiting is not None
+        and run.progress is None
+        and not _is_usual(run, found.now.monotonic_ms)
+    ):
+        told = f"{where}: {run.waiting.obstacle.value}: {run.waiting.message}".rstrip(": ")
+        return Verdict(state=State.STARTING, reason=_OBSTACLES[run.waiting.obstacle], message=told)
     if run.progress is None:
         return Verdict(state=State.STARTING, reason=Reason.STARTING, message=f"{where} starts")
     progress = run.progress
     count = f" {progress.done}/{progress.total}" if progress.total else ""
     message = f"{where}: {progress.phase}{count}"
     return Verdict(state=State.RUNNING, reason=Reason.RUNNING, message=message)
+
+
+def _is_usual(run: facts.Run, now_ms: int) -> bool:
+    """Return whether every pod waits so before it begins: that is not worth telling."""
+    assert run.waiting is not None
+    assert run.heard is not None
+    return not run.waiting.is_placed and now_ms - run.heard.waiting_ms < _USUAL_WAIT_MS
 
 
 def _idle(found: Situation) -> Verdict:
@@ -207,18 +239,21 @@ def _idle(found: Situation) -> Verdict:
 def _start(found: Situation, job: Job) -> Outcome:
     number = found.status.attempts + 1
     owner = found.owner
-    run_id = facts.RunId(kind=owner.key.kind, name=owner.name, uid=owner.uid, attempt=number)
-    engine = jobs.EngineSpec(
-        kind=_ENGINES[job.runtime.engine],
-        parallelism=job.runtime.parallelism,
-        spark_conf=job.runtime.spark_conf or {},
+    run_id = facts.RunId(
+        kind=owner.key.kind,
+        namespace=owner.key.namespace,
+        name=owner.name,
+        uid=owner.uid,
+        attempt=number,
     )
     start = StartRun(
         id=run_id,
-        fence_number=_fence_number(owner, number),
+        fence_number=fence_number(owner, number),
         table=job.table,
         work=job.work,
-        engine=engine,
+        runtime=job.runtime,
+        run_hash=job.run_hash,
+        memory_percent=found.status.memory_percent or 100,
         writer_id=job.writer_id,
         action_id=job.action_id,
     )
@@ -229,7 +264,7 @@ def _start(found: Situation, job: Job) -> Outcome:
     return Outcome(effects=[start], verdict=verdict, status=status)
 
 
-def _fence_number(owner: objects.AnyObject, attempt: int) -> int:
+def fence_number(owner: objects.AnyObject, attempt: int) -> int:
     """Return the number that fences off all earlier attempts.
 
     The table remembers the highest number of a writer beyond the life of the object: one that was

@@ -60,6 +60,8 @@ def decide(world: World, me: objects.Action) -> Sequence[Effect]:
 def _situation(world: World, me: objects.Action, target: gates.Target) -> runs.Situation:
     total_ms = fields.duration_ms(me.spec.time_limit)
     deadlines = attempts.Deadlines(
+        schedule_ms=world.limits.schedule_deadline_ms,
+        image_ms=world.limits.image_deadline_ms,
         start_ms=world.limits.start_deadline_ms,
         progress_ms=total_ms,
         total_ms=total_ms,
@@ -90,10 +92,16 @@ def _job(
     work = _work(me, opened.table, seen)
     if isinstance(work, Verdict):
         return work
-    busy = _busy(world, me, opened.table, seen)
+    busy = _busy(world, me, opened, seen)
     if busy is not None:
         return busy
-    return runs.Job(table=opened.wanted, work=work, runtime=me.spec.runtime, action_id=me.name)
+    return runs.Job(
+        table=opened.wanted,
+        work=work,
+        runtime=me.spec.runtime,
+        run_hash=opened.run_hash(world, me),
+        action_id=me.name,
+    )
 
 
 def _enter(world: World, me: objects.Action, target: gates.Target) -> gates.OpenTarget | Verdict:
@@ -198,11 +206,13 @@ def _compaction(
 
 
 def _busy(
-    world: World, me: objects.Action, table: objects.Table, seen: facts.TableFacts
+    world: World, me: objects.Action, opened: gates.OpenTarget, seen: facts.TableFacts
 ) -> Verdict | None:
-    """Return why the run has to wait for another one (R2, R4)."""
+    """Return why the run has to wait for another one (R2, R4, R12)."""
+    table = opened.table
+    busy = interlocks.check_alone(world, table, opened.wanted, me)
     if me.spec.type is ActionType.ROLLBACK:
-        return rollbacks.busy(world, me, table, seen) or interlocks.check_alone(world, table, me)
+        return rollbacks.busy(world, me, table, seen) or busy
     if me.spec.type is not ActionType.COMPACTION:
         return None
     mine = (me.spec.compaction.instant if me.spec.compaction else None) or _planned(me, seen)
@@ -222,7 +232,7 @@ def _busy(
                 reason=Reason.OWNED_ELSEWHERE,
                 message=f"another process works on instant {mine}, as its heartbeat tells",
             )
-    return interlocks.check_alone(world, table, me)
+    return busy
 
 
 def _told(
@@ -248,7 +258,7 @@ def _set(
     verdict: Verdict,
 ) -> SetStatus:
     assert verdict.state in states.TABLE_ACTION, verdict
-    return SetStatus(key=me.key, uid=me.uid, status=stated(status, me, verdict, world.now_ms))
+    return SetStatus(key=me.key, uid=me.uid, status=stated(status, me, verdict, world.now(me)))
 
 
 def _result(world: World, me: objects.Action) -> table_action.ActionResult | None:

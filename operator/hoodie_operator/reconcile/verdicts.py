@@ -1,12 +1,16 @@
 """From a verdict (state, reason, message) to a status with its conditions."""
 
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from hoodie_operator.api import conditions, kinds, objects, times
 from hoodie_operator.api.conditions import Condition, ConditionStatus, Type
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import Row, State
+from hoodie_operator.reconcile import facts, hearing
+
+TRIED_AGAIN: Final = "it is looked at again every few seconds"
+"""What is said of what others have to bring back. No time: a message that changes is written."""
 
 StatusT = TypeVar("StatusT", bound=conditions.Status)
 
@@ -36,6 +40,15 @@ def stalled(owner: objects.AnyObject, reason: Reason, message: str) -> Verdict:
     return Verdict(state=stalled_state(owner), reason=reason, message=message)
 
 
+def unreachable(problem: facts.Problem) -> Verdict:
+    """Return the verdict about what a storage does not show now."""
+    return Verdict(
+        state=State.PENDING,
+        reason=Reason.STORAGE_UNREACHABLE,
+        message=f"{problem.kind}: {problem.message}; {TRIED_AGAIN}",
+    )
+
+
 def broken_rule(owner: objects.AnyObject) -> Verdict | None:
     """Return the verdict about a spec that breaks a rule of its kind; None when it breaks none.
 
@@ -47,7 +60,9 @@ def broken_rule(owner: objects.AnyObject) -> Verdict | None:
     return stalled(owner, Reason.INVALID_SPEC, f"spec.{broken[0].field} {broken[0].message}")
 
 
-def stated(status: StatusT, owner: objects.AnyObject, verdict: Verdict, now_ms: int) -> StatusT:
+def stated(
+    status: StatusT, owner: objects.AnyObject, verdict: Verdict, now: hearing.Now
+) -> StatusT:
     """Return a status with everything that a verdict means put into it.
 
     An object that stays in one waiting state for one reason beyond the state's limit is stalled;
@@ -56,18 +71,19 @@ def stated(status: StatusT, owner: objects.AnyObject, verdict: Verdict, now_ms: 
     rows = kinds.BY_NAME[owner.key.kind].states
     row = rows[verdict.state]
     assert verdict.reason in row.reasons, f"{verdict.state} is not known with {verdict.reason}"
-    waiting = _waiting(status, row, verdict, now_ms)
+    waiting = _waiting(status, row, verdict, now)
     state, reason, message = verdict.state, verdict.reason.value, verdict.message
-    if waiting is not None and row.limit_ms is not None:
-        waited_ms = now_ms - times.epoch_ms(waiting.since)
-        if waited_ms > row.limit_ms:
-            state = stalled_state(owner)
-            message = (
-                f"{verdict.state.value} for more than {times.span(row.limit_ms)}: "
-                f"{reason}: {message}"
-            )
-            reason = Reason.TIMED_OUT.value
-            row = rows[state]
+    if (
+        waiting is not None
+        and row.limit_ms is not None
+        and _is_over(status, waiting, row.limit_ms, now)
+    ):
+        state = stalled_state(owner)
+        message = (
+            f"{verdict.state.value} for more than {times.span(row.limit_ms)}: {reason}: {message}"
+        )
+        reason = Reason.TIMED_OUT.value
+        row = rows[state]
     limit = conditions.MESSAGE_LENGTH_MAX
     if len(message) > limit:
         message = message[: limit - 3] + "..."
@@ -83,7 +99,7 @@ def stated(status: StatusT, owner: objects.AnyObject, verdict: Verdict, now_ms: 
                 message=message,
                 last_transition_time=before.last_transition_time
                 if before is not None and is_same
-                else times.text(now_ms),
+                else times.text(now.wall_ms),
                 observed_generation=owner.generation,
             )
         )
@@ -109,7 +125,7 @@ def _standing(row: Row) -> list[tuple[Type, ConditionStatus]]:
 
 
 def _waiting(
-    status: conditions.Status, row: Row, verdict: Verdict, now_ms: int
+    status: conditions.Status, row: Row, verdict: Verdict, now: hearing.Now
 ) -> conditions.Waiting | None:
     if not row.is_reconciling:
         return None
@@ -117,8 +133,19 @@ def _waiting(
     if before and (before.state, before.reason) == (verdict.state.value, verdict.reason.value):
         return before
     return conditions.Waiting(
-        state=verdict.state.value, reason=verdict.reason.value, since=times.text(now_ms)
+        state=verdict.state.value, reason=verdict.reason.value, since=times.text(now.wall_ms)
     )
+
+
+def _is_over(
+    status: conditions.Status, waiting: conditions.Waiting, limit_ms: int, now: hearing.Now
+) -> bool:
+    """Return whether a wait has taken too long: what was told to have, has, by any clock."""
+    stalled = status.condition(Type.STALLED)
+    was_over = stalled is not None and stalled.reason == Reason.TIMED_OUT.value
+    if was_over and status.waiting == waiting:
+        return True
+    return now.waited_ms(waiting.since, now.waits.state) > limit_ms
 
 
 def is_settled(owner: objects.AnyObject) -> bool:

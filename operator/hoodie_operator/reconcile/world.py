@@ -1,11 +1,11 @@
 """The world as one reconcile sees it: all objects, all facts, the time. Immutable."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from hoodie_operator.api import kinds, objects
-from hoodie_operator.reconcile import facts
+from hoodie_operator.reconcile import catalog, facts, hearing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,16 +13,24 @@ class Limits:
     """The operator's own settings, the same for every object.
 
     Attributes:
-        data_root: URI that relative table paths begin at, and that every table lies below.
+        data_roots: URIs of which every table lies below one; relative paths begin at the first.
         reference_grace_ms: How long a missing reference may be on its way.
+        service_accounts: Those that tables may name; None where accounts mean nothing.
+        schedule_deadline_ms: An attempt waits no longer for a pod and a node for it.
+        image_deadline_ms: An attempt waits no longer for its image and container.
         start_deadline_ms: An attempt that tells of no progress for this long was not started.
         stop_grace_ms: Between asking an attempt to stop and killing it.
+        run_defaults: What runs get where nothing is declared, as a text that changes with it.
     """
 
-    data_root: str
+    data_roots: tuple[str, ...]
     reference_grace_ms: int = 0
+    service_accounts: frozenset[str] | None = None
+    schedule_deadline_ms: int = 600_000
+    image_deadline_ms: int = 600_000
     start_deadline_ms: int = 180_000
     stop_grace_ms: int = 60_000
+    run_defaults: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,48 +38,59 @@ class World:
     """A snapshot.
 
     Attributes:
-        now_ms: The operator's clock.
+        now_ms: The operator's clock, which never goes back while the process runs.
+        monotonic_ms: Its monotonic time, by which `facts.Heard` and looks are.
         limits: Its settings.
         by_key: All objects.
         seen: All facts.
     """
 
     now_ms: int
+    monotonic_ms: int
     limits: Limits
-    by_key: Mapping[objects.ObjectKey, objects.AnyObject]
+    by_key: catalog.Catalog
     seen: facts.Facts
 
-    def tables(self, namespace: str | None = None) -> Iterator[objects.Table]:
-        """Yield the HudiTables, of one namespace or all."""
-        return cast("Iterator[objects.Table]", self._of(kinds.HUDI_TABLE, namespace))
+    def now(self, owner: objects.AnyObject) -> hearing.Now:
+        """Return when is decided about an object."""
+        return hearing.Now(
+            wall_ms=self.now_ms,
+            monotonic_ms=self.monotonic_ms,
+            waits=self.seen.waits.get(owner.uid, facts.Waits()),
+        )
 
-    def writers(self, namespace: str) -> Iterator[objects.Writer]:
-        """Yield the Writers of a namespace."""
-        return cast("Iterator[objects.Writer]", self._of(kinds.WRITER, namespace))
+    def tables(self, namespace: str) -> Collection[objects.Table]:
+        """Return the HudiTables of a namespace."""
+        found = self.by_key.of(kinds.HUDI_TABLE, namespace)
+        return cast("Collection[objects.Table]", found)
 
-    def policies(self, namespace: str) -> Iterator[objects.Policy]:
-        """Yield the CompactionPolicies of a namespace."""
-        return cast("Iterator[objects.Policy]", self._of(kinds.COMPACTION_POLICY, namespace))
+    def tables_overlapping(self, uri: str) -> Collection[objects.Table]:
+        """Return the HudiTables of all namespaces at a place, in it or around it."""
+        return cast("Collection[objects.Table]", self.by_key.overlapping(uri))
 
-    def actions(self, namespace: str) -> Iterator[objects.Action]:
-        """Yield the TableActions of a namespace."""
-        return cast("Iterator[objects.Action]", self._of(kinds.TABLE_ACTION, namespace))
+    def actions_for(self, policy: objects.Policy) -> Collection[objects.Action]:
+        """Return the TableActions that were made for a CompactionPolicy."""
+        return cast("Collection[objects.Action]", self.by_key.owned_by(policy.uid))
+
+    def policies_naming(self, table: objects.Table) -> Collection[objects.Policy]:
+        """Return the CompactionPolicies that name a table."""
+        found = self._of_table(kinds.COMPACTION_POLICY, table)
+        return cast("Collection[objects.Policy]", found)
+
+    def policies_choosing(self, namespace: str) -> Collection[objects.Policy]:
+        """Return the CompactionPolicies of a namespace that choose tables by their labels."""
+        found = self.by_key.choosing_tables(kinds.COMPACTION_POLICY, namespace)
+        return cast("Collection[objects.Policy]", found)
 
     def writers_of(self, table: objects.Table) -> list[objects.Writer]:
         """Return a table's Writers, the oldest first."""
-        found = self.writers(table.key.namespace)
-        return sorted(
-            (writer for writer in found if writer.spec.table_ref.name == table.name),
-            key=lambda writer: writer.seniority,
-        )
+        found = cast("Collection[objects.Writer]", self._of_table(kinds.WRITER, table))
+        return sorted(found, key=lambda writer: writer.seniority)
 
     def actions_of(self, table: objects.Table) -> list[objects.Action]:
         """Return a table's TableActions, the oldest first."""
-        found = self.actions(table.key.namespace)
-        return sorted(
-            (action for action in found if action.spec.table_ref.name == table.name),
-            key=lambda action: action.seniority,
-        )
+        found = cast("Collection[objects.Action]", self._of_table(kinds.TABLE_ACTION, table))
+        return sorted(found, key=lambda action: action.seniority)
 
     def table(self, namespace: str, name: str) -> objects.Table | None:
         """Return a HudiTable; None when there is none."""
@@ -81,22 +100,43 @@ class World:
         """Return a LockProvider; None when there is none."""
         return cast("objects.Lock | None", self._get(kinds.LOCK_PROVIDER, namespace, name))
 
+    def writer(self, key: objects.ObjectKey) -> objects.Writer | None:
+        """Return a Writer; None when there is none."""
+        return cast("objects.Writer | None", self.by_key.get(key))
+
     def action(self, key: objects.ObjectKey) -> objects.Action | None:
         """Return a TableAction; None when there is none."""
         return cast("objects.Action | None", self.by_key.get(key))
 
     def runs(self, owner: objects.AnyObject) -> Sequence[facts.Run]:
         """Return what is known of an object's attempts, in their order."""
-        return sorted(self.seen.runs.get(owner.uid, ()), key=lambda run: run.id.attempt)
+        return sorted(facts.of_owner(self.seen.runs, owner), key=lambda run: run.id.attempt)
+
+    def is_namespace_ending(self, found: objects.AnyObject) -> bool:
+        """Return whether an object goes with its namespace, where nothing can be made any more."""
+        refusal = self.seen.refusals.get(found.uid)
+        return found.is_deleting and refusal is not None and refusal.is_namespace_ending
 
     def has_run_at_work(self, owner: objects.AnyObject) -> bool:
         """Return whether an attempt of an object has not ended."""
-        return any(run.is_running for run in self.seen.runs.get(owner.uid, ()))
+        return any(run.is_running for run in facts.of_owner(self.seen.runs, owner))
+
+    def ownerless_runs(self, table: objects.Table) -> Iterator[facts.Run]:
+        """Yield the runs at work on a table whose Writer or TableAction is gone.
+
+        A deleted object's pods take their time to end.
+        """
+        name = f"{table.key.namespace}/{table.name}"
+        for runs in self.seen.runs.values():
+            for run in runs:
+                if not run.is_running or run.table != name:
+                    continue
+                owner = self.by_key.get(run.id.owner)
+                if owner is None or owner.uid != run.id.uid:
+                    yield run
 
     def _get(self, kind: kinds.Kind, namespace: str, name: str) -> objects.AnyObject | None:
         return self.by_key.get(objects.ObjectKey(kind=kind.name, namespace=namespace, name=name))
 
-    def _of(self, kind: kinds.Kind, namespace: str | None) -> Iterator[objects.AnyObject]:
-        for key, found in self.by_key.items():
-            if key.kind == kind.name and namespace in (None, key.namespace):
-                yield found
+    def _of_table(self, kind: kinds.Kind, table: objects.Table) -> Collection[objects.AnyObject]:
+        return self.by_key.of_table(kind, table.key.namespace, table.name)

@@ -7,6 +7,7 @@ that was killed after any commit is followed by one that begins at the next batc
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hoodie import errors
 from hoodie.model import commits, jobs, schemas
@@ -24,7 +25,7 @@ from hoodie_operator.reconcile import (
     timelines,
 )
 from hoodie_operator.reconcile.effects import Effect, RemoveObject, SetStatus
-from hoodie_operator.reconcile.verdicts import Verdict, stalled, stated
+from hoodie_operator.reconcile.verdicts import Verdict, stalled, stated, unreachable
 from hoodie_operator.reconcile.world import World
 
 _FORMATS = {
@@ -59,6 +60,8 @@ def _situation(
 ) -> runs.Situation:
     interval = me.spec.pacing.commit_interval
     deadlines = attempts.Deadlines(
+        schedule_ms=world.limits.schedule_deadline_ms,
+        image_ms=world.limits.image_deadline_ms,
         start_ms=world.limits.start_deadline_ms,
         # A commit that is kept open on purpose shows no progress meanwhile.
         progress_ms=fields.duration_ms(me.spec.progress_deadline)
@@ -84,7 +87,7 @@ def _job(
     if isinstance(opened, Verdict):
         return opened
     refused = interlocks.check_writer(world, opened.table, opened.wanted, me) or _source_problem(
-        world, me, opened.wanted
+        world, me, opened
     )
     if refused is not None:
         return refused
@@ -93,20 +96,25 @@ def _job(
         return seen
     if not remaining:
         return _done(world, me)
-    busy = interlocks.check_alone(world, opened.table, me)
+    busy = interlocks.check_alone(world, opened.table, opened.wanted, me)
     if busy is not None:
         return busy
     return runs.Job(
-        table=opened.wanted,
+        table=_growing(opened.wanted, me),
         work=_work(me, remaining),
         runtime=me.spec.runtime,
+        run_hash=opened.run_hash(world, me),
         writer_id=effective.writer_id(me),
     )
 
 
-def _source_problem(
-    world: World, me: objects.Writer, wanted: effective.EffectiveTable
-) -> Verdict | None:
+def _growing(wanted: effective.EffectiveTable, me: objects.Writer) -> effective.EffectiveTable:
+    """Return what a Writer's runs are told of their table: whether they may add columns, too."""
+    adds_columns = me.spec.source.files.add_columns
+    return replace(wanted, settings=replace(wanted.settings, adds_columns=adds_columns))
+
+
+def _source_problem(world: World, me: objects.Writer, opened: gates.OpenTarget) -> Verdict | None:
     source = interlocks.source_of(world, me)
     if source is None:
         return Verdict(
@@ -114,20 +122,22 @@ def _source_problem(
             reason=Reason.NOT_OBSERVED,
             message="the source was not looked at yet",
         )
+    if source.problem is not None and source.problem.is_transient:
+        return unreachable(source.problem)
     if source.problem is not None:
         reason = {
             errors.NotFoundError.kind: Reason.SOURCE_NOT_FOUND,
             errors.InvalidInputError.kind: Reason.PATH_NOT_ALLOWED,
         }.get(source.problem.kind, Reason.SOURCE_UNREADABLE)
         return stalled(me, reason, source.problem.message)
-    return _column_problem(world, me, source, wanted)
+    return _column_problem(world, me, source, opened)
 
 
 def _column_problem(
     world: World,
     me: objects.Writer,
     source: facts.SourceFacts,
-    wanted: effective.EffectiveTable,
+    opened: gates.OpenTarget,
 ) -> Verdict | None:
     """Return what is wrong with the columns that a Writer carries, as far as it can be seen."""
     mapping = me.spec.source.files.columns
@@ -140,18 +150,22 @@ def _column_problem(
             f"{', '.join(source.columns)}",
         )
     columns = interlocks.columns_of(world, me)
-    assert wanted.config.create_schema is not None
-    known = schemas.from_avro(wanted.config.create_schema).arrow.names
+    config = opened.wanted.config
+    assert config.create_schema is not None
+    known = schemas.from_avro(config.create_schema).arrow.names
     if columns is None:
         return None
-    if unknown := sorted(columns - set(known)):
+    unknown = sorted(columns - set(known))
+    # Where a Writer may add columns, the table may have more than it was declared with.
+    writers = world.writers_of(opened.table)
+    if unknown and not any(each.spec.source.files.add_columns for each in writers):
         return stalled(
             me,
             Reason.SCHEMA_MISMATCH,
             f"column {', '.join(unknown)} of the source is not in the table, expected some of "
             f"{', '.join(known)}; source.files.columns selects and renames",
         )
-    needed = (*wanted.config.record_key_fields, *wanted.config.partition_fields)
+    needed = (*config.record_key_fields, *config.partition_fields)
     if missing := [name for name in needed if name not in columns]:
         return stalled(
             me,
@@ -212,8 +226,9 @@ def _told(
 ) -> writer.WriterStatus:
     seen = target.seen
     update: dict[str, object] = {"runs": found.status}
-    if target.protocol_hash is not None:
-        update["protocol_hash"] = target.protocol_hash
+    if target.resolved is not None:
+        update["protocol_hash"] = target.resolved.wanted.protocol_hash
+        update["run_hash"] = target.resolved.run_hash(world, me)
     source = interlocks.source_of(world, me)
     if source is not None and source.problem is None:
         columns = interlocks.columns_of(world, me)
@@ -237,4 +252,4 @@ def _set(
     world: World, me: objects.Writer, status: writer.WriterStatus, verdict: Verdict
 ) -> SetStatus:
     assert verdict.state in states.WRITER, verdict
-    return SetStatus(key=me.key, uid=me.uid, status=stated(status, me, verdict, world.now_ms))
+    return SetStatus(key=me.key, uid=me.uid, status=stated(status, me, verdict, world.now(me)))

@@ -2,13 +2,14 @@
 
 A vanished manifest removes nothing unless pruning is asked for and the same complete state was seen
 twice; a state with any problem freezes removals, and so does one that declares nothing at all: that
-is what a folder looks like whose file system is not mounted.
+is what a folder looks like whose file system is not mounted. A table whose data would go stays as
+long as its deletionProtection is on.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hoodie_operator.api import kinds, manifests, objects
+from hoodie_operator.api import hudi_table, kinds, manifests, objects
 from hoodie_operator.standalone.folder import FolderState
 
 
@@ -20,11 +21,13 @@ class Changes:
         put: Objects to store, new or changed.
         problems: What was refused, beside the folder's own problems.
         vanished: Declared objects without a manifest that stay because nobody may prune them now.
+        protected: Those that stay until their deletionProtection is taken off.
     """
 
     put: Sequence[objects.AnyObject]
     problems: Sequence[manifests.Problem]
     vanished: Sequence[objects.ObjectKey]
+    protected: Sequence[objects.ObjectKey]
 
 
 def apply(
@@ -63,12 +66,21 @@ def apply(
         for key, found in stored.items()
         if found.owner is None and key not in declared and not found.is_deleting
     ]
+    protected = [found for found in gone if _is_protected(found)]
+    gone = [found for found in gone if not _is_protected(found)]
     if may_prune and state.declared and state.is_complete and not problems:
         put.extend(replace(found, deletion_ms=now_ms) for found in gone)
         gone = []
     return Changes(
-        put=tuple(put), problems=tuple(problems), vanished=tuple(found.key for found in gone)
+        put=tuple(put),
+        problems=tuple(problems),
+        vanished=tuple(found.key for found in gone),
+        protected=tuple(found.key for found in protected),
     )
+
+
+def _is_protected(found: objects.AnyObject) -> bool:
+    return isinstance(found.spec, hudi_table.HudiTableSpec) and found.spec.is_protected
 
 
 def _new(manifest: manifests.Manifest, now_ms: int, uid: str) -> objects.AnyObject:

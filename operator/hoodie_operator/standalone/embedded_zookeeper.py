@@ -1,7 +1,8 @@
-"""A ZooKeeper server for machines that have none, from the jars that come with pyspark.
+"""A ZooKeeper server (`lock_server`) as a process of this machine.
 
-It listens on 127.0.0.1 only, keeps its data in a directory, and goes on when the operator ends:
-running jobs hold locks in it. Whoever opens the same directory finds it again. In the directory:
+It listens on 127.0.0.1 only, unless told otherwise, keeps its data in a directory, and goes on when
+the operator ends: running jobs hold locks in it. Whoever opens the same directory finds it again.
+In the directory:
 
     zoo.cfg       its configuration, made anew at each start
     data/         its own snapshots and logs
@@ -14,11 +15,9 @@ So whether the server runs is known for certain, whatever became of its starter 
 """
 
 import fcntl
-import importlib.util
 import json
 import logging
 import os
-import shutil
 import signal
 import socket
 from collections.abc import Iterator
@@ -27,13 +26,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hoodie import clock, errors
+from hoodie_operator import lock_server
 
 logger = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
-_MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
-# A small heap, and no waiting for the optimising compiler: it serves a handful of clients.
-_JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _ANSWER_S = 2.0
 _EARLY_ANSWER_S = 0.5  # A server that is just starting may accept a connection and never answer.
 _POLL_S = 0.05
@@ -55,8 +52,9 @@ class EmbeddedZooKeeper:
         directory: Path,
         waiting_clock: clock.Clock,
         *,
-        tick_ms: int = 500,
+        tick_ms: int = lock_server.TICK_MS,
         java: str | None = None,
+        host: str = HOST,
     ) -> None:
         """Take the directory, which is made at the first start.
 
@@ -66,11 +64,13 @@ class EmbeddedZooKeeper:
             tick_ms: The server's unit of time: sessions end within one of their time-out, which is
                 two at least.
             java: The program; `JAVA_HOME` or the PATH tells where none is given.
+            host: The address it listens at.
         """
         self._directory = directory.resolve()
         self._clock = waiting_clock
         self._tick_ms = tick_ms
         self._java = java
+        self._host = host
 
     @property
     def directory(self) -> Path:
@@ -95,16 +95,16 @@ class EmbeddedZooKeeper:
                         f"a ZooKeeper runs in {self._directory}, and its server.json is gone"
                     )
                 if self._await_answer(last.port, deadline_s):
-                    return f"{HOST}:{last.port}"
+                    return f"{self._host}:{last.port}"
                 # It was about to end when we looked.
             wished = None if last is None else last.port
             for _ in range(_PORTS_TRIED_MAX):
-                port = _free_port(wished)
+                port = _free_port(self._host, wished)
                 said_before = self._log_size()
                 self._spawn(port)
                 if self._await_answer(port, deadline_s):
-                    logger.info("started ZooKeeper at %s:%s", HOST, port)
-                    return f"{HOST}:{port}"
+                    logger.info("started ZooKeeper at %s:%s", self._host, port)
+                    return f"{self._host}:{port}"
                 said = self._log_from(said_before)
                 if "Address already in use" not in said:
                     raise errors.StorageError(f"the ZooKeeper of {self._directory} ended: {said}")
@@ -145,16 +145,10 @@ class EmbeddedZooKeeper:
             yield
 
     def _spawn(self, port: int) -> None:
-        command = [
-            self._java_program(),
-            *_JAVA_OPTIONS,
-            "-Dzookeeper.admin.enableServer=false",
-            "-Dzookeeper.jmx.log4j.disable=true",
-            "-cp",
-            str(_jars() / "*"),
-            _MAIN,
-            str(self._write_configuration(port)),
-        ]
+        configuration = lock_server.write_configuration(
+            self._directory, self._host, port, self._tick_ms
+        )
+        command = lock_server.command(configuration, self._java)
         # Written twice, so that the port of a running server is known whenever we are killed.
         self._remember(_Start(port=port, pid=0))
         log_flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -181,31 +175,6 @@ class EmbeddedZooKeeper:
         temporary.write_text(json.dumps(asdict(start)), encoding="utf-8")
         temporary.replace(self._directory / "server.json")
 
-    def _write_configuration(self, port: int) -> Path:
-        path = self._directory / "zoo.cfg"
-        settings = {
-            "dataDir": self._directory / "data",
-            "clientPort": port,
-            "clientPortAddress": HOST,
-            "tickTime": self._tick_ms,
-            "minSessionTimeout": 2 * self._tick_ms,
-            "maxSessionTimeout": max(60_000, 2 * self._tick_ms),
-            "maxClientCnxns": 0,
-            "autopurge.purgeInterval": 1,
-            "4lw.commands.whitelist": "ruok,conf",
-        }
-        lines = [f"{name}={value}\n" for name, value in settings.items()]
-        path.write_text("".join(lines), encoding="utf-8")
-        return path
-
-    def _java_program(self) -> str:
-        home = os.environ.get("JAVA_HOME")
-        candidate = self._java or (f"{home}/bin/java" if home else "java")
-        found = shutil.which(candidate)
-        if found is None:
-            raise errors.ConfigurationError(f"{candidate} is not there: expected Java 17 or newer")
-        return found
-
     def _last_start(self) -> _Start | None:
         try:
             fields = json.loads((self._directory / "server.json").read_text(encoding="utf-8"))
@@ -228,15 +197,15 @@ class EmbeddedZooKeeper:
                 return False
             if self._clock.monotonic_s() >= deadline_s:
                 raise errors.StorageError(
-                    f"the ZooKeeper of {self._directory} does not answer at {HOST}:{port}"
+                    f"the ZooKeeper of {self._directory} does not answer at {self._host}:{port}"
                 )
             self._clock.sleep_s(_POLL_S)
         return True
 
     def _serves(self, port: int, answer_s: float = _ANSWER_S) -> bool:
         # Its own data directory is the proof that it is this server and no other at the port.
-        answer = _ask(port, b"conf", answer_s)
-        return f"dataDir={self._directory / 'data'}{os.sep}" in answer
+        answer = _ask((self._host, port), b"conf", answer_s)
+        return f"dataDir={lock_server.data(self._directory)}{os.sep}" in answer
 
     def _log_size(self) -> int:
         path = self._directory / "server.log"
@@ -247,33 +216,23 @@ class EmbeddedZooKeeper:
         return content[-_LOG_TAIL_BYTES:].decode(errors="replace").strip()
 
 
-def _jars() -> Path:
-    # Found without importing it: pyspark is an engine, and slow to import.
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or not spec.submodule_search_locations:
-        raise errors.ConfigurationError(
-            "the embedded ZooKeeper comes with pyspark, which is not installed"
-        )
-    return Path(spec.submodule_search_locations[0]) / "jars"
-
-
-def _free_port(wished: int | None) -> int:
+def _free_port(host: str, wished: int | None) -> int:
     for port in (wished or 0, 0):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
-                probe.bind((HOST, port))
+                probe.bind((host, port))
             except OSError:
                 continue
             number: int = probe.getsockname()[1]
             return number
-    raise errors.StorageError(f"there is no free port at {HOST}")
+    raise errors.StorageError(f"there is no free port at {host}")
 
 
-def _ask(port: int, word: bytes, answer_s: float) -> str:
+def _ask(server: tuple[str, int], word: bytes, answer_s: float) -> str:
     """Return the answer to a four-letter word, empty if there is none."""
     try:
-        with socket.create_connection((HOST, port), timeout=answer_s) as connection:
+        with socket.create_connection(server, timeout=answer_s) as connection:
             connection.sendall(word)
             parts = []
             while part := connection.recv(4096):

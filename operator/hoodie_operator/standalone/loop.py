@@ -14,15 +14,23 @@ from pathlib import Path
 from hoodie import clock, environment, errors, identity
 from hoodie_operator.api import kinds, manifests, objects
 from hoodie_operator.api.conditions import Type
-from hoodie_operator.reconcile import decide, effective, effects, facts, verdicts, world
+from hoodie_operator.observing.inputs import InputObserver
+from hoodie_operator.observing.tables import TableObserver, TableTarget
+from hoodie_operator.reconcile import (
+    decide,
+    effective,
+    effects,
+    facts,
+    hearing,
+    verdicts,
+    world,
+)
 from hoodie_operator.standalone import applying
 from hoodie_operator.standalone.folder import Folder, FolderState
-from hoodie_operator.standalone.inputs import InputObserver
 from hoodie_operator.standalone.lock_servers import LockServers
 from hoodie_operator.standalone.processes import Processes
 from hoodie_operator.standalone.reporting import Reporter
 from hoodie_operator.standalone.store import Store
-from hoodie_operator.standalone.tables import TableObserver, TableTarget
 
 logger = logging.getLogger(__name__)
 
@@ -81,18 +89,19 @@ class Operator:
             StorageError: The state folder cannot be read.
         """
         self.problems: tuple[manifests.Problem, ...] = ()
-        self.limits = world.Limits(data_root=str(options.data_root))
+        self.limits = world.Limits(data_roots=(str(options.data_root),))
         self._options = options
         self._folder = folder
         self._clock: clock.Clock = outside.clock
         self._random: identity.Random = outside.random
         self._reporter = reporter
-        self._store = Store(options.state)
+        locate = effective.locator(self.limits.data_roots)
+        self._store = Store(options.state, locate, self._clock)
         self._processes = processes or Processes(
-            options.state, self._clock, allowed_root=str(options.data_root)
+            options.state, self._clock, allowed_roots=(str(options.data_root),)
         )
         self._tables = TableObserver(outside)
-        self._inputs = InputObserver(options.data_root, self._clock)
+        self._inputs = InputObserver((str(options.data_root),), self._clock)
         self._locks = LockServers(options.state, self._clock)
         self._seen = _Seen()
         self._threads = ThreadPoolExecutor(max_workers=1, thread_name_prefix="inputs")
@@ -101,6 +110,7 @@ class Operator:
         self._folder_ms = -_FOLDER_PERIOD_MS
         self._complete_digest: str | None = None
         self._vanished: tuple[objects.ObjectKey, ...] = ()
+        self._protected: tuple[objects.ObjectKey, ...] = ()
 
     @property
     def is_busy(self) -> bool:
@@ -188,10 +198,17 @@ class Operator:
         self._tell_problems((*state.problems, *changes.problems), now_ms)
         if changes.vanished != self._vanished:
             self._vanished = tuple(changes.vanished)
-            why = _why_kept(state, may_prune=self._options.may_prune)
-            if self._vanished and why:
-                names = ", ".join(str(key) for key in self._vanished)
-                self._reporter.told(f"no manifest declares {names} any more; kept, {why}", now_ms)
+            self._tell_kept(
+                self._vanished, _why_kept(state, may_prune=self._options.may_prune), now_ms
+            )
+        if changes.protected != self._protected:
+            self._protected = tuple(changes.protected)
+            self._tell_kept(self._protected, "since deletionProtection is on", now_ms)
+
+    def _tell_kept(self, keys: tuple[objects.ObjectKey, ...], why: str, now_ms: int) -> None:
+        if keys and why:
+            names = ", ".join(str(key) for key in keys)
+            self._reporter.told(f"no manifest declares {names} any more; kept, {why}", now_ms)
 
     def _tell_problems(self, problems: tuple[manifests.Problem, ...], now_ms: int) -> None:
         for problem in problems:
@@ -202,6 +219,7 @@ class Operator:
     def _world(self) -> world.World:
         return world.World(
             now_ms=self._clock.now_ms(),
+            monotonic_ms=clock.monotonic_ms(self._clock),
             limits=self.limits,
             by_key=self._store.by_key,
             seen=facts.Facts(
@@ -209,12 +227,13 @@ class Operator:
                 sources=self._seen.sources,
                 locks=self._seen.locks,
                 runs=self._seen.runs,
+                waits=self._store.waits,
             ),
         )
 
     def _look(self, key: objects.ObjectKey) -> None:
         """Look at what an object is about, if it was not looked at lately."""
-        now_ms = self._clock.now_ms()
+        now_ms = clock.monotonic_ms(self._clock)
         here = self._world()
         if key.kind == kinds.LOCK_PROVIDER.name:
             lock = here.lock(key.namespace, key.name)
@@ -225,23 +244,23 @@ class Operator:
             if table is not None:
                 self._look_at_table(here, table, now_ms)
         elif key.kind == kinds.WRITER.name:
-            for writer in here.writers(key.namespace):
-                if writer.key == key:
-                    self._look_at_source(here, writer, now_ms)
+            writer = here.writer(key)
+            if writer is not None:
+                self._look_at_source(here, writer, now_ms)
 
     def _look_at_lock(self, lock: objects.Lock, now_ms: int) -> None:
         before = self._seen.locks.get(lock.uid)
-        age_ms = now_ms - self._seen.locks_ms.get(lock.uid, 0)
         is_current = before is not None and before.generation == lock.generation
+        age_ms = now_ms - self._seen.locks_ms.get(lock.uid, now_ms)
         # An embedded server that starts costs nothing to look at, and everything waits for it.
         is_starting = lock.spec.embedded and before is not None and not before.is_ready
         if is_current and not is_starting and age_ms < _LOCK_PERIOD_MS:
             return
         self._seen.locks[lock.uid] = self._locks.look(lock, before)
-        self._seen.locks_ms[lock.uid] = self._clock.now_ms()
+        self._seen.locks_ms[lock.uid] = clock.monotonic_ms(self._clock)
 
     def _look_at_table(self, here: world.World, table: objects.Table, now_ms: int) -> None:
-        uri = effective.location(table.spec, self.limits.data_root)
+        uri = effective.location(table.spec, self.limits.data_roots)
         if isinstance(uri, effective.Refusal):
             return
         before = self._seen.tables.get(table.uid)
@@ -252,11 +271,11 @@ class Operator:
             if any(run.is_running for run in runs) or table.is_deleting
             else _TABLE_PERIOD_IDLE_MS
         )
-        ended_ms = max((run.ended_ms or 0 for run in runs), default=0)
+        ended_ms = hearing.last_end_ms(runs)
         if (
             before is not None
             and before.problem is None
-            and before.observed_ms >= ended_ms
+            and (ended_ms is None or before.observed_ms >= ended_ms)
             and now_ms - before.observed_ms < period_ms
             and self._seen.uris.get(table.uid) == uri
         ):

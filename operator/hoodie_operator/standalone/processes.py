@@ -29,7 +29,8 @@ from pathlib import Path
 
 from hoodie import clock, errors, identity
 from hoodie.model import jobs, table_config
-from hoodie_operator.reconcile import facts
+from hoodie_operator.api import objects
+from hoodie_operator.reconcile import facts, hearing
 from hoodie_operator.reconcile.effects import StartRun, StopRun
 from hoodie_operator.standalone import launch, state_files
 
@@ -52,6 +53,7 @@ class _Record:
 
     id: facts.RunId
     protocol_hash: str
+    run_hash: str
     started_ms: int
 
 
@@ -63,7 +65,7 @@ class Processes:
         state: Path,
         operator_clock: clock.Clock,
         *,
-        allowed_root: str | None = None,
+        allowed_roots: tuple[str, ...] = (),
         programs: Mapping[type, str] = PROGRAMS,
         environment: Mapping[str, str] | None = None,
     ) -> None:
@@ -72,18 +74,19 @@ class Processes:
         Args:
             state: The folder.
             operator_clock: For start, stop and end times.
-            allowed_root: What every table and input lies below, told to the jobs.
+            allowed_roots: What every table and input lies below, told to the jobs.
             programs: The module that does each kind of work.
             environment: Of the jobs; by default the operator's own.
         """
         self._runs = state / "runs"
         self._fences = state / "fences"
         self._clock = operator_clock
-        self._allowed_root = allowed_root
+        self._allowed_roots = allowed_roots
         self._programs = programs
         self._environment = environment
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._ended: dict[str, float] = {}
+        self._heard: dict[facts.RunId, facts.Run] = {}
         # What has ended does not change, and is read once.
         self._past: dict[Path, facts.Run] = {}
 
@@ -137,10 +140,14 @@ class Processes:
     def observe(self) -> dict[str, list[facts.Run]]:
         """Return what is known of all attempts, by the uid of their owners."""
         found: dict[str, list[facts.Run]] = {}
+        heard: dict[facts.RunId, facts.Run] = {}
+        now_ms = clock.monotonic_ms(self._clock)
         for folder in sorted(self._runs.glob("*")):
             run = self._look(folder)
             if run is not None:
-                found.setdefault(run.id.uid, []).append(run)
+                heard[run.id] = hearing.hear(self._heard.get(run.id), run, now_ms)
+                found.setdefault(run.id.uid, []).append(heard[run.id])
+        self._heard = heard
         return found
 
     def forget(self, runs: Mapping[str, Sequence[facts.Run]], owners: Collection[str]) -> None:
@@ -179,7 +186,7 @@ class Processes:
         fence_path = self._fence(effect.id.uid, effect.fence_number, protocol_hash)
         spec = jobs.JobSpec(
             table_uri=effect.table.uri,
-            allowed_root=self._allowed_root,
+            allowed_roots=self._allowed_roots,
             table_properties=table_config.to_properties(effect.table.config),
             settings=effect.table.settings,
             lock=effect.table.lock,
@@ -187,7 +194,7 @@ class Processes:
             writer_id=effect.writer_id,
             action_id=effect.action_id,
             attempt=effect.fence_number,
-            fence_path=str(fence_path),
+            fence=jobs.FenceFile(path=str(fence_path)),
             work=effect.work,
             engine=effect.engine,
             progress_path=str(folder / "progress.json"),
@@ -197,6 +204,7 @@ class Processes:
         record = _Record(
             id=effect.id,
             protocol_hash=protocol_hash,
+            run_hash=effect.run_hash,
             started_ms=self._clock.now_ms(),
         )
         state_files.replace_json(folder / "run.json", dataclasses.asdict(record))
@@ -221,6 +229,7 @@ class Processes:
         run = facts.Run(
             id=record.id,
             protocol_hash=record.protocol_hash,
+            run_hash=record.run_hash,
             started_ms=record.started_ms,
             stop_requested_ms=stop.get("requested_ms"),
             stop_reason=stop.get("reason", ""),
@@ -281,8 +290,10 @@ def _record(folder: Path) -> _Record | None:
     if data is None:
         return None
     return _Record(
-        id=facts.RunId(**data["id"]),
+        # An older record says no namespace.
+        id=facts.RunId(**{"namespace": objects.DEFAULT_NAMESPACE, **data["id"]}),
         protocol_hash=data["protocol_hash"],
+        run_hash=data.get("run_hash", ""),
         started_ms=data["started_ms"],
     )
 

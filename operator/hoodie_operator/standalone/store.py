@@ -8,8 +8,9 @@ Only the folder's owner writes; anybody may read.
 from collections.abc import Mapping
 from pathlib import Path
 
-from hoodie import errors
+from hoodie import clock, errors
 from hoodie_operator.api import documents, kinds, objects
+from hoodie_operator.reconcile import catalog, facts, hearing
 from hoodie_operator.standalone import state_files
 
 _FOLDER = "objects"
@@ -18,30 +19,54 @@ _FOLDER = "objects"
 class Store:
     """The objects of one state folder, held in memory and written through."""
 
-    def __init__(self, state: Path) -> None:
+    def __init__(self, state: Path, locate: catalog.Locate, our_clock: clock.Clock) -> None:
         """Read all objects.
+
+        Args:
+            state: The folder.
+            locate: Tells where a table is.
+            our_clock: The operator's.
 
         Raises:
             FormatError: A file is no object; the message names it.
             StorageError: The folder cannot be read.
         """
         self._folder = state / _FOLDER
-        self._objects = load(state)
+        self._objects = catalog.Catalog(locate, load(state).values())
+        self._clock = our_clock
+        self._waits: dict[str, facts.Waits] = {}
+        for found in self._objects.values():
+            self._hear(found)
 
     @property
-    def by_key(self) -> Mapping[objects.ObjectKey, objects.AnyObject]:
+    def by_key(self) -> catalog.Catalog:
         """All objects."""
         return self._objects
+
+    @property
+    def waits(self) -> Mapping[str, facts.Waits]:
+        """What statuses tell to be waited for, by the uid of their object."""
+        return self._waits
 
     def put(self, found: objects.AnyObject) -> None:
         """Store an object, new or changed."""
         state_files.replace_json(self._path(found.key), documents.to_document(found))
-        self._objects[found.key] = found
+        self._objects.put(found)
+        self._hear(found)
 
     def remove(self, key: objects.ObjectKey) -> None:
         """Remove an object; nothing when it is gone."""
         self._path(key).unlink(missing_ok=True)
-        self._objects.pop(key, None)
+        found = self._objects.get(key)
+        if found is not None:
+            self._waits.pop(found.uid, None)
+        self._objects.remove(key)
+
+    def _hear(self, found: objects.AnyObject) -> None:
+        now_ms = clock.monotonic_ms(self._clock)
+        self._waits[found.uid] = hearing.hear_status(
+            self._waits.get(found.uid), found.status, now_ms
+        )
 
     def _path(self, key: objects.ObjectKey) -> Path:
         # Names hold no dot, so the file's name is taken apart in one way only.

@@ -54,7 +54,7 @@ def _table(
         spec=spec,
         status=hudi_table.HudiTableStatus(),
     )
-    for part in (effective.location(spec, data_root), effective.config(table)):
+    for part in (effective.location(spec, (data_root,)), effective.config(table)):
         if isinstance(part, effective.Refusal):
             yield _problem(manifest, "spec", part.message)
 

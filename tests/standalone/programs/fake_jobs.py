@@ -44,7 +44,7 @@ def note(*words: object) -> None:
 class Job:
     def __init__(self, path: str) -> None:
         self.spec = jobs.decode_spec(Path(path).read_bytes(), path)
-        self.storage: Storage = locations.open_storage(self.spec.table_uri, self.spec.allowed_root)
+        self.storage: Storage = locations.open_storage(self.spec.table_uri, self.spec.allowed_roots)
         self.owner = self.spec.writer_id or self.spec.action_id or ""
         # What is left of it counts the object's own attempts.
         self.attempt = self.spec.attempt % 1_000_000
@@ -83,8 +83,8 @@ class Job:
             raise RuntimeError(kinds[self.attempt - 1])
 
     def check_fence(self) -> None:
-        assert self.spec.fence_path is not None
-        fence = jobs.decode_fence(Path(self.spec.fence_path).read_bytes(), "fence")
+        assert isinstance(self.spec.fence, jobs.FenceFile)
+        fence = jobs.decode_fence(Path(self.spec.fence.path).read_bytes(), "fence")
         if (fence.attempt, fence.protocol_hash) != (self.spec.attempt, self.spec.protocol_hash):
             raise RuntimeError(errors.FencedError.kind)
 

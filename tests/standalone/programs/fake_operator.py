@@ -24,13 +24,13 @@ PROGRAMS = {
 
 
 def build(manifests: Path, state: Path, data: Path, *, may_prune: bool = False) -> loop.Operator:
-    outside = environment.system(allowed_root=str(data))
+    outside = environment.system(allowed_roots=(str(data),))
     return loop.Operator(
         loop.Options(state=state, data_root=data, may_prune=may_prune),
         Folder(manifests),
         outside,
         reporting.Lines(Console(width=200)),
-        Processes(state, outside.clock, allowed_root=str(data), programs=PROGRAMS),
+        Processes(state, outside.clock, allowed_roots=(str(data),), programs=PROGRAMS),
     )
 
 

@@ -15,7 +15,7 @@ from hoodie.model import commits, instants, jobs, settings
 def _spec(work: jobs.Work) -> jobs.JobSpec:
     return jobs.JobSpec(
         table_uri="file:///data/flights",
-        allowed_root="file:///data",
+        allowed_roots=("file:///data",),
         table_properties={"hoodie.table.name": "flights"},
         settings=settings.WriteSettings(concurrency=settings.ConcurrencyMode.NON_BLOCKING),
         lock="zookeeper://127.0.0.1:2181/hudi/flights",
@@ -23,7 +23,7 @@ def _spec(work: jobs.Work) -> jobs.JobSpec:
         writer_id="schedules",
         action_id=None,
         attempt=2,
-        fence_path=None,
+        fence=None,
         work=work,
         engine=jobs.EngineSpec(kind=jobs.EngineKind.SPARK, spark_conf={"spark.ui.enabled": "x"}),
         progress_path=None,
@@ -50,6 +50,38 @@ WORKS = (
     jobs.Compact(step=jobs.CompactionStep.SCHEDULE_AND_EXECUTE),
     jobs.Compact(step=jobs.CompactionStep.EXECUTE, instant_time="20250101000000000"),
 )
+
+
+@pytest.mark.parametrize(
+    "fence",
+    [
+        jobs.FenceFile(path="/state/fence.json"),
+        jobs.FenceNode(servers=("zk:2181",), path="/hudi/flights.fences/writer.w.u"),
+        jobs.FenceRecord(owner="writer.w.u"),
+    ],
+)
+def test_spec_of_a_pod_is_read_back_as_written(fence: jobs.FenceAddress) -> None:
+    executors = jobs.KubernetesExecutors(
+        namespace="sales",
+        instances=2,
+        name_prefix="w",
+        image="hudi:1",
+        template_path="/etc/executor.yaml",
+        cores=1,
+        cpu_request=None,
+        heap_mib=512,
+        overhead_mib=384,
+        labels={"hudi.dev/attempt": "3"},
+    )
+    spec = replace(
+        _spec(WRITE),
+        fence=fence,
+        engine=jobs.EngineSpec(kind=jobs.EngineKind.SPARK, executors=executors),
+        result_path=None,
+        termination_path="/dev/termination-log",
+        progress_port=8090,
+    )
+    assert jobs.decode_spec(jobs.encode_spec(spec), "spec") == spec
 
 
 @pytest.mark.parametrize("work", WORKS, ids=lambda work: type(work).__name__)

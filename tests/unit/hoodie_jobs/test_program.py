@@ -1,6 +1,9 @@
 """Every end of a run is a result file and an exit code, and the two agree."""
 
 import logging
+import socket
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,7 +27,7 @@ def run(
     spec = jobs.JobSpec(
         **{  # type: ignore[arg-type] # what a test varies
             "table_uri": "file:///tables/flights",
-            "allowed_root": None,
+            "allowed_roots": [],
             "table_properties": {},
             "settings": settings.WriteSettings(),
             "lock": "filesystem",
@@ -32,7 +35,7 @@ def run(
             "writer_id": None,
             "action_id": "compact-1",
             "attempt": 3,
-            "fence_path": None,
+            "fence": None,
             "work": jobs.Compact(step=jobs.CompactionStep.SCHEDULE),
             "engine": jobs.EngineSpec(),
             "progress_path": str(folder / "progress.json"),
@@ -116,3 +119,45 @@ def test_missing_or_bad_spec_ends_with_the_code_of_its_error(tmp_path: Path) -> 
     assert program.main([str(tmp_path / "none")], {}) == errors.NotFoundError.exit_code
     (tmp_path / "bad").write_text("{}")
     assert program.main([str(tmp_path / "bad")], {}) == errors.InvalidInputError.exit_code
+
+
+def test_result_is_written_into_a_file_that_cannot_be_replaced(tmp_path: Path) -> None:
+    message = tmp_path / "termination-log"
+    message.write_bytes(b"x" * 5000)
+    before = message.stat().st_ino
+    _, result = run(tmp_path, lambda _: None, termination_path=str(message))
+    assert jobs.decode_result(message.read_bytes(), "message") == result
+    assert message.stat().st_ino == before
+
+
+def test_progress_is_answered_as_long_as_the_work_goes_on(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("", 0))
+        port = free.getsockname()[1]
+    address = f"http://127.0.0.1:{port}/progress"
+    told = []
+
+    def perform(run: Run) -> None:
+        with urllib.request.urlopen(address, timeout=5) as answer:
+            told.append((answer.status, answer.read()))
+        run.tell("writing", 1, 2)
+        with urllib.request.urlopen(address, timeout=5) as answer:
+            told.append((answer.status, answer.read()))
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"{address}/else", timeout=5)
+
+    code, _ = run(tmp_path, perform, progress_port=port)
+    assert code == 0
+    assert told[0] == (204, b"")
+    progress = jobs.decode_progress(told[1][1], "answer")
+    assert (progress.phase, progress.done, progress.total) == ("writing", 1, 2)
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(address, timeout=5)
+
+
+def test_port_that_is_taken_stops_no_run(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        taken.listen()
+        code, result = run(tmp_path, lambda _: None, progress_port=taken.getsockname()[1])
+    assert (code, result.error) == (0, None)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hoodie import errors
+from hoodie import clock, errors
 from hoodie_operator.api import documents, group, kinds, objects
+from hoodie_operator.reconcile import effective
 from hoodie_operator.standalone import applying, store
 from hoodie_operator.standalone.folder import Folder
 from support import rule_examples
@@ -164,6 +165,33 @@ def test_vanished_object_is_marked_when_it_may_be_pruned(tmp_path: Path) -> None
     assert _apply(stored, folder).put == (), "it comes back once it is gone"
 
 
+@pytest.mark.parametrize(
+    ("policy", "protection", "is_kept"),
+    [
+        ("Delete", None, True),
+        ("Delete", True, True),
+        ("Delete", False, False),
+        ("Retain", True, False),
+    ],
+)
+def test_table_whose_data_would_go_is_pruned_only_without_protection(
+    tmp_path: Path, policy: str, protection: bool | None, is_kept: bool
+) -> None:
+    said = {} if protection is None else {"deletionProtection": protection}
+    spec = {**rule_examples.TABLE, "deletionPolicy": policy, **said}
+    path = _write(tmp_path / "t.yaml", "HudiTable", "orders", spec)
+    _write(tmp_path / "l.yaml", "LockProvider", "stays", {"type": "FileSystem"})
+    stored: dict[objects.ObjectKey, objects.AnyObject] = {}
+    _apply(stored, Folder(tmp_path))
+    path.unlink()
+    changes = _apply(stored, Folder(tmp_path), may_prune=True)
+    assert [key.name for key in changes.protected] == (["orders"] if is_kept else [])
+    assert [found.name for found in changes.put if found.is_deleting] == (
+        [] if is_kept else ["orders"]
+    )
+    assert changes.vanished == ()
+
+
 def test_empty_folder_prunes_nothing(tmp_path: Path) -> None:
     stored: dict[objects.ObjectKey, objects.AnyObject] = {}
     folder = Folder(tmp_path)
@@ -209,7 +237,7 @@ def test_stored_object_reads_back(kind: kinds.Kind, tmp_path: Path) -> None:
         status=kind.status(observed_generation=2, state="Ready"),
     )
     assert documents.from_document(documents.to_document(made)) == made
-    stored = store.Store(tmp_path)
+    stored = store.Store(tmp_path, effective.locator("file:///data"), clock.SystemClock())
     stored.put(made)
     assert store.load(tmp_path) == {key: made}
     stored.remove(key)

@@ -10,20 +10,22 @@ from hoodie import errors
 from hoodie.model import jobs
 from hoodie_operator.api import attempts as api_attempts
 from hoodie_operator.api import execution, fields
-from hoodie_operator.reconcile import attempts, facts, retries
+from hoodie_operator.reconcile import attempts, facts, hearing, retries
 from hoodie_operator.reconcile.attempts import Phase, Step
 
 RETRY = execution.Retry(limit=2)
-DEADLINES = attempts.Deadlines(start_ms=100, progress_ms=200, total_ms=1000, stop_ms=50)
+DEADLINES = attempts.Deadlines(
+    schedule_ms=60, image_ms=80, start_ms=100, progress_ms=200, total_ms=1000, stop_ms=50
+)
 
 
 def _id(attempt: int) -> facts.RunId:
-    return facts.RunId(kind="Writer", name="w", uid="u", attempt=attempt)
+    return facts.RunId(kind="Writer", namespace="n", name="w", uid="u", attempt=attempt)
 
 
 def _run(attempt: int, **fields_: object) -> facts.Run:
     run = facts.Run(id=_id(attempt), protocol_hash="p", started_ms=1_000_000)
-    return dataclasses.replace(run, **fields_)  # type: ignore[arg-type]
+    return hearing.hear(None, dataclasses.replace(run, **fields_), 0)  # type: ignore[arg-type]
 
 
 def _ended(attempt: int, error: str | None = None, commits: int = 0, **more: object) -> facts.Run:
@@ -37,7 +39,8 @@ def _fold(*runs: facts.Run, basis: str = "b") -> api_attempts.Runs:
 
 
 def _phase(status: api_attempts.Runs, run: facts.Run | None = None, now_ms: int = 1) -> Phase:
-    return attempts.phase(status, run, RETRY, DEADLINES, now_ms)
+    now = hearing.Now(wall_ms=now_ms, monotonic_ms=now_ms)
+    return attempts.phase(status, run, RETRY, DEADLINES, now)
 
 
 def test_every_phase_has_a_step_whether_wanted_or_not() -> None:
@@ -52,24 +55,63 @@ def test_nothing_is_started_beside_an_attempt_at_work_or_when_unwanted() -> None
 
 
 @pytest.mark.parametrize(
-    ("fields_", "now_ms", "phase"),
+    ("told_ms", "stopped_ms", "now_ms", "phase"),
     [
-        ({}, 1_000_050, Phase.STARTING),
-        ({}, 1_000_101, Phase.OVERDUE),
-        ({"progress": 1_000_040}, 1_000_200, Phase.RUNNING),
-        ({"progress": 1_000_040}, 1_000_241, Phase.OVERDUE),
-        ({"progress": 1_000_990}, 1_001_001, Phase.OVERDUE),
-        ({"stop_requested_ms": 1_000_500}, 1_000_550, Phase.STOPPING),
-        ({"stop_requested_ms": 1_000_500}, 1_000_551, Phase.STUBBORN),
+        (None, None, 50, Phase.STARTING),
+        (None, None, 101, Phase.OVERDUE),
+        (40, None, 240, Phase.RUNNING),
+        (40, None, 241, Phase.OVERDUE),
+        (990, None, 1000, Phase.RUNNING),
+        (990, None, 1001, Phase.OVERDUE),
+        (None, 500, 550, Phase.STOPPING),
+        (None, 500, 551, Phase.STUBBORN),
     ],
 )
 def test_phase_at_work_follows_the_deadlines(
-    fields_: dict[str, int], now_ms: int, phase: Phase
+    told_ms: int | None, stopped_ms: int | None, now_ms: int, phase: Phase
 ) -> None:
-    told = fields_.pop("progress", None)
-    progress = told and jobs.JobProgress(phase="x", done=0, total=0, updated_ms=told)
-    run = _run(1, progress=progress or None, **fields_)
+    run = _run(1)
+    if told_ms is not None:
+        progress = jobs.JobProgress(phase="x", done=0, total=0, updated_ms=7)
+        run = hearing.hear(run, dataclasses.replace(run, progress=progress), told_ms)
+    if stopped_ms is not None:
+        run = hearing.hear(run, dataclasses.replace(run, stop_requested_ms=9), stopped_ms)
     assert _phase(_fold(run), run, now_ms) is phase
+
+
+def test_leader_that_has_just_begun_has_heard_nothing_yet() -> None:
+    progress = jobs.JobProgress(phase="x", done=0, total=0, updated_ms=7)
+    told = dataclasses.replace(_run(1), progress=progress, stop_requested_ms=None)
+    run = hearing.hear(None, told, 10_000)
+    assert _phase(_fold(run), run, 10_200) is Phase.RUNNING
+    assert _phase(_fold(run), run, 10_201) is Phase.OVERDUE
+
+
+CLOCKS_MS = st.integers(min_value=-(10**9), max_value=10**9)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 150), CLOCKS_MS, CLOCKS_MS, st.booleans()), max_size=30))
+def test_no_clock_of_another_and_no_step_of_ours_says_how_long_a_run_is_silent(
+    steps: list[tuple[int, int, int, bool]],
+) -> None:
+    """At every step some time passes, the run tells news or not, and wall clocks say anything."""
+    waiting = _waiting(facts.Obstacle.NO_NODE, since_ms=5 * 10**8)
+    deadlines = dataclasses.replace(DEADLINES, total_ms=None)
+    begun = dataclasses.replace(_run(1, waiting=waiting), waiting=None, began_ms=-(10**8))
+    run = hearing.hear(_run(1, waiting=waiting), begun, 50)
+    heard_ms = at_ms = 50
+    for number, (passed_ms, pods_ms, ours_ms, tells) in enumerate(steps):
+        at_ms += passed_ms
+        told = run
+        if tells:
+            news = jobs.JobProgress(phase="x", done=number, total=0, updated_ms=pods_ms)
+            told, heard_ms = dataclasses.replace(run, progress=news), at_ms
+        run = hearing.hear(run, told, at_ms)
+        now = hearing.Now(wall_ms=ours_ms, monotonic_ms=at_ms)
+        phase = attempts.phase(_fold(run), run, RETRY, deadlines, now)
+        allowed_ms = deadlines.progress_ms if run.progress else deadlines.start_ms
+        assert (phase is Phase.OVERDUE) == (at_ms - heard_ms > allowed_ms)
 
 
 def test_success_ends_the_count_of_failures() -> None:
@@ -192,3 +234,95 @@ def test_every_kind_of_error_is_classified() -> None:
     assert {"Conflict", "LockTimeout", "Storage", "OutOfMemory", "Internal"} <= transient
     assert not transient & {"Configuration", "InvalidInput", "Unsupported", "Format", "NotFound"}
     assert not retries.is_transient("Unheard")
+
+
+def _waiting(obstacle: facts.Obstacle, since_ms: int = 1_000_000) -> facts.Waiting:
+    return facts.Waiting(obstacle=obstacle, message="m", since_ms=since_ms)
+
+
+@pytest.mark.parametrize(
+    ("obstacle", "limit_ms", "kind"),
+    [
+        (facts.Obstacle.NO_POD, 60, retries.NOT_CREATED),
+        (facts.Obstacle.NO_NODE, 60, retries.UNSCHEDULABLE),
+        (facts.Obstacle.NO_IMAGE, 80, retries.IMAGE_NOT_PULLED),
+        (facts.Obstacle.NO_CONTAINER, 80, retries.CONTAINER_NOT_CREATED),
+        (facts.Obstacle.BEGINNING, 80, retries.CONTAINER_NOT_CREATED),
+    ],
+)
+def test_every_obstacle_has_a_limit_and_a_kind_of_its_own(
+    obstacle: facts.Obstacle, limit_ms: int, kind: str
+) -> None:
+    run = _run(1, waiting=_waiting(obstacle))
+    assert _phase(_fold(run), run, limit_ms) is Phase.STARTING
+    assert _phase(_fold(run), run, limit_ms + 1) is Phase.OVERDUE
+    reason = retries.too_slow(run)
+    ended = _ended(1, "Cancelled", stop_requested_ms=1_000_100, stop_reason=reason)
+    last = (_fold(ended).history or ())[-1]
+    assert (last.outcome, last.error_kind) == (api_attempts.Outcome.FAILED, kind)
+    assert last.message is not None
+    assert obstacle.value in last.message
+
+
+def test_waiting_for_a_node_is_no_silence_of_the_job() -> None:
+    waits = _run(1, waiting=_waiting(facts.Obstacle.NO_NODE))
+    begun = hearing.hear(waits, dataclasses.replace(waits, waiting=None), 900)
+    assert _phase(_fold(begun), begun, 1_000) is Phase.STARTING
+    assert _phase(_fold(begun), begun, 1_001) is Phase.OVERDUE
+
+
+@pytest.mark.parametrize("result", [None, "Cancelled"])
+def test_evicted_attempt_is_not_counted_but_waited_after(result: str | None) -> None:
+    cause = facts.Cause(kind=retries.INFRASTRUCTURE, message="evicted")
+    runs = [
+        _ended(number, result, cause=cause)
+        if result
+        else _run(number, ended_ms=2_000_000, cause=cause)
+        for number in range(1, 9)
+    ]
+    status = _fold(*runs)
+    assert status.failures == 0
+    assert _phase(status, now_ms=2_000_001) is Phase.BACKING_OFF
+    assert status.next_attempt_time is not None
+    # The eighth is waited after for longer than the first.
+    assert status.next_attempt_time > (_fold(runs[0]).next_attempt_time or "")
+
+
+def test_what_an_attempt_says_of_itself_goes_before_what_is_said_of_its_pod() -> None:
+    cause = facts.Cause(kind=retries.INFRASTRUCTURE, message="evicted")
+    last = (_fold(_ended(1, "Conflict", cause=cause)).history or ())[-1]
+    assert last.error_kind == "Conflict"
+    assert (_fold(_ended(1, cause=cause)).history or ())[-1].error_kind is None
+
+
+def test_each_attempt_out_of_memory_gets_more_up_to_a_limit() -> None:
+    cause = facts.Cause(kind=errors.OutOfMemoryError.kind, message="OOMKilled")
+    runs = [_run(number, ended_ms=2_000_000, cause=cause) for number in range(1, 6)]
+    grown = [_fold(*runs[:count]).memory_percent for count in range(1, 6)]
+    assert grown == [150, 225, 337, 400, 400]
+    assert attempts.fold(_fold(*runs), [], RETRY, "another basis").memory_percent is None
+
+
+def test_a_stop_for_another_reason_is_no_failure_of_the_attempt() -> None:
+    assert retries.stopped_as("the Writer is suspended") is None
+    assert retries.stopped_as("HudiTable orders: gone") is None
+
+
+def test_executors_of_an_ended_driver_are_stopped_and_change_nothing_of_its_end() -> None:
+    run = _run(1, is_abandoned=True)
+    assert _phase(_fold(run), run, 1_000_001) is Phase.OVERDUE
+    stop = {"stop_requested_ms": 1_000_002, "stop_reason": retries.too_slow(run)}
+    assert (_fold(_ended(1, **stop)).history or ())[-1].outcome is api_attempts.Outcome.SUCCEEDED
+    failed = (_fold(_ended(1, "Conflict", **stop)).history or ())[-1]
+    assert (failed.outcome, failed.error_kind) == (api_attempts.Outcome.FAILED, "Conflict")
+    cause = facts.Cause(kind=errors.OutOfMemoryError.kind, message="OOMKilled")
+    killed = _fold(_run(1, ended_ms=2_000_000, cause=cause, **stop))
+    assert (killed.history or ())[-1].error_kind == errors.OutOfMemoryError.kind
+
+
+def test_pod_that_went_because_its_run_was_stopped_is_no_failure() -> None:
+    cause = facts.Cause(kind=retries.INFRASTRUCTURE, message="its pod was deleted")
+    stop = {"stop_requested_ms": 1_500_000, "stop_reason": "the Writer is suspended"}
+    status = _fold(_run(1, ended_ms=2_000_000, cause=cause, **stop))
+    assert (status.history or ())[-1].outcome is api_attempts.Outcome.STOPPED
+    assert (status.failures, status.next_attempt_time) == (0, None)

@@ -106,6 +106,25 @@ def test_dates_and_numbers_in_texts_stay_what_they_are() -> None:
     assert (problems, manifest.labels) == ([], {"since": "2024-01-01"})
 
 
+def test_field_that_is_null_is_absent() -> None:
+    # As for an API server: it takes such a field away, and then fills in its default.
+    nulls = {"suspend": None, "merge": {"mode": None}, "tableName": None}
+    (manifest,), problems = manifests.parse(
+        _text("HudiTable", rule_examples.TABLE | nulls).encode(), "x.yaml"
+    )
+    assert problems == []
+    expected = hudi_table.HudiTableSpec.model_validate_json(json.dumps(rule_examples.TABLE))
+    assert manifest.spec == expected
+
+
+def test_whole_number_with_a_point_is_a_whole_number() -> None:
+    spec = rule_examples.edited(rule_examples.TABLE, tableVersion=8.0)
+    (manifest,), problems = manifests.parse(_text("HudiTable", spec).encode(), "x.yaml")
+    assert problems == []
+    assert isinstance(manifest.spec, hudi_table.HudiTableSpec)
+    assert manifest.spec.table_version == 8
+
+
 def test_anchors_are_followed() -> None:
     text = f"""
 apiVersion: {group.API_VERSION}

@@ -114,8 +114,7 @@ def test_writer_at_work_is_waited_for_though_its_heart_stopped(spec: dict[str, o
     writer = here.add(kinds.WRITER, "left", ow.writer_spec())
     here.see_source(writer, [["1"]], ["id", "a"])
     here.settle()
-    (run,) = here.runs[here.uid(writer)]
-    begun = failed((run.started_ms - ow.START_MS) // 1000 + 5)
+    begun = failed(5, attempt=here.started[-1].fence_number)
     here.see([begun])
     edits = {"rollback": {"instant": begun.requested_time}} if "rollback" in spec else {}
     action = here.act(edited(spec, **edits))
@@ -131,10 +130,9 @@ def test_writer_at_work_is_waited_for_though_its_heart_stopped(spec: dict[str, o
 
 def test_earlier_failure_of_a_writer_at_work_is_taken_back() -> None:
     here = Place()
-    here.now_ms += 60_000
     writer = here.add(kinds.WRITER, "left", ow.writer_spec())
     here.see_source(writer, [["1"]], ["id", "a"])
-    here.see([failed()])
+    here.see([failed(attempt=1)])
     here.settle()
     here.act(ONE)
     assert isinstance(here.started[-1].work, jobs.RollBack)

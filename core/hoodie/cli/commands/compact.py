@@ -45,7 +45,7 @@ def compact(  # noqa: PLR0913 - a parameter an option
     """Compact a table."""
     if is_schedule and execute is not None:
         raise typer.BadParameter("--schedule and --execute exclude each other")
-    run = run_settings.parse(set_texts, lock)
+    run = run_settings.parse_for_service(set_texts, lock)
     instant = instants.checked_time(execute) if execute is not None else None
     step = _step(is_schedule=is_schedule, instant=instant)
     with progress.Display() as display:

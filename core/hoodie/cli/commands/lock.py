@@ -70,7 +70,7 @@ def lock(  # noqa: PLR0913 - a parameter an option
         run_settings.check_facts(run.facts, opened.config)
         display.phase("looking at the lock")
         state = _done(opened, run.lock, action, watch_s, holder)
-    shown = locks.document(opened.uri, state, is_broken=action is Action.BREAK)
+    shown = locks.document(opened.uri, state, run.settings, is_broken=action is Action.BREAK)
     if as_json:
         output.document(shown)
         return

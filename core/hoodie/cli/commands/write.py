@@ -35,6 +35,9 @@ EXAMPLES = f"""Examples:
   hoodie write /data/trips --input gone.csv --operation delete
   hoodie write /data/trips --input eta.json --concurrency nbcc --writer-id eta
 
+With --set {settings.ADDS_COLUMNS_KEY}=true parquet files add their new columns to the
+table, and widen its types; CSV and JSON tell no types.
+
 An insert's rows are taken for new, and a bulk insert makes base files of them wherever a bucket is
 empty: two rows of one key may then stay in a table.
 
@@ -147,7 +150,10 @@ def write(  # noqa: PLR0913 - a parameter an option
         opened = tables.open_table(uri, outside, display)
         run_settings.check_facts(run.facts, opened.config)
         display.phase("reading input")
-        found = local_files.read(input_files, source, opened.schema.arrow)
+        columns_of_rows = opened.schema
+        if run.settings.adds_columns:
+            columns_of_rows = local_files.grown(input_files, source, opened.schema)
+        found = local_files.read(input_files, source, columns_of_rows.arrow)
         data = inputs.carried(found, source, opened.config)
         display.phase("writing", quantities.counted(data.num_rows, "row"))
         result = opened.write(

@@ -1,11 +1,19 @@
 """A table's lock and who has it: a document, and a line for each thing that is known."""
 
 import datetime
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie.cli import quantities
+from hoodie.model import settings
 from hoodie.services import lock_breaking
 from hoodie.transaction.locks import inspection
+
+_PATIENCE = (
+    "hoodie.write.lock.wait_time_ms",
+    "hoodie.write.lock.client.num_retries",
+    "hoodie.write.lock.client.wait_time_ms_between_retry",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,22 +52,32 @@ class Document:
         lock: Which it is, and where.
         holder: Who has it; None for nobody.
         is_broken: Whether it was taken from the holder just now.
+        settings: How a writer with these options tries for it, by Hudi's keys.
     """
 
     table: str
     lock: str
     holder: HolderRow | None
     is_broken: bool
+    settings: Mapping[str, str]
 
 
-def document(uri: str, state: lock_breaking.LockState, *, is_broken: bool) -> Document:
+def document(
+    uri: str,
+    state: lock_breaking.LockState,
+    write_settings: settings.WriteSettings,
+    *,
+    is_broken: bool,
+) -> Document:
     """Return the document of a lock that was looked at, or broken."""
+    properties = settings.to_properties(write_settings)
     holding = state.holding
     return Document(
         table=uri,
         lock=state.description,
         holder=None if holding is None else _row(holding),
         is_broken=is_broken and holding is not None,
+        settings={key: text for key, text in properties.items() if key in _PATIENCE},
     )
 
 
@@ -81,7 +99,7 @@ def lines(shown: Document) -> list[str]:
     """Return what is known, a line each."""
     holder = shown.holder
     if holder is None:
-        return [f"nobody has the {shown.lock}"]
+        return [f"nobody has the {shown.lock}", *_patience(shown)]
     if shown.is_broken:
         return [f"took the {shown.lock} from {holder.owner}"]
     silence = None
@@ -98,7 +116,15 @@ def lines(shown: Document) -> list[str]:
         "holder id": holder.id,
     }
     width = max(map(len, known))
-    return [f"{name:<{width}}  {text}" for name, text in known.items() if text is not None]
+    return [
+        *(f"{name:<{width}}  {text}" for name, text in known.items() if text is not None),
+        *_patience(shown),
+    ]
+
+
+def _patience(shown: Document) -> list[str]:
+    """Return what is in effect for writers, wherever it comes from."""
+    return [f"in effect  {key}={text}" for key, text in shown.settings.items()]
 
 
 _DEAD = inspection.Liveness.DEAD.value

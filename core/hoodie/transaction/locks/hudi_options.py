@@ -13,6 +13,7 @@ from hoodie.model import settings
 from hoodie.transaction.locks import addresses, polling
 
 PREFIX = "hoodie.write.lock."
+_PAGE_DEFAULT = "ZookeeperBasedLockProvider"
 _DEFAULT_PORT = 2181
 
 Options = Mapping[str, str]
@@ -22,6 +23,8 @@ def from_options(
     options: Options, *, table_name: str | None = None
 ) -> addresses.LockAddress | None:
     """Take a lock's address from Apache Hudi's options; None when they name no provider.
+
+    Keys of ZooKeeper alone name one, too: its page on concurrency control has it as the default.
 
     Args:
         options: Of a writer; only `hoodie.write.lock.*` and `hoodie.base.path` are read.
@@ -33,6 +36,8 @@ def from_options(
         ConfigurationError: An option is none of the provider's.
     """
     provider = options.get(f"{PREFIX}provider")
+    if provider is None and any(key.startswith(f"{PREFIX}zookeeper.") for key in options):
+        provider = _PAGE_DEFAULT
     if provider is None:
         return None
     name = provider.rpartition(".")[2]
@@ -204,7 +209,10 @@ KEYS = (
     *_keys(
         (),
         {
-            "provider": ("", "the lock, by the class of Apache Hudi"),
+            "provider": (
+                f"{_PAGE_DEFAULT}, where there are keys of it",
+                "the lock, by the class of Apache Hudi",
+            ),
             "wait_time_ms_between_retry": (
                 "2 (files), 20 (servers)",
                 "first pause between two looks at a lock that another has",

@@ -4,7 +4,7 @@ import importlib
 from types import ModuleType
 from typing import assert_never
 
-from hoodie import clock, errors, identity
+from hoodie import clock, environment, errors, identity
 from hoodie.background.protocol import Background
 from hoodie.storage import locations
 from hoodie.storage.protocol import Storage
@@ -15,6 +15,31 @@ from hoodie.transaction.locks.leases import LeasedLock, LeaseStore
 from hoodie.transaction.locks.protocol import LockOwner, LockProvider
 from hoodie.transaction.locks.storage_based import StorageLeases
 from hoodie.transaction.locks.zookeeper import ZooKeeperLock
+
+
+def open_for(
+    name: str, address: addresses.LockAddress, storage: Storage, outside: environment.Environment
+) -> LockProvider:
+    """Return a fresh access to a table's lock for one transaction, which closes it.
+
+    Args:
+        name: Who is to take it, for people.
+        address: Which lock.
+        storage: The table's storage.
+        outside: Time, ids, threads.
+
+    Raises:
+        UnsupportedError: A lock file was asked for where no file can be moved atomically.
+        ConfigurationError: The provider, or its client, is not installed.
+    """
+    return open_lock(
+        address,
+        storage,
+        LockOwner(id=outside.random.uuid(), name=name, process=outside.process),
+        waiting_clock=outside.clock,
+        random=outside.random,
+        background=outside.background,
+    )
 
 
 def open_lock(

@@ -47,12 +47,14 @@ class Node:
         creation: The transaction that created it.
         created_ms: When that was, by the servers' clock.
         is_ephemeral: Whether it goes with the session that created it.
+        version: Counts the changes of its content.
     """
 
     content: bytes
     creation: int
     created_ms: int
     is_ephemeral: bool
+    version: int
 
 
 class _Quietly(logging.LoggerAdapter[logging.Logger]):
@@ -123,6 +125,15 @@ class Session:
         call = self._client.create_async(path, content, ephemeral=True, sequence=True)
         return str(self._answer(call, deadline_s))
 
+    def create_lasting(self, path: str, content: bytes, deadline_s: float) -> None:
+        """Create a node that stays, and the persistent nodes above it."""
+        call = self._client.create_async(path, content, makepath=True)
+        self._answer(call, deadline_s)
+
+    def replace(self, path: str, content: bytes, version: int, deadline_s: float) -> None:
+        """Replace a node's content, if it still has that version."""
+        self._answer(self._client.set_async(path, content, version=version), deadline_s)
+
     def make_path(self, path: str, deadline_s: float) -> None:
         """Create persistent nodes down to a path."""
         self._answer(self._client.ensure_path_async(path), deadline_s)
@@ -149,6 +160,7 @@ class Session:
             creation=int(stat.czxid),
             created_ms=int(stat.ctime),
             is_ephemeral=stat.ephemeralOwner != 0,
+            version=int(stat.version),
         )
 
     def watch(self, path: str, deadline_s: float) -> None:
@@ -164,9 +176,9 @@ class Session:
         stat = self._answer(self._client.exists_async(path), deadline_s)
         return None if stat is None else int(stat.czxid)
 
-    def delete(self, path: str, deadline_s: float) -> None:
-        """Delete a node."""
-        self._answer(self._client.delete_async(path), deadline_s)
+    def delete(self, path: str, deadline_s: float, version: int = -1) -> None:
+        """Delete a node, if it still has that version; -1 for any."""
+        self._answer(self._client.delete_async(path, version=version), deadline_s)
 
     def _answer(self, call: Any, deadline_s: float) -> Any:  # noqa: ANN401 - kazoo has no types
         return call.get(timeout=max(0.0, deadline_s - self._clock.monotonic_s()))

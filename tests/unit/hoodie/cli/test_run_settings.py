@@ -73,7 +73,13 @@ def test_set_gives_a_lock_by_hudis_keys() -> None:
         ([], "redis://host", None, "'redis://host' is no lock"),
         ([], "zookeeper://host:2181", None, "'' is no lock's path"),
         (["hoodie.write.lock.zookeeper.url=zk"], "filesystem", None, "--lock filesystem with"),
-        (["hoodie.write.lock.zookeeper.url=zk"], None, None, "without hoodie.write.lock.provider"),
+        (["hoodie.write.lock.zookeeper.url=zk"], None, None, "zookeeper.base_path is not set"),
+        (
+            ["hoodie.write.lock.filesystem.expire=1"],
+            None,
+            None,
+            "--set hoodie.write.lock.filesystem.expire without hoodie.write.lock.provider",
+        ),
     ],
 )
 def test_what_is_malformed_or_contradicts_is_refused(
@@ -93,6 +99,15 @@ def test_what_is_malformed_or_contradicts_is_refused(
         {"hoodie.bucket.index.num.buckets": "8", "hoodie.index.type": "bucket"},
         {"hoodie.table.type": "MERGE_ON_READ", "hoodie.table.recordkey.fields": "id, day"},
         {"hoodie.bucket.index.hash.field": "id", "hoodie.write.table.version": "9"},
+        # The second pipeline of the blog on non-blocking concurrency control (S168), T-N17.
+        {
+            "table.type": "MERGE_ON_READ",
+            "index.type": "BUCKET",
+            "metadata.enabled": "false",
+            "compaction.schedule.enabled": "false",
+            "compaction.async.enabled": "false",
+            "clean.async.enabled": "false",
+        },
     ],
 )
 def test_facts_that_the_table_agrees_with_are_fine(facts: dict[str, str]) -> None:

@@ -21,6 +21,7 @@ __all__ = ["installed"]
 def test_extra_that_is_not_installed_is_named(
     monkeypatch: pytest.MonkeyPatch, address: str, extra: str, package: str
 ) -> None:
+    """T-L19."""
     monkeypatch.delitem(sys.modules, f"hoodie.transaction.locks.{extra}", raising=False)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(errors.ConfigurationError, match=rf"needs hudi-operator\[{extra}\]"):

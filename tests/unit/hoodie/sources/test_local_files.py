@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from hoodie import errors
-from hoodie.model import jobs
+from hoodie.model import jobs, schemas
 from hoodie.sources import local_files
 
 SCHEMA = pa.schema(
@@ -197,3 +197,58 @@ def test_bad_file_is_refused_with_its_name(
 def test_missing_file_is_named(format_: str) -> None:
     with pytest.raises(errors.NotFoundError, match="/nowhere/x: there is no such file"):
         local_files.read(["/nowhere/x"], source(format_), SCHEMA)
+
+
+TABLE = schemas.from_arrow(SCHEMA, "t")
+
+
+def grown(folder: Path, *files: dict[str, pa.Array], columns: str = "") -> pa.Schema:
+    paths = []
+    for number, found in enumerate(files):
+        paths.append(str(folder / f"{number}.parquet"))
+        parquet.write_table(pa.table(found), paths[-1])
+    return local_files.grown(paths, source("parquet", columns=columns), TABLE).arrow
+
+
+def test_parquet_files_add_columns_and_widen_types(tmp_path: Path) -> None:
+    first = {"count": pa.array([1 << 40]), "new": pa.array([1], pa.int16())}
+    second = {"other": pa.array(["x"]), "new": pa.array([1 << 40])}
+    found = grown(tmp_path, first, second)
+    assert [(each.name, each.type) for each in found] == [
+        ("id", pa.string()),
+        ("count", pa.int64()),
+        ("day", pa.date32()),
+        ("new", pa.int64()),
+        ("other", pa.string()),
+    ]
+
+
+def test_type_that_is_cast_for_the_table_changes_nothing(tmp_path: Path) -> None:
+    """Such as texts that are numbers: reading decides whether they fit."""
+    cast = {"count": pa.array(["1"]), "day": pa.array(["2013-01-01"])}
+    assert grown(tmp_path, cast).equals(TABLE.arrow)
+
+
+def test_only_columns_that_are_taken_are_added_and_under_their_new_names(tmp_path: Path) -> None:
+    found = grown(tmp_path, {"a": pa.array([1.5]), "b": pa.array([1])}, columns="id=b new=a")
+    assert found.names == [*SCHEMA.names, "new"]
+    assert found.field("new").type == pa.float64()
+
+
+@pytest.mark.parametrize("name", ["Count", "_hoodie_record_key", "a b"])
+def test_column_that_no_table_can_have_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(errors.InvalidInputError, match=r"column|columns"):
+        grown(tmp_path, {name: pa.array([1])})
+
+
+@pytest.mark.parametrize(
+    ("format_", "content"), [("csv", "id,new\na,1\n"), ("json", '{"id": "a", "new": 1}\n')]
+)
+def test_text_adds_no_column_and_says_what_does(tmp_path: Path, format_: str, content: str) -> None:
+    path = tmp_path / "in"
+    path.write_text(content)
+    how = source(format_)
+    assert local_files.grown([str(path)], how, TABLE) is TABLE
+    told = "no column 'new'; .* only parquet input, which tells types, adds columns"
+    with pytest.raises(errors.InvalidInputError, match=told):
+        local_files.read([str(path)], how, SCHEMA)

@@ -313,6 +313,30 @@ def test_root_itself_can_be_deleted(storage: LocalStorage, root: Path) -> None:
     assert storage.read("a/b") == b"y"
 
 
+@pytest.mark.parametrize("call", ["create", "replace"])
+def test_file_swept_before_it_has_its_name_is_a_failure_that_may_pass(
+    storage: LocalStorage, root: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """By others, who took this process for dead while it was stopped there."""
+    version = storage.create("old", b"1").version
+    calls: dict[str, Callable[[], object]] = {
+        "create": lambda: storage.create("new", b"2"),
+        "replace": lambda: storage.replace("old", b"2", if_match=version),
+    }
+    remove_checksum = local_files.remove_checksum
+
+    def swept(path: Path) -> None:
+        remove_checksum(path)
+        for temporary in root.glob("*.*"):
+            temporary.unlink()
+
+    monkeypatch.setattr(local_files, "remove_checksum", swept)
+    with pytest.raises(errors.StorageError, match="was deleted by others"):
+        calls[call]()
+    assert _names(root) == ["old"]
+    assert storage.read("old") == b"1"
+
+
 def test_equal_directories_have_equal_uris(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = tmp_path / "a b%c"
     real.mkdir()

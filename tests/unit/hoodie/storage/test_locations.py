@@ -86,9 +86,9 @@ def test_table_outside_the_allowed_root_is_refused(tmp_path: Path) -> None:
     allowed.mkdir()
     (tmp_path / "allowed-not").mkdir()
     (allowed / "link").symlink_to(tmp_path / "allowed-not")
-    locations.open_storage(str(allowed), allowed_root=str(allowed))
-    locations.open_storage(f"{allowed}/a/b", allowed_root=f"file://{allowed}/")
-    locations.open_storage(f"{allowed}/a/b", allowed_root="/")
+    locations.open_storage(str(allowed), allowed_roots=(str(allowed),))
+    locations.open_storage(f"{allowed}/a/b", allowed_roots=(f"file://{allowed}/",))
+    locations.open_storage(f"{allowed}/a/b", allowed_roots=("/",))
     for outside in (
         str(tmp_path),
         f"{tmp_path}/allowed-not",
@@ -99,11 +99,11 @@ def test_table_outside_the_allowed_root_is_refused(tmp_path: Path) -> None:
         "s3://bucket/t",
     ):
         with pytest.raises(errors.InvalidInputError, match="outside the allowed root"):
-            locations.open_storage(outside, allowed_root=str(allowed))
+            locations.open_storage(outside, allowed_roots=(str(allowed),))
 
 
 def test_allowed_root_in_a_bucket_ends_at_a_slash() -> None:
-    locations.open_storage("memory://b/lake/t", allowed_root="memory://b/lake")
+    locations.open_storage("memory://b/lake/t", allowed_roots=("memory://b/lake",))
     for outside in ("memory://b/lakes/t", "memory://c/lake/t", "memory://b"):
         with pytest.raises(errors.InvalidInputError, match="outside the allowed root"):
-            locations.open_storage(outside, allowed_root="memory://b/lake")
+            locations.open_storage(outside, allowed_roots=("memory://b/lake",))

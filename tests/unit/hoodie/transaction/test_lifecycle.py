@@ -457,6 +457,7 @@ def test_second_attempt_fences_the_first_and_is_not_held_up_by_it() -> None:
     second = world.client(world.process("p2"), authors.Author(writer_id="a", attempt=2))
     publish(world, second)
     assert isinstance(refused(world, first, opened, written), errors.FencedError)
+    lifecycle.abort(first, opened, has_tasks_left=False)
     with pytest.raises(errors.FencedError, match="attempt 1 of writer a was replaced by attempt 2"):
         world.begin(first)
 

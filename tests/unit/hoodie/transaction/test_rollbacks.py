@@ -459,6 +459,17 @@ def test_late_file_of_a_write_that_was_taken_back_is_swept() -> None:
     invariants.check_quiescence(world.storage, world.check())
 
 
+def test_heartbeat_whose_creation_broke_off_is_swept() -> None:
+    """As a local storage leaves it; found by killing processes."""
+    world = World()
+    opened = fail(world)
+    unborn = f"{layout.HEARTBEATS}/{instants.next_time(opened.requested_time)}.aa31f9d5-f78a-4120"
+    world.storage.create(unborn, b"{}")
+    roll_back(world, opened)
+    assert leftovers.sweep(world.writer("janitor")) == 1
+    invariants.check_quiescence(world.storage, world.check())
+
+
 class Archive:
     """Knows one instant."""
 

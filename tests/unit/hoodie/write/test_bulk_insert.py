@@ -7,7 +7,7 @@ import pytest
 
 from hoodie import errors
 from hoodie.model import commits, results, settings, table_config
-from hoodie.write import batches, sessions, tasks
+from hoodie.write import sessions
 from support.tables import CONFIG, Rows, SmallTable
 
 SINGLE = settings.ConcurrencyMode.SINGLE_WRITER
@@ -43,14 +43,6 @@ def begin(
     session = small.table.begin_write(options, columns)
     assert isinstance(session, sessions.WriteSession)
     return session
-
-
-def run(small: SmallTable, session: sessions.WriteSession, rows: Rows) -> list[commits.WriteStat]:
-    batch = batches.prepare(
-        small.data(rows), small.table.config, small.table.schema, session.task.operation
-    )
-    storage = small.outside.open_storage(str(small.path))
-    return tasks.run(session.task, batch, tasks.WriteToken(), storage, small.outside.engine)
 
 
 def values(small: SmallTable) -> list[tuple[object, object, object]]:
@@ -99,7 +91,7 @@ def test_base_file_of_a_copy_on_write_table_is_not_added_to(tmp_path: Path) -> N
 def test_of_two_optimistic_bulk_inserts_into_a_bucket_one_wins(tmp_path: Path) -> None:
     small = SmallTable(tmp_path / "t", ONE_BUCKET)
     slow = begin(small, ["id", "part", "a", "b"], OPTIMISTIC, BULK_INSERT)
-    stats = run(small, slow, [row("1", 1)])
+    stats = small.write_files(slow, [row("1", 1)])
     bulk(small, [row("2", 2)], OPTIMISTIC, "fast")
     with pytest.raises(errors.WriteConflictError):
         slow.commit(stats)
@@ -123,13 +115,21 @@ class Writers:
     def insert(self) -> sessions.WriteSession:
         return begin(self.small, ["id", "part", "a"], NON_BLOCKING, commits.Operation.INSERT)
 
+    def both(self, starts_first: str) -> tuple[sessions.WriteSession, sessions.WriteSession]:
+        """Return an insert and a bulk insert, begun in that order or the other."""
+        if starts_first == "insert":
+            insert = self.insert()
+            return insert, self.bulk()
+        bulk_insert = self.bulk()
+        return self.insert(), bulk_insert
+
     def bulk_whole(self) -> None:
         session = self.bulk()
-        session.commit(run(self.small, session, B))
+        session.commit(self.small.write_files(session, B))
 
     def insert_whole(self) -> None:
         session = self.insert()
-        session.commit(run(self.small, session, A))
+        session.commit(self.small.write_files(session, A))
 
     def check_both(self) -> None:
         for _ in ("before", "after"):
@@ -154,13 +154,10 @@ def test_bulk_insert_that_completes_before_an_overlapping_insert_lies_below_it(
 ) -> None:
     """T-N16, cases 4 and 5."""
     writers = Writers(tmp_path)
-    if starts_first == "insert":
-        insert, bulk_insert = writers.insert(), writers.bulk()
-    else:
-        bulk_insert, insert = writers.bulk(), writers.insert()
-    bulk_stats = run(writers.small, bulk_insert, B)
+    insert, bulk_insert = writers.both(starts_first)
+    bulk_stats = writers.small.write_files(bulk_insert, B)
     assert not bulk_stats[0].log_files
-    insert_stats = run(writers.small, insert, A)
+    insert_stats = writers.small.write_files(insert, A)
     bulk_insert.commit(bulk_stats)
     insert.commit(insert_stats)
     writers.check_both()
@@ -172,12 +169,9 @@ def test_bulk_insert_gives_way_to_an_insert_that_completed_meanwhile(
 ) -> None:
     """T-N16, cases 2 and 3: its base file would hide the insert's log file."""
     writers = Writers(tmp_path)
-    if starts_first == "insert":
-        insert, bulk_insert = writers.insert(), writers.bulk()
-    else:
-        bulk_insert, insert = writers.bulk(), writers.insert()
-    bulk_stats = run(writers.small, bulk_insert, B)
-    insert.commit(run(writers.small, insert, A))
+    insert, bulk_insert = writers.both(starts_first)
+    bulk_stats = writers.small.write_files(bulk_insert, B)
+    insert.commit(writers.small.write_files(insert, A))
     with pytest.raises(errors.WriteConflictError, match=r"'BULK_INSERT'.*'INSERT'"):
         bulk_insert.commit(bulk_stats)
     assert values(writers.small) == [("1", 23, None)]
@@ -190,8 +184,8 @@ def test_bulk_insert_logs_beside_a_file_of_an_insert_that_is_still_pending(tmp_p
     for number, first_is_bulk in enumerate((True, False)):
         writers = Writers(tmp_path / str(number))
         insert, bulk_insert = writers.insert(), writers.bulk()
-        insert_stats = run(writers.small, insert, A)
-        bulk_stats = run(writers.small, bulk_insert, B)
+        insert_stats = writers.small.write_files(insert, A)
+        bulk_stats = writers.small.write_files(bulk_insert, B)
         assert bulk_stats[0].log_files
         both = [(bulk_insert, bulk_stats), (insert, insert_stats)]
         for session, stats in both if first_is_bulk else reversed(both):

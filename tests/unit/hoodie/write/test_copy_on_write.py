@@ -7,7 +7,7 @@ import pytest
 
 from hoodie import errors
 from hoodie.model import commits, instants, results, settings, table_config
-from hoodie.write import batches, conflicts, sessions, tasks
+from hoodie.write import conflicts, sessions
 from support.tables import CONFIG, Rows, SmallTable
 
 SINGLE = settings.ConcurrencyMode.SINGLE_WRITER
@@ -194,7 +194,7 @@ def test_files_of_a_dead_writer_do_not_count_and_go_with_the_next_write(tmp_path
     small = CowTable(tmp_path)
     first = small.stat([row("1", 1)])
     session = begin(small, SINGLE)
-    left = run(small, session, [row("1", 9), row("2", 9, "q")])
+    left = small.write_files(session, [row("1", 9), row("2", 9, "q")])
     session.abort(has_tasks_left=True)
     (small.path / ".hoodie/.heartbeat" / session.requested_time).unlink()
     assert {each.path for each in left} < set(small.files())
@@ -207,12 +207,35 @@ def test_files_of_a_dead_writer_do_not_count_and_go_with_the_next_write(tmp_path
     assert small.problems() == []
 
 
+@pytest.mark.parametrize("is_first_in_group", [False, True])
+def test_late_file_of_a_write_that_was_taken_back_is_built_on_by_nobody(
+    tmp_path: Path, *, is_first_in_group: bool
+) -> None:
+    """A task that was paused while its write was taken back, the write being the table's first.
+
+    What is older than the timeline's first write counts as archived, unless a rollback tells.
+    """
+    small = CowTable(tmp_path)
+    optimistic = settings.ConcurrencyMode.OPTIMISTIC
+    paused = begin(small, optimistic, "paused")
+    small.write_files(paused, [row("1", 8, "q")])  # So that the rollback deletes a file.
+    paused.abort(has_tasks_left=True)
+    (small.path / ".hoodie/.heartbeat" / paused.requested_time).unlink()
+    part = "r" if is_first_in_group else "p"
+    small.write([row("0", 0, part)], concurrency=optimistic, writer_id="other")
+    assert not small.table.timeline().pending
+    small.write_files(paused, [row("9", 9)])
+    stat = small.stat([row("2", 2)], concurrency=optimistic)
+    assert stat.prev_commit != paused.requested_time
+    assert small.values() == [("0", 0), ("2", 2)]
+
+
 def test_write_that_is_aborted_is_taken_back(tmp_path: Path) -> None:
     small = CowTable(tmp_path)
     small.write([row("1", 1)])
     before = small.files()
     session = begin(small, SINGLE)
-    run(small, session, [row("1", 9)])
+    small.write_files(session, [row("1", 9)])
     assert len(small.files()) == len(before) + 1
     session.abort(has_tasks_left=False)
     assert small.files() == before
@@ -232,11 +255,11 @@ def test_slower_of_two_optimistic_writes_of_a_file_group_loses(tmp_path: Path) -
     optimistic = settings.ConcurrencyMode.OPTIMISTIC
     small.write([row("1", 1)], concurrency=optimistic)
     slow, other = begin(small, optimistic, "slow"), begin(small, optimistic, "other")
-    stats = run(small, slow, [row("2", 2)])
+    stats = small.write_files(slow, [row("2", 2)])
     small.write([row("3", 3)], concurrency=optimistic, writer_id="fast")
     with pytest.raises(errors.WriteConflictError, match=r"'slow'.*'fast'"):
         slow.commit(stats)
-    other.commit(run(small, other, [row("4", 4, "q")]))
+    other.commit(small.write_files(other, [row("4", 4, "q")]))
     assert small.values() == [("1", 1), ("3", 3), ("4", 4)]
     assert small.problems() == []
 
@@ -250,7 +273,7 @@ def test_check_finds_a_base_file_that_hides_what_was_written(
     small.write([row("1", 1)], concurrency=optimistic)
     slow = begin(small, optimistic, "slow")
     small.write([row("2", 2)], concurrency=optimistic, writer_id="fast")
-    stats = run(small, slow, [row("3", 3)])
+    stats = small.write_files(slow, [row("3", 3)])
     assert small.problems() == []
     with monkeypatch.context() as patched:
         patched.setattr(conflicts, "check", lambda *_, **__: None)
@@ -281,11 +304,3 @@ def begin(
     session = small.table.begin_write(options, ["id", "part", "a", "b"])
     assert isinstance(session, sessions.WriteSession)
     return session
-
-
-def run(small: SmallTable, session: sessions.WriteSession, rows: Rows) -> list[commits.WriteStat]:
-    batch = batches.prepare(
-        small.data(rows), small.table.config, small.table.schema, session.task.operation
-    )
-    storage = small.outside.open_storage(str(small.path))
-    return tasks.run(session.task, batch, tasks.WriteToken(), storage, small.outside.engine)

@@ -11,8 +11,8 @@ from hoodie import errors
 from hoodie.model import commits, instants, settings
 from hoodie.model.settings import EarlyDetection
 from hoodie.transaction import authors, markers
-from hoodie.write import batches, early_conflicts, sessions, tasks
-from support.tables import CONFIG, Rows, SmallTable
+from hoodie.write import sessions
+from support.tables import CONFIG, SmallTable
 
 OPTIMISTIC = settings.ConcurrencyMode.OPTIMISTIC
 ROW = {"id": "1", "part": "p", "a": 1, "b": None}
@@ -32,16 +32,6 @@ def begin(small: SmallTable, writer_id: str, **changes: object) -> sessions.Writ
     return session
 
 
-def run(small: SmallTable, session: sessions.WriteSession, rows: Rows = (ROW,)) -> Stats:
-    batch = batches.prepare(
-        small.data(rows), small.table.config, small.table.schema, session.task.operation
-    )
-    storage = small.outside.open_storage(str(small.path))
-    mark = early_conflicts.marking(session.task.detection, storage, small.outside)
-    token = tasks.WriteToken()
-    return tasks.run(session.task, batch, token, storage, small.outside.engine, mark)
-
-
 def data_files(small: SmallTable, session: sessions.WriteSession) -> list[str]:
     return [path.name for path in small.path.rglob(f".*{session.requested_time}.log.*")]
 
@@ -57,9 +47,9 @@ def test_later_write_gives_way_before_it_writes_data(
     """T-E01."""
     first = begin(small, "first", early_detection=strategy)
     second = begin(small, "second", early_detection=strategy)
-    stats = run(small, first)
+    stats = small.write_files(first, [ROW])
     with pytest.raises(errors.WriteConflictError) as caught:
-        run(small, second)
+        small.write_files(second, [ROW])
     for named in ("writer first", "writer second", first.requested_time, second.requested_time):
         assert named in str(caught.value)
     assert "file group p/" in str(caught.value)
@@ -72,16 +62,16 @@ def test_later_write_gives_way_before_it_writes_data(
 def test_earlier_write_goes_on(small: SmallTable) -> None:
     """So that of two that meet one at least is left: never do both give way."""
     first, second = begin(small, "first"), begin(small, "second")
-    run(small, second)
-    first.commit(run(small, first))
+    small.write_files(second, [ROW])
+    first.commit(small.write_files(first, [ROW]))
     second.abort(has_tasks_left=False)
     assert small.rows() == [ROW]
 
 
 def test_writes_of_different_file_groups_do_not_meet(small: SmallTable) -> None:
     first, second = begin(small, "first"), begin(small, "second")
-    stats = run(small, first)
-    second.commit(run(small, second, [ELSEWHERE]))
+    stats = small.write_files(first, [ROW])
+    second.commit(small.write_files(second, [ELSEWHERE]))
     first.commit(stats)
     assert small.rows() == [ROW, ELSEWHERE]
 
@@ -89,10 +79,10 @@ def test_writes_of_different_file_groups_do_not_meet(small: SmallTable) -> None:
 def test_dead_writers_markers_stop_nobody(small: SmallTable) -> None:
     """T-E02."""
     first, second = begin(small, "first"), begin(small, "second")
-    run(small, first)
+    small.write_files(first, [ROW])
     heartbeat = small.path / ".hoodie" / ".heartbeat" / first.requested_time
     heartbeat.unlink()
-    second.commit(run(small, second))
+    second.commit(small.write_files(second, [ROW]))
     first.abort(has_tasks_left=True)
 
 
@@ -125,9 +115,9 @@ def test_race_of_two_who_look_before_either_marks(
 
     monkeypatch.setattr(markers, "mark", mark_late)
     with ThreadPoolExecutor(2) as threads:
-        of_first = threads.submit(run, small, first)
+        of_first = threads.submit(small.write_files, first, [ROW])
         assert is_at_gate.wait(30)
-        of_second = threads.submit(run, small, second)
+        of_second = threads.submit(small.write_files, second, [ROW])
         try:
             _wait_while_it_can_go_on(of_second)
         finally:
@@ -161,23 +151,23 @@ def test_write_that_committed_meanwhile_is_found_early_where_that_is_asked_for(
     """T-E05."""
     first = begin(small, "first")
     second = begin(small, "second", early_checks_commits=checks_commits)
-    won = first.commit(run(small, first))
+    won = first.commit(small.write_files(first, [ROW]))
     if checks_commits:
         with pytest.raises(errors.WriteConflictError, match=str(won.instant)):
-            run(small, second)
+            small.write_files(second, [ROW])
         assert data_files(small, second) == []
         second.abort(has_tasks_left=False)
     else:
-        stats = run(small, second)
+        stats = small.write_files(second, [ROW])
         with pytest.raises(errors.WriteConflictError, match="both wrote to"):
             second.commit(stats)
 
 
 def test_commit_from_before_the_begin_is_no_conflict(small: SmallTable) -> None:
     first = begin(small, "first")
-    first.commit(run(small, first))
+    first.commit(small.write_files(first, [ROW]))
     second = begin(small, "second", early_checks_commits=True)
-    second.commit(run(small, second))
+    second.commit(small.write_files(second, [ROW]))
 
 
 @pytest.mark.parametrize(
@@ -200,7 +190,7 @@ def test_table_services_are_neither_stopped_nor_looked_at(small: SmallTable) -> 
     planned = small.table.schedule_compaction(service)
     assert planned is not None
     writer = begin(small, "w")
-    stats = run(small, writer)
+    stats = small.write_files(writer, [ROW])
     small.table.compact(planned, service)
     writer.commit(stats)
     assert small.rows() == [ROW]
@@ -221,7 +211,7 @@ def test_markers_of_a_timeline_server_are_seen(small: SmallTable) -> None:
     (folder / "MARKERS3").write_text(f"p/{log_file}.marker.CREATE\n")
     second = begin(small, "second", failed_writes_policy=settings.FailedWritesPolicy.NEVER)
     with pytest.raises(errors.WriteConflictError, match=f"{time} deltacommit inflight of another"):
-        run(small, second)
+        small.write_files(second, [ROW])
     second.abort(has_tasks_left=False)
 
 

@@ -9,7 +9,7 @@ from hoodie import errors
 from hoodie.model import settings
 from hoodie.model.instants import Action, Instant
 from hoodie.transaction import lifecycle
-from hoodie.write import batches, sessions, tasks
+from hoodie.write import sessions, tasks
 from support.tables import NON_BLOCKING, QUICK, SmallTable
 
 SINGLE = settings.ConcurrencyMode.SINGLE_WRITER
@@ -25,10 +25,7 @@ def open_write(small: SmallTable, **options: object) -> sessions.WriteSession:
     """Return a write whose data files are there."""
     session = small.table.begin_write(small.options(**options), ["id", "part", "a"])
     assert isinstance(session, sessions.WriteSession)
-    data = small.data([{"id": "2", "part": "p", "a": 2}])
-    batch = batches.prepare(data, small.table.config, small.table.schema, session.task.operation)
-    storage = small.outside.open_storage(str(small.path))
-    tasks.run(session.task, batch, tasks.WriteToken(), storage, small.outside.engine)
+    small.write_files(session, [{"id": "2", "part": "p", "a": 2}])
     return session
 
 
@@ -79,6 +76,17 @@ def test_one_of_several_writers_takes_back_once_it_has_committed(
     fail(small, monkeypatch)
     small.upsert([ROW], failed_writes_policy=policy)
     assert actions(small) == [Action.DELTA_COMMIT, Action.ROLLBACK]
+    assert not pending(small)
+    assert small.problems() == []
+
+
+def test_writer_takes_back_two_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What others left is not to keep it from telling that it has committed."""
+    small = SmallTable(tmp_path / "t")
+    times = [fail(small, monkeypatch) for _ in range(3)]
+    small.upsert([ROW])
+    assert [each.requested_time for each in pending(small)] == times[:1]
+    small.upsert([ROW])
     assert not pending(small)
     assert small.problems() == []
 

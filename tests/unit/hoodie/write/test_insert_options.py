@@ -7,7 +7,7 @@ import pytest
 
 from hoodie import errors
 from hoodie.model import commits, results, settings, table_config
-from hoodie.write import batches, sessions, tasks
+from hoodie.write import sessions
 from support.tables import CONFIG, Rows, SmallTable
 
 MERGE_ON_READ = table_config.TableType.MERGE_ON_READ
@@ -145,9 +145,7 @@ def test_of_two_optimistic_inserts_of_a_key_one_is_left_out(tmp_path: Path) -> N
     session = small.table.begin_write(options, ["id", "part", "a", "b"])
     assert isinstance(session, sessions.WriteSession)
     insert(small, [row("1", 1)], DROP, mode=optimistic)
-    batch = batches.prepare(small.data(rows), small.table.config, small.table.schema, INSERT)
-    storage = small.outside.open_storage(str(small.path))
-    stats = tasks.run(session.task, batch, tasks.WriteToken(), storage, small.outside.engine)
+    stats = small.write_files(session, rows)
     with pytest.raises(errors.WriteConflictError):
         session.commit(stats)
     insert(small, rows, DROP, mode=optimistic)

@@ -10,10 +10,10 @@ import fastavro
 import pytest
 
 from hoodie import errors
-from hoodie.model import commits, files, instants, results, settings, table_config
+from hoodie.model import files, instants, results, settings, table_config
 from hoodie.model.settings import ConflictStrategy as Strategy
 from hoodie.timeline import active
-from hoodie.write import batches, conflicts, sessions, tasks
+from hoodie.write import conflicts, sessions, tasks
 from hoodie.write import retries as retries_module
 from support.tables import CONFIG, Rows, SmallTable
 
@@ -90,14 +90,6 @@ def begin(small: SmallTable, writer_id: str, **changes: object) -> sessions.Writ
     return session
 
 
-def run(small: SmallTable, session: sessions.WriteSession, rows: Rows) -> list[commits.WriteStat]:
-    batch = batches.prepare(
-        small.data(rows), small.table.config, small.table.schema, session.task.operation
-    )
-    storage = small.outside.open_storage(str(small.path))
-    return tasks.run(session.task, batch, tasks.WriteToken(), storage, small.outside.engine)
-
-
 def upsert(small: SmallTable, writer_id: str, rows: Rows) -> results.WriteResult:
     return small.upsert(rows, writer_id=writer_id, concurrency=OPTIMISTIC)
 
@@ -110,7 +102,7 @@ def test_writes_of_different_file_groups_both_commit(small: SmallTable) -> None:
     """T-O01."""
     slow = begin(small, "slow")
     upsert(small, "fast", [row("1", "p", 1)])
-    slow.commit(run(small, slow, [row("2", "q", 2)]))
+    slow.commit(small.write_files(slow, [row("2", "q", 2)]))
     assert values(small) == {"1": 1, "2": 2}
 
 
@@ -119,7 +111,7 @@ def test_slower_of_two_writes_of_a_file_group_loses(small: SmallTable) -> None:
     slow = begin(small, "slow")
     won = upsert(small, "fast", [row("1", "p", 1)])
     assert isinstance(won, results.CommitResult)
-    stats = run(small, slow, [row("1", "p", 2), row("2", "q", 2)])
+    stats = small.write_files(slow, [row("1", "p", 2), row("2", "q", 2)])
     with pytest.raises(errors.WriteConflictError) as caught:
         slow.commit(stats)
     for named in ("'slow'", "'fast'", slow.requested_time, str(won.instant), stats[0].file_id):
@@ -132,9 +124,9 @@ def test_slower_of_two_writes_of_a_file_group_loses(small: SmallTable) -> None:
 def test_write_that_was_pending_at_the_begin_is_a_candidate(small: SmallTable) -> None:
     """T-O05."""
     first, second = begin(small, "first"), begin(small, "second")
-    first.commit(run(small, first, [row("1", "p", 1)]))
+    first.commit(small.write_files(first, [row("1", "p", 1)]))
     with pytest.raises(errors.WriteConflictError):
-        second.commit(run(small, second, [row("1", "p", 2)]))
+        second.commit(small.write_files(second, [row("1", "p", 2)]))
     assert values(small) == {"1": 1}
 
 
@@ -150,7 +142,7 @@ def test_compaction_is_no_conflict(small: SmallTable, strategy: Strategy) -> Non
     upsert(small, "w", [row("1", "p", 1)])
     slow = begin(small, "slow", conflict_strategy=strategy)
     small.compact()
-    stats = run(small, slow, [row("1", "p", 2)])
+    stats = small.write_files(slow, [row("1", "p", 2)])
     small.table.schedule_compaction(small.options().transaction)
     slow.commit(stats)
     assert values(small) == {"1": 2}
@@ -185,7 +177,7 @@ def test_pending_clustering_gives_way_to_a_preferred_writer_only(
     """T-O08: without its update strategy, and at the commit."""
     upsert(small, "w", [row("1", "p", 1)])
     slow = begin(small, "slow", conflict_strategy=strategy)
-    stats = run(small, slow, [row("1", "p", 2)])
+    stats = small.write_files(slow, [row("1", "p", 2)])
     plan = clustering_plan("p" if is_same else "q", stats[0].file_id)
     put_instant(small, "clustering.requested", plan, is_completed=False)
     is_conflict = is_same and strategy is not Strategy.PREFER_WRITER
@@ -205,7 +197,7 @@ def test_write_to_a_file_group_that_was_retired_loses(
     """T-O10: by a finished clustering, or an overwrite; whoever is preferred."""
     upsert(small, "w", [row("1", "p", 1), row("2", "q", 1)])
     slow = begin(small, "slow", conflict_strategy=strategy)
-    stats = run(small, slow, [row("1", "p", 2)])
+    stats = small.write_files(slow, [row("1", "p", 2)])
     retired = stats[0].file_id
     stored = {
         "partitionToReplaceFileIds": {"p" if is_same else "q": [retired]},

@@ -10,7 +10,7 @@ from hoodie import table
 from hoodie.format import timeline_avro
 from hoodie.model import commits, instants, schemas, settings
 from hoodie.timeline import transitions
-from hoodie.write import batches, schema_conflicts, sessions, tasks
+from hoodie.write import schema_conflicts, sessions
 from support.tables import COLUMNS, CONFIG, SmallTable
 
 ROW = {"id": "1", "part": "p", "a": 1, "b": "x"}
@@ -48,13 +48,7 @@ def begin(small: SmallTable, **changes: object) -> sessions.WriteSession:
 
 
 def commit(small: SmallTable, session: sessions.WriteSession) -> None:
-    batch = batches.prepare(
-        small.data([ROW]), small.table.config, small.table.schema, session.task.operation
-    )
-    storage = small.outside.open_storage(str(small.path))
-    session.commit(
-        tasks.run(session.task, batch, tasks.WriteToken(), storage, small.outside.engine)
-    )
+    session.commit(small.write_files(session, [ROW]))
 
 
 def reopened(small: SmallTable) -> table.Table:

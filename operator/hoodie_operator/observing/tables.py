@@ -6,7 +6,7 @@ Completed commits never change, so that each is read once.
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie import clock, environment, errors
@@ -48,7 +48,7 @@ class _Seen:
     """
 
     commit: facts.Commit
-    ledger: Mapping[str, Sequence[str]] | None
+    ledger: Mapping[str, tuple[str, ...]] | None
 
 
 class TableObserver:
@@ -61,7 +61,7 @@ class TableObserver:
 
     def look(self, target: TableTarget) -> facts.TableFacts:
         """Return what a table's storage tells now: a listing, and what is new since the last."""
-        observed_ms = self._environment.clock.now_ms()
+        observed_ms = clock.monotonic_ms(self._environment.clock)
         try:
             return self._look(target, observed_ms)
         except errors.HoodieError as error:
@@ -115,7 +115,12 @@ class TableObserver:
         )
         seen = _Seen(
             commit=commit,
-            ledger=None if ledger is None else writer_batches.decode(ledger, key[1]),
+            ledger=None
+            if ledger is None
+            else {
+                writer: tuple(batches)
+                for writer, batches in writer_batches.decode(ledger, key[1]).items()
+            },
         )
         self._commits[key] = seen
         if len(self._commits) > _CACHED_MAX:
@@ -126,8 +131,13 @@ class TableObserver:
         self, storage: Storage, target: TableTarget, timeline: active.ActiveTimeline
     ) -> tuple[facts.Pending, ...]:
         """Return the pending instants and who works on them."""
+        # Runs judge by the store's clock before they take anything for dead.
         beats = heartbeats.Heartbeats(
-            storage, self._environment.clock, self._environment.background, target.settings
+            storage,
+            self._environment.clock,
+            self._environment.background,
+            target.settings,
+            is_only_watching=True,
         )
         watched = [each for each in timeline.pending if each.action in _WATCHED]
         seen = failed_writes.sight(beats, storage, timeline, watched)
@@ -142,6 +152,7 @@ class TableObserver:
                 action=each.action.value,
                 writer_id=ids.get(jobs.WRITER_ID_KEY),
                 action_id=ids.get(jobs.ACTION_ID_KEY),
+                attempt=_number(ids.get(jobs.ATTEMPT_KEY)),
                 target=rollbacks.get(each.requested_time),
                 is_alive=each in seen and seen[each].liveness.is_alive,
             )
@@ -177,6 +188,10 @@ def _ids(storage: Storage, instant: instants.Instant) -> Mapping[str, str]:
         # It has moved on, or another engine's is beyond us: its execution will tell.
         logger.debug("%s: %s", storage.uri, error)
     return {}
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None
 
 
 def _texts(encoded: str) -> tuple[str, ...]:

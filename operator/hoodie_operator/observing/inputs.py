@@ -1,6 +1,6 @@
 """Looking at sources: which files there are, what is in them, which columns they have.
 
-A relative path begins at the data root, and none leads out of it, links resolved.
+A relative path begins at the first data root, and none leads out of all of them, links resolved.
 A file is known by its path below the first wildcard's folder and a digest of its content, so that a
 copy with new times is the same file, and one with new content is another. Reading all of a very
 large file only to know it would cost as much as writing it: there the digest is of its size, its
@@ -10,6 +10,7 @@ time and samples of its content.
 import glob
 import hashlib
 import os
+from collections.abc import Sequence
 from io import BufferedReader
 from pathlib import Path
 
@@ -34,21 +35,25 @@ _WILDCARDS = frozenset("*?[")
 class InputObserver:
     """Reads sources in this process."""
 
-    def __init__(self, data_root: Path, operator_clock: clock.Clock) -> None:
-        """Take where relative paths begin, and every file lies."""
-        self._root = data_root.resolve()
+    def __init__(self, data_roots: Sequence[str], operator_clock: clock.Clock) -> None:
+        """Take what every file lies below one of; relative paths begin at the first."""
+        places = [uris.parse(root, working_directory="/") for root in data_roots]
+        self._first = places[0]
+        self._roots = tuple(
+            Path(f"/{place.path}").resolve() for place in places if place.scheme == uris.LOCAL
+        )
         self._clock = operator_clock
         self._digests: dict[str, tuple[tuple[int, int, int], str]] = {}
         self._columns: dict[tuple[str, str], tuple[str, ...] | None] = {}
 
     def look(self, generation: int, source: writer.Source) -> facts.SourceFacts:
         """Return what a source tells now; only files that are new or changed are read."""
-        now_ms = self._clock.now_ms()
+        observed_ms = clock.monotonic_ms(self._clock)
         try:
             groups = self._groups(source.files)
             return facts.SourceFacts(
                 generation=generation,
-                observed_ms=now_ms,
+                observed_ms=observed_ms,
                 groups=groups,
                 columns=self._columns_of(groups[0][0], source.files),
             )
@@ -60,7 +65,7 @@ class InputObserver:
             problem = facts.Problem(
                 kind=error.kind, message=str(error), is_transient=error.is_transient
             )
-        return facts.SourceFacts(generation=generation, observed_ms=now_ms, problem=problem)
+        return facts.SourceFacts(generation=generation, observed_ms=observed_ms, problem=problem)
 
     def _groups(self, source: writer.FilesSource) -> tuple[tuple[facts.SourceFile, ...], ...]:
         if source.batches is not None:
@@ -97,7 +102,11 @@ class InputObserver:
 
     def _split(self, pattern: str) -> tuple[Path, str]:
         """Return the folder before the first wildcard, and what follows."""
-        location = uris.parse(pattern, working_directory=str(self._root))
+        first = self._first
+        if first.scheme == uris.LOCAL or pattern.startswith("/") or "://" in pattern:
+            location = uris.parse(pattern, working_directory=f"/{first.path}")
+        else:
+            location = uris.parse(f"{first}/{pattern}", working_directory="/")
         if location.scheme != uris.LOCAL:
             raise errors.UnsupportedError(
                 f"{pattern}: files are read from local folders, expected a path"
@@ -118,9 +127,10 @@ class InputObserver:
 
     def _check_allowed(self, path: Path, shown: str) -> None:
         real = Path(os.path.realpath(path))  # Of links in a circle, too: there is no file then.
-        if not real.is_relative_to(self._root):
+        if not any(real.is_relative_to(root) for root in self._roots):
             raise errors.InvalidInputError(
-                f"{shown} leads to {real}, expected a place below {self._root}"
+                f"{shown} leads to {real}, expected a place below "
+                f"{' or '.join(str(root) for root in self._roots) or 'a local data root'}"
             )
 
     def _digest(self, path: Path) -> str:

@@ -1,0 +1,179 @@
+"""Fences as nodes of a ZooKeeper, beside the locks of tables, never below one.
+
+Whoever starts attempts writes a node: which attempt may commit, and with which number the writer
+leads. Of several who believe to lead, one with a lower number changes nothing that one with a
+higher number wrote: a node is replaced in the version that was read, or not at all.
+"""
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import kazoo.exceptions
+
+from hoodie import clock, errors
+from hoodie.model import jobs
+from hoodie.transaction.locks import zookeeper_session
+from hoodie.transaction.locks.addresses import ZooKeeperAddress
+
+FOLDER_SUFFIX = ".fences"
+"""No name of a table, and so of no lock, holds a dot."""
+
+_TABLE_DIGITS = 16
+_ANSWER_S = 15.0
+_SESSION_S = 10.0
+
+
+def address(lock: ZooKeeperAddress, lock_path: str, table_uri: str, owner: str) -> jobs.FenceNode:
+    """Return the node of a writer or an action beside the lock of its table.
+
+    Tables of one name in several places may share a lock, as Apache Hudi names it by base path and
+    table name; their fences must differ, or the attempts of one would fence off those of another.
+
+    Args:
+        lock: The lock's address.
+        lock_path: Of its node.
+        table_uri: The table's root, normalised.
+        owner: The writer or action, by a name without slash that all its attempts share.
+    """
+    table = hashlib.sha256(table_uri.encode()).hexdigest()[:_TABLE_DIGITS]
+    path = f"{lock_path}{FOLDER_SUFFIX}/{table}.{owner}"
+    return jobs.FenceNode(servers=lock.servers, path=path)
+
+
+def read(node: jobs.FenceNode, waiting_clock: clock.Clock) -> jobs.Fence | None:
+    """Return what a node says now; None when there is none.
+
+    Raises:
+        StorageError: The servers do not answer.
+        InvalidInputError: What is there is no fence.
+    """
+    with _session(node, waiting_clock) as (session, by_s):
+        found = session.node(node.path, by_s)
+        return None if found is None else jobs.decode_fence(found.content, node.path)
+
+
+def write(node: jobs.FenceNode, fence: jobs.Fence, waiting_clock: clock.Clock) -> None:
+    """Make a node say which attempt may commit. Idempotent.
+
+    Raises:
+        FencedError: Somebody who leads with a higher number wrote it.
+        ConflictError: It was changed meanwhile.
+        StorageError: The servers do not answer; it may be written.
+        InvalidInputError: What is there is no fence.
+    """
+    content = jobs.encode_fence(fence)
+    with _change(node, fence.lease, waiting_clock) as found:
+        if found.stored is None:
+            found.session.create_lasting(node.path, content, found.by_s)
+        elif found.stored != fence:
+            found.session.replace(node.path, content, found.version, found.by_s)
+
+
+def close(node: jobs.FenceNode, attempt: int, lease: int, waiting_clock: clock.Clock) -> None:
+    """Make a node that lets one attempt commit let none; nothing where it says otherwise.
+
+    Args:
+        node: Which.
+        attempt: Which may commit no more.
+        lease: The number that the caller leads with.
+        waiting_clock: For waiting.
+
+    Raises:
+        FencedError: Somebody who leads with a higher number wrote it.
+        ConflictError: It was changed meanwhile.
+        StorageError: The servers do not answer; it may be closed.
+        InvalidInputError: What is there is no fence.
+    """
+    with _change(node, lease, waiting_clock) as found:
+        if found.stored is not None and found.stored.attempt == attempt:
+            closed = jobs.encode_fence(dataclasses.replace(found.stored, attempt=0, lease=lease))
+            found.session.replace(node.path, closed, found.version, found.by_s)
+
+
+def remove(node: jobs.FenceNode, attempt: int, lease: int, waiting_clock: clock.Clock) -> None:
+    """Delete a node that lets an attempt commit, or none; nothing where it says otherwise.
+
+    Args:
+        node: Which.
+        attempt: Which has ended.
+        lease: The number that the caller leads with.
+        waiting_clock: For waiting.
+
+    Raises:
+        FencedError: Somebody who leads with a higher number wrote it.
+        ConflictError: It was changed meanwhile.
+        StorageError: The servers do not answer; it may be deleted.
+        InvalidInputError: What is there is no fence.
+    """
+    with _change(node, lease, waiting_clock) as found:
+        if found.stored is not None and found.stored.attempt in (0, attempt):
+            found.session.delete(node.path, found.by_s, found.version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """A node that is to be changed.
+
+    Attributes:
+        session: By which.
+        by_s: Until when its answers are waited for.
+        stored: What it says; None when there is none.
+        version: In which it was read, and is changed.
+    """
+
+    session: zookeeper_session.Session
+    by_s: float
+    stored: jobs.Fence | None
+    version: int
+
+
+@contextmanager
+def _change(node: jobs.FenceNode, lease: int, waiting_clock: clock.Clock) -> Iterator[_Found]:
+    """Read a node that who leads with a number is to change, and tell how that may fail."""
+    with _session(node, waiting_clock) as (session, by_s):
+        found = session.node(node.path, by_s)
+        stored = None if found is None else jobs.decode_fence(found.content, node.path)
+        if stored is not None and stored.lease > lease:
+            raise errors.FencedError(
+                f"{node.path}: the leader of lease {lease} may not change what the one of lease "
+                f"{stored.lease} wrote"
+            )
+        version = 0 if found is None else found.version
+        with _conflicts(node):
+            yield _Found(session=session, by_s=by_s, stored=stored, version=version)
+
+
+@contextmanager
+def _conflicts(node: jobs.FenceNode) -> Iterator[None]:
+    try:
+        yield
+    except (
+        kazoo.exceptions.NodeExistsError,
+        kazoo.exceptions.BadVersionError,
+        kazoo.exceptions.NoNodeError,
+    ) as error:
+        raise errors.ConflictError(f"{node.path}: was changed meanwhile") from error
+
+
+@contextmanager
+def _session(
+    node: jobs.FenceNode, waiting_clock: clock.Clock
+) -> Iterator[tuple[zookeeper_session.Session, float]]:
+    """Open a session, and say until when its answers are waited for."""
+    by_s = waiting_clock.monotonic_s() + _ANSWER_S
+    session = zookeeper_session.Session(
+        ",".join(node.servers), _SESSION_S, waiting_clock, lambda: None
+    )
+    try:
+        session.await_connection(by_s)
+        yield session, by_s
+    except (kazoo.exceptions.KazooException, zookeeper_session.TimedOutError) as error:
+        raise errors.StorageError(
+            f"the fence {node.path} at {','.join(node.servers)} does not answer: "
+            f"{type(error).__name__}"
+        ) from error
+    finally:
+        session.close()

@@ -1,0 +1,350 @@
+"""Talking with the API server: plain manifests in and out, errors by class, retries with jitter.
+
+It stands on aiohttp and on Kopf's way to log in, so that both talk with one server as one account.
+"""
+
+import asyncio
+import json
+import logging
+import math
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import aiohttp
+import kopf
+
+from hoodie import errors, identity
+from hoodie_operator.api import resources
+from hoodie_operator.api.resources import Manifest, Resource
+from hoodie_operator.cluster import api_errors
+
+logger = logging.getLogger(__name__)
+
+_JSON: Final = "application/json"
+_APPLY: Final = "application/apply-patch+yaml"
+_MERGE: Final = "application/merge-patch+json"
+_PAGE: Final = 500
+_LISTINGS_MAX: Final = 5
+_CONNECTIONS_MAX: Final = 32
+_UNAUTHORIZED: Final = 401
+_ERROR: Final = 400
+_ASKED_AGAIN: Final = (
+    api_errors.UnauthorizedError,
+    api_errors.TooManyRequestsError,
+    api_errors.UnavailableError,
+)
+
+Login = Callable[[], kopf.ConnectionInfo]
+"""Finds the way to the API server; asked again when its credentials are not taken any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How an answer is waited for.
+
+    Attributes:
+        timeout_s: For one answer.
+        tries: In all, of what may be asked again.
+        pause_s: Before the second try; it doubles, with jitter, and the server's own wish counts.
+        pause_max_s: At most between two tries.
+    """
+
+    timeout_s: float = 30.0
+    tries: int = 5
+    pause_s: float = 0.2
+    pause_max_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """All objects of a resource at one moment.
+
+    Attributes:
+        version: Of the moment.
+        items: The objects.
+    """
+
+    version: int
+    items: tuple[Manifest, ...]
+
+
+class Api:
+    """The API server. Every method raises an `api_errors.ApiError` that tells what was answered."""
+
+    def __init__(
+        self,
+        login: Login,
+        *,
+        patience: Patience = Patience(),
+        random: identity.Random | None = None,
+        on_answer: Callable[[str, int], None] = lambda method, status: None,
+        change_s: Callable[[], float] = lambda: math.inf,
+    ) -> None:
+        """Take the way in; nothing is asked yet.
+
+        Args:
+            login: Finds the server and the credentials.
+            patience: How answers are waited for.
+            random: For jitter.
+            on_answer: Hears method and HTTP status of every answer (0: none came).
+            change_s: Asked before every try of a change: within how many seconds it has to be
+                answered or given up; 0 for not to ask.
+        """
+        self._login = login
+        self._patience = patience
+        self._random = random or identity.SystemRandom()
+        self._on_answer = on_answer
+        self._change_s = change_s
+        self._changes = 0
+        self._session: aiohttp.ClientSession | None = None
+        self._server = ""
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether an answer to a change is waited for."""
+        return self._changes > 0
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def get(self, resource: Resource, namespace: str, name: str) -> Manifest | None:
+        """Return an object; None when there is none."""
+        try:
+            return await self._ask("GET", resource.path(namespace, name))
+        except api_errors.NotFoundError:
+            return None
+
+    async def list(
+        self, resource: Resource, namespace: str | None = None, labels: str = ""
+    ) -> Listing:
+        """Return all objects of a namespace, or of all, that a label selector chooses."""
+        for _ in range(_LISTINGS_MAX - 1):
+            try:
+                return await self._list(resource, namespace, labels)
+            except api_errors.GoneError:
+                logger.info("listing %s anew: it took too long", resource)
+        return await self._list(resource, namespace, labels)
+
+    async def create(self, manifest: Manifest) -> Manifest:
+        """Create an object; one of that name must not be there.
+
+        Raises:
+            AlreadyExistsError: It is there, perhaps by an earlier try of this very call.
+        """
+        metadata = manifest["metadata"]
+        path = resources.of(manifest).path(metadata["namespace"])
+        return await self._ask("POST", path, body=manifest, headers={"Content-Type": _JSON})
+
+    async def replace(self, manifest: Manifest) -> Manifest:
+        """Put an object in place of the version of it that the manifest names."""
+        metadata = manifest["metadata"]
+        path = resources.of(manifest).path(metadata["namespace"], metadata["name"])
+        return await self._ask("PUT", path, body=manifest, headers={"Content-Type": _JSON})
+
+    async def apply(self, manifest: Manifest, manager: str = resources.MANAGER) -> Manifest:
+        """Apply on the server's side what a manager wants of an object, created where missing.
+
+        A manifest that names a version (`resourceVersion`) is applied on that one only.
+        """
+        return await self._apply(manifest, manager, "")
+
+    async def apply_status(self, manifest: Manifest, manager: str = resources.MANAGER) -> Manifest:
+        """Apply the status alone.
+
+        Raises:
+            NotFoundError: The object is not there.
+        """
+        return await self._apply(manifest, manager, "status")
+
+    async def merge_patch(
+        self, resource: Resource, namespace: str, name: str, patch: Mapping[str, Any]
+    ) -> Manifest:
+        """Change some fields of an object; with `metadata.uid` in the patch of that one only."""
+        path = resource.path(namespace, name)
+        return await self._ask("PATCH", path, body=patch, headers={"Content-Type": _MERGE})
+
+    async def delete(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        *,
+        uid: str | None = None,
+        grace_s: int | None = None,
+        propagation: str | None = None,
+    ) -> None:
+        """Have an object go; nothing when it is gone.
+
+        Args:
+            resource: Of what.
+            namespace: Where.
+            name: Which.
+            uid: Of the one that is meant; another one of that name is a conflict.
+            grace_s: For a Pod's processes to end.
+            propagation: `Background`, `Foreground` or `Orphan`, for what it owns.
+
+        Raises:
+            ConflictError: Another one of that name is there.
+        """
+        options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if uid is not None:
+            options["preconditions"] = {"uid": uid}
+        if grace_s is not None:
+            options["gracePeriodSeconds"] = grace_s
+        if propagation is not None:
+            options["propagationPolicy"] = propagation
+        headers = {"Content-Type": _JSON}
+        try:
+            await self._ask("DELETE", resource.path(namespace, name), body=options, headers=headers)
+        except api_errors.NotFoundError:
+            return
+
+    async def read(self, path: str) -> Manifest:
+        """Return a document that is no object, such as a schema."""
+        return await self._ask("GET", path)
+
+    async def _apply(self, manifest: Manifest, manager: str, part: str) -> Manifest:
+        metadata = manifest["metadata"]
+        return await self._ask(
+            "PATCH",
+            resources.of(manifest).path(metadata["namespace"], metadata["name"], part),
+            query={"fieldManager": manager, "force": "true"},
+            body=manifest,
+            headers={"Content-Type": _APPLY},
+        )
+
+    async def _list(self, resource: Resource, namespace: str | None, labels: str) -> Listing:
+        query = {"limit": str(_PAGE)}
+        if labels:
+            query["labelSelector"] = labels
+        items: list[Manifest] = []
+        while True:
+            page = await self._ask("GET", resource.path(namespace), query=query)
+            # Items of a list name no type of their own.
+            items.extend(
+                {"apiVersion": resource.api_version, "kind": resource.kind, **each}
+                for each in page["items"]
+            )
+            token = page["metadata"].get("continue")
+            if not token:
+                return Listing(version=resources.version_of(page), items=tuple(items))
+            query["continue"] = token
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Manifest:
+        """Ask until there is an answer, or patience ends.
+
+        What is asked twice does no harm: all that is sent is conditional or comes to the same.
+        """
+        pause_s = self._patience.pause_s
+        is_outcome_known = True
+        for left in range(self._patience.tries - 1, -1, -1):
+            wish_s = 0.0
+            try:
+                async with self._answer(method, path, query, body, headers) as answer:
+                    wish_s = _wish_s(answer.headers.get("Retry-After", ""))
+                    return await _document(answer, f"{method} {path}")
+            except api_errors.ApiError as error:
+                # What an earlier try has done, a later refusal does not undo.
+                is_outcome_known = is_outcome_known and error.is_outcome_known
+                error.is_outcome_known = is_outcome_known
+                if isinstance(error, api_errors.UnauthorizedError):
+                    # A token that was renewed on disk, perhaps.
+                    await self.close()
+                if not left or not isinstance(error, _ASKED_AGAIN):
+                    raise
+                logger.debug("asking again: %s", error)
+            wait_s = max(min(wish_s, self._patience.pause_max_s), pause_s)
+            await asyncio.sleep(wait_s * (0.5 + self._random.uniform()))
+            pause_s = min(pause_s * 2, self._patience.pause_max_s)
+        raise AssertionError("the last try returns or raises")
+
+    @asynccontextmanager
+    async def _answer(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        body: Mapping[str, Any] | None,
+        headers: Mapping[str, str] | None,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        status = 0
+        timeout_s = self._patience.timeout_s
+        is_change = method != "GET"
+        if is_change:
+            timeout_s = min(timeout_s, self._change_s())
+            if timeout_s <= 0:
+                raise api_errors.NotLeadingError(
+                    f"{method} {path}: the lease is not held for certain any more"
+                )
+        self._changes += is_change
+        try:
+            async with self._opened().request(
+                method,
+                self._server + path,
+                params=query,
+                data=None if body is None else json.dumps(body),
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=timeout_s),
+            ) as answer:
+                status = answer.status
+                yield answer
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            why = str(error) or type(error).__name__
+            raise api_errors.UnavailableError(f"{method} {path}: {why}") from error
+        finally:
+            self._changes -= is_change
+            self._on_answer(method, status)
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            try:
+                info = self._login()
+            except errors.InvalidInputError as error:
+                # It was there when the process began, and may be written anew just now.
+                raise api_errors.UnauthorizedError(str(error)) from error
+            self._server = info.server.rstrip("/")
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(ssl=info.as_ssl_context(), limit=_CONNECTIONS_MAX),
+                headers={
+                    "Accept": _JSON,
+                    "User-Agent": resources.MANAGER,
+                    **info.as_http_headers(),
+                },
+                trust_env=info.trust_env,
+                proxy=info.proxy_url,
+            )
+        return self._session
+
+
+async def _document(answer: aiohttp.ClientResponse, asked: str) -> Manifest:
+    content = await answer.read()
+    try:
+        document: Manifest = json.loads(content)
+    except ValueError:
+        document = {"message": content[:200].decode(errors="replace").strip()}
+        if answer.status < _ERROR:
+            raise api_errors.UnavailableError(f"{asked}: the answer is no JSON") from None
+    if answer.status < _ERROR:
+        return document
+    message = f"{asked}: {answer.status} {document.get('message') or answer.reason}"
+    causes = (document.get("details") or {}).get("causes") or ()
+    reasons = [cause.get("reason", "") for cause in causes]
+    raise api_errors.of(answer.status, document.get("reason") or "", message, reasons)
+
+
+def _wish_s(retry_after: str) -> float:
+    """Return for how long the server wants to be left alone; 0 when it does not say."""
+    return float(retry_after) if retry_after.isdecimal() else 0.0

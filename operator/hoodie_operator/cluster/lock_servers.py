@@ -1,0 +1,67 @@
+"""Lock providers of a cluster: asked by their servers, and served by a StatefulSet if embedded."""
+
+import asyncio
+import functools
+from collections.abc import Sequence
+from typing import Final
+
+from hoodie import clock
+from hoodie_operator.api import configuration, objects
+from hoodie_operator.cluster import turns
+from hoodie_operator.cluster.api import Api
+from hoodie_operator.manifests import lock_servers
+from hoodie_operator.observing import locks
+from hoodie_operator.reconcile import facts
+
+_THREADS_MAX: Final = 128
+_ANSWER_S: Final = 3.0
+"""A name that does not resolve keeps its thread for longer than that."""
+
+
+class LockServers:
+    """The lock servers of one cluster."""
+
+    def __init__(
+        self, api: Api, told: configuration.Configuration, operator_clock: clock.Clock
+    ) -> None:
+        """Take the API server and the operator's configuration."""
+        self._api = api
+        self._told = told
+        self._clock = operator_clock
+        self._threads = turns.Threads("locks", in_all=_THREADS_MAX, at_once=1, limit_s=_ANSWER_S)
+
+    async def look(self, lock: objects.Lock, before: facts.LockFacts | None) -> facts.LockFacts:
+        """Return whether a provider answers now; nothing is raised."""
+        answer = await self._answer(lock)
+        return locks.seen(answer, lock, before, self._clock.now_ms())
+
+    async def _answer(self, lock: objects.Lock) -> locks.Answer:
+        if lock.spec.embedded:
+            question = locks.question_zookeeper((lock_servers.address(lock),))
+        else:
+            found = locks.question(lock.spec)
+            if isinstance(found, locks.Answer):
+                return found
+            question = found
+        silences = await asyncio.gather(
+            *(self._silence(question, server) for server in question.servers)
+        )
+        return locks.answered(question, dict(zip(question.servers, silences, strict=True)))
+
+    async def _silence(self, question: locks.Question, server: str) -> str | None:
+        try:
+            asked = functools.partial(question.silence_of, server)
+            return await self._threads.call(server, asked)
+        except TimeoutError:
+            return locks.SILENT
+
+    async def serve(self, lock: objects.Lock, users: Sequence[objects.Owner]) -> None:
+        """See to it that the server of a LockProvider runs as declared.
+
+        Its objects are owned by the LockProvider and its users, and go with the last of them.
+
+        Raises:
+            ApiError: It could not be seen to.
+        """
+        await self._api.apply(lock_servers.service(lock, users))
+        await self._api.apply(lock_servers.stateful_set(lock, users, self._told))

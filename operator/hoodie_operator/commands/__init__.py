@@ -1,0 +1,1 @@
+"""The commands of `hudi-operator`, one a module, which imports what that command alone needs."""

@@ -1,0 +1,25 @@
+"""`hudi-operator describe`: everything about objects of a state folder."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from hoodie import clock
+from hoodie_operator.commands import options, stored
+from hoodie_operator.standalone import printing, processes, store
+
+
+def describe(
+    kind: Annotated[str, typer.Argument(help="table, writer, action, policy or lock.")],
+    name: Annotated[str | None, typer.Argument(help="The object's name.")] = None,
+    state: options.State = options.STATE_DEFAULT,
+) -> None:
+    """Print everything about objects: spec, status, attempts, conditions."""
+    everything = store.load(state)
+    runs = processes.Processes(state, clock.SystemClock())
+    texts = []
+    for found in stored.objects_of(state, printing.kind_named(kind), name):
+        owned = [each for each in everything.values() if each.owner and each.owner.uid == found.uid]
+        texts.append(printing.describe(found, owned, runs.newest_log(found.uid)))
+    sys.stdout.write("\n\n".join(texts))

@@ -1,0 +1,34 @@
+"""`hudi-operator observe`: an observer of a cluster."""
+
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hoodie import environment
+from hoodie_operator.observing import observer, serving
+
+
+def observe(
+    root: Annotated[
+        list[str], typer.Option("--root", help="What tables and inputs lie below; the first first.")
+    ],
+    token_file: Annotated[
+        Path, typer.Option("--token-file", help="Holds what whoever asks has to know.")
+    ],
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="To listen at.")] = 8091,
+    threads: Annotated[int, typer.Option("--threads", min=1, help="Looks at one time.")] = 8,
+    time_limit: Annotated[
+        float, typer.Option("--time-limit", min=0.1, help="Of one look, in seconds.")
+    ] = 20.0,
+) -> None:
+    """Be an observer: read tables and sources for an operator in a cluster.
+
+    It is beside their storage, reads, and never writes; it asks nothing of the API server.
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
+    outside = environment.system(allowed_roots=tuple(root))
+    bounds = observer.Bounds(threads=threads, time_limit_s=time_limit)
+    server = serving.server(observer.Observer(outside, root, bounds), port, token_file)
+    serving.serve_until_stopped(server)

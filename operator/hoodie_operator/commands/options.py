@@ -1,0 +1,48 @@
+"""What several commands take and print."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from hoodie import errors
+from hoodie_operator.standalone.folder import Folder
+
+STATE_VARIABLE = "HUDI_OPERATOR_STATE"
+STATE_DEFAULT = Path(".hudi-operator")
+
+OUT = Console(highlight=False)
+ERR = Console(stderr=True, highlight=False)
+
+Manifests = Annotated[
+    Path, typer.Option("-f", "--filename", help="A folder of manifests, or one file of them.")
+]
+State = Annotated[
+    Path,
+    typer.Option(
+        "--state",
+        envvar=STATE_VARIABLE,
+        help="The folder in which the operator remembers everything but the tables themselves.",
+    ),
+]
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        "--data",
+        help="Where relative paths in manifests begin and every table and input lies; by default "
+        "the folder of the manifests.",
+    ),
+]
+
+
+def data_root(folder: Folder, data: Path | None) -> Path:
+    """Return where relative paths in manifests begin and every table and input lies.
+
+    Raises:
+        NotFoundError: There is no such folder.
+    """
+    root = (data or folder.root).resolve()
+    if data is not None and not root.is_dir():
+        raise errors.NotFoundError(f"--data {data}: there is no such folder")
+    return root

@@ -1,0 +1,33 @@
+"""The objects of a state folder, for commands that print them."""
+
+from pathlib import Path
+
+from hoodie import errors
+from hoodie_operator.api import kinds, objects
+from hoodie_operator.commands import options
+from hoodie_operator.reconcile import verdicts
+from hoodie_operator.standalone import ownership, reporting, store
+
+
+def objects_of(state: Path, kind: kinds.Kind, name: str | None) -> list[objects.AnyObject]:
+    """Return the objects of a kind, or one of them; tell where no operator runs.
+
+    Raises:
+        NotFoundError: There is no such folder, or no such object.
+    """
+    if not state.is_dir():
+        raise errors.NotFoundError(
+            f"{state} is no state folder; give --state or set {options.STATE_VARIABLE}"
+        )
+    found = [
+        each
+        for each in reporting.ordered(store.load(state))
+        if each.key.kind == kind.name and name in (None, each.name)
+    ]
+    if ownership.owner_of(state) is None and not all(map(verdicts.is_settled, found)):
+        # "Running" would not be true.
+        told = f"no operator runs on {state}: this is how the last one left it"
+        options.ERR.print(told, markup=False, soft_wrap=True)
+    if name is not None and not found:
+        raise errors.NotFoundError(f"{kind.name} {name} does not exist")
+    return found

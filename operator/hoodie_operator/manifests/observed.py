@@ -1,0 +1,247 @@
+"""What a Job and its Pods mean: the state of an attempt, as a value.
+
+An attempt has ended when its Job has and none of its pods may still be at work, executors included.
+A pod that was to be gone, and is not, is on a node that does not answer: whether it works nobody
+knows, and it is never taken for dead.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hoodie import errors
+from hoodie.model import jobs
+from hoodie_operator.api import times
+from hoodie_operator.api.resources import Manifest
+from hoodie_operator.manifests import naming, ownership
+from hoodie_operator.reconcile import facts, retries
+from hoodie_operator.reconcile.facts import Obstacle
+
+logger = logging.getLogger(__name__)
+
+OVERDUE_MS: Final = 60_000
+"""A pod that is to be gone, and is not so long after its grace, is on a node that is silent."""
+
+_OVER: Final = frozenset({"Succeeded", "Failed"})
+_IMAGE_REASONS: Final = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "ImageInspectError",
+        "ErrImageNeverPull",
+        "RegistryUnavailable",
+        "InvalidImageName",
+        "SignatureValidationFailed",
+    }
+)
+_BEGINNING_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
+_OUT_OF_MEMORY: Final = "OOMKilled"
+_TAKEN_REASONS: Final = frozenset(
+    {"Evicted", "Preempting", "Shutdown", "NodeShutdown", "NodeAffinity", "Terminated"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pod:
+    """A pod, taken apart as far as it matters."""
+
+    manifest: Manifest
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["metadata"]["name"])
+
+    @property
+    def status(self) -> Mapping[str, object]:
+        return self.manifest.get("status") or {}
+
+    @property
+    def is_executor(self) -> bool:
+        labels = self.manifest["metadata"].get("labels") or {}
+        return bool(labels.get(naming.ROLE) == naming.EXECUTOR)
+
+    @property
+    def is_over(self) -> bool:
+        return self.status.get("phase") in _OVER
+
+    @property
+    def created_ms(self) -> int:
+        return times.epoch_ms(self.manifest["metadata"]["creationTimestamp"])
+
+    @property
+    def unknown_after_ms(self) -> int | None:
+        """For how long it may be going until nobody knows whether it is at work."""
+        if self.status.get("phase") == "Unknown" or self.status.get("reason") == "NodeLost":
+            return 0
+        metadata = self.manifest["metadata"]
+        if metadata.get("deletionTimestamp") is None:
+            return None
+        return int(metadata.get("deletionGracePeriodSeconds") or 0) * 1000 + OVERDUE_MS
+
+    def condition(self, condition_type: str) -> Manifest | None:
+        conditions = self.manifest.get("status", {}).get("conditions") or ()
+        return next((each for each in conditions if each["type"] == condition_type), None)
+
+    @property
+    def container(self) -> Manifest:
+        """The state of our own container: others may have been put beside it."""
+        statuses = self.manifest.get("status", {}).get("containerStatuses") or ()
+        name = naming.EXECUTOR if self.is_executor else naming.DRIVER
+        ours: Manifest = next((each for each in statuses if each["name"] == name), {})
+        state: Manifest = ours.get("state") or {}
+        return state
+
+
+def read(
+    job: Manifest | None,
+    pods: Sequence[Manifest],
+    progress: jobs.JobProgress | None,
+    now_ms: int,
+) -> facts.Run | None:
+    """Return the attempt that a Job and Pods belong to; None for none of ours.
+
+    Args:
+        job: The Job; None where it is gone and pods of it are left.
+        pods: Of the driver and the executors.
+        progress: What the attempt told last.
+        now_ms: The operator's clock: an attempt that has ended is seen to have ended now.
+    """
+    some = job or next(iter(pods), None)
+    run_id = None if some is None else naming.run_id(some)
+    if some is None or run_id is None:
+        return None
+    metadata = some["metadata"]
+    annotations: Mapping[str, str] = metadata.get("annotations") or {}
+    found = [_Pod(manifest=pod) for pod in pods]
+    drivers = [pod for pod in found if not pod.is_executor]
+    driver = max(drivers, key=lambda pod: (not pod.is_over, pod.created_ms), default=None)
+    living = [pod for pod in found if not pod.is_over]
+    result = _result(driver)
+    is_ended = not living and (job is None or has_ended(job))
+    unknown = [pod.unknown_after_ms for pod in living if pod.unknown_after_ms is not None]
+    return facts.Run(
+        id=run_id,
+        protocol_hash=annotations.get(naming.PROTOCOL, ""),
+        run_hash=annotations.get(naming.RUN, ""),
+        started_ms=times.epoch_ms(metadata["creationTimestamp"]),
+        process="" if driver is None else f"pod {driver.name}",
+        table=naming.table_of(some),
+        waiting=None if is_ended else _waiting(metadata, driver),
+        began_ms=_began_ms(driver),
+        unknown_after_ms=min(unknown, default=None),
+        is_abandoned=_is_abandoned(job, found),
+        is_orphaned=job is not None and ownership.is_orphan(job),
+        stop_requested_ms=_number(annotations.get(naming.STOP_REQUESTED)),
+        stop_reason=annotations.get(naming.STOP_REASON, ""),
+        progress=progress,
+        ended_ms=now_ms if is_ended else None,
+        result=result if is_ended else None,
+        exit_code=_exit_code(driver),
+        cause=_cause(driver, has_result=result is not None) if is_ended else None,
+    )
+
+
+def _is_abandoned(job: Manifest | None, pods: Sequence[_Pod]) -> bool:
+    """Return whether a driver that has ended has left executors at work.
+
+    Spark's driver removes its executors; one that was killed does not, and they would go with the
+    driver's pod only, which stays for what it tells.
+    """
+    if job is not None and not has_ended(job):
+        return False
+    living = [pod for pod in pods if not pod.is_over]
+    return bool(living) and all(pod.is_executor for pod in living)
+
+
+def has_ended(job: Manifest) -> bool:
+    """Return whether a Job will make no pod any more, and waits for none."""
+    conditions = (job.get("status") or {}).get("conditions") or ()
+    return any(
+        each["type"] in ("Complete", "Failed") and each["status"] == "True" for each in conditions
+    )
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isdecimal() else None
+
+
+def _began_ms(driver: _Pod | None) -> int | None:
+    if driver is None:
+        return None
+    state = driver.container
+    at = (state.get("running") or state.get("terminated") or {}).get("startedAt")
+    return None if at is None else times.epoch_ms(at)
+
+
+def _exit_code(driver: _Pod | None) -> int | None:
+    if driver is None:
+        return None
+    code = (driver.container.get("terminated") or {}).get("exitCode")
+    return None if code is None else int(code)
+
+
+def _result(driver: _Pod | None) -> jobs.JobResult | None:
+    """Return what the driver told at its end; None for nothing, and for what is no result."""
+    message = "" if driver is None else (driver.container.get("terminated") or {}).get("message")
+    if driver is None or not message:
+        return None
+    try:
+        return jobs.decode_result(str(message).encode(), f"the result of pod {driver.name}")
+    except errors.InvalidInputError as error:
+        logger.warning("%s", error)
+        return None
+
+
+def _waiting(metadata: Manifest, driver: _Pod | None) -> facts.Waiting | None:
+    """Return what an attempt that has not begun waits for; None for one that has."""
+    if driver is None:
+        since_ms = times.epoch_ms(metadata["creationTimestamp"])
+        return facts.Waiting(
+            obstacle=Obstacle.NO_POD,
+            message=f"the events of Job {metadata['name']} tell why",
+            since_ms=since_ms,
+        )
+    if _began_ms(driver) is not None:
+        return None
+    scheduled = driver.condition("PodScheduled")
+    since_ms = driver.created_ms
+    if scheduled is not None and scheduled.get("lastTransitionTime"):
+        since_ms = times.epoch_ms(scheduled["lastTransitionTime"])
+    if scheduled is None or scheduled["status"] != "True":
+        message = (scheduled or {}).get("message") or "it was not looked at by the scheduler yet"
+        return facts.Waiting(obstacle=Obstacle.NO_NODE, message=message, since_ms=since_ms)
+    waiting = driver.container.get("waiting") or {}
+    reason = waiting.get("reason") or ""
+    told = f"{reason}: {waiting.get('message') or ''}".strip(": ")
+    if reason in _IMAGE_REASONS:
+        obstacle = Obstacle.NO_IMAGE
+    elif reason in _BEGINNING_REASONS:
+        obstacle, told = Obstacle.BEGINNING, ""
+    else:
+        obstacle = Obstacle.NO_CONTAINER
+    return facts.Waiting(obstacle=obstacle, message=told, since_ms=since_ms)
+
+
+def _cause(driver: _Pod | None, *, has_result: bool) -> facts.Cause | None:
+    """Return why an attempt ended, as far as its pod tells."""
+    if driver is None:
+        return facts.Cause(kind=retries.INFRASTRUCTURE, message="its pod was deleted")
+    disruption = driver.condition("DisruptionTarget")
+    reason = str(driver.status.get("reason") or "")
+    if disruption is not None and disruption["status"] == "True":
+        told = disruption.get("message") or disruption.get("reason") or "disrupted"
+        return facts.Cause(kind=retries.INFRASTRUCTURE, message=f"its pod was taken away: {told}")
+    if reason in _TAKEN_REASONS:
+        told = f"{reason}: {driver.status.get('message') or ''}".strip(": ")
+        return facts.Cause(kind=retries.INFRASTRUCTURE, message=f"its pod was taken away: {told}")
+    terminated = driver.container.get("terminated") or {}
+    if terminated.get("reason") == _OUT_OF_MEMORY and not has_result:
+        return facts.Cause(
+            kind=errors.OutOfMemoryError.kind,
+            message=f"pod {driver.name} took more memory than its limit, and was killed",
+        )
+    if not terminated:
+        # Its node went, and with it what became of it.
+        return facts.Cause(kind=retries.INFRASTRUCTURE, message="its container never ended itself")
+    return None

@@ -1,0 +1,1 @@
+"""Looking at tables and sources, in the operator's process or in observers beside the storage."""

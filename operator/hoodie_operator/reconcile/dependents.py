@@ -1,0 +1,102 @@
+"""Whom a change concerns: the objects whose decisions look at the one that changed."""
+
+from collections.abc import Iterator
+from typing import cast
+
+from hoodie_operator.api import (
+    compaction_policy,
+    hudi_table,
+    kinds,
+    lock_provider,
+    objects,
+    table_action,
+    writer,
+)
+from hoodie_operator.reconcile import catalog
+
+
+def of(found: catalog.Catalog, changed: objects.AnyObject) -> Iterator[objects.ObjectKey]:
+    """Yield the keys of an object that came, changed or went, and of all whom that concerns.
+
+    A key may come more than once, and may be of an object that is not there.
+
+    Args:
+        found: All objects.
+        changed: The object, as it is or was.
+    """
+    key = changed.key
+    yield key
+    if changed.owner is not None:
+        owner = changed.owner
+        yield objects.ObjectKey(kind=owner.kind, namespace=key.namespace, name=owner.name)
+    match changed.spec:
+        case lock_provider.LockProviderSpec():
+            yield from _users(found, key)
+        case hudi_table.HudiTableSpec():
+            yield from of_table(found, cast("objects.Table", changed))
+        case writer.WriterSpec() | table_action.TableActionSpec():
+            yield from _beside(found, key.namespace, changed.spec.table_ref.name)
+        case compaction_policy.CompactionPolicySpec():
+            yield from _policies_beside(found, key.namespace, changed.spec)
+
+
+def lock_of(found: catalog.Catalog, asking: objects.AnyObject) -> objects.ObjectKey | None:
+    """Return the LockProvider of a table, or of the table of a Writer or a TableAction.
+
+    Args:
+        found: All objects.
+        asking: The object.
+    """
+    namespace = asking.key.namespace
+    table: objects.AnyObject | None = asking
+    if isinstance(asking.spec, writer.WriterSpec | table_action.TableActionSpec):
+        name = asking.spec.table_ref.name
+        key = objects.ObjectKey(kind=kinds.HUDI_TABLE.name, namespace=namespace, name=name)
+        table = found.get(key)
+    if table is None or not isinstance(table.spec, hudi_table.HudiTableSpec):
+        return None
+    lock = table.spec.concurrency.lock_ref
+    if lock is None:
+        return None
+    return objects.ObjectKey(kind=kinds.LOCK_PROVIDER.name, namespace=namespace, name=lock.name)
+
+
+def of_table(found: catalog.Catalog, table: objects.Table) -> Iterator[objects.ObjectKey]:
+    """Yield the keys of all whom a change of a table concerns, of what its storage tells, too."""
+    lock = lock_of(found, table)
+    if lock is not None:
+        yield lock
+    yield from _beside(found, table.key.namespace, table.name)
+    place = found.place(table)
+    if place is not None:
+        yield from (each.key for each in found.overlapping(place))
+
+
+def _users(found: catalog.Catalog, lock: objects.ObjectKey) -> Iterator[objects.ObjectKey]:
+    for each in found.of(kinds.HUDI_TABLE, lock.namespace):
+        reference = cast("objects.Table", each).spec.concurrency.lock_ref
+        if reference is not None and reference.name == lock.name:
+            # Whoever works on the table needs the lock as well.
+            yield from _beside(found, lock.namespace, each.name)
+
+
+def _beside(found: catalog.Catalog, namespace: str, table: str) -> Iterator[objects.ObjectKey]:
+    """Yield a table's key, and those of its Writers, TableActions and policies."""
+    yield objects.ObjectKey(kind=kinds.HUDI_TABLE.name, namespace=namespace, name=table)
+    for kind in (kinds.WRITER, kinds.TABLE_ACTION, kinds.COMPACTION_POLICY):
+        yield from (each.key for each in found.of_table(kind, namespace, table))
+    for each in found.choosing_tables(kinds.COMPACTION_POLICY, namespace):
+        yield each.key
+
+
+def _policies_beside(
+    found: catalog.Catalog, namespace: str, spec: compaction_policy.CompactionPolicySpec
+) -> Iterator[objects.ObjectKey]:
+    reference = spec.target.table_ref
+    if reference is None:
+        beside = found.of(kinds.COMPACTION_POLICY, namespace)
+    else:
+        beside = found.of_table(kinds.COMPACTION_POLICY, namespace, reference.name)
+    yield from (each.key for each in beside)
+    for each in found.choosing_tables(kinds.COMPACTION_POLICY, namespace):
+        yield each.key

@@ -1,0 +1,35 @@
+"""What the outside was not allowed to do about an object: told on it, until it is tried again."""
+
+from typing import Final
+
+from hoodie_operator.api import kinds, objects, times
+from hoodie_operator.api.reasons import Reason
+from hoodie_operator.api.states import State
+from hoodie_operator.reconcile.effects import SetStatus
+from hoodie_operator.reconcile.verdicts import Verdict, stated
+from hoodie_operator.reconcile.world import World
+
+_STATES: Final = {
+    kinds.HUDI_TABLE.name: State.PENDING,
+    kinds.WRITER.name: State.BLOCKED,
+    kinds.TABLE_ACTION.name: State.BLOCKED,
+    kinds.COMPACTION_POLICY.name: State.PENDING,
+    kinds.LOCK_PROVIDER.name: State.PENDING,
+}
+"""The state of each kind in which it waits for others."""
+
+
+def told(world: World, found: objects.AnyObject) -> SetStatus | None:
+    """Return the status of an object that waits for the next try; None when it does not."""
+    refusal = world.seen.refusals.get(found.uid)
+    if world.is_namespace_ending(found):
+        return None
+    if refusal is None or refusal.generation != found.generation or world.now_ms >= refusal.due_ms:
+        return None
+    verdict = Verdict(
+        state=_STATES[found.key.kind],
+        reason=Reason.API_REFUSED,
+        message=f"{refusal.message}; next try at {times.text(refusal.due_ms + 999)}",
+    )
+    status = stated(found.status, found, verdict, world.now(found))
+    return SetStatus(key=found.key, uid=found.uid, status=status)

@@ -1,0 +1,53 @@
+"""What Spark is told so that its executors are pods of this run."""
+
+import pytest
+
+from hoodie import errors
+from hoodie.model import jobs
+from hoodie_jobs import cancellation
+from hoodie_jobs.spark import kubernetes, runtime
+
+EXECUTORS = jobs.KubernetesExecutors(
+    namespace="sales",
+    instances=2,
+    name_prefix="w-orders-3",
+    image="hudi:1",
+    template_path="/etc/hudi-operator/executor.yaml",
+    cores=2,
+    cpu_request="500m",
+    heap_mib=1024,
+    overhead_mib=512,
+    labels={"hudi.dev/attempt": "3"},
+)
+POD = {"HUDI_OPERATOR_POD_IP": "10.1.2.3", "HUDI_OPERATOR_POD_NAME": "writer-orders-3-x"}
+
+
+def test_driver_is_found_by_its_pod_and_owns_its_executors() -> None:
+    found = kubernetes.properties(EXECUTORS, POD, "/python")
+    assert found["spark.driver.host"] == found["spark.driver.bindAddress"] == "10.1.2.3"
+    assert found["spark.kubernetes.driver.pod.name"] == "writer-orders-3-x"
+    assert found["spark.executor.memory"] == "1024m"
+    assert found["spark.dynamicAllocation.enabled"] == "false"
+    assert found["spark.kubernetes.executor.request.cores"] == "500m"
+    assert found["spark.kubernetes.executor.label.hudi.dev/attempt"] == "3"
+
+
+@pytest.mark.parametrize("missing", POD)
+def test_driver_outside_of_a_pod_is_refused(missing: str) -> None:
+    with pytest.raises(errors.ConfigurationError, match=missing):
+        kubernetes.properties(EXECUTORS, {**POD, missing: ""}, "/python")
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["spark.master", "spark.kubernetes.executor.volumes.hostPath.h.mount.path"],
+)
+def test_property_by_which_a_user_would_choose_the_pods_is_refused(key: str) -> None:
+    asked = {"spark.ui.enabled": "false", key: "x"}
+    spec = jobs.EngineSpec(kind=jobs.EngineKind.SPARK, spark_conf=asked, executors=EXECUTORS)
+    with pytest.raises(errors.ConfigurationError, match=f"expected no {key}$"):
+        runtime.start(spec, cancellation.Cancellation())
+
+
+def test_what_the_operator_itself_tells_of_pods_is_taken() -> None:
+    kubernetes.check({"spark.kubernetes.container.image.pullPolicy": "Always"})

@@ -1,0 +1,311 @@
+"""Attempts at an API server in memory: started after a try that was cut off, stopped."""
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from hoodie import clock, errors
+from hoodie.model import commits, jobs, json_values
+from hoodie_operator.api import configuration, execution, kinds, objects, resources
+from hoodie_operator.api.resources import Manifest
+from hoodie_operator.cluster import api, api_errors, ports
+from hoodie_operator.cluster.fences import Fences
+from hoodie_operator.cluster.runs import JobRuns
+from hoodie_operator.manifests import runs as manifests
+from hoodie_operator.reconcile import effects, facts
+from hoodie_operator.reconcile import runs as decided_runs
+from support import operator_world as ow
+from support.api_server import ApiServer
+
+CLOCK = clock.SystemClock()
+TOLD = configuration.parse(
+    b"""
+dataRoots: [/data]
+image: {name: "hudi:1"}
+serviceAccounts: {default: hudi-jobs}
+""",
+    "operator.yaml",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Attempt:
+    """What an attempt is started with."""
+
+    start: effects.StartRun
+    owner: objects.AnyObject
+    table: objects.Table
+
+    def of_edited_table(self) -> "Attempt":
+        """Return the same attempt as it is after an edit of its table."""
+        table = dataclasses.replace(self.start.table, protocol_hash="edited")
+        return dataclasses.replace(self, start=dataclasses.replace(self.start, table=table))
+
+
+@pytest.fixture
+def attempt() -> Attempt:
+    here = ow.Outside()
+    here.see_lock(here.add(kinds.LOCK_PROVIDER, "zk", ow.LOCK))
+    here.see_table(here.add(kinds.HUDI_TABLE, "flights", ow.TABLE))
+    owner = here.by_key[here.add(kinds.WRITER, "schedules", ow.writer_spec())]
+    here.settle()
+    table = here.world.table("default", "flights")
+    assert table is not None
+    (create,) = here.started
+    work = jobs.WriteBatches(
+        operation=commits.Operation.UPSERT,
+        source=jobs.Source(format=jobs.SourceFormat.CSV),
+        batches=(jobs.Batch(id="1", files=("/in/1.csv",)),),
+    )
+    start = effects.StartRun(
+        id=facts.RunId(
+            kind="Writer", namespace=owner.key.namespace, name=owner.name, uid=owner.uid, attempt=4
+        ),
+        fence_number=1_000_004,
+        table=create.table,
+        work=work,
+        runtime=execution.Runtime(),
+        run_hash="r",
+        memory_percent=100,
+        writer_id=owner.name,
+        action_id=None,
+    )
+    return Attempt(start, owner, table)
+
+
+def use(server: ApiServer, scenario: Callable[[JobRuns], Awaitable[None]]) -> None:
+    async def run(client: api.Api) -> None:
+        system = clock.SystemClock()
+        # The lock is a file: fences are records in the table, which runs write themselves.
+        runs = JobRuns(client, Fences(lambda: 1, system), TOLD, system)
+        try:
+            await scenario(runs)
+        finally:
+            await runs.close()
+
+    server.use(run)
+
+
+def spec_of(server: ApiServer) -> jobs.JobSpec:
+    """Return what was told last."""
+    *_, found = server.of("configmaps")
+    return jobs.decode_spec(found["data"][manifests.SPEC].encode(), "spec")
+
+
+def test_attempt_whose_table_was_edited_since_a_refused_try_has_the_new_spec(
+    attempt: Attempt,
+) -> None:
+    server = ApiServer()
+
+    async def scenario(runs: JobRuns) -> None:
+        server.refused = lambda method, path: method == "POST" and "/jobs/" in path
+        with pytest.raises(api_errors.ForbiddenError):
+            await runs.start(attempt.start, attempt.owner, attempt.table)
+        assert spec_of(server).protocol_hash == attempt.start.table.protocol_hash
+        server.refused = lambda method, path: False
+        edited = attempt.of_edited_table()
+        (job,) = await runs.start(edited.start, edited.owner, edited.table)
+        assert job["metadata"]["annotations"]["hudi.dev/protocol-hash"] == "edited"
+        assert spec_of(server).protocol_hash == "edited"
+        (job,) = server.of("jobs")
+        # What the refused try was to be told is nobody's any more.
+        (told,) = server.of("configmaps")
+        assert manifests.told_by(job) == told["metadata"]["name"]
+
+    use(server, scenario)
+
+
+def test_what_a_refused_try_left_goes_with_the_attempt_at_the_latest(attempt: Attempt) -> None:
+    """The Job is made by a try whose answer was lost, and found by the watch."""
+    server = ApiServer()
+
+    async def scenario(runs: JobRuns) -> None:
+        server.refused = lambda method, path: method == "POST" and "/jobs/" in path
+        for each in (attempt, attempt.of_edited_table()):
+            with pytest.raises(api_errors.ForbiddenError):
+                await runs.start(each.start, each.owner, each.table)
+        made = manifests.Attempt(
+            start=attempt.start, owner=attempt.owner, table=attempt.table, told=TOLD
+        )
+        assert len(server.of("configmaps")) == 2
+        of = ports.RunOwner(found=attempt.owner, table=attempt.start.table)
+        job = manifests.job(made)
+        job["metadata"]["uid"] = "of-the-job"
+        await runs.forget(attempt.start.id, of, job)
+        assert not server.of("configmaps")
+
+    use(server, scenario)
+
+
+def test_attempt_is_started_though_what_a_refused_try_left_cannot_be_removed(
+    attempt: Attempt,
+) -> None:
+    server = ApiServer()
+
+    async def scenario(runs: JobRuns) -> None:
+        server.refused = lambda method, path: method == "POST" and "/jobs/" in path
+        with pytest.raises(api_errors.ForbiddenError):
+            await runs.start(attempt.start, attempt.owner, attempt.table)
+        server.refused = lambda method, path: method == "DELETE"
+        edited = attempt.of_edited_table()
+        (job,) = await runs.start(edited.start, edited.owner, edited.table)
+        assert server.of("jobs") == [job]
+
+    use(server, scenario)
+
+
+def test_config_map_that_somebody_put_there_first_tells_no_run_what_to_do(
+    attempt: Attempt,
+) -> None:
+    server = ApiServer()
+
+    async def scenario(runs: JobRuns) -> None:
+        made = manifests.Attempt(
+            start=attempt.start, owner=attempt.owner, table=attempt.table, told=TOLD
+        )
+        forged = manifests.config_map(made)
+        forged["data"] = {manifests.SPEC: "{}"}
+        namespace, name = forged["metadata"]["namespace"], forged["metadata"]["name"]
+        server.objects[resources.CONFIG_MAP.path(namespace, name)] = forged
+        await runs.start(attempt.start, attempt.owner, attempt.table)
+        assert spec_of(server) == manifests.job_spec(made)
+
+    use(server, scenario)
+
+
+def test_job_that_is_made_late_has_the_spec_that_it_was_decided_with(attempt: Attempt) -> None:
+    server = ApiServer()
+    late: list[Manifest] = []
+
+    class Slow(api.Api):
+        """Its answers to the creation of a Job are lost, and the Job is made later."""
+
+        async def create(self, manifest: Manifest) -> Manifest:
+            if manifest["kind"] == "Job" and not late:
+                late.append(manifest)
+                raise api_errors.UnavailableError("no answer")
+            return await super().create(manifest)
+
+    async def scenario(client: api.Api) -> None:
+        slow = Slow(client._login)
+        runs = JobRuns(slow, Fences(lambda: 1, CLOCK), TOLD, CLOCK)
+        with pytest.raises(api_errors.UnavailableError):
+            await runs.start(attempt.start, attempt.owner, attempt.table)
+        (first,) = late
+        made = await client.create(first)
+        edited = attempt.of_edited_table()
+        # What was decided since finds the Job there, and leaves it what it is told.
+        (there,) = await runs.start(edited.start, edited.owner, edited.table)
+        assert there["metadata"]["uid"] == made["metadata"]["uid"]
+        path = resources.CONFIG_MAP.path("default", manifests.told_by(there))
+        spec = jobs.decode_spec(server.objects[path]["data"][manifests.SPEC].encode(), "spec")
+        assert spec.protocol_hash == attempt.start.table.protocol_hash
+        await slow.close()
+        await runs.close()
+
+    server.use(scenario)
+
+
+class Noted(Fences):
+    """Notes which fences are changed, and talks with nobody."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: 1, CLOCK)
+        self.closed: list[tuple[jobs.FenceNode, int]] = []
+        self.forgotten: list[tuple[jobs.FenceNode, int]] = []
+
+    async def admit(self, node: jobs.FenceNode, attempt: int, protocol_hash: str) -> None:
+        del node, attempt, protocol_hash
+
+    async def close(self, node: jobs.FenceNode, attempt: int) -> None:
+        self.closed.append((node, attempt))
+
+    async def forget(self, node: jobs.FenceNode, attempt: int) -> None:
+        self.forgotten.append((node, attempt))
+
+
+LOCK = "zookeeper://zk:2181/hudi/flights"
+
+
+def locked(attempt: Attempt, lock: str = LOCK) -> Attempt:
+    """Return an attempt with a lock in a ZooKeeper."""
+    table = dataclasses.replace(attempt.start.table, lock=lock)
+    number = decided_runs.fence_number(attempt.owner, attempt.start.id.attempt)
+    start = dataclasses.replace(attempt.start, table=table, fence_number=number)
+    return dataclasses.replace(attempt, start=start)
+
+
+@pytest.mark.parametrize("is_new_leader", [True, False])
+def test_fence_is_where_the_table_says_whatever_a_job_says(
+    attempt: Attempt, *, is_new_leader: bool
+) -> None:
+    server = ApiServer()
+    attempt = locked(attempt)
+    node = jobs.FenceNode(servers=("evil:2181",), path="/a.fences/b")
+    elsewhere = json_values.encode(node).decode()
+
+    async def scenario(client: api.Api) -> None:
+        fences = Noted()
+        runs = JobRuns(client, fences, TOLD, CLOCK)
+        (job,) = await runs.start(attempt.start, attempt.owner, attempt.table)
+        job["metadata"]["annotations"] |= {
+            "hudi.dev/fence": elsewhere,
+            "hudi.dev/fence-number": "7",
+        }
+        if is_new_leader:
+            runs = JobRuns(client, fences, TOLD, CLOCK)
+        stop = effects.StopRun(id=attempt.start.id, is_killed=False, reason="suspended")
+        of = ports.RunOwner(found=attempt.owner, table=attempt.start.table)
+        await runs.stop(stop, of, job, ())
+        await runs.forget(attempt.start.id, of, job)
+        true = (manifests.fence(attempt.start), attempt.start.fence_number)
+        assert fences.closed == [true]
+        assert fences.forgotten == [true]
+
+    server.use(scenario)
+
+
+@pytest.mark.parametrize("now", ["zookeeper://moved:2181/hudi/flights", None])
+def test_who_started_an_attempt_knows_its_fence_though_the_lock_was_moved_since(
+    attempt: Attempt, now: str | None
+) -> None:
+    server = ApiServer()
+    attempt = locked(attempt)
+
+    async def scenario(client: api.Api) -> None:
+        fences = Noted()
+        runs = JobRuns(client, fences, TOLD, CLOCK)
+        (job,) = await runs.start(attempt.start, attempt.owner, attempt.table)
+        table = None if now is None else locked(attempt, now).start.table
+        of = ports.RunOwner(found=attempt.owner, table=table)
+        stop = effects.StopRun(id=attempt.start.id, is_killed=False, reason="its lock was moved")
+        await runs.stop(stop, of, job, ())
+        assert [each for each, _ in fences.closed] == [manifests.fence(attempt.start)]
+
+    server.use(scenario)
+
+
+def test_forgotten_attempt_takes_only_what_tells_it_what_to_do(attempt: Attempt) -> None:
+    server = ApiServer()
+    other = resources.CONFIG_MAP.path("default", "kube-root-ca.crt")
+
+    async def scenario(runs: JobRuns) -> None:
+        (job,) = await runs.start(attempt.start, attempt.owner, attempt.table)
+        server.objects[other] = {"metadata": {"name": "kube-root-ca.crt", "uid": "u"}}
+        volumes = job["spec"]["template"]["spec"]["volumes"]
+        volumes.insert(0, {"name": "forged", "configMap": {"name": "kube-root-ca.crt"}})
+        of = ports.RunOwner(found=attempt.owner, table=attempt.start.table)
+        await runs.forget(attempt.start.id, of, job)
+        assert list(server.objects) == [other]
+
+    use(server, scenario)
+
+
+def test_fence_is_not_changed_without_the_lease() -> None:
+    node = jobs.FenceNode(servers=("127.0.0.1:1",), path="/a.fences/b")
+    fences = Fences(lambda: 1, CLOCK, lambda: False)
+    for change in (fences.admit(node, 1, "h"), fences.close(node, 1), fences.forget(node, 1)):
+        with pytest.raises(errors.FencedError, match="not held for certain"):
+            asyncio.run(change)

@@ -1,0 +1,330 @@
+"""What is decided about a HudiTable, state by state: with its reason, and what is made for it."""
+
+import dataclasses
+
+import pytest
+
+from hoodie.model import jobs, settings, table_config
+from hoodie_operator.api import kinds
+from hoodie_operator.reconcile import decide, effects, facts
+from support import operator_world as ow
+from support.flights_world import Flights
+from support.operator_world import Outside
+from support.rule_examples import edited
+
+
+def test_table_is_created_by_an_action_of_a_deterministic_name() -> None:
+    here = Flights(is_ready=False)
+    here.see_table(here.table_key, is_there=False)
+    here.settle()
+    (create,) = here.actions()
+    assert create.name == "flights-create-000002-g1"
+    (start,) = here.started
+    assert start.work == jobs.CreateTable(may_create=True, may_adopt=True)
+    assert start.table.uri == "file:///data/flights"
+    assert here.condition(here.table_key)[:2] == ("Provisioning", "Creating")
+
+
+def test_table_is_ready_when_the_storage_has_it_and_not_before() -> None:
+    here = Flights(is_ready=False)
+    here.see_table(here.table_key, is_there=False)
+    here.settle()
+    (create,) = here.actions()
+    here.now_ms += 1000
+    here.end(here.uid(create), is_told=True)
+    here.settle()
+    assert here.condition(create)[:2] == ("Pending", "Confirming")
+    assert here.condition(here.table_key)[0] == "Provisioning"
+    here.see_table(here.table_key)
+    here.settle()
+    assert here.condition(here.table_key)[0] == "Ready"
+
+
+def test_creation_that_the_storage_does_not_show_is_a_failure() -> None:
+    here = Flights(is_ready=False)
+    here.see_table(here.table_key, is_there=False)
+    here.settle()
+    (create,) = here.actions()
+    here.end(here.uid(create), is_told=True)
+    here.see_table(here.table_key, is_there=False)
+    here.settle()
+    assert here.condition(create)[:2] == ("Failed", "RunFailed")
+    assert here.condition(here.table_key)[:2] == ("Stalled", "ActionFailed")
+    assert len(here.started) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"bucket_count": 8}, "hoodie.bucket.index.num.buckets is '8', expected '4'"),
+        ({"record_key_fields": ("a",)}, "hoodie.table.recordkey.fields is 'a', expected 'id'"),
+        ({"version": 8}, "hoodie.table.version is '8', expected '9'"),
+        ({"table_type": table_config.TableType.COPY_ON_WRITE}, "is 'COPY_ON_WRITE', expected"),
+    ],
+)
+def test_existing_table_that_differs_is_refused_by_property(
+    change: dict[str, object], told: str
+) -> None:
+    here = Flights(is_ready=False)
+    here.see_table(here.table_key)
+    here.change_stored(**change)
+    here.settle()
+    state, reason, message = here.condition(here.table_key)
+    assert (state, reason) == ("Stalled", "ImmutableMismatch")
+    assert told in message
+    assert not here.actions()
+
+
+@pytest.mark.parametrize(
+    ("edit", "is_there", "reason"),
+    [
+        ({"adoption": "CreateOnly"}, True, "AlreadyExists"),
+        ({"adoption": "AdoptOnly"}, False, "TableNotFound"),
+        ({"storage__path": "../outside"}, False, "PathNotAllowed"),
+        ({"storage__path": "/etc"}, False, "PathNotAllowed"),
+        ({"storage__path": "."}, False, "PathNotAllowed"),
+        ({"storage__path": "s3://bucket/x"}, False, "PathNotAllowed"),
+        ({"storage__path": "ftp://x/y"}, False, "InvalidSpec"),
+        ({"keys__recordFields": ["c"]}, False, "InvalidSpec"),
+        ({"schema": {"avro": "{}"}}, False, "InvalidSpec"),
+        ({"concurrency__lockRef": {"name": "other"}}, False, "ReferenceNotFound"),
+    ],
+)
+def test_table_that_only_a_user_can_mend_is_stalled(
+    edit: dict[str, object], is_there: bool, reason: str
+) -> None:
+    here = Flights(edited(ow.TABLE, **edit), is_ready=False)
+    here.tables[here.uid(here.table_key)] = facts.TableFacts(observed_ms=here.now_ms)
+    if is_there:
+        here.see_table(here.table_key)
+    here.settle()
+    assert here.condition(here.table_key)[:2] == ("Stalled", reason)
+    assert not here.started
+
+
+def test_table_of_several_writers_needs_a_lock_between_processes() -> None:
+    here = Outside()
+    lock = here.add(kinds.LOCK_PROVIDER, "zk", {"type": "InProcess"})
+    table = here.add(kinds.HUDI_TABLE, "flights", ow.TABLE)
+    here.see_lock(lock)
+    here.settle()
+    assert here.condition(table)[:2] == ("Stalled", "LockNotShared")
+
+
+def test_settings_of_every_run_are_told_in_the_status() -> None:
+    """T-L28, T-O20: as they take effect, those that nobody has set, too."""
+    here = Flights()
+    told = here.status(here.table_key).settings
+    assert told["hoodie.write.lock.wait_time_ms"] == "60000"
+    assert told["hoodie.clean.failed.writes.policy"] == "LAZY"
+    here.edit(here.lock_key, acquireTimeout="1ms")
+    here.see_lock(here.lock_key)
+    here.add_writer("left")
+    here.settle()
+    told = here.status(here.table_key).settings
+    assert told["hoodie.write.lock.wait_time_ms"] == "1"
+    (start,) = here.started
+    assert settings.to_properties(start.table.settings) == told
+
+
+def test_younger_of_two_tables_at_one_place_is_refused() -> None:
+    here = Flights()
+    other = here.add(
+        kinds.HUDI_TABLE, "copy", edited(ow.TABLE, storage__path="./flights/", tableName="flights")
+    )
+    here.settle()
+    state, reason, message = here.condition(other)
+    assert (state, reason) == ("Stalled", "LocationConflict")
+    assert "HudiTable flights" in message
+    assert here.condition(here.table_key)[0] == "Ready"
+
+
+@pytest.mark.parametrize("path", ["flights/", "./x/../flights", "flights/month=1", "lake/.."])
+def test_table_in_or_around_an_older_one_is_refused(path: str) -> None:
+    older = "flights" if path != "lake/.." else "lake/flights"
+    here = Flights(edited(ow.TABLE, storage__path=older), is_ready=False)
+    second = here.add(kinds.HUDI_TABLE, "second", edited(ow.TABLE, storage__path=path))
+    third = here.add(kinds.HUDI_TABLE, "third", edited(ow.TABLE, storage__path=f"{older}2"))
+    here.settle()
+    assert here.condition(second)[:2] in [
+        ("Stalled", "LocationConflict"),
+        ("Stalled", "PathNotAllowed"),  # The root of all data is around everything.
+    ]
+    assert here.condition(third)[:2] == ("Pending", "NotObserved")
+
+
+def test_missing_reference_may_be_on_its_way_for_the_grace() -> None:
+    here = Flights(edited(ow.TABLE, concurrency__lockRef={"name": "other"}), is_ready=False)
+    here.limits = dataclasses.replace(here.limits, reference_grace_ms=60_000)
+    here.settle()
+    assert here.condition(here.table_key)[:2] == ("Pending", "ReferenceNotFound")
+    here.now_ms += 120_000
+    here.settle()
+    assert here.condition(here.table_key)[:2] == ("Stalled", "ReferenceNotFound")
+
+
+def test_storage_that_fails_for_too_long_times_out_and_recovers() -> None:
+    here = Flights(is_ready=False)
+    problem = facts.Problem(kind="Storage", message="no route", is_transient=True)
+    seen = facts.TableFacts(observed_ms=here.now_ms, problem=problem)
+    here.tables[here.uid(here.table_key)] = seen
+    here.settle()
+    told = "Storage: no route; it is looked at again every few seconds"
+    assert here.condition(here.table_key) == ("Pending", "StorageUnreachable", told)
+    here.now_ms += 11 * 60_000
+    here.settle()
+    state, reason, message = here.condition(here.table_key)
+    assert (state, reason) == ("Stalled", "TimedOut")
+    assert "StorageUnreachable: Storage: no route" in message
+    here.see_table(here.table_key)
+    here.settle()
+    assert here.condition(here.table_key)[0] == "Provisioning"
+
+
+def test_table_that_does_not_say_its_buckets_is_compared_by_a_run_before_it_is_refused() -> None:
+    """Apache Hudi does not put them into a table's properties; the run that takes it over does."""
+    here = Flights(is_ready=False)
+    here.see_table(here.table_key)
+    here.change_stored(bucket_count=None, hash_fields=())
+    here.settle()
+    (create,) = here.actions()
+    assert here.condition(here.table_key)[0] == "Provisioning"
+    here.end(here.uid(create), is_told=True)
+    here.see_table(here.table_key)
+    here.settle()
+    assert here.condition(here.table_key)[0] == "Ready"
+    here.change_stored(bucket_count=None, hash_fields=())
+    here.settle()
+    state, reason, message = here.condition(here.table_key)
+    assert (state, reason) == ("Stalled", "ImmutableMismatch")
+    assert "hoodie.bucket.index.num.buckets" in message
+
+
+def test_table_that_vanished_is_not_made_anew() -> None:
+    here = Flights()
+    here.see_table(here.table_key, is_there=False)
+    here.settle()
+    assert here.condition(here.table_key)[:2] == ("Stalled", "TableNotFound")
+    assert not here.started
+
+
+def test_retained_table_goes_at_once_and_its_data_stays() -> None:
+    here = Flights()
+    here.delete(here.table_key)
+    here.settle()
+    assert here.table_key not in here.by_key
+    assert not here.started
+
+
+def test_deleted_table_waits_for_the_run_of_a_writer_that_is_gone() -> None:
+    here = Flights(edited(ow.TABLE, deletionPolicy="Delete"))
+    old = facts.RunId(kind="Writer", namespace="default", name="old", uid="u-old", attempt=3)
+    run = facts.Run(
+        id=old, protocol_hash="h", started_ms=0, process="pod old-3", table="default/flights"
+    )
+    here.runs["u-old"] = [run]
+    here.delete(here.table_key)
+    here.settle()
+    assert here.condition(here.table_key)[:2] == ("Deleting", "InUse")
+    assert "pod old-3 of Writer old" in here.condition(here.table_key)[2]
+    here.runs["u-old"] = [dataclasses.replace(run, ended_ms=here.now_ms)]
+    here.settle()
+    assert here.started[-1].work == jobs.DropTable()
+
+
+def test_writers_of_a_table_that_waits_for_them_to_go_are_stalled() -> None:
+    here = Flights(edited(ow.TABLE, deletionPolicy="Delete"))
+    left = here.add_writer("left")
+    here.settle()
+    here.end(here.uid(left), is_told=True)
+    here.delete(here.table_key)
+    here.see_table(here.table_key)
+    here.settle()
+    assert here.condition(here.table_key)[:2] == ("Deleting", "InUse")
+    assert here.condition(left)[:2] == ("Stalled", "TableNotReady")
+    assert "is being deleted" in here.condition(left)[2]
+    assert decide.is_settled(here.world)
+
+
+def test_action_of_a_table_whose_lock_is_gone_stalls_with_it_and_goes_on_after() -> None:
+    here = Flights(edited(ow.TABLE, deletionPolicy="Delete"))
+    here.see_lock(here.lock_key, is_ready=False)
+    here.now_ms += 61_000
+    here.settle()
+    here.delete(here.table_key)
+    here.settle()
+    (deletion,) = (key for key in here.actions() if "delete" in key.name)
+    assert here.condition(deletion)[:2] == ("Failed", "TableNotReady")
+    assert decide.is_settled(here.world)
+    here.see_lock(here.lock_key)
+    here.settle()
+    assert here.condition(deletion)[0] == "Starting"
+    assert here.condition(here.table_key)[:2] == ("Deleting", "Deleting")
+
+
+def test_deletion_that_failed_for_good_is_told_and_settles() -> None:
+    here = Flights(edited(ow.TABLE, deletionPolicy="Delete"))
+    here.delete(here.table_key)
+    here.settle()
+    (deletion,) = (key for key in here.actions() if "delete" in key.name)
+    here.now_ms += 1
+    here.end(here.uid(deletion), "InvalidInput")
+    here.see_table(here.table_key)
+    here.settle()
+    assert here.condition(here.table_key)[:2] == ("Stalled", "ActionFailed")
+    assert f"TableAction {deletion.name}" in here.condition(here.table_key)[2]
+    assert decide.is_settled(here.world)
+
+
+def test_table_that_goes_with_its_namespace_keeps_its_data() -> None:
+    here = Flights(edited(ow.TABLE, deletionPolicy="Delete"))
+    here.delete(here.table_key)
+    uid = here.uid(here.table_key)
+    here.refusals[uid] = facts.Refusal(
+        generation=1,
+        message="unable to create new content in namespace default",
+        due_ms=here.now_ms + 500,
+        is_namespace_ending=True,
+    )
+    told, removed = here.decide(here.table_key)
+    here.carry_out(told)
+    assert here.condition(here.table_key)[:2] == ("Deleting", "DataKept")
+    assert "data stays at file:///data/flights" in here.condition(here.table_key)[2]
+    assert removed == effects.RemoveObject(key=here.table_key, uid=uid)
+    # It is refused for good: the time of the next try changes nothing.
+    here.now_ms += 60_000
+    assert here.decide(here.table_key) == [removed]
+
+
+def test_deletion_that_was_begun_waits_for_nobody() -> None:
+    here = Flights(edited(ow.TABLE, deletionPolicy="Delete"))
+    here.delete(here.table_key)
+    here.settle()
+    late = here.add_writer("late")
+    here.settle()
+    (deletion,) = (key for key in here.actions() if "delete" in key.name)
+    here.now_ms += 1
+    here.end(here.uid(deletion), is_told=True)
+    here.see_table(here.table_key, is_there=False)
+    here.settle()
+    assert here.table_key not in here.by_key
+    assert here.condition(late)[:2] == ("Stalled", "ReferenceNotFound")
+
+
+def test_deleted_table_waits_for_its_writers_and_then_drops_its_data() -> None:
+    here = Flights(edited(ow.TABLE, deletionPolicy="Delete"))
+    writer = here.add_writer("left")
+    here.settle()
+    here.delete(here.table_key)
+    here.settle()
+    assert here.condition(here.table_key)[:2] == ("Deleting", "InUse")
+    assert here.stopped[0].reason == "HudiTable flights is deleted"
+    here.end(here.uid(writer))
+    here.delete(writer)
+    here.settle()
+    assert here.started[-1].work == jobs.DropTable()
+    (drop,) = (key for key in here.actions() if "delete" in key.name)
+    here.end(here.uid(drop), is_told=True)
+    here.see_table(here.table_key, is_there=False)
+    here.settle()
+    assert here.table_key not in here.by_key

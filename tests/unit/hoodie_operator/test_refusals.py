@@ -1,0 +1,39 @@
+"""What was refused is told on the object until the next try, and nothing else is done meanwhile."""
+
+import pytest
+
+from hoodie_operator.api import kinds
+from hoodie_operator.reconcile import decide, effects, facts
+from support import operator_world as ow
+from support import rule_examples
+
+
+@pytest.mark.parametrize("kind", kinds.KINDS, ids=lambda kind: kind.name)
+def test_refusal_is_told_until_its_time_has_come(kind: kinds.Kind) -> None:
+    here = ow.Outside()
+    key = here.add(kind, "some", rule_examples.VALID[kind.name])
+    normal = here.decide(key)
+    here.refusals[here.uid(key)] = facts.Refusal(
+        generation=1, message="pods are forbidden", due_ms=here.now_ms + 30_000
+    )
+    (told,) = here.decide(key)
+    assert isinstance(told, effects.SetStatus)
+    here.carry_out(told)
+    _, reason, message = here.condition(key)
+    assert reason == "ApiRefused"
+    assert message.startswith("pods are forbidden; next try at 20")
+    assert here.decide(key) == []
+    assert not decide.is_settled(here.world)
+    here.now_ms += 30_000
+    assert [type(each) for each in here.decide(key)] == [type(each) for each in normal]
+
+
+def test_edited_object_is_tried_at_once() -> None:
+    here = ow.Outside()
+    key = here.add(kinds.HUDI_TABLE, "flights", rule_examples.TABLE)
+    here.refusals[here.uid(key)] = facts.Refusal(
+        generation=1, message="no", due_ms=here.now_ms + 30_000
+    )
+    here.edit(key, storage__path="elsewhere")
+    here.settle()
+    assert here.condition(key)[1] != "ApiRefused"

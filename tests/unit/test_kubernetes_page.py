@@ -1,0 +1,54 @@
+"""docs/kubernetes.md: what it names exists, and its manifests fit."""
+
+import re
+from pathlib import Path
+
+import yaml
+
+from hoodie_operator.api import configuration, manifests
+from hoodie_operator.api.reasons import Reason
+from hoodie_operator.cluster import metrics
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")
+
+
+def _rows(heading: str) -> list[str]:
+    """Return the first cells of the table below a heading."""
+    section = PAGE.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    return re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+
+
+def test_manifests_fit() -> None:
+    (block,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    found, problems = manifests.parse(block.encode(), "docs/kubernetes.md")
+    assert problems == []
+    assert len(found) == 2
+
+
+def test_every_reason_that_is_named_exists() -> None:
+    named = [
+        word for row in _rows("Trouble shooting, by reason") for word in re.findall(r"\w+", row)
+    ]
+    assert len(named) > 15
+    assert set(named) <= {reason.value for reason in Reason}
+
+
+def test_every_metric_that_is_named_exists() -> None:
+    source = Path(metrics.__file__).read_text(encoding="utf-8")
+    named = [word for row in _rows("Watching it") for word in re.findall(r"hudi_\w+", row)]
+    assert len(named) > 10
+    assert [name for name in named if f'"{name}"' not in source] == []
+
+
+def test_every_key_of_the_configuration_is_told() -> None:
+    told = [word for row in _rows("Configuration") for word in re.findall(r"`(\w+)", row)]
+    known = configuration.Configuration.model_json_schema(by_alias=True)["properties"]
+    assert set(told) - {"allowed"} == set(known)
+
+
+def test_every_value_of_the_chart_is_told() -> None:
+    values = yaml.safe_load((ROOT / "charts" / "hudi-operator" / "values.yaml").read_text())
+    told = [word for row in _rows("Install") for word in re.findall(r"`(\w+)", row)]
+    # The account of the operator itself is nobody's concern but the cluster administrator's.
+    assert values.keys() - set(told) == {"serviceAccount"}
