@@ -1,6 +1,7 @@
 """Plans of table services: put on the timeline under the lock, and executed by one at a time.
 
-    schedule  in one lock scope: take the requested time, make the plan, create the requested file
+    schedule  in one lock scope: take the requested time, make the plan, create the requested file;
+              if the lock was lost meanwhile: take back a plan that others have overtaken
     execute   in one lock scope: the instant is pending, nobody alive executes it, its heartbeat is
               ours (P1), what a dead executor left is deleted; then the plan runs from the start
 
@@ -67,6 +68,7 @@ def schedule(
     Raises:
         ConflictError: A restore is pending, or the table's configuration changed.
         FencedError: A higher attempt of the same author is there.
+        LockLostError: It was lost, and there is no plan of ours that is to be executed.
         LockTimeoutError: The lock was not had.
         UnsupportedError: The table has what we do not maintain.
     """
@@ -81,6 +83,9 @@ def schedule(
         if content is not None:
             scope.check()
             instant = admission.request(client, requested_time, action, content, lambda: False)
+        is_certain = scope.is_held()
+    if instant is not None and not is_certain:
+        _confirm(client, instant, scope.timeline)
     if instant is not None:
         logger.info("%s: %s of %s", client.storage.uri, instant, client.author)
     return Scheduled(instant=instant, lock_times=client.lock.times - before)
@@ -133,6 +138,45 @@ def execute(
             ledger=ledger,
             lock_times_before=before,
         )
+
+
+def _confirm(
+    client: Client, planned: instants.Instant, planned_on: active.ActiveTimeline
+) -> None:
+    """Take a plan back that others have overtaken before it was on the timeline.
+
+    It was put there in somebody else's time with the lock, perhaps. What completed since, with no
+    greater time, the plan does not know, though its base files would stand for it.
+
+    Raises:
+        LockLostError: They have. The plan is gone, unless somebody executes it already: who does
+            merges what it has missed, and files may carry its time.
+        LockTimeoutError: The lock was not had; the plan stays as it is.
+    """
+    with client.lock.scope() as scope:
+        if not _is_overtaken(planned, planned_on, scope.timeline):
+            return
+        lost = f"the {client.lock.description} was lost while {planned} was put on the timeline"
+        sighting = client.heartbeats.look(planned.requested_time)
+        is_touched = sighting.liveness is not heartbeats.Liveness.MISSING
+        if is_touched or planned not in scope.timeline.instants:
+            raise errors.LockLostError(f"{lost}; {sighting.owner or 'somebody'} has executed it")
+        scope.check()
+        transitions.withdraw(client.storage, planned)
+    raise errors.LockLostError(f"{lost}, and others went on: it was taken back; plan anew")
+
+
+def _is_overtaken(
+    planned: instants.Instant, before: active.ActiveTimeline, now: active.ActiveTimeline
+) -> bool:
+    """Return whether an instant has a plan's time, or has completed without a greater one."""
+    time = planned.requested_time
+    return any(
+        time in {each.requested_time, each.completion_time}
+        or (each.completion_time is not None and each.completion_time < time)
+        for each in set(now.instants) - set(before.instants)
+        if (each.requested_time, each.action.completed) != (time, planned.action.completed)
+    )
 
 
 def _pending(

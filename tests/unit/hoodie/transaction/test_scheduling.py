@@ -1,6 +1,7 @@
 """Plans, and their execution by one at a time (P1, concurrency 2.12)."""
 
 import functools
+from collections.abc import Callable
 
 import pytest
 
@@ -186,6 +187,51 @@ def test_lock_lost_while_planning_publishes_no_plan() -> None:
     with pytest.raises(errors.LockLostError):
         scheduling.schedule(world.writer("s"), Action.COMPACTION, world.config, planner)
     assert not world.timeline.instants
+
+
+def plan_late(world: World, happening: Callable[[], None]) -> scheduling.Scheduled:
+    """Plan while the lock is lost, and something happens, right before the plan is put there."""
+
+    def happen() -> None:
+        world.lock.lose()
+        happening()
+
+    world.faults = faulty_storage.Interruption("slow", "create .hoodie/timeline/", happen)
+    slow = world.writer("slow")
+    return scheduling.schedule(slow, Action.COMPACTION, world.config, lambda *_: b"plan")
+
+
+def test_plan_that_others_have_overtaken_after_the_lock_was_lost_is_taken_back() -> None:
+    """L1, T1: found by the simulation; plan and commit had one time."""
+    world = World()
+    with pytest.raises(errors.LockLostError, match="taken back"):
+        plan_late(world, lambda: world.write(world.writer("other")))
+    assert [each.action for each in world.timeline.instants] == [Action.DELTA_COMMIT]
+    assert world.schedule_compaction(world.writer("scheduler")) is not None
+    world.check()
+
+
+def test_plan_that_nobody_has_overtaken_stays_though_the_lock_was_lost() -> None:
+    world = World()
+    scheduled = plan_late(world, lambda: None)
+    assert world.timeline.instants == (scheduled.instant,)
+
+
+def test_plan_that_somebody_executes_already_stays_though_it_was_overtaken() -> None:
+    """Who executes it merges what it has missed; taking it away would help nobody."""
+    world = World()
+    world.write(world.writer("before"))
+    taken = []
+
+    def overtake() -> None:
+        time = world.writer("slow").times.generate(world.timeline)
+        world.write(world.writer("other"))
+        transitions.request(world.storage, time, Action.COMPACTION, b"plan", lambda: False)
+        taken.append(take(world, world.writer("executor"), time))
+
+    with pytest.raises(errors.LockLostError, match="executor.* has executed it"):
+        plan_late(world, overtake)
+    assert [each.requested_time for each in world.timeline.pending] == [taken[0].requested_time]
 
 
 def test_two_schedulers_at_once_make_two_plans_in_the_order_of_the_lock() -> None:
