@@ -75,9 +75,7 @@ def test_pod_runs_restricted_and_leaves_log_and_result(
     cluster: clusters.Cluster, restricted: str, run: Run
 ) -> None:
     # One stream: lines of two come in either order.
-    pod = run(
-        "a", "exec 2>&1; busybox id -u; busybox touch /x; echo done >/dev/termination-log"
-    )
+    pod = run("a", "exec 2>&1; busybox id -u; busybox touch /x; echo done >/dev/termination-log")
     assert pod["status"]["phase"] == "Succeeded"
     assert _terminated(pod)["message"] == "done\n"
     log = cluster.kubectl("-n", restricted, "logs", "a").splitlines()

@@ -165,6 +165,10 @@ class FaultyStorage:
         self._read(f"list {directory}")
         return self._inner.list(directory, is_recursive=is_recursive)
 
+    def names(self, directory: str) -> Sequence[str]:
+        self._read(f"list {directory}")
+        return self._inner.names(directory)
+
     def stat(self, path: str) -> FileInfo:
         self._read(f"stat {path}")
         return self._inner.stat(path)

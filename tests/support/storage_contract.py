@@ -161,10 +161,16 @@ class StorageContract(ABC):
             "ab/c",
             "b",
         ]
+        assert [storage.names(directory) for directory in ("", "a", ".hidden")] == [
+            ["b"],
+            ["z"],
+            ["x"],
+        ]
 
     def test_listing_of_missing_directory_is_empty(self, storage: Storage) -> None:
         assert storage.list("") == []
         assert storage.list("none", is_recursive=True) == []
+        assert storage.names("none") == []
 
     def test_arrow_reads_parquet_from_opened_file(self, storage: Storage) -> None:
         table = pa.table({"a": pa.array(range(1000)), "b": pa.array([str(n) for n in range(1000)])})
@@ -227,7 +233,11 @@ class StorageContract(ABC):
             lambda: storage.delete_all([path]),
         ]
         if path:
-            calls += [lambda: storage.list(path), lambda: storage.delete_directory(path)]
+            calls += [
+                lambda: storage.list(path),
+                lambda: storage.names(path),
+                lambda: storage.delete_directory(path),
+            ]
         for call in calls:
             with pytest.raises(errors.InvalidInputError):
                 call()

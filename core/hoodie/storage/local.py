@@ -13,7 +13,7 @@ Source: `org.apache.hudi.storage.HoodieStorage.createImmutableFileInPath` for th
 import io
 import os
 import stat as file_modes
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -63,6 +63,29 @@ class LocalStorage:
             self._locate(start)
         with local_files.reported("list", f"{self._uri}/{start}"):
             return sorted(self._scan(start, is_recursive), key=lambda info: info.path)
+
+    def names(self, directory: str) -> Sequence[str]:
+        """Return the names of the files in a directory, in any order; none is looked at.
+
+        Raises:
+            InvalidInputError: A symbolic link in it leads out of the table.
+        """
+        start = paths.checked_directory(directory)
+        if start:
+            self._locate(start)
+        found = []
+        with local_files.reported("list", f"{self._uri}/{start}"):
+            try:
+                entries = os.scandir(self._root / start)
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+            with entries:
+                for entry in entries:
+                    if entry.is_symlink():
+                        self._refuse_escape(paths.joined(start, entry.name), Path(entry.path))
+                    if entry.is_file():
+                        found.append(entry.name)
+        return found
 
     def _scan(self, start: str, is_recursive: bool) -> Iterator[FileInfo]:
         pending = [start]

@@ -8,7 +8,7 @@ import bisect
 import io
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -103,6 +103,14 @@ class MemoryStorage:
                 for path in self._store.below(name)
                 if is_recursive or "/" not in path[begin:]
             ]
+
+    def names(self, directory: str) -> Sequence[str]:
+        """Return the names of the files in a directory."""
+        name = paths.checked_directory(directory)
+        begin = len(name) + 1 if name else 0
+        with self._store.lock:
+            found = [path[begin:] for path in self._store.below(name)]
+        return [each for each in found if "/" not in each]
 
     def stat(self, path: str) -> FileInfo:
         """Return what is known of a file."""

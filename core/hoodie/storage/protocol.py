@@ -11,7 +11,7 @@ Invariants that every implementation keeps (`tests/support/storage_contract.py` 
     - `modified_ms` is the store's own clock: compare it only with times from the same store.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
@@ -58,6 +58,14 @@ class Storage(Protocol):
 
         One listing is a snapshot only as far as the store gives one: a file created meanwhile may
         be missing, one deleted meanwhile may be there. Temporary files of a `create` may be there.
+        """
+        ...
+
+    def names(self, directory: str) -> Sequence[str]:
+        """Return the names of the files in a directory, as `list`, in any order.
+
+        For directories of many files of which only the names matter: a local disk need not look at
+        each.
         """
         ...
 

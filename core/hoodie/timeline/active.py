@@ -6,11 +6,13 @@ Terms:
     start              requested time of the first write that no savepoint keeps: whatever is older
                        was archived, and Apache Hudi counts it as completed without looking
 
-A timeline is read once and never changes; who needs a newer one lists again. Source:
-`TimelineLayout.java`, `BaseTimelineV2.java`, `CompletionTimeQueryViewV2.java`; format-timeline 2.1,
-4.4, 5.3.
+A timeline is read once and never changes; who needs a newer one lists again. It is made from the
+one before where files were only added: the table lock is not to be held the longer, the longer the
+history is. Source: `TimelineLayout.java`, `BaseTimelineV2.java`, `CompletionTimeQueryViewV2.java`;
+format-timeline 2.1, 4.4, 5.3.
 """
 
+import bisect
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -46,6 +48,9 @@ class ActiveTimeline:
         files: Every instant and state that there is a file for, by requested time.
         duplicates: Completed files of instants that have more than one, which no protocol allows;
             the latest completion counts, as it does for Apache Hudi's archive.
+        completed_writes: Commits, delta commits and replace commits in the order of their
+            completion.
+        greatest: The instant with the greatest time of all, requested or completion.
         start: Of the active timeline; None when it holds no write.
         archive: Completion times of what is older, looked up on demand.
     """
@@ -55,13 +60,9 @@ class ActiveTimeline:
     duplicates: tuple[tuple[Instant, ...], ...] = ()
     start: InstantTime | None
     archive: CompletionTimes = field(compare=False, repr=False)
+    completed_writes: tuple[Instant, ...] = field(compare=False, repr=False)
+    greatest: Instant | None = field(compare=False, repr=False)
     write_completion_times: Mapping[InstantTime, InstantTime] = field(compare=False, repr=False)
-
-    @property
-    def completed_writes(self) -> tuple[Instant, ...]:
-        """Commits, delta commits and replace commits in the order of their completion."""
-        writes = [each for each in self.instants if each.is_completed and each.action.is_write]
-        return tuple(sorted(writes, key=_completion_order))
 
     @property
     def pending(self) -> tuple[Instant, ...]:
@@ -76,6 +77,12 @@ class ActiveTimeline:
     def pending_of(self, *actions: Action) -> tuple[Instant, ...]:
         """Return the pending instants with one of these actions, by requested time."""
         return tuple(each for each in self.pending if each.action in actions)
+
+    def has_file(self, instant: Instant) -> bool:
+        """Return whether there is a file for an instant in that state."""
+        order = _file_order(instant)
+        place = bisect.bisect_left(self.files, order, key=_file_order)
+        return place < len(self.files) and self.files[place] == instant
 
     def find(self, requested_time: InstantTime) -> Instant | None:
         """Return the instant of that time; of a savepointed commit, the commit."""
@@ -106,11 +113,6 @@ class ActiveTimeline:
         return requested_time in self.write_completion_times or self.is_archived(requested_time)
 
     @property
-    def greatest(self) -> Instant | None:
-        """The instant with the greatest time of all, requested or completion."""
-        return max(self.instants, key=latest_time, default=None)
-
-    @property
     def greatest_time(self) -> InstantTime | None:
         """The greatest of all requested and completion times; None for an empty timeline."""
         return None if self.greatest is None else latest_time(self.greatest)
@@ -122,15 +124,8 @@ def load(storage: Storage) -> ActiveTimeline:
     Raises:
         UnsupportedError: It holds a completed instant of timeline layout 1.
     """
-    paths = tuple(info.path for info in storage.list(DIRECTORY))
-    return replace(_from_paths(paths), archive=archived.ArchivedTimeline(storage))
-
-
-@functools.lru_cache(maxsize=8)
-def _from_paths(paths: tuple[str, ...]) -> ActiveTimeline:
-    """Return the timeline of one listing; often nothing has happened since the one before."""
-    parsed = (instant_names.parse(path.removeprefix(f"{DIRECTORY}/")) for path in paths)
-    return from_files(instant for instant in parsed if instant is not None)
+    found = _recent(storage.uri).timeline_of(storage.names(DIRECTORY))
+    return replace(found, archive=archived.ArchivedTimeline(storage))
 
 
 def from_files(files: Iterable[Instant], archive: CompletionTimes | None = None) -> ActiveTimeline:
@@ -143,22 +138,89 @@ def from_files(files: Iterable[Instant], archive: CompletionTimes | None = None)
     ordered = tuple(sorted(files, key=_file_order))
     groups: dict[tuple[str, str], list[Instant]] = {}
     for instant in ordered:
-        key = (instant.requested_time, instant.action.completed.value)
-        groups.setdefault(key, []).append(instant)
+        groups.setdefault(_comparable(instant), []).append(instant)
     furthest = tuple(group[-1] for _, group in sorted(groups.items()))
     completed = [[each for each in group if each.is_completed] for group in groups.values()]
+    writes = [each for each in furthest if each.is_completed and each.action.is_write]
     return ActiveTimeline(
         instants=furthest,
         files=ordered,
         duplicates=tuple(tuple(each) for each in completed if len(each) > 1),
         start=_start(furthest),
         archive=archive or _NoArchive(),
-        write_completion_times={
-            each.requested_time: each.completion_time
-            for each in furthest
-            if each.completion_time is not None and each.action.is_write
-        },
+        completed_writes=tuple(sorted(writes, key=_completion_order)),
+        greatest=max(furthest, key=_latest_order, default=None),
+        write_completion_times=_completion_times(writes),
     )
+
+
+def extended(before: ActiveTimeline, added: Iterable[Instant]) -> ActiveTimeline:
+    """Return the timeline of a few more files: what `from_files` makes of all of them.
+
+    It takes copies of what was known before, and no look at each of it.
+
+    Args:
+        before: A timeline.
+        added: Instants and states that it has no file for.
+    """
+    files, furthest = list(before.files), list(before.instants)
+    writes, greatest = list(before.completed_writes), before.greatest
+    for instant in sorted(added, key=_file_order):
+        bisect.insort(files, instant, key=_file_order)
+        group = _comparable(instant)
+        place = bisect.bisect_left(furthest, group, key=_comparable)
+        known = furthest[place] if place < len(furthest) else None
+        if known is None or _comparable(known) != group:
+            furthest.insert(place, instant)
+        elif known.is_completed and instant.is_completed:
+            return from_files({*before.files, *added}, before.archive)
+        elif _file_order(known) < _file_order(instant):
+            furthest[place] = instant
+        if instant.is_completed and instant.action.is_write:
+            bisect.insort(writes, instant, key=_completion_order)
+        if greatest is None or _latest_order(greatest) < _latest_order(instant):
+            greatest = instant
+    new_writes = [each for each in added if each.is_completed and each.action.is_write]
+    return ActiveTimeline(
+        instants=tuple(furthest),
+        files=tuple(files),
+        duplicates=before.duplicates,
+        start=_start(furthest),
+        archive=before.archive,
+        completed_writes=tuple(writes),
+        greatest=greatest,
+        write_completion_times={**before.write_completion_times, **_completion_times(new_writes)},
+    )
+
+
+class _Recent:
+    """The last listing of a table, and its timeline."""
+
+    def __init__(self) -> None:
+        # One value, which threads replace as a whole.
+        self._known = (frozenset[str](), from_files(()))
+
+    def timeline_of(self, names: Iterable[str]) -> ActiveTimeline:
+        """Return the timeline of a listing of these names."""
+        listed = frozenset(names)
+        before, timeline = self._known
+        if before - listed or len(listed) > 2 * len(before):
+            timeline = from_files(_parsed(listed))
+        elif listed != before:
+            timeline = extended(timeline, _parsed(listed - before))
+        self._known = (listed, timeline)
+        return timeline
+
+
+@functools.lru_cache(maxsize=8)
+def _recent(uri: str) -> _Recent:
+    del uri
+    return _Recent()
+
+
+def _parsed(names: Iterable[str]) -> list[Instant]:
+    found = (instant_names.parse(name) for name in names)
+    return [instant for instant in found if instant is not None]
 
 
 class _NoArchive:
@@ -176,16 +238,33 @@ def _start(furthest: Iterable[Instant]) -> InstantTime | None:
     return next((time for time in times if time not in savepointed), None)
 
 
-def _file_order(instant: Instant) -> tuple[str, int, str]:
+def _completion_times(writes: Iterable[Instant]) -> dict[InstantTime, InstantTime]:
+    return {
+        each.requested_time: each.completion_time
+        for each in writes
+        if each.completion_time is not None
+    }
+
+
+def _comparable(instant: Instant) -> tuple[str, str]:
+    return (instant.requested_time, instant.action.completed.value)
+
+
+def _file_order(instant: Instant) -> tuple[str, int, str, str]:
     return (
         instant.requested_time,
         _STATES.index(instant.state),
         instant.completion_time or "",
+        instant.action.value,
     )
 
 
 def _completion_order(instant: Instant) -> tuple[str, str]:
     return (instant.completion_time or "", instant.requested_time)
+
+
+def _latest_order(instant: Instant) -> tuple[str, tuple[str, int, str, str]]:
+    return (latest_time(instant), _file_order(instant))
 
 
 def latest_time(instant: Instant) -> InstantTime:

@@ -288,7 +288,7 @@ def _empty(client: Client, write: OpenWrite) -> bool:
             scope.is_held()
             and write.heartbeat.is_alive()
             and write.heartbeat.is_own()
-            and write.requested in scope.timeline.files
+            and scope.timeline.has_file(write.requested)
             and not scope.timeline.is_committed(write.requested_time)
             and not _is_taken_back(client, write, scope)
         )

@@ -102,7 +102,7 @@ def resolve(client: Client, write: OpenWrite, completed: instants.Instant) -> st
     later = [
         str(each)
         for each in timeline.completed_writes
-        if each not in write.timeline.files
+        if not write.timeline.has_file(each)
         and str(each.completion_time) > str(completed.completion_time)
     ]
     if later:

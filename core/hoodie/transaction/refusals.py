@@ -123,7 +123,7 @@ def contest(
         timeline: Read since.
         rollback_targets: What rollbacks requested since the instant take back.
     """
-    if completed not in timeline.files:
+    if not timeline.has_file(completed):
         return f"{completed} is not on the timeline"
     compaction = compaction_after(completed, timeline)
     if compaction is not None:
@@ -186,7 +186,7 @@ def _completed(facts: PublicationFacts) -> Refusal:
 
 
 def _inflight(facts: PublicationFacts) -> Refusal:
-    if facts.inflight in facts.timeline.files:
+    if facts.timeline.has_file(facts.inflight):
         return None
     return errors.ConflictError(f"{facts.inflight} is not on the timeline any more")
 

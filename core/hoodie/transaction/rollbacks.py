@@ -367,7 +367,7 @@ def _check(client: Client, scope: table_lock.LockScope, rollback: OpenRollback) 
     if found is not None and found.is_completed:
         raise errors.ConflictError(_completed_text(found, rollback))
     own = scope.timeline.find(rollback.requested_time)
-    if own is None or own.is_completed or rollback.inflight not in scope.timeline.files:
+    if own is None or own.is_completed or not scope.timeline.has_file(rollback.inflight):
         raise errors.ConflictError(f"{rollback.inflight} was completed or removed by another")
     refusal = refusals.restore_refusal(scope.timeline, rollback.requested_time)
     if refusal is not None:

@@ -140,9 +140,7 @@ def execute(
         )
 
 
-def _confirm(
-    client: Client, planned: instants.Instant, planned_on: active.ActiveTimeline
-) -> None:
+def _confirm(client: Client, planned: instants.Instant, planned_on: active.ActiveTimeline) -> None:
     """Take a plan back that others have overtaken before it was on the timeline.
 
     It was put there in somebody else's time with the lock, perhaps. What completed since, with no

@@ -71,7 +71,7 @@ def read(storage: Storage, timeline: active.ActiveTimeline, known: Ledger | None
     writes = timeline.completed_writes
     through = str(writes[-1].completion_time) if writes else ""
     # What is known is of no use once the commit it stood in was taken back.
-    if known is not None and known.source is not None and known.source not in timeline.files:
+    if known is not None and known.source is not None and not timeline.has_file(known.source):
         known = None
     for instant in reversed(writes):
         if known is not None and str(instant.completion_time) <= known.through:

@@ -229,7 +229,7 @@ def test_plan_that_somebody_executes_already_stays_though_it_was_overtaken() -> 
         transitions.request(world.storage, time, Action.COMPACTION, b"plan", lambda: False)
         taken.append(take(world, world.writer("executor"), time))
 
-    with pytest.raises(errors.LockLostError, match="executor.* has executed it"):
+    with pytest.raises(errors.LockLostError, match="has executed it"):
         plan_late(world, overtake)
     assert [each.requested_time for each in world.timeline.pending] == [taken[0].requested_time]
 
