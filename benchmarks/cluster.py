@@ -12,8 +12,6 @@ Usage: make bench-cluster, or PYTHONPATH=tests python benchmarks/cluster.py --ta
 import argparse
 import concurrent.futures
 import http.client
-import os
-import platform
 import random
 import socket
 import statistics
@@ -233,7 +231,7 @@ def _header() -> str:
     return f"""# The operator with many tables
 
 Written by `make bench-cluster` on {datetime.now(UTC):%Y-%m-%d}.
-{machine.described()}, load {os.getloadavg()[0]:.1f} before; Python {platform.python_version()}.
+{machine.circumstances()}.
 
 One operator beside a real kube-apiserver and etcd on the same machine; each table has a
 CompactionPolicy, all are in one namespace, and tables are looked at every 30 s. What runs and

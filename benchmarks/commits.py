@@ -13,8 +13,6 @@ import argparse
 import contextlib
 import functools
 import json
-import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -29,7 +27,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]  # `support` and our neighbours
 
-import pyarrow as pa  # noqa: E402 (the path comes first)
+import machine  # noqa: E402 (the path comes first)
+import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 from rich.console import Console  # noqa: E402
 
@@ -49,7 +48,6 @@ WORK = ROOT / "benchmarks" / "work"
 BUCKETS = 32
 BATCH_ROWS = 10
 WRITERS = (1, 8, 32)
-PEER_WRITERS_MAX = 8
 PEER_COMMITS = 10
 WAITS_MS = (0, 20)
 HISTORIES = (10, 100, 1_000)
@@ -365,16 +363,19 @@ def _hold_rows(title: str, found: Sequence[Hold]) -> list[str]:
 
 
 def _report(
-    races: Sequence[Race], peer: str, history: Sequence[Hold], files: Sequence[Hold]
+    where: str,
+    races: Sequence[Race],
+    history: Sequence[Hold],
+    files: Sequence[Hold],
 ) -> str:
-    where = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
     titles = ["mode", "writers", "clock wait", "side", "commits/s", "commit", "95 %"]
     titles += ["lock wait", "lock hold"]
     return "\n".join(
         [
             "# Commits",
             "",
-            f"Written by `benchmarks/commits.py` on {datetime.now(UTC):%Y-%m-%d}; {where}{peer}.",
+            f"Written by `benchmarks/commits.py` on {datetime.now(UTC):%Y-%m-%d}.",
+            f"{where}.",
             _HEAD,
             f"| {' | '.join(titles)} |",
             "|---|---:|---:|---|---:|---:|---:|---:|---:|",
@@ -399,26 +400,25 @@ def main() -> None:
     if options.race:
         run_writer(*options.race)
         return
+    where = machine.circumstances()
     races = []
     for mode in MODES:
         for writers in options.writers or WRITERS:
             for clock_wait_ms in WAITS_MS:
                 CONSOLE.print(f"{mode}: {writers} writers, clock wait {clock_wait_ms} ms")
                 races.append(our_race(mode, writers, clock_wait_ms))
-    peer = ""
     if not options.no_peer:
         judge_settings = replace(Settings(name="commits", cores=2), memory_mb=4096, jvm_options=())
         with Judge(WORK / "judge", judge_settings) as judge:
             versions = judge.versions()
-            peer = f"; Apache Hudi {versions.hudi} on Spark {versions.spark}"
+            where += f"; Apache Hudi {versions.hudi} on Spark {versions.spark}"
             for mode in MODES:
                 for writers in options.writers or WRITERS:
-                    if writers <= PEER_WRITERS_MAX:
-                        CONSOLE.print(f"Apache Hudi, {mode}: {writers} writers")
-                        races.append(peer_race(judge, mode, writers, WAITS_MS[-1]))
+                    CONSOLE.print(f"Apache Hudi, {mode}: {writers} writers")
+                    races.append(peer_race(judge, mode, writers, WAITS_MS[-1]))
     races.sort(key=lambda race: (race.mode, race.writers, race.clock_wait_ms, race.side))
     CONSOLE.print("by length of the history and number of files")
-    text = _report(races, peer, holds(with_history, HISTORIES), holds(with_files, FILES))
+    text = _report(where, races, holds(with_history, HISTORIES), holds(with_files, FILES))
     print(text)
     options.results.write_text(text)
 

@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]  # `support` and our neighbours
 
 import commits as commits_benchmark  # noqa: E402
+import machine  # noqa: E402
 import pyarrow as pa  # noqa: E402 (the path comes first)
 from rich.console import Console  # noqa: E402
 
@@ -40,8 +41,8 @@ SECONDS = 8.0
 COMPACTED_ROWS = 400_000
 _CONFLICTS = """# Contention
 
-Written by `benchmarks/contention.py`; {cores} cores, beside other work of theirs, the file
-system's lock, a local disk, no clock wait.
+Written by `benchmarks/contention.py`; {circumstances}.
+The file system's lock, a local disk, no clock wait.
 
 ## Writers of the same keys
 
@@ -182,7 +183,7 @@ def main() -> None:
     options = parser.parse_args()
     seconds: float = options.seconds
     text = _CONFLICTS.format(
-        cores=multiprocessing.cpu_count(), keys=KEYS, buckets=BUCKETS, seconds=seconds
+        circumstances=machine.circumstances(), keys=KEYS, buckets=BUCKETS, seconds=seconds
     )
     for mode in commits_benchmark.MODES:
         for writers in options.writers or WRITERS:

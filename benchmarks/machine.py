@@ -5,6 +5,12 @@ import platform
 from pathlib import Path
 
 
+def circumstances() -> str:
+    """Return what else a figure depends on: machine, what it does already, Python."""
+    load = os.getloadavg()[0]
+    return f"{described()}, load {load:.1f} before; Python {platform.python_version()}"
+
+
 def described() -> str:
     """Return its cores, processor and memory, as the head of a page of figures tells them."""
     processor = next(
