@@ -21,7 +21,8 @@ _HINTS = {
         "--set hoodie.write.num.retries.on.conflict.failures=3"
     ),
     errors.LockTimeoutError.kind: (
-        "wait for the lock's holder, or wait longer: --set hoodie.write.lock.wait_time_ms=600000"
+        "`hoodie lock explain URI` tells whether its holder is at work; to wait longer: "
+        "--set hoodie.write.lock.wait_time_ms=600000"
     ),
     errors.LockLostError.kind: "nothing was published: run the command again",
     errors.HeartbeatExpiredError.kind: "nothing was published: run the command again",

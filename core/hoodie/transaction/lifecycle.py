@@ -163,10 +163,11 @@ def complete(
 
 
 def abort(client: Client, write: OpenWrite, *, has_tasks_left: bool) -> bool:
-    """End a write that will not be completed; return whether its data files are gone.
+    """End a write that will not be completed; return whether it was still ours to empty.
 
     Where no task can write any more, and the heart still beats, the files that have markers are
-    deleted, and a plan that was being executed is requested again. The instant of a write stays
+    deleted, and a plan that was being executed is requested again; so are the files of a write that
+    a rollback has taken off the timeline, as far as it missed them. The instant of a write stays
     pending for a rollback: a time that was on the timeline must not become free, or a clock that
     lags gives it away again, and whatever carries it counts for the new instant. (The simulation
     found that.) Where it may be published yet, its author does not begin anew before the heartbeat
@@ -298,7 +299,20 @@ def _empty(client: Client, write: OpenWrite) -> bool:
             if write.action not in admission.WRITES:
                 check()
                 transitions.revert(client.storage, write.inflight)
+        elif _is_gone(client, write, scope):
+            # Whoever took it back did not see what was written since, and nobody else has its time.
+            markers.delete_data_files(client.storage, write.requested_time, scope.check)
     return is_ours
+
+
+def _is_gone(client: Client, write: OpenWrite, scope: table_lock.LockScope) -> bool:
+    """Return whether a rollback has taken a write off the timeline."""
+    return (
+        write.action in admission.WRITES
+        and scope.is_held()
+        and scope.timeline.find(write.requested_time) is None
+        and _is_taken_back(client, write, scope)
+    )
 
 
 def _is_taken_back(client: Client, write: OpenWrite, scope: table_lock.LockScope) -> bool:

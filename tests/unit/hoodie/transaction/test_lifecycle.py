@@ -13,7 +13,7 @@ from hoodie.model.settings import ConcurrencyMode
 from hoodie.timeline import active, table_properties, transitions
 from hoodie.transaction import authors, layout, lifecycle, markers, table_lock
 from hoodie.transaction.client import AlreadyWritten, Client, Completion, OpenWrite
-from support import faulty_storage, schedule, schedule_rollback
+from support import faulty_storage, invariants, schedule, schedule_rollback
 from support.schedule_world import (
     GROUPS,
     SETTINGS,
@@ -191,6 +191,24 @@ def test_paused_writer_that_was_rolled_back_stays_rolled_back() -> None:
     assert lifecycle.abort(zombie, opened, has_tasks_left=False) is False
     assert not world.timeline.pending
     world.check()
+
+
+def test_what_a_writer_wrote_after_it_was_rolled_back_is_swept_by_itself() -> None:
+    """Apache Hudi reads it, where the write is older than the first of the timeline."""
+    world = World()
+    process = world.process("zombie", host="another")
+    zombie = world.client(process)
+    opened = world.begin(zombie)
+    process.pause(2 * EXPIRY_MS)
+    world.time.advance(EXPIRY_MS)
+    assert schedule_rollback.roll_back_dead(world, world.writer("janitor")) == 1
+    world.time.advance(5 * EXPIRY_MS)
+    written = metadata(write_data(zombie, opened, GROUPS))
+    assert data_files(world.storage) != []
+    refused(world, zombie, opened, written)
+    assert lifecycle.abort(zombie, opened, has_tasks_left=False) is False
+    assert data_files(world.storage) == []
+    invariants.check_quiescence(world.storage, world.check())
 
 
 def test_paused_writer_that_nobody_missed_is_refused_all_the_same() -> None:
