@@ -20,6 +20,8 @@ the second run of writer `w`. Everything goes through `hoodie.table` and is the 
     rollback, rollback TIME           of everything whose owner is dead, or of one instant
     timeline, timeline order=completion, slices, files, pending, check
     read, read optimized
+    slices as-of=t50, read as-of=t50  as RFC-66's pseudocode has it: what had completed by then
+    read after=t20 through=t50        the rows of what completed between the two
     snapshot NAME, read NAME          what a reader sees that looked at the timeline by then
 
 M is single, optimistic or non-blocking, which is taken where a table says nothing.
@@ -34,9 +36,11 @@ from hoodie import environment, errors, table
 from hoodie.engine.local import LocalEngine
 from hoodie.filegroup import snapshots
 from hoodie.format import file_names
-from hoodie.model import commits, results, schemas, settings, table_config
+from hoodie.model import commits, predicates, results, schemas, settings, table_config
+from hoodie.read import planning
 from hoodie.read import tasks as read_tasks
 from hoodie.storage import locations, memory, protocol
+from hoodie.timeline import active
 from hoodie.transaction import authors
 from hoodie.transaction.locks import addresses
 from hoodie.write import batches, early_conflicts, sessions, tasks
@@ -51,7 +55,7 @@ MODES = {
 }
 TABLE_OPTIONS = {"columns", "ordering", "partition", "partial", "buckets", "type", "mode"}
 WRITE_OPTIONS = {"columns", "mode", "policy", "operation", "acknowledge", "batch", "rolls"}
-OTHER_OPTIONS = {"until", "ahead", "order"}
+OTHER_OPTIONS = {"until", "ahead", "order", "as-of", "after", "through"}
 SETTINGS = settings.WriteSettings(clock_wait_ms=0, lock_wait_ms=1_000)
 READER, SERVICE = "reader", "service"
 TYPES = {"": pa.string(), "int": pa.int64()}
@@ -317,9 +321,20 @@ class DialogueWorld:
             dialogue_texts.instant(each, metadata.get(each)) for each in found
         )
 
+    def _snapshot(self, through: str | None) -> snapshots.Snapshot:
+        """Return the table as of a completion time: what completed later is pending."""
+        timeline = active.load(self._storage)
+        if through is not None:
+            time = dialogue_texts.instant_time(through)
+            timeline = active.from_files(
+                each
+                for each in timeline.files
+                if each.completion_time is None or each.completion_time <= time
+            )
+        return snapshots.take(self._storage, self._table().config, timeline)
+
     def _slices(self, command: Command) -> Iterable[str]:
-        del command
-        snapshot = snapshots.take(self._storage, self._table().config)
+        snapshot = self._snapshot(command.options.get("as-of"))
         view = snapshot.view
         for slices in (each for path in view.partitions() for each in view.slices(path)):
             yield f"{dialogue_texts.group(slices[0].group)}:"
@@ -351,13 +366,37 @@ class DialogueWorld:
 
     def _read(self, command: Command) -> Iterable[str]:
         (name,) = command.arguments or ("",)
-        if name in ("", "optimized"):
+        if "after" in command.options:
+            return self._increment(command.options["after"], command.options["through"])
+        if "as-of" in command.options:
+            planned = self._planned(command.options["as-of"])
+        elif name in ("", "optimized"):
             planned = self._table().plan_read(is_read_optimized=bool(name))
         else:
             planned = self.snapshots[name]
-        read = [read_tasks.read(task) for task in planned]
-        rows = dialogue_texts.show_rows(pa.concat_tables(read)) if read else []
-        return rows or ["no rows"]
+        return _shown(planned)
+
+    def _planned(
+        self, through: str, where: predicates.Predicate | None = None
+    ) -> list[read_tasks.ReadTask]:
+        opened = self._table()
+        query = read_tasks.Query(columns=tuple(opened.schema.arrow.names), where=where)
+        snapshot = self._snapshot(through)
+        return planning.plan(opened.uri, opened.config, opened.schema, snapshot, query)
+
+    def _increment(self, after: str, through: str) -> Iterable[str]:
+        """Yield the rows whose newest write completed after one time, and not after another."""
+        begin = dialogue_texts.instant_time(after)
+        writes = self._snapshot(through).timeline.completed_writes
+        valid = [each.requested_time for each in writes if str(each.completion_time) > begin]
+        of_valid = predicates.In(column=schemas.COMMIT_TIME, values=tuple(valid))
+        return _shown(self._planned(through, where=of_valid))
+
+
+def _shown(planned: Iterable[read_tasks.ReadTask]) -> list[str]:
+    read = [read_tasks.read(task) for task in planned]
+    rows = dialogue_texts.show_rows(pa.concat_tables(read)) if read else []
+    return rows or ["no rows"]
 
 
 def _is_setting(name: str) -> bool:
