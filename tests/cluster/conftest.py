@@ -3,12 +3,13 @@
 from support.flights_example import flights
 from support.installed_operator import real_lake
 from support.kube.clusters import built, cluster, namespace, own_control_plane, turn
-from support.operator_image import operator_image
+from support.operator_image import image_archive, operator_image
 
 __all__ = [
     "built",
     "cluster",
     "flights",
+    "image_archive",
     "namespace",
     "operator_image",
     "own_control_plane",

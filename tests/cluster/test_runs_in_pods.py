@@ -23,13 +23,14 @@ from support import operator_world as ow
 from support import rule_examples
 from support.cluster_objects import make
 from support.job_workshop import Workshop, batches_of, rows_of
-from support.kube import programs
+from support.kube import images, programs, registry_server
 from support.kube.clusters import Cluster
 
 Result = TypeVar("Result")
 CLOCK = SystemClock()
 ACCOUNT = "hudi-jobs"
 END_S = 150.0
+REGISTRY_PORT = 5999
 
 
 def sized(memory: str) -> execution.Runtime:
@@ -326,3 +327,71 @@ def test_run_that_cannot_begin_says_why_and_is_stopped(
     run = follow(place, start, act)
     assert run.stop_reason.startswith(retries.TOO_SLOW[obstacle])
     assert not run.is_running
+
+
+@pytest.fixture
+def registry(
+    cluster: Cluster, namespace: str, operator_image: str, image_archive: Path, tmp_path: Path
+) -> Iterator[str]:
+    """The name of our image at a registry that wants a password; it is in Secret `password`."""
+    home = f"{namespace}-registry"
+    cluster.kubectl("create", "namespace", home)
+    told = {**images.registry_files(image_archive), "password": b"open sesame"}
+    script = Path(registry_server.__file__)
+    for name, content in {**told, script.name: script.read_bytes()}.items():
+        (tmp_path / name).write_bytes(content)
+    files = [f"--from-file={tmp_path / name}" for name in (*told, script.name)]
+    cluster.kubectl("-n", home, "create", "configmap", "registry", *files)
+    command = ["python3", f"/registry/{script.name}", str(REGISTRY_PORT), "/registry"]
+    container = {
+        "name": "registry",
+        "image": operator_image,
+        "args": command,
+        "volumeMounts": [{"name": "files", "mountPath": "/registry"}],
+        "readinessProbe": {"tcpSocket": {"host": "127.0.0.1", "port": REGISTRY_PORT}},
+    }
+    volume = {"name": "files", "configMap": {"name": "registry"}}
+    spec = {"hostNetwork": True, "containers": [container], "volumes": [volume]}
+    pods = f"/api/v1/namespaces/{home}/pods"
+    account = f"/api/v1/namespaces/{home}/serviceaccounts/default"
+    programs.wait_until(lambda: cluster.api.is_there(account), "pods can be made")
+    cluster.api.create(pods, {"metadata": {"name": "registry"}, "spec": spec})
+    cluster.kubectl(
+        "-n", home, "wait", "--for=condition=Ready", "pod/registry", f"--timeout={END_S:g}s"
+    )
+    login = (f"--docker-username={registry_server.USER}", "--docker-password=open sesame")
+    server = f"127.0.0.1:{REGISTRY_PORT}"
+    cluster.kubectl(
+        "-n", namespace, "create", "secret", "docker-registry", "password",
+        f"--docker-server={server}", *login,
+    )  # fmt: skip
+    yield f"{server}/private/hudi-operator:1"
+    cluster.kubectl("delete", "namespace", home, "--wait=false")
+
+
+def test_image_of_a_private_registry_is_had_with_its_secret_alone(
+    place: Place, registry: str
+) -> None:
+    def start(secrets: tuple[str, ...]) -> effects.StartRun:
+        # Names of 127.0.0.1 are asked for without TLS.
+        update = {"image": registry, "image_pull_secrets": secrets}
+        return place.start(jobs.CreateTable(), sized("1Gi").model_copy(update=update))
+
+    async def refused(watched: Watched) -> facts.Run:
+        run, pods = await watched.until(
+            lambda run: run.waiting is not None and run.waiting.obstacle is Obstacle.NO_IMAGE
+        )
+        stop = effects.StopRun(id=watched.start.id, is_killed=False, reason=retries.too_slow(run))
+        await watched.runs.stop(stop, watched.owner, watched.job, pods)
+        await watched.to_end()
+        return run
+
+    always = configuration.PullPolicy.ALWAYS
+    place.told = place.told.model_copy(
+        update={"image": place.told.image.model_copy(update={"pull_policy": always})}
+    )
+    without = follow(place, start(()), refused)
+    assert without.waiting is not None
+    assert "open sesame" not in without.waiting.message
+    assert follow(place, start(("password",)), Watched.to_end).exit_code == 0
+    assert place.rows() == set()

@@ -14,10 +14,16 @@ ROOT: Final = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
-def operator_image(cluster: clusters.Cluster) -> str:
-    """The image's name; it is built unless it was, and known to the nodes."""
+def image_archive() -> Path:
+    """The image as an archive, built unless it was."""
     command = [sys.executable, str(ROOT / "tools" / "image.py")]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    cluster.load_image(Path(done.stdout.strip()))
+    return Path(done.stdout.strip())
+
+
+@pytest.fixture(scope="session")
+def operator_image(cluster: clusters.Cluster, image_archive: Path) -> str:
+    """The image's name; the nodes know it."""
+    cluster.load_image(image_archive)
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     return f"localhost/hudi-operator:{version}"

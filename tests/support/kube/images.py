@@ -110,3 +110,36 @@ def _add_bytes(archive: tarfile.TarFile, name: str, data: bytes) -> None:
     entry = tarfile.TarInfo(name)
     entry.size = len(data)
     archive.addfile(entry, io.BytesIO(data))
+
+
+def registry_files(archive: Path) -> dict[str, bytes]:
+    """Return manifest and configuration of an archive's image, as a registry tells them.
+
+    Who has imported the archive has the layers already, by the digests that their names are.
+    """
+    with tarfile.open(archive) as opened:
+
+        def read(name: str) -> bytes:
+            content = opened.extractfile(name)
+            assert content is not None, name
+            return content.read()
+
+        def described(name: str) -> dict[str, object]:
+            member = opened.getmember(name)
+            kind = "application/vnd.docker.image.rootfs.diff.tar"
+            digest = Path(member.name).stem
+            return {"mediaType": kind, "size": member.size, "digest": f"sha256:{digest}"}
+
+        (image,) = json.loads(read("manifest.json"))
+        config = read(image["Config"])
+        manifest = {
+            "schemaVersion": 2,
+            "mediaType": "application/vnd.docker.distribution.manifest.v2+json",
+            "config": {
+                "mediaType": "application/vnd.docker.container.image.v1+json",
+                "size": len(config),
+                "digest": f"sha256:{hashlib.sha256(config).hexdigest()}",
+            },
+            "layers": [described(name) for name in image["Layers"]],
+        }
+    return {"manifest": json.dumps(manifest).encode(), "config": config}
