@@ -101,6 +101,7 @@ class Judge:
         last = worker.seen(self._opened, self._columns)
         reads = [judged.read(each) for each in sorted([*self._seen, last], key=_end)]
         invariants.check_reads(self._storage, checked, told, reads, late, excused)
+        invariants.check_increments(checked, reads, {*late, *excused})
         invariants.check_everything_is_read(
             self._storage, invariants.without(checked, excused), reads[-1]
         )

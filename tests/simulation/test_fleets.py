@@ -10,10 +10,11 @@ from collections.abc import Callable
 
 import pytest
 
-from hoodie.model.instants import State
+from hoodie.model.instants import InstantTime, State
 from hoodie.timeline import transitions
+from hoodie.transaction import lifecycle
 from hoodie.write import conflicts
-from support import chance, invariants, schedule, schedule_shrinking
+from support import chance, invariants, schedule, schedule_shrinking, schedule_world
 from support.invariants import LockEvent
 from support.schedule_fleet import Fleet, Plan, Scenario, plan_of
 
@@ -178,3 +179,21 @@ def test_actor_that_survives_its_crash_can_do_nothing_more() -> None:
     time.run()
     assert calls_after_death == []
     assert "p" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_increment_that_misses_what_completed_before_is_found() -> None:
+    """I6 of the invariants: by whoever goes on from the completion time that it has seen."""
+    world = schedule_world.World()
+    first, second = (world.writer(name) for name in ("first", "second"))
+    opened = world.begin(first)
+    world.write(second)
+    lifecycle.complete(first, opened, schedule_world.metadata([]))
+    early, late = (each.requested_time for each in world.timeline.completed_writes)
+
+    def read(writes: tuple[InstantTime, ...]) -> invariants.Read:
+        seen = {schedule_world.GROUPS[0]: writes}
+        return invariants.Read(reader_id="r", begun_ms=0, ended_ms=0, seen=seen)
+
+    invariants.check_increments(world.timeline, [read((early,)), read((early, late))], ())
+    with pytest.raises(AssertionError, match="missed"):
+        invariants.check_increments(world.timeline, [read((late,)), read((early, late))], ())

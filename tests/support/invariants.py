@@ -295,6 +295,28 @@ def check_reads(
         ended.append(read)
 
 
+def check_increments(
+    timeline: active.ActiveTimeline,
+    reads: Iterable[Read],
+    late: Collection[instants.InstantTime],
+) -> None:
+    """I6: who goes on from the greatest completion time seen misses nothing and repeats nothing.
+
+    Args:
+        timeline: As it is in the end.
+        reads: In the order in which they ended; those of one reader are its looks at the table.
+        late: Writes published without the lock: they may complete behind what was seen already.
+    """
+    completed = timeline.write_completion_times
+    seen: dict[str, set[instants.InstantTime]] = collections.defaultdict(set)
+    for read in reads:
+        before = seen[read.reader_id]
+        checkpoint = max((completed[write] for write in before), default="")
+        missed = [write for write in read.writes - before if completed[write] <= checkpoint]
+        assert set(missed) <= set(late), f"{read}, which went on from {checkpoint}, missed {missed}"
+        before |= read.writes
+
+
 def hidden_by(
     storage: Storage, timeline: active.ActiveTimeline, excused: Collection[instants.InstantTime]
 ) -> frozenset[tuple[instants.InstantTime, files.FileGroupId]]:

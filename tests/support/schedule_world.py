@@ -156,6 +156,7 @@ class World:
         invariants.check_reads(
             self.storage, timeline, self.told, self.reads, self.late, self.excused
         )
+        invariants.check_increments(timeline, self.reads, {*self.late, *self.excused})
         if self.is_optimistic:
             invariants.check_serial(self.storage, timeline, self.told)
         invariants.check_lock_history(self.lock.history)
