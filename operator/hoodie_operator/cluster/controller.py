@@ -116,7 +116,6 @@ class Controller:
             known,
             observation.Eyes(observers=hands.observers, locks=hands.locks, runs=hands.runs),
             self.changed,
-            data_roots=settings.limits.data_roots,
             may_look=self._may_look,
             pace=settings.pace,
             counted=hands.counted,

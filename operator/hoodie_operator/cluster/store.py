@@ -97,6 +97,7 @@ class Store:
         self._read_run = read_run
         self._clock = our_clock
         self._attempts: dict[str, dict[facts.RunId, Attempt]] = {}
+        self._at_work: dict[facts.RunId, Attempt] = {}
         self._runs: dict[str, list[facts.Run]] = {}
         self._versions: dict[_Place, tuple[str, int]] = {}
         self._run_ids: dict[str, facts.RunId] = {}
@@ -198,6 +199,10 @@ class Store:
         """Yield all attempts."""
         for numbered in self._attempts.values():
             yield from numbered.values()
+
+    def attempts_at_work(self) -> list[Attempt]:
+        """Return the attempts that have not ended."""
+        return list(self._at_work.values())
 
     def ends_without_pod(self, uid: str) -> list[facts.RunId]:
         """Return the attempts of an object that have ended, and of which no driver was seen.
@@ -327,6 +332,10 @@ class Store:
             read = _ended(before, read)
         if read is not None:
             read = hearing.hear(before, read, clock.monotonic_ms(self._clock))
+        if read is not None and read.is_running:
+            self._at_work[attempt.id] = attempt
+        else:
+            self._at_work.pop(attempt.id, None)
         if read is None and not attempt.candidates:
             del numbered[attempt.id]
         if not numbered:
