@@ -15,7 +15,7 @@ from hoodie.model import jobs
 from hoodie_operator.api import documents, kinds, objects, resources
 from hoodie_operator.api.resources import Manifest, Resource
 from hoodie_operator.cluster import api
-from hoodie_operator.manifests import naming, ownership
+from hoodie_operator.manifests import naming, observed, ownership
 from hoodie_operator.reconcile import catalog, effects, facts, hearing
 
 _GONE_MAX: Final = 100_000
@@ -293,9 +293,10 @@ class Store:
         uid = manifest["metadata"]["uid"]
         self._run_ids[uid] = run
         before = self._attempt(run)
+        kept = observed.kept(manifest)
         if is_job:
-            return self._hold(dataclasses.replace(before, job=manifest, started=None))
-        candidates = {**before.candidates, uid: manifest}
+            return self._hold(dataclasses.replace(before, job=kept, started=None))
+        candidates = {**before.candidates, uid: kept}
         return self._hold(dataclasses.replace(before, candidates=candidates))
 
     def _forget_part(self, resource: Resource, manifest: Manifest) -> set[objects.ObjectKey]:
