@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from hoodie import clock, errors
 from hoodie.model import jobs
-from hoodie_operator.api import documents, kinds, objects, resources
+from hoodie_operator.api import documents, kinds, objects, resources, shared_parts
 from hoodie_operator.api.resources import Manifest, Resource
 from hoodie_operator.cluster import api
 from hoodie_operator.manifests import naming, observed, ownership
@@ -265,7 +265,10 @@ class Store:
         else:
             before = self.by_key.get(key)
             if before is not None and before.spec == found.spec:
-                found = dataclasses.replace(found, spec=before.spec)
+                spec = before.spec
+            else:
+                spec = shared_parts.with_shared_parts(found.spec)
+            found = dataclasses.replace(found, spec=spec)
             self.by_key.put(found)
             self._hear(found)
         self.stored[key] = Stored(
