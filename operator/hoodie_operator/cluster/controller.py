@@ -387,6 +387,7 @@ class Controller:
                 sources=seen.sources,
                 locks=seen.locks,
                 runs=self._store.runs,
+                at_work=self._store.runs_at_work,
                 refusals=self._refusals,
                 waits=self._store.waits,
             ),

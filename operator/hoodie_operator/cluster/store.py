@@ -6,7 +6,7 @@ object the newest version counts, and one that is gone never comes back, since i
 
 import dataclasses
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -97,7 +97,7 @@ class Store:
         self._read_run = read_run
         self._clock = our_clock
         self._attempts: dict[str, dict[facts.RunId, Attempt]] = {}
-        self._at_work: dict[facts.RunId, Attempt] = {}
+        self._at_work: dict[facts.RunId, facts.Run] = {}
         self._runs: dict[str, list[facts.Run]] = {}
         self._versions: dict[_Place, tuple[str, int]] = {}
         self._run_ids: dict[str, facts.RunId] = {}
@@ -107,6 +107,11 @@ class Store:
     def runs(self) -> Mapping[str, Sequence[facts.Run]]:
         """All runs by the uid of their owner."""
         return self._runs
+
+    @property
+    def runs_at_work(self) -> Collection[facts.Run]:
+        """Those that have not ended."""
+        return self._at_work.values()
 
     @property
     def waits(self) -> Mapping[str, facts.Waits]:
@@ -202,7 +207,7 @@ class Store:
 
     def attempts_at_work(self) -> list[Attempt]:
         """Return the attempts that have not ended."""
-        return list(self._at_work.values())
+        return [self._attempts[run.uid][run] for run in self._at_work]
 
     def ends_without_pod(self, uid: str) -> list[facts.RunId]:
         """Return the attempts of an object that have ended, and of which no driver was seen.
@@ -337,7 +342,7 @@ class Store:
         if read is not None:
             read = hearing.hear(before, read, clock.monotonic_ms(self._clock))
         if read is not None and read.is_running:
-            self._at_work[attempt.id] = attempt
+            self._at_work[attempt.id] = read
         else:
             self._at_work.pop(attempt.id, None)
         if read is None and not attempt.candidates:
