@@ -9,6 +9,7 @@ import hashlib
 import pickle
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from hoodie import clock
 from hoodie.model import instants, jobs, table_config
@@ -43,6 +44,7 @@ class Lake:
     def __init__(self, folder: Path, *, ends_at_once: bool = True) -> None:
         self.ends_at_once = ends_at_once
         self.folder = folder
+        self._read: dict[Path, tuple[tuple[int, ...], object]] = {}
         folder.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -59,19 +61,12 @@ class Lake:
 
     def table(self, uri: str) -> table_config.TableConfig | None:
         """Return the table at a place; None when there is none."""
-        path = self._path(uri)
-        if not path.exists():
-            return None
-        found: table_config.TableConfig = pickle.loads(path.read_bytes())
-        return found
+        return cast("table_config.TableConfig | None", self._newest(self._path(uri)))
 
     def commits(self, uri: str) -> tuple[facts.Commit, ...]:
         """Return what was written into the table at a place, and compacted."""
-        path = self._path(uri).with_suffix(".commits")
-        if not path.exists():
-            return ()
-        found: tuple[facts.Commit, ...] = pickle.loads(path.read_bytes())
-        return found
+        found = self._newest(self._path(uri).with_suffix(".commits"))
+        return cast("tuple[facts.Commit, ...]", found or ())
 
     def work(self, start: effects.StartRun) -> None:
         """Have done what a run is started for."""
@@ -82,7 +77,7 @@ class Lake:
         """Have done what a run is for."""
         match work:
             case jobs.CreateTable():
-                self._path(uri).write_bytes(pickle.dumps(config))
+                _replace(self._path(uri), config)
             case jobs.DropTable():
                 self._path(uri).unlink(missing_ok=True)
             case jobs.WriteBatches():
@@ -108,13 +103,31 @@ class Lake:
             files=() if batch is None else batch.tokens,
             log_bytes=0 if batch is None else 1,
         )
-        path = self._path(uri).with_suffix(".commits")
-        written = path.with_suffix(".written")
-        written.write_bytes(pickle.dumps((*before, commit)))
-        written.replace(path)
+        _replace(self._path(uri).with_suffix(".commits"), (*before, commit))
+
+    def _newest(self, path: Path) -> object:
+        """Return what a file holds, None without one; it is read anew where it was replaced.
+
+        Where many tables are looked at, that is to cost little beside the operator itself.
+        """
+        try:
+            told = path.stat()
+        except FileNotFoundError:
+            return None
+        version = (told.st_ino, told.st_mtime_ns, told.st_size)
+        known = self._read.get(path)
+        if known is None or known[0] != version:
+            known = self._read[path] = (version, pickle.loads(path.read_bytes()))
+        return known[1]
 
     def _path(self, uri: str) -> Path:
         return self.folder / f"{hashlib.sha256(uri.encode()).hexdigest()[:16]}.table"
+
+
+def _replace(path: Path, content: object) -> None:
+    written = path.with_name(f"{path.name}.written")
+    written.write_bytes(pickle.dumps(content))
+    written.replace(path)
 
 
 class FakeRuns:

@@ -225,11 +225,11 @@ class Api:
         items: list[Manifest] = []
         while True:
             page = await self._ask("GET", resource.path(namespace), query=query)
-            # Items of a list name no type of their own.
-            items.extend(
-                {"apiVersion": resource.api_version, "kind": resource.kind, **each}
-                for each in page["items"]
-            )
+            for each in page["items"]:
+                # Who set which field is half of a listing, and nobody's question.
+                each["metadata"].pop("managedFields", None)
+                # Items of a list name no type of their own.
+                items.append({"apiVersion": resource.api_version, "kind": resource.kind, **each})
             token = page["metadata"].get("continue")
             if not token:
                 return Listing(version=resources.version_of(page), items=tuple(items))

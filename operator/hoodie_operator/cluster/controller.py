@@ -14,7 +14,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, cast
 
 from hoodie import clock, errors, identity
-from hoodie_operator.api import conditions, kinds, objects, resources, table_action, writer
+from hoodie_operator.api import (
+    conditions,
+    hudi_table,
+    kinds,
+    objects,
+    resources,
+    table_action,
+    writer,
+)
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.resources import Manifest, Resource
 from hoodie_operator.cluster import (
@@ -116,7 +124,6 @@ class Controller:
             known,
             observation.Eyes(observers=hands.observers, locks=hands.locks, runs=hands.runs),
             self.changed,
-            data_roots=settings.limits.data_roots,
             may_look=self._may_look,
             pace=settings.pace,
             counted=hands.counted,
@@ -254,15 +261,26 @@ class Controller:
         await self.listings.wait_until_certain()
 
     async def _keep_observers(self) -> None:
+        """Have observers kept for what is declared, when that has changed and every now and then.
+
+        A status tells them nothing; of many tables at work there is always one that has changed.
+        """
+        kept: list[tuple[str, hudi_table.HudiTableSpec]] | None = None
+        kept_s = 0.0
         while True:
             self._tables_changed.clear()
             tables = cast("list[objects.Table]", self._store.by_key.all_of(kinds.HUDI_TABLE))
-            try:
-                await self._hands.observers.keep([each for each in tables if self._may_look(each)])
-            except errors.HoodieError as error:
-                logger.warning("observers: %s", error)
-                await asyncio.sleep(_UNKEPT_S)
-                continue
+            observed = [each for each in tables if self._may_look(each)]
+            declared = [(each.uid, each.spec) for each in observed]
+            now_s = self._clock.monotonic_s()
+            if declared != kept or now_s - kept_s >= _OBSERVERS_S:
+                try:
+                    await self._hands.observers.keep(observed)
+                except errors.HoodieError as error:
+                    logger.warning("observers: %s", error)
+                    await asyncio.sleep(_UNKEPT_S)
+                    continue
+                kept, kept_s = declared, now_s
             try:
                 async with asyncio.timeout(_OBSERVERS_S):
                     await self._tables_changed.wait()
@@ -369,6 +387,7 @@ class Controller:
                 sources=seen.sources,
                 locks=seen.locks,
                 runs=self._store.runs,
+                at_work=self._store.runs_at_work,
                 refusals=self._refusals,
                 waits=self._store.waits,
             ),

@@ -5,7 +5,7 @@ Everything seen is held as facts by uid; who looks on is told whom a change conc
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
@@ -80,7 +80,6 @@ class Observation:
         eyes: Eyes,
         changed: Callable[[Iterable[objects.ObjectKey]], None],
         *,
-        data_roots: Sequence[str],
         may_look: Callable[[objects.Table], bool],
         pace: Pace,
         counted: metrics.Metrics,
@@ -93,7 +92,6 @@ class Observation:
             known: The objects.
             eyes: Who looks.
             changed: Told whom something new concerns.
-            data_roots: What tables lie below.
             may_look: Whether a table and its Writers' sources may be looked at.
             pace: How often what is looked at.
             counted: Counts looks.
@@ -104,7 +102,6 @@ class Observation:
         self._store = known
         self._eyes = eyes
         self._changed = changed
-        self._data_roots = data_roots
         self._may_look = may_look
         self._pace = pace
         self._metrics = counted
@@ -152,11 +149,12 @@ class Observation:
     def _look_at_tables(self) -> None:
         groups: dict[str, list[ports.TableLook]] = {}
         count = 0
+        now_s = self._clock.monotonic_s()
         for found in self._store.by_key.all_of(kinds.HUDI_TABLE):
-            if self._is_due(found) and count < _BATCH_MAX:
+            if self._is_due(found, now_s) and count < _BATCH_MAX:
                 table = cast("objects.Table", found)
-                uri = effective.location(table.spec, self._data_roots)
-                if isinstance(uri, effective.Refusal) or not self._may_look(table):
+                uri = self._store.by_key.place(table)
+                if uri is None or not self._may_look(table):
                     continue
                 look = ports.TableLook(
                     table=table, uri=uri, settings=effective.write_settings(table.spec, None)
@@ -204,8 +202,9 @@ class Observation:
                 yield from facts.of_owner(self._store.runs, each)
 
     def _look_at_locks(self) -> None:
+        now_s = self._clock.monotonic_s()
         for found in self._store.by_key.all_of(kinds.LOCK_PROVIDER):
-            if self._is_due(found):
+            if self._is_due(found, now_s):
                 lock = cast("objects.Lock", found)
                 self._begin([lock.uid], self._lock_seen(lock), f"lock {lock.uid}")
 
@@ -220,8 +219,9 @@ class Observation:
             self._changed(dependents.of(self._store.by_key, lock))
 
     def _look_at_sources(self) -> None:
+        now_s = self._clock.monotonic_s()
         for found in self._store.by_key.all_of(kinds.WRITER):
-            if not self._is_due(found):
+            if not self._is_due(found, now_s):
                 continue
             writer = cast("objects.Writer", found)
             is_known = writer.uid in self.seen.sources
@@ -253,13 +253,10 @@ class Observation:
             self._changed(dependents.of(self._store.by_key, writer))
 
     def _look_at_runs(self) -> None:
-        for attempt in self._store.attempts():
+        now_s = self._clock.monotonic_s()
+        for attempt in self._store.attempts_at_work():
             name = _name(attempt.id)
-            is_running = any(
-                run.is_running and run.id == attempt.id
-                for run in self._store.runs.get(attempt.id.uid, ())
-            )
-            if is_running and attempt.job is not None and self._is_time(name):
+            if attempt.job is not None and self._is_time(name, now_s):
                 place = f"runs of {attempt.id.namespace}"
                 self._begin([name], self._progress_seen(attempt, name), place)
 
@@ -272,16 +269,15 @@ class Observation:
         # Some of what a run's Pods mean depends on the time.
         self._changed(self._store.reread(attempt.id))
 
-    def _is_due(self, found: objects.AnyObject) -> bool:
+    def _is_due(self, found: objects.AnyObject, now_s: float) -> bool:
         """Return whether an object is to be looked at; one that was edited is at once."""
         if self._generations.get(found.uid) != found.generation:
             self._generations[found.uid] = found.generation
             self._due_s.pop(found.uid, None)
-        return self._is_time(found.uid)
+        return self._is_time(found.uid, now_s)
 
-    def _is_time(self, name: str) -> bool:
-        due_s = self._due_s.get(name, 0.0)
-        return name not in self._looking and due_s <= self._clock.monotonic_s()
+    def _is_time(self, name: str, now_s: float) -> bool:
+        return self._due_s.get(name, 0.0) <= now_s and name not in self._looking
 
     def _later(self, name: str, pause_s: float) -> None:
         jittered_s = pause_s * (0.8 + 0.4 * self._random.uniform())

@@ -54,7 +54,7 @@ class _Known:
         fact: What was told.
     """
 
-    asked: str
+    asked: dialogue.TableQuestion | dialogue.SourceQuestion
     digest: str
     fact: facts.TableFacts | facts.SourceFacts
 
@@ -130,12 +130,11 @@ class ClusterObservers:
     ) -> dict[str, facts.TableFacts | None]:
         asked_ms = clock.monotonic_ms(self._clock)
         asked = [dialogue.TableQuestion(uri=look.uri, settings=look.settings) for look in looks]
-        texts = [json_values.encode(each).decode() for each in asked]
         uids = [look.table.uid for look in looks]
         question = dialogue.TablesQuestion(
             tables=tuple(
-                dataclasses.replace(each, known=self._digest(uid, text))
-                for each, uid, text in zip(asked, uids, texts, strict=True)
+                dataclasses.replace(each, known=self._digest(uid, each))
+                for each, uid in zip(asked, uids, strict=True)
             )
         )
         try:
@@ -151,12 +150,12 @@ class ClusterObservers:
                 fact = facts.TableFacts(observed_ms=asked_ms, problem=problem)
             return dict.fromkeys(uids, fact)
         return {
-            uid: self._heard_table(uid, text, told, asked_ms)
-            for uid, text, told in zip(uids, texts, answer.tables, strict=True)
+            uid: self._heard_table(uid, each, told, asked_ms)
+            for uid, each, told in zip(uids, asked, answer.tables, strict=True)
         }
 
     def _heard_table(
-        self, uid: str, asked: str, told: dialogue.TableAnswer, asked_ms: int
+        self, uid: str, asked: dialogue.TableQuestion, told: dialogue.TableAnswer, asked_ms: int
     ) -> facts.TableFacts:
         known = self._known.get(uid)
         if told.table is None:
@@ -180,7 +179,7 @@ class ClusterObservers:
         identity = manifests.identity(table, self._told)
         asked_ms = clock.monotonic_ms(self._clock)
         plain = dialogue.source_question(writer.spec.source)
-        question = dataclasses.replace(plain, known=self._digest(writer.uid, plain.source))
+        question = dataclasses.replace(plain, known=self._digest(writer.uid, plain))
         try:
             answer = await self._ask(
                 identity, dialogue.SOURCE_PATH, question, dialogue.SourceAnswer, 1
@@ -202,10 +201,10 @@ class ClusterObservers:
             self._known[writer.uid] = dataclasses.replace(known, fact=same)
             return same
         fact = dialogue.heard_source(answer.source, writer.generation, asked_ms)
-        self._known[writer.uid] = _Known(asked=plain.source, digest=answer.digest, fact=fact)
+        self._known[writer.uid] = _Known(asked=plain, digest=answer.digest, fact=fact)
         return fact
 
-    def _digest(self, uid: str, asked: str) -> str:
+    def _digest(self, uid: str, asked: dialogue.TableQuestion | dialogue.SourceQuestion) -> str:
         """Return the digest of what is known, if it was told of what is asked now."""
         known = self._known.get(uid)
         return known.digest if known is not None and known.asked == asked else ""

@@ -6,16 +6,16 @@ object the newest version counts, and one that is gone never comes back, since i
 
 import dataclasses
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from hoodie import clock, errors
 from hoodie.model import jobs
-from hoodie_operator.api import documents, kinds, objects, resources
+from hoodie_operator.api import documents, kinds, objects, resources, shared_parts
 from hoodie_operator.api.resources import Manifest, Resource
 from hoodie_operator.cluster import api
-from hoodie_operator.manifests import naming, ownership
+from hoodie_operator.manifests import naming, observed, ownership
 from hoodie_operator.reconcile import catalog, effects, facts, hearing
 
 _GONE_MAX: Final = 100_000
@@ -97,6 +97,7 @@ class Store:
         self._read_run = read_run
         self._clock = our_clock
         self._attempts: dict[str, dict[facts.RunId, Attempt]] = {}
+        self._at_work: dict[facts.RunId, facts.Run] = {}
         self._runs: dict[str, list[facts.Run]] = {}
         self._versions: dict[_Place, tuple[str, int]] = {}
         self._run_ids: dict[str, facts.RunId] = {}
@@ -106,6 +107,11 @@ class Store:
     def runs(self) -> Mapping[str, Sequence[facts.Run]]:
         """All runs by the uid of their owner."""
         return self._runs
+
+    @property
+    def runs_at_work(self) -> Collection[facts.Run]:
+        """Those that have not ended."""
+        return self._at_work.values()
 
     @property
     def waits(self) -> Mapping[str, facts.Waits]:
@@ -199,6 +205,10 @@ class Store:
         for numbered in self._attempts.values():
             yield from numbered.values()
 
+    def attempts_at_work(self) -> list[Attempt]:
+        """Return the attempts that have not ended."""
+        return [self._attempts[run.uid][run] for run in self._at_work]
+
     def ends_without_pod(self, uid: str) -> list[facts.RunId]:
         """Return the attempts of an object that have ended, and of which no driver was seen.
 
@@ -260,7 +270,10 @@ class Store:
         else:
             before = self.by_key.get(key)
             if before is not None and before.spec == found.spec:
-                found = dataclasses.replace(found, spec=before.spec)
+                spec = before.spec
+            else:
+                spec = shared_parts.with_shared_parts(found.spec)
+            found = dataclasses.replace(found, spec=spec)
             self.by_key.put(found)
             self._hear(found)
         self.stored[key] = Stored(
@@ -288,9 +301,10 @@ class Store:
         uid = manifest["metadata"]["uid"]
         self._run_ids[uid] = run
         before = self._attempt(run)
+        kept = observed.kept(manifest)
         if is_job:
-            return self._hold(dataclasses.replace(before, job=manifest, started=None))
-        candidates = {**before.candidates, uid: manifest}
+            return self._hold(dataclasses.replace(before, job=kept, started=None))
+        candidates = {**before.candidates, uid: kept}
         return self._hold(dataclasses.replace(before, candidates=candidates))
 
     def _forget_part(self, resource: Resource, manifest: Manifest) -> set[objects.ObjectKey]:
@@ -327,6 +341,10 @@ class Store:
             read = _ended(before, read)
         if read is not None:
             read = hearing.hear(before, read, clock.monotonic_ms(self._clock))
+        if read is not None and read.is_running:
+            self._at_work[attempt.id] = read
+        else:
+            self._at_work.pop(attempt.id, None)
         if read is None and not attempt.candidates:
             del numbered[attempt.id]
         if not numbered:

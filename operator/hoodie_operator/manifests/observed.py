@@ -93,6 +93,19 @@ class _Pod:
         return state
 
 
+def kept(found: Manifest) -> Manifest:
+    """Return what is to be held of a Job or a Pod: how it is, not what it consists of.
+
+    Containers and the like are most of it, and are never asked for again. Volumes are: they name
+    the ConfigMap of a Job (`runs.told_by`).
+    """
+    template = found.get("spec", {}).get("template")
+    if template is None:
+        return {**found, "spec": {}}
+    volumes = template["spec"].get("volumes") or []
+    return {**found, "spec": {"template": {"spec": {"volumes": volumes}}}}
+
+
 def read(
     job: Manifest | None,
     pods: Sequence[Manifest],

@@ -5,7 +5,9 @@ identity share an observer. It talks with nobody but storages, and its volumes a
 """
 
 import base64
+import functools
 import hashlib
+import heapq
 import json
 import re
 from collections.abc import Sequence
@@ -20,6 +22,7 @@ from hoodie_operator.api import (
     kinds,
     objects,
     resources,
+    spec_memory,
 )
 from hoodie_operator.api.resources import Manifest
 from hoodie_operator.manifests import naming, pods
@@ -35,8 +38,8 @@ _OWNERS_MAX: Final = 32
 """An object that names all of a thousand tables would be a large one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+@dataclass(frozen=True, kw_only=True)
+class Identity:  # Without slots, so that names are made once.
     """Whose eyes are needed to see a table.
 
     Attributes:
@@ -49,14 +52,14 @@ class Identity:
     storage: hudi_table.Storage
     service_account: str
 
-    @property
+    @functools.cached_property
     def name(self) -> str:
         """Of all objects of the observer."""
         told = self.storage.model_dump(mode="json", by_alias=True, exclude_none=True)
         text = json.dumps([told, self.service_account], sort_keys=True)
         return f"{_PREFIX}{hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LENGTH]}"
 
-    @property
+    @functools.cached_property
     def address(self) -> str:
         """Where the observer answers, within the cluster."""
         return address(self.namespace, self.name)
@@ -69,7 +72,11 @@ def address(namespace: str, name: str) -> str:
 
 def identity(table: objects.Table, told: configuration.Configuration) -> Identity:
     """Return the identity of a table; equal ones are of equal form."""
-    storage = table.spec.storage
+    return _identity(table.spec.storage, table.key.namespace, told.service_accounts.default)
+
+
+@spec_memory.remembered
+def _identity(storage: hudi_table.Storage, namespace: str, default_account: str) -> Identity:
     volumes = [
         volume.model_copy(update={"read_only": True})
         for volume in sorted(storage.volumes or (), key=lambda volume: volume.name)
@@ -83,9 +90,9 @@ def identity(table: objects.Table, told: configuration.Configuration) -> Identit
         }
     )
     return Identity(
-        namespace=table.key.namespace,
+        namespace=namespace,
         storage=plain,
-        service_account=storage.service_account or told.service_accounts.default,
+        service_account=storage.service_account or default_account,
     )
 
 
@@ -217,7 +224,7 @@ def _pod(found: Identity, told: configuration.Configuration) -> pods.Pod:
 
 def _owners(tables: Sequence[objects.Table]) -> list[Manifest]:
     """Return references to some of the tables; the operator names others when these go."""
-    some = sorted(tables, key=lambda table: table.uid)[:_OWNERS_MAX]
+    some = heapq.nsmallest(_OWNERS_MAX, tables, key=lambda table: table.uid)
     return [{**naming.owner_reference(table), "controller": False} for table in some]
 
 

@@ -8,7 +8,6 @@ next one has it.
 """
 
 import dataclasses
-import functools
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +22,14 @@ from hoodie.services import definition
 from hoodie.storage import uris
 from hoodie.transaction import heartbeats
 from hoodie.transaction.locks import address_texts, addresses
-from hoodie_operator.api import execution, fields, hudi_table, lock_provider, objects
+from hoodie_operator.api import (
+    execution,
+    fields,
+    hudi_table,
+    lock_provider,
+    objects,
+    spec_memory,
+)
 from hoodie_operator.api.reasons import Reason
 
 HASH_LENGTH = 16
@@ -71,9 +77,6 @@ _ARROW = {
 }
 
 
-_NOWHERE = hudi_table.Storage(path="-")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EffectiveTable:
     """What every run of a table is told.
@@ -106,6 +109,11 @@ def location(spec: hudi_table.HudiTableSpec, data_roots: Sequence[str]) -> str |
 
     A relative path begins at the first of them.
     """
+    return _location(spec, tuple(data_roots))
+
+
+@spec_memory.remembered
+def _location(spec: hudi_table.HudiTableSpec, data_roots: tuple[str, ...]) -> str | Refusal:
     path = spec.storage.path
     root, *others = (uris.parse(each, working_directory="/") for each in data_roots)
     try:
@@ -146,12 +154,10 @@ def writer_id(writer: objects.Writer) -> str:
 
 def config(table: objects.Table) -> table_config.TableConfig | Refusal:
     """Return the properties that a table is to have."""
-    # Where it lies changes nothing of them, and holds maps, by which nothing can be looked up.
-    spec = table.spec.model_copy(update={"storage": _NOWHERE})
-    return _config(spec, table_name(table))
+    return _config(table.spec, table_name(table))
 
 
-@functools.lru_cache(maxsize=4096)
+@spec_memory.remembered
 def _config(spec: hudi_table.HudiTableSpec, name: str) -> table_config.TableConfig | Refusal:
     try:
         schema = _schema(spec.schema_, name)
@@ -198,6 +204,7 @@ def _arrow_type(text: str) -> pa.DataType:
         raise errors.InvalidInputError(f"type {text}: {error}") from error
 
 
+@spec_memory.remembered
 def write_settings(
     spec: hudi_table.HudiTableSpec, lock: lock_provider.LockProviderSpec | None
 ) -> settings.WriteSettings:
@@ -222,7 +229,7 @@ def write_settings(
     )
 
 
-def settings_refusal(found: settings.WriteSettings, lock: str) -> Refusal | None:
+def _settings_refusal(found: settings.WriteSettings, lock: str) -> Refusal | None:
     """Return why no run could work by a table's settings and lock, as each would find out.
 
     Heartbeats must not expire while the lock's service still holds a session (H3).
@@ -242,22 +249,58 @@ def settings_refusal(found: settings.WriteSettings, lock: str) -> Refusal | None
     return Refusal(reason=Reason.INVALID_SPEC, message=f"concurrency.heartbeatInterval: {refusal}")
 
 
-def lock_address(
+def locked(
     table: objects.Table,
+    uri: str,
+    wanted: table_config.TableConfig,
+    lock: lock_provider.LockProviderSpec | None,
+    servers: Sequence[str],
+) -> EffectiveTable | Refusal:
+    """Return the effective configuration of a table whose lock answers.
+
+    Args:
+        table: Whose.
+        uri: Its root, normalised.
+        wanted: Its properties.
+        lock: The provider that it refers to; None when it refers to none.
+        servers: `host:port` of each, of a ZooKeeper or a Hive Metastore.
+    """
+    return _locked(table.spec, uri, wanted, lock, tuple(servers))
+
+
+@spec_memory.remembered
+def _locked(
+    spec: hudi_table.HudiTableSpec,
+    uri: str,
+    wanted: table_config.TableConfig,
+    lock: lock_provider.LockProviderSpec | None,
+    servers: tuple[str, ...],
+) -> EffectiveTable | Refusal:
+    address = _lock_address(wanted.name, uri, lock, servers)
+    if isinstance(address, Refusal):
+        return address
+    found = write_settings(spec, lock)
+    refusal = _settings_refusal(found, address)
+    if refusal is not None:
+        return refusal
+    return EffectiveTable(
+        uri=uri,
+        config=wanted,
+        settings=found,
+        lock=address,
+        protocol_hash=_protocol_hash(uri, wanted, address, spec),
+    )
+
+
+def _lock_address(
+    name: str,
     uri: str,
     lock: lock_provider.LockProviderSpec | None,
     servers: Sequence[str],
 ) -> str | Refusal:
-    """Return the address of a table's lock.
-
-    Args:
-        table: Whose.
-        uri: The table's root, normalised.
-        lock: The provider that it refers to; None when it refers to none.
-        servers: `host:port` of each, of a ZooKeeper or a Hive Metastore.
-    """
+    """Return the address of the lock of a table, which carries that name in its properties."""
     try:
-        address = _lock_address(table, lock, servers)
+        address = _address(name, lock, servers)
     except errors.InvalidInputError as error:
         return Refusal(reason=Reason.INVALID_SPEC, message=f"the lock: {error}")
     is_file = isinstance(address, addresses.FileSystemAddress)
@@ -272,8 +315,8 @@ def lock_address(
     return str(address)
 
 
-def _lock_address(
-    table: objects.Table, lock: lock_provider.LockProviderSpec | None, servers: Sequence[str]
+def _address(
+    name: str, lock: lock_provider.LockProviderSpec | None, servers: Sequence[str]
 ) -> addresses.LockAddress:
     kind = lock_provider.LockType.FILE_SYSTEM if lock is None else lock.type
     match kind:
@@ -298,18 +341,18 @@ def _lock_address(
             address = addresses.HiveAddress(
                 servers=tuple(servers),
                 database=lock.hive_metastore.database,
-                table=table_name(table),
+                table=name,
             )
         case lock_provider.LockType.ZOOKEEPER:
             base = lock.zookeeper.base_path if lock is not None and lock.zookeeper else None
-            path = None if base is None else f"{base}/{table_name(table)}"
+            path = None if base is None else f"{base}/{name}"
             address = addresses.ZooKeeperAddress(servers=tuple(servers), path=path)
         case _:
             assert_never(kind)
     return address
 
 
-def protocol_hash(
+def _protocol_hash(
     uri: str, wanted: table_config.TableConfig, lock: str, spec: hudi_table.HudiTableSpec
 ) -> str:
     """Return the hash of what all writers must agree on."""
@@ -337,9 +380,19 @@ def run_hash(
         runtime: What is declared for the run.
         defaults: What the operator takes where nothing is declared (`world.Limits`).
     """
+    return _run_hash(table.spec.storage, runtime, wanted.settings, defaults)
+
+
+@spec_memory.remembered
+def _run_hash(
+    storage: hudi_table.Storage,
+    runtime: execution.Runtime,
+    write_settings: settings.WriteSettings,
+    defaults: str,
+) -> str:
     told = {
-        "settings": dataclasses.asdict(wanted.settings),
-        "storage": table.spec.storage.model_dump(mode="json", exclude={"path"}),
+        "settings": dataclasses.asdict(write_settings),
+        "storage": storage.model_dump(mode="json", exclude={"path"}),
         "runtime": runtime.model_dump(mode="json"),
         "defaults": defaults,
     }

@@ -5,7 +5,7 @@ only stand on what was seen after its end: both by the monotonic time of the pro
 """
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hoodie.model import instants, jobs, table_config
@@ -359,6 +359,7 @@ class Facts:
         sources: What Writers are to write.
         locks: Whether lock providers answer.
         runs: Attempts, by the uid of their owner.
+        at_work: Those of them that have not ended; None where they are not kept apart.
         refusals: What was refused.
         waits: What statuses tell to be waited for.
     """
@@ -367,5 +368,6 @@ class Facts:
     sources: Mapping[str, SourceFacts] = field(default_factory=dict)
     locks: Mapping[str, LockFacts] = field(default_factory=dict)
     runs: Mapping[str, Sequence[Run]] = field(default_factory=dict)
+    at_work: Collection[Run] | None = None
     refusals: Mapping[str, Refusal] = field(default_factory=dict)
     waits: Mapping[str, Waits] = field(default_factory=dict)

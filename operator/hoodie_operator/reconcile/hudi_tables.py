@@ -9,7 +9,7 @@ they are equal.
 from collections.abc import Sequence
 
 from hoodie import errors
-from hoodie.model import settings, table_config
+from hoodie.model import settings
 from hoodie_operator.api import (
     fields,
     hudi_table,
@@ -63,34 +63,10 @@ def resolve(world: World, table: objects.Table) -> effective.EffectiveTable | Ve
     locked = _lock(world, table)
     if isinstance(locked, Verdict):
         return locked
-    found = _with_lock(table, uri, wanted, *locked)
+    found = effective.locked(table, uri, wanted, *locked)
     if isinstance(found, effective.Refusal):
         return _stalled(found.reason, found.message)
     return found
-
-
-def _with_lock(
-    table: objects.Table,
-    uri: str,
-    wanted: table_config.TableConfig,
-    provider: lock_provider.LockProviderSpec | None,
-    servers: Sequence[str],
-) -> effective.EffectiveTable | effective.Refusal:
-    """Return the effective configuration of a table whose lock answers."""
-    address = effective.lock_address(table, uri, provider, servers)
-    if isinstance(address, effective.Refusal):
-        return address
-    write_settings = effective.write_settings(table.spec, provider)
-    refusal = effective.settings_refusal(write_settings, address)
-    if refusal is not None:
-        return refusal
-    return effective.EffectiveTable(
-        uri=uri,
-        config=wanted,
-        settings=write_settings,
-        lock=address,
-        protocol_hash=effective.protocol_hash(uri, wanted, address, table.spec),
-    )
 
 
 def _account_refusal(world: World, table: objects.Table) -> Verdict | None:

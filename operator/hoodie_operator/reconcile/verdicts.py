@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from hoodie_operator.api import conditions, kinds, objects, times
+from hoodie_operator.api import conditions, fields, kinds, objects, spec_memory, times
 from hoodie_operator.api.conditions import Condition, ConditionStatus, Type
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import Row, State
@@ -54,10 +54,14 @@ def broken_rule(owner: objects.AnyObject) -> Verdict | None:
 
     Manifests are checked before they get here; an object may have been stored under older rules.
     """
-    broken = kinds.BY_NAME[owner.key.kind].rules.violations(owner.spec)
-    if not broken:
-        return None
-    return stalled(owner, Reason.INVALID_SPEC, f"spec.{broken[0].field} {broken[0].message}")
+    broken = _broken_rule(owner.spec, owner.key.kind)
+    return None if broken is None else stalled(owner, Reason.INVALID_SPEC, broken)
+
+
+@spec_memory.remembered
+def _broken_rule(spec: fields.Block, kind: str) -> str | None:
+    broken = kinds.BY_NAME[kind].rules.violations(spec)
+    return f"spec.{broken[0].field} {broken[0].message}" if broken else None
 
 
 def stated(

@@ -1,6 +1,6 @@
 """The world as one reconcile sees it: all objects, all facts, the time. Immutable."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -127,13 +127,17 @@ class World:
         A deleted object's pods take their time to end.
         """
         name = f"{table.key.namespace}/{table.name}"
-        for runs in self.seen.runs.values():
-            for run in runs:
-                if not run.is_running or run.table != name:
-                    continue
-                owner = self.by_key.get(run.id.owner)
-                if owner is None or owner.uid != run.id.uid:
-                    yield run
+        for run in self._at_work():
+            if run.table != name:
+                continue
+            owner = self.by_key.get(run.id.owner)
+            if owner is None or owner.uid != run.id.uid:
+                yield run
+
+    def _at_work(self) -> Iterable[facts.Run]:
+        if self.seen.at_work is not None:
+            return self.seen.at_work
+        return (run for runs in self.seen.runs.values() for run in runs if run.is_running)
 
     def _get(self, kind: kinds.Kind, namespace: str, name: str) -> objects.AnyObject | None:
         return self.by_key.get(objects.ObjectKey(kind=kind.name, namespace=namespace, name=name))

@@ -70,6 +70,16 @@ def test_attempt_that_has_not_begun_says_why(
     assert shapes.START_MS <= found.waiting.since_ms <= shapes.START_MS + 2000
 
 
+def test_what_is_kept_of_a_job_and_its_pods_tells_the_same() -> None:
+    told = {"name": "told", "configMap": {"name": "orders-a1b2c3-3-0123456789"}}
+    job = shapes.job(ended="Complete")
+    job["spec"] = {"template": {"spec": {"containers": [{"name": "x"}], "volumes": [told]}}}
+    pod = {**shapes.ended(0, "Completed", shapes.RESULT), "spec": {"containers": [{"name": "x"}]}}
+    kept = [observed.kept(each) for each in (job, pod)]
+    assert [each["spec"] for each in kept] == [{"template": {"spec": {"volumes": [told]}}}, {}]
+    assert read(*kept) == read(job, pod)
+
+
 def test_finished_attempt_tells_its_result() -> None:
     found = read(shapes.job(ended="Complete"), shapes.ended(0, "Completed", shapes.RESULT))
     assert (found.ended_ms, found.exit_code, found.cause) == (NOW_MS, 0, None)

@@ -110,7 +110,6 @@ def observation_of(
         known,
         observation.Eyes(observers=observers, locks=locks, runs=cast("ports.Runs", runs)),
         changed,
-        data_roots=LIMITS.data_roots,
         may_look=may_look,
         pace=observation.Pace(),
         counted=metrics.Metrics(),

@@ -217,6 +217,23 @@ def test_run_is_at_work_from_before_its_job_is_asked_for() -> None:
     assert [run.is_running for run in known.runs["u"]] == [True]
 
 
+def test_runs_at_work_are_those_that_have_neither_ended_nor_gone() -> None:
+    known = _store()
+    start = _start()
+    assert not known.runs_at_work
+    known.mark_started(start)
+    assert list(known.runs_at_work) == known.runs["u"]
+    known.take(_job(1))
+    assert list(known.runs_at_work) == known.runs["u"]
+    assert [each.id for each in known.attempts_at_work()] == [start.id]
+    known.take(_job(2, cluster_helpers.SUCCESS))
+    assert (list(known.runs_at_work), known.attempts_at_work()) == ([], [])
+    known.take(_job(3, uid="j2"))
+    assert list(known.runs_at_work) == known.runs["u"]
+    known.drop(resources.JOB, "n", "w-u-1", "j2")
+    assert (list(known.runs_at_work), known.attempts_at_work()) == ([], [])
+
+
 def test_silence_of_a_run_counts_from_when_something_of_it_was_heard() -> None:
     our_clock = _Clock()
     known = store.Store(LOCATE, cluster_helpers.read_run, our_clock)
