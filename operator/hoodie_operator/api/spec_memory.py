@@ -41,7 +41,8 @@ def remembered(
     It holds as many as there are blocks that somebody else holds: each goes with its block.
 
     Args:
-        work_out: Its first argument is found by identity, all others must be equal.
+        work_out: Its first argument is found by identity, all others must be equal. What it returns
+            must not hold the block, which would never go then.
     """
     known: dict[int, _Known[BlockT, FoundT]] = {}
 
