@@ -5,8 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 export PYTHONPATH=$PWD/tests${PYTHONPATH:+:$PYTHONPATH}
-# Tests wait a lot, so two at a time; one that has to be alone waits for the other, and it for that.
-options=(--numprocesses=2 --dist=loadgroup --timeout=1200)
+# Tests wait a lot, so three at a time; one that has to be alone waits for the others, and they for it.
+options=(--numprocesses=3 --dist=loadgroup --timeout=1200)
 tests=(.venv/bin/python -m pytest "${options[@]}" tests/cluster "$@")
 
 # Before anything is private: what is missing of both has to be fetched.

@@ -4,6 +4,7 @@ It stands on aiohttp and on Kopf's way to log in, so that both talk with one ser
 """
 
 import asyncio
+import itertools
 import json
 import logging
 import math
@@ -123,12 +124,41 @@ class Api:
         self, resource: Resource, namespace: str | None = None, labels: str = ""
     ) -> Listing:
         """Return all objects of a namespace, or of all, that a label selector chooses."""
-        for _ in range(_LISTINGS_MAX - 1):
+        for left in range(_LISTINGS_MAX - 1, -1, -1):
             try:
-                return await self._list(resource, namespace, labels)
+                pages = [page async for page in self.pages(resource, namespace, labels)]
             except api_errors.GoneError:
+                if not left:
+                    raise
                 logger.info("listing %s anew: it took too long", resource)
-        return await self._list(resource, namespace, labels)
+            else:
+                items = itertools.chain.from_iterable(page.items for page in pages)
+                return Listing(version=pages[0].version, items=tuple(items))
+        raise AssertionError("the last try returns or raises")
+
+    async def pages(
+        self, resource: Resource, namespace: str | None = None, labels: str = ""
+    ) -> AsyncIterator[Listing]:
+        """Yield what `list` returns part by part, so that never all of it is held at once.
+
+        Raises:
+            GoneError: It took too long: what comes next would be of another version.
+        """
+        query = {"limit": str(_PAGE)}
+        if labels:
+            query["labelSelector"] = labels
+        while True:
+            page = await self._ask("GET", resource.path(namespace), query=query)
+            for each in page["items"]:
+                # Who set which field is half of a listing, and nobody's question.
+                each["metadata"].pop("managedFields", None)
+                # Items of a list name no type of their own.
+                each.update(apiVersion=resource.api_version, kind=resource.kind)
+            yield Listing(version=resources.version_of(page), items=tuple(page["items"]))
+            token = page["metadata"].get("continue")
+            if not token:
+                return
+            query["continue"] = token
 
     async def create(self, manifest: Manifest) -> Manifest:
         """Create an object; one of that name must not be there.
@@ -217,23 +247,6 @@ class Api:
             body=manifest,
             headers={"Content-Type": _APPLY},
         )
-
-    async def _list(self, resource: Resource, namespace: str | None, labels: str) -> Listing:
-        query = {"limit": str(_PAGE)}
-        if labels:
-            query["labelSelector"] = labels
-        items: list[Manifest] = []
-        while True:
-            page = await self._ask("GET", resource.path(namespace), query=query)
-            for each in page["items"]:
-                # Who set which field is half of a listing, and nobody's question.
-                each["metadata"].pop("managedFields", None)
-                # Items of a list name no type of their own.
-                items.append({"apiVersion": resource.api_version, "kind": resource.kind, **each})
-            token = page["metadata"].get("continue")
-            if not token:
-                return Listing(version=resources.version_of(page), items=tuple(items))
-            query["continue"] = token
 
     async def _ask(
         self,

@@ -5,6 +5,7 @@ it shows and the watch does not bring is how a dead watch is known (`health`).
 """
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -129,8 +130,7 @@ class Listings:
         self._stale.discard(resource)
         try:
             for namespace in self._namespaces or (None,):
-                listing = await self._api.list(resource, namespace, labels)
-                self._take(resource, namespace, listing)
+                await self._resync(resource, namespace, labels)
         except api_errors.ApiError as error:
             self._stale.add(resource)
             self._health.problem = f"{resource} cannot be listed: {error}"
@@ -142,12 +142,31 @@ class Listings:
             self._health.problem = ""
             self._certain.set()
 
-    def _take(self, resource: Resource, namespace: str | None, listing: api.Listing) -> None:
-        for manifest in listing.items:
+    async def _resync(self, resource: Resource, namespace: str | None, labels: str) -> None:
+        """Hold exactly what a listing has, part by part: all of it at once is much memory."""
+        listed: set[str] = set()
+        version = 0
+        async for page in self._api.pages(resource, namespace, labels):
+            version = page.version
+            listed.update(manifest["metadata"]["uid"] for manifest in page.items)
+            self._tell(resource, functools.partial(self._take, page))
+        self._tell(
+            resource,
+            functools.partial(self._store.drop_unlisted, resource, listed, version, namespace),
+        )
+
+    def _take(self, page: api.Listing) -> set[objects.ObjectKey]:
+        changed: set[objects.ObjectKey] = set()
+        for manifest in page.items:
             if self.is_synced.is_set() and self._store.is_news(manifest):
                 self._health.watches.expect(manifest)
+            changed |= self._store.take(manifest)
+        return changed
+
+    def _tell(self, resource: Resource, change: Callable[[], set[objects.ObjectKey]]) -> None:
+        """Change the store, and tell what changed by it: the next page may never come."""
         before = [found for key, found in self._store.by_key.items() if key.kind == resource.kind]
-        changed = self._store.resync(resource, listing, namespace)
+        changed = change()
         gone = [found for found in before if self._store.is_gone(found.uid)]
         for found in gone:
             self._health.watches.forget(resource, found.uid)

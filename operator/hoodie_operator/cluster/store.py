@@ -14,7 +14,6 @@ from hoodie import clock, errors
 from hoodie.model import jobs
 from hoodie_operator.api import documents, kinds, objects, resources, shared_parts
 from hoodie_operator.api.resources import Manifest, Resource
-from hoodie_operator.cluster import api
 from hoodie_operator.manifests import naming, observed, ownership
 from hoodie_operator.reconcile import catalog, effects, facts, hearing
 
@@ -160,28 +159,29 @@ class Store:
         self._waits.pop(uid, None)
         return {key}
 
-    def resync(
-        self, resource: Resource, listing: api.Listing, namespace: str | None = None
+    def drop_unlisted(
+        self,
+        resource: Resource,
+        listed: Collection[str],
+        version: int,
+        namespace: str | None = None,
     ) -> set[objects.ObjectKey]:
-        """Hold exactly what a listing has: a watch that was cut may have missed an end.
+        """Hold no longer what a listing has not: a watch that was cut may have missed its end.
 
         Args:
             resource: What was listed.
-            listing: What there is.
+            listed: The uids that it has.
+            version: The listing's.
             namespace: Where; None for all namespaces.
 
         Returns:
             What changed by it.
         """
         changed: set[objects.ObjectKey] = set()
-        listed = set()
-        for manifest in listing.items:
-            listed.add(manifest["metadata"]["uid"])
-            changed |= self.take(manifest)
-        for place, (uid, version) in list(self._versions.items()):
-            is_listed = place[0] == resource and namespace in (None, place[1])
+        for place, (uid, held_version) in list(self._versions.items()):
+            is_there = place[0] == resource and namespace in (None, place[1])
             # What is newer than the listing was made by us since.
-            if is_listed and uid not in listed and version <= listing.version:
+            if is_there and uid not in listed and held_version <= version:
                 changed |= self.drop(*place, uid)
         return changed
 

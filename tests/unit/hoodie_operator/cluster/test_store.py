@@ -10,7 +10,7 @@ from hoodie import clock
 from hoodie.model import jobs
 from hoodie_operator.api import kinds, objects, resources
 from hoodie_operator.api.resources import Manifest
-from hoodie_operator.cluster import api, store
+from hoodie_operator.cluster import store
 from hoodie_operator.manifests import naming, observed
 from hoodie_operator.reconcile import effective, effects, facts
 from support import cluster_helpers, operator_world, pod_shapes, rule_examples
@@ -108,9 +108,12 @@ class Cluster:
         self.there[name] = made
         self.told.append(("MODIFIED", made))
 
-    def listing(self) -> api.Listing:
-        items = tuple(copy.deepcopy(each) for each in self.there.values())
-        return api.Listing(version=self.version, items=items)
+    def listed_by(self, known: store.Store) -> None:
+        """Have a store take everything, and drop what is not there."""
+        for manifest in self.there.values():
+            known.take(copy.deepcopy(manifest))
+        uids = {each["metadata"]["uid"] for each in self.there.values()}
+        known.drop_unlisted(WRITERS, uids, self.version)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -127,9 +130,9 @@ def test_any_order_of_events_listings_and_answers_comes_to_what_is_there(seed: i
             else:
                 known.take(copy.deepcopy(manifest))
         if chance.random() < 0.1:
-            known.resync(WRITERS, cluster.listing())
+            cluster.listed_by(known)
             assert _held(known) == _there(cluster)
-    known.resync(WRITERS, cluster.listing())
+    cluster.listed_by(known)
     assert _held(known) == _there(cluster)
 
 
@@ -148,16 +151,16 @@ def _there(cluster: Cluster) -> dict[str, tuple[str, int]]:
 def test_what_was_made_since_a_listing_stays() -> None:
     known = _store()
     known.take(_writer("w", "u", 9))
-    known.resync(WRITERS, api.Listing(version=5, items=()))
+    known.drop_unlisted(WRITERS, (), 5)
     assert WRITER_KEY in known.by_key
-    assert known.resync(WRITERS, api.Listing(version=9, items=())) == {WRITER_KEY}
+    assert known.drop_unlisted(WRITERS, (), 9) == {WRITER_KEY}
     assert WRITER_KEY not in known.by_key
 
 
 def test_listing_of_one_namespace_says_nothing_of_others() -> None:
     known = _store()
     known.take(_writer("w", "u", 1))
-    known.resync(WRITERS, api.Listing(version=5, items=()), "m")
+    known.drop_unlisted(WRITERS, (), 5, "m")
     assert WRITER_KEY in known.by_key
 
 
