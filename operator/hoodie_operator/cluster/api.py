@@ -26,7 +26,8 @@ logger = logging.getLogger(__name__)
 _JSON: Final = "application/json"
 _APPLY: Final = "application/apply-patch+yaml"
 _MERGE: Final = "application/merge-patch+json"
-_PAGE: Final = 500
+_PAGE: Final = 50
+"""Larger pages leave larger holes in memory once they are taken apart."""
 _LISTINGS_MAX: Final = 5
 _CONNECTIONS_MAX: Final = 32
 _UNAUTHORIZED: Final = 401

@@ -9,7 +9,7 @@ import contextlib
 import logging
 import os
 import signal
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -202,23 +202,16 @@ async def lead(
         )
         collector = metrics.Known(known, working.observation.seen.tables, working.queue)
         parts.counted.registry.register(collector)
+        watch = watching.watch(working.hear, parts.login, settings.namespaces)
         tasks = [
             keeping,
-            asyncio.create_task(_watch(working, parts.login, settings.namespaces)),
+            asyncio.create_task(watch),
             asyncio.create_task(hands.recorder.run()),
             asyncio.create_task(working.run()),
         ]
         await _first_failure(tasks, keeping, working)
     finally:
         keeping.cancel()
-
-
-async def _watch(
-    working: controller.Controller, login: api.Login, namespaces: Sequence[str]
-) -> None:
-    """Watch once everything was listed: the watch lists it, too, and two at once take memory."""
-    await working.listings.is_synced.wait()
-    await watching.watch(working.hear, login, namespaces)
 
 
 async def _first_failure(
