@@ -61,6 +61,8 @@ class Model:
         prepare: Done before they begin.
         is_taken_for_dead: Whether everybody takes everybody for dead who works on something.
         is_swept: Whether anybody sweeps leftovers.
+        choices_max: So many choices of who goes on are followed, each to its end by the first that
+            can; None for all.
     """
 
     mode: settings.ConcurrencyMode
@@ -68,6 +70,7 @@ class Model:
     prepare: Act | None = None
     is_taken_for_dead: bool = False
     is_swept: bool = False
+    choices_max: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,13 +239,14 @@ class _Graph:
 class _FollowingChance:
     """Goes a given way, and from its end on the first one that was not gone yet."""
 
-    def __init__(self, way: Sequence[str], graph: _Graph) -> None:
+    def __init__(self, way: Sequence[str], graph: _Graph, choices_max: int | None) -> None:
         self.world: _ModelWorld | None = None
         self.deviations: dict[chance.Key, chance.Answer] = {}
         self.other_ways: list[tuple[str, ...]] = []
         self._way = way
         self._gone: list[str] = []
         self._graph = graph
+        self._choices_max = choices_max
         self._before: tuple[State, str] | None = None
 
     def draw(
@@ -261,9 +265,14 @@ class _FollowingChance:
             return local
         if len(ready) == 1:
             return ready[0]
-        state = self.world.state(ready)
-        self.arrive(state)
         position = len(self._gone)
+        state = self.world.state(ready)
+        if self._choices_max is not None:
+            if position == self._choices_max:
+                return ready[0]
+            # From the same one more is followed, if it is come to sooner.
+            state = (position, *state)
+        self.arrive(state)
         if position < len(self._way):
             chosen = self._way[position]
             if chosen not in ready:
@@ -512,7 +521,7 @@ def _explore(
     while ways and runs != runs_max and (is_learning or not known.is_refuted):
         # The newest way is the shortest to replay; of a part only, it would be the end of one run.
         number = len(ways) - 1 if runs_max is None else source.randrange(len(ways))
-        chances = _FollowingChance(ways.pop(number), graph)
+        chances = _FollowingChance(ways.pop(number), graph, model.choices_max)
         runs += 1
         end = _run(model, chances, check, known, troupe)
         if end is not None:

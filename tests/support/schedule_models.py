@@ -1,4 +1,7 @@
-"""The small models that are explored exhaustively: two actors, two file groups (T-P09)."""
+"""The small models that are explored exhaustively: two actors, two file groups (T-P09).
+
+Of three actors all interleavings are followed that differ in the first choices (T-P04).
+"""
 
 import contextlib
 
@@ -40,6 +43,10 @@ def model(first: Act, second: Act, mode: ConcurrencyMode = ConcurrencyMode.NON_B
     )
 
 
+CHOICES = 10
+"""Of who goes on, at calls that do not commute with what the others do."""
+
+THREE = f"two writers and a compactor, {CHOICES} choices"
 MODELS = {
     "two optimistic writers": model(write, write, ConcurrencyMode.OPTIMISTIC),
     "two non-blocking writers": model(write, write),
@@ -47,6 +54,12 @@ MODELS = {
     "writer and rollback": model(write, roll_back),
     "writer and reader": model(write, read),
     "compactor and reader": model(compact, read),
+    THREE: Model(
+        mode=ConcurrencyMode.NON_BLOCKING,
+        actors={"first": write, "second": write, "third": compact},
+        prepare=write,
+        choices_max=CHOICES,
+    ),
 }
 
 
