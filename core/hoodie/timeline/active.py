@@ -139,8 +139,9 @@ def from_files(files: Iterable[Instant], archive: CompletionTimes | None = None)
     groups: dict[tuple[str, str], list[Instant]] = {}
     for instant in ordered:
         groups.setdefault(_comparable(instant), []).append(instant)
-    furthest = tuple(group[-1] for _, group in sorted(groups.items()))
-    completed = [[each for each in group if each.is_completed] for group in groups.values()]
+    grouped = [group for _, group in sorted(groups.items())]
+    furthest = tuple(group[-1] for group in grouped)
+    completed = [[each for each in group if each.is_completed] for group in grouped]
     writes = [each for each in furthest if each.is_completed and each.action.is_write]
     return ActiveTimeline(
         instants=furthest,
@@ -150,7 +151,7 @@ def from_files(files: Iterable[Instant], archive: CompletionTimes | None = None)
         archive=archive or _NoArchive(),
         completed_writes=tuple(sorted(writes, key=_completion_order)),
         greatest=max(furthest, key=_latest_order, default=None),
-        write_completion_times=_completion_times(writes),
+        write_completion_times=_completion_times({}, writes),
     )
 
 
@@ -189,7 +190,7 @@ def extended(before: ActiveTimeline, added: Iterable[Instant]) -> ActiveTimeline
         archive=before.archive,
         completed_writes=tuple(writes),
         greatest=greatest,
-        write_completion_times={**before.write_completion_times, **_completion_times(new_writes)},
+        write_completion_times=_completion_times(before.write_completion_times, new_writes),
     )
 
 
@@ -238,12 +239,16 @@ def _start(furthest: Iterable[Instant]) -> InstantTime | None:
     return next((time for time in times if time not in savepointed), None)
 
 
-def _completion_times(writes: Iterable[Instant]) -> dict[InstantTime, InstantTime]:
-    return {
-        each.requested_time: each.completion_time
-        for each in writes
-        if each.completion_time is not None
-    }
+def _completion_times(
+    known: Mapping[InstantTime, InstantTime], writes: Iterable[Instant]
+) -> dict[InstantTime, InstantTime]:
+    """Return when writes completed; of two with one requested time, the later."""
+    times = dict(known)
+    for each in writes:
+        if each.completion_time is not None:
+            before = times.get(each.requested_time, each.completion_time)
+            times[each.requested_time] = max(before, each.completion_time)
+    return times
 
 
 def _comparable(instant: Instant) -> tuple[str, str]:
@@ -259,8 +264,8 @@ def _file_order(instant: Instant) -> tuple[str, int, str, str]:
     )
 
 
-def _completion_order(instant: Instant) -> tuple[str, str]:
-    return (instant.completion_time or "", instant.requested_time)
+def _completion_order(instant: Instant) -> tuple[str, str, str]:
+    return (instant.completion_time or "", instant.requested_time, instant.action.value)
 
 
 def _latest_order(instant: Instant) -> tuple[str, tuple[str, int, str, str]]:
