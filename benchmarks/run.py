@@ -159,8 +159,9 @@ def _median(values: Iterable[float]) -> float:
 def _header(versions: str, load_before: float, repeat: int) -> str:
     return f"""# Side by side with Apache Hudi
 
-What the operator costs with many tables: [CLUSTER.md](CLUSTER.md). Commits of many writers: [COMMITS.md](COMMITS.md); of the same keys, and
-beside compactions: [CONTENTION.md](CONTENTION.md).
+What the operator costs with many tables: [CLUSTER.md](CLUSTER.md).
+Commits of many writers: [COMMITS.md](COMMITS.md); of the same keys, and beside compactions:
+[CONTENTION.md](CONTENTION.md).
 
 Written by `make bench` on {datetime.now(UTC):%Y-%m-%d}; medians of {repeat} alternating run(s).
 {machine.described()}, load {load_before:.1f} before.
