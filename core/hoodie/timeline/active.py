@@ -14,7 +14,7 @@ format-timeline 2.1, 4.4, 5.3.
 
 import bisect
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -155,7 +155,7 @@ def from_files(files: Iterable[Instant], archive: CompletionTimes | None = None)
     )
 
 
-def extended(before: ActiveTimeline, added: Iterable[Instant]) -> ActiveTimeline:
+def extended(before: ActiveTimeline, added: Collection[Instant]) -> ActiveTimeline:
     """Return the timeline of a few more files: what `from_files` makes of all of them.
 
     It takes copies of what was known before, and no look at each of it.

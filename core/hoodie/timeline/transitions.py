@@ -5,17 +5,18 @@
     requested  START     inflight   create the inflight file: the workload profile, or nothing
     inflight   COMPLETE  completed  take the completion time, create the completed file
     inflight   REVERT    requested  delete the inflight file; the plan is executed anew
-    requested  WITHDRAW  -          delete the requested file; a rollback tells that it was
+    requested  WITHDRAW  -          delete the requested file; no data file is left of it
 
 All but START belong into a scope of the table lock, since others decide on what they change (L1);
 of requested and inflight nobody makes a difference who does not own the instant's heartbeat.
 
 A time that was on the timeline is never free again, because files may carry it: WITHDRAW is for a
-rollback, whose own times are greater and stay. A name is created once: whoever finds it taken looks
-whether the content is its own, because the answer to an earlier try may have been lost. An empty
-file does not tell, so its creator passes a proof of its own. A creation that was not answered, and
-left no file, may leave one yet: it is asked for once more, and whichever of the two comes first
-tells for good. Source: `ActiveTimelineV2.java`;
+rollback, whose own times are greater and stay, and for a plan that nobody has touched.
+
+A name is created once: whoever finds it taken looks whether the content is its own, because the
+answer to an earlier try may have been lost. An empty file does not tell, so its creator passes a
+proof of its own. A creation that was not answered, and left no file, may leave one yet: it is asked
+for once more, and whichever of the two comes first tells for good. Source: `ActiveTimelineV2.java`;
 concurrency 2.1, 2.5.
 """
 
@@ -169,7 +170,7 @@ def revert(storage: Storage, inflight: instants.Instant) -> instants.Instant:
 
 
 def withdraw(storage: Storage, requested: instants.Instant) -> None:
-    """Take a requested instant off the timeline, as a rollback does; done already is fine."""
+    """Take a requested instant off the timeline; done already is fine."""
     assert TRANSITIONS[requested.state, Event.WITHDRAW] is None
     storage.delete(path(requested))
 
