@@ -92,7 +92,7 @@ class Store:
         """
         self.by_key = catalog.Catalog(locate)
         self.stored: dict[objects.ObjectKey, Stored] = {}
-        self._waits: dict[str, facts.Waits] = {}
+        self._statuses = hearing.HeardStatuses()
         self._read_run = read_run
         self._clock = our_clock
         self._attempts: dict[str, dict[facts.RunId, Attempt]] = {}
@@ -115,7 +115,7 @@ class Store:
     @property
     def waits(self) -> Mapping[str, facts.Waits]:
         """What statuses tell to be waited for, by the uid of their object."""
-        return self._waits
+        return self._statuses.waits
 
     def take(self, manifest: Manifest) -> set[objects.ObjectKey]:
         """Hold a version of an object, unless a newer one is held.
@@ -156,7 +156,7 @@ class Store:
         key = objects.ObjectKey(kind=resource.kind, namespace=namespace, name=name)
         self.by_key.remove(key)
         self.stored.pop(key, None)
-        self._waits.pop(uid, None)
+        self._statuses.forget(uid)
         return {key}
 
     def drop_unlisted(
@@ -275,7 +275,7 @@ class Store:
                 spec = shared_parts.with_shared_parts(found.spec)
             found = dataclasses.replace(found, spec=spec)
             self.by_key.put(found)
-            self._hear(found)
+            self._statuses.hear(found, clock.monotonic_ms(self._clock))
         self.stored[key] = Stored(
             uid=metadata["uid"],
             version=resources.version_of(manifest),
@@ -285,12 +285,6 @@ class Store:
             raw_status=manifest.get("status") or {} if problem else {},
         )
         return {key}
-
-    def _hear(self, found: objects.AnyObject) -> None:
-        now_ms = clock.monotonic_ms(self._clock)
-        self._waits[found.uid] = hearing.hear_status(
-            self._waits.get(found.uid), found.status, now_ms
-        )
 
     def _put_part(self, resource: Resource, manifest: Manifest) -> set[objects.ObjectKey]:
         is_job = resource == resources.JOB

@@ -15,7 +15,7 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hoodie_operator.api import attempts, conditions, times
+from hoodie_operator.api import attempts, conditions, objects, times
 from hoodie_operator.reconcile import facts
 
 
@@ -85,6 +85,26 @@ def hear_status(before: facts.Waits | None, status: conditions.Status, now_ms: i
         state=_wait(known.state, status.waiting.since if status.waiting else None, now_ms),
         attempt=_wait(known.attempt, ended if runs and runs.next_attempt_time else None, now_ms),
     )
+
+
+class HeardStatuses:
+    """What the statuses of all objects tell to be waited for; who holds the objects changes it.
+
+    Attributes:
+        waits: By the uid of their object.
+    """
+
+    def __init__(self) -> None:
+        """Have heard nothing yet."""
+        self.waits: dict[str, facts.Waits] = {}
+
+    def hear(self, found: objects.AnyObject, now_ms: int) -> None:
+        """Hear of an object, as it is now, at a monotonic time."""
+        self.waits[found.uid] = hear_status(self.waits.get(found.uid), found.status, now_ms)
+
+    def forget(self, uid: str) -> None:
+        """Hold nothing of an object that is gone."""
+        self.waits.pop(uid, None)
 
 
 def last_end_ms(runs: Iterable[facts.Run]) -> int | None:

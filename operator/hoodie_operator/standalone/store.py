@@ -34,9 +34,9 @@ class Store:
         self._folder = state / _FOLDER
         self._objects = catalog.Catalog(locate, load(state).values())
         self._clock = our_clock
-        self._waits: dict[str, facts.Waits] = {}
+        self._statuses = hearing.HeardStatuses()
         for found in self._objects.values():
-            self._hear(found)
+            self._statuses.hear(found, clock.monotonic_ms(self._clock))
 
     @property
     def by_key(self) -> catalog.Catalog:
@@ -46,27 +46,21 @@ class Store:
     @property
     def waits(self) -> Mapping[str, facts.Waits]:
         """What statuses tell to be waited for, by the uid of their object."""
-        return self._waits
+        return self._statuses.waits
 
     def put(self, found: objects.AnyObject) -> None:
         """Store an object, new or changed."""
         state_files.replace_json(self._path(found.key), documents.to_document(found))
         self._objects.put(found)
-        self._hear(found)
+        self._statuses.hear(found, clock.monotonic_ms(self._clock))
 
     def remove(self, key: objects.ObjectKey) -> None:
         """Remove an object; nothing when it is gone."""
         self._path(key).unlink(missing_ok=True)
         found = self._objects.get(key)
         if found is not None:
-            self._waits.pop(found.uid, None)
+            self._statuses.forget(found.uid)
         self._objects.remove(key)
-
-    def _hear(self, found: objects.AnyObject) -> None:
-        now_ms = clock.monotonic_ms(self._clock)
-        self._waits[found.uid] = hearing.hear_status(
-            self._waits.get(found.uid), found.status, now_ms
-        )
 
     def _path(self, key: objects.ObjectKey) -> Path:
         # Names hold no dot, so the file's name is taken apart in one way only.
