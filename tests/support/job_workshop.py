@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from hoodie import clock, environment, table
+from hoodie.format import file_names
 from hoodie.model import commits, jobs, schemas, settings, table_config
 from hoodie_jobs import cancellation, compact, create, drop, rollback, write
 from hoodie_jobs.run import Run
@@ -101,13 +102,12 @@ class Workshop:
         return {str(row[0]): row for row in rows_of(self.table().read().read_all())}
 
     def data_files(self) -> set[str]:
-        """Return the names of the data files there are, committed or not."""
-        paths = Path(self.uri).rglob("*")
-        return {
-            path.name
-            for path in paths
-            if path.is_file() and (".log." in path.name or path.suffix == ".parquet")
-        }
+        """Return the names of the data files there are, committed or not.
+
+        Neither their markers nor files that are still being written count.
+        """
+        names = [path.name for path in Path(self.uri).rglob("*") if path.is_file()]
+        return {name for name in names if file_names.parse(name, 0) is not None}
 
 
 def config() -> table_config.TableConfig:
