@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from hoodie_operator.api import group, kinds, resources
 from support import (
     cluster_helpers,
@@ -18,7 +20,8 @@ from support import (
     pretended_kubelet,
     rule_examples,
 )
-from support.kube import clusters, fault_proxy, pod_processes, programs
+from support.kube import api as kube_api
+from support.kube import clusters, fault_proxy, objects, pod_processes, programs
 from support.rule_examples import edited
 
 WAIT_S = cluster_place.WAIT_S
@@ -73,6 +76,79 @@ def test_start_that_a_stale_leader_had_under_way_comes_to_nothing(
     assert sorted(len(pods) for pods in kubelet.ran.values()) == [1, 1]
     actions = place.all(kinds.TABLE_ACTION)
     assert [each["status"]["runs"]["attempts"] for each in actions] == [1, 1]
+
+
+_STARTS = {
+    # Of a Job that makes no pod yet, and of one that does from then on.
+    "made": lambda call: call.method == "POST" and call.path.endswith("/jobs"),
+    "resumed": lambda call: call.method == "PATCH" and "/jobs/late-" in call.path,
+}
+
+
+@pytest.mark.parametrize("held", _STARTS)
+def test_start_that_the_network_delivers_under_the_next_leader_runs_nothing_beside_others(
+    cluster: clusters.Cluster, namespace: str, tmp_path: Path, held: str
+) -> None:
+    """The table is of one writer, and the next leader starts its Writer beside a compaction."""
+    place = cluster_place.Place(cluster, namespace)
+    lake = cluster_helpers.Lake(tmp_path / "lake")
+    kubelet = pretended_kubelet.PretendedKubelet(place, lake)
+    assert cluster.api.token is not None
+    hold = fault_proxy.Hold()
+    pods = cluster_operator.Runs.PODS
+    storage = {"path": "flights", "volumes": [pretended_kubelet.MISSING_VOLUME]}
+
+    def is_ready(name: str) -> bool:
+        kubelet.work()
+        return place.ready(kinds.HUDI_TABLE, name) == ("Ready", "Ready")
+
+    def jobs_of(owner: str) -> list[dict[str, Any]]:
+        return [job for job in place.jobs() if job["metadata"]["name"].startswith(f"{owner}-")]
+
+    def pods_of(owner: str) -> list[dict[str, Any]]:
+        found = place.items(resources.POD.path(namespace))
+        return [pod for pod in found if pod["metadata"]["name"].startswith(f"{owner}-")]
+
+    place.create(kinds.HUDI_TABLE, "flights", edited(rule_examples.TABLE, storage=storage))
+    with cluster_operator.leading(cluster.kubeconfig, namespace, lake.folder, runs=pods):
+        programs.wait_until(lambda: is_ready("flights"), "the table is ready", WAIT_S)
+    with fault_proxy.FaultProxy(cluster.api, tmp_path / "proxy") as proxy:
+        proxy.add(fault_proxy.Rule(matches=_STARTS[held], fault=hold))
+        slow = proxy.kubeconfig(cluster.api.token)
+        stale = cluster_operator.start(slow, namespace, lake.folder, "stale", runs=pods)
+        place.create(kinds.TABLE_ACTION, "late", rule_examples.ACTION)
+        try:
+            assert hold.noticed.wait(WAIT_S)
+            stale.send_signal(signal.SIGSTOP)
+            cluster.api.merge(
+                objects.path(kinds.TABLE_ACTION, namespace, "late"), {"spec": {"suspend": True}}
+            )
+            with cluster_operator.leading(cluster.kubeconfig, namespace, lake.folder, runs=pods):
+                place.create(kinds.WRITER, "next", rule_examples.WRITER)
+                programs.wait_until(lambda: bool(pods_of("next")), "the next one runs", WAIT_S)
+                hold.go_on.set()
+                if held == "made":
+                    # The controller of Jobs has seen it, and made no pod.
+                    programs.wait_until(
+                        lambda: any(kube_api.is_true(job, "Suspended") for job in jobs_of("late")),
+                        "the late Job is there, and suspended",
+                        WAIT_S,
+                    )
+                others = edited(rule_examples.TABLE, storage={**storage, "path": "others"})
+                assert not pods_of("late")
+                place.create(kinds.HUDI_TABLE, "others", others)
+                programs.wait_until(lambda: is_ready("others"), "others are served", WAIT_S)
+                assert not pods_of("late")
+                # What nobody started goes when it is to be started indeed.
+                cluster.api.merge(
+                    objects.path(kinds.TABLE_ACTION, namespace, "late"),
+                    {"spec": {"suspend": False}},
+                )
+                programs.wait_until(lambda: bool(pods_of("late")), "it runs at last", WAIT_S)
+        finally:
+            hold.go_on.set()
+            stale.kill()
+            stale.wait()
 
 
 class Days:

@@ -67,6 +67,7 @@ class ApiServer(Served):
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, Any]] = {}
         self.refused: Callable[[str, str], bool] = lambda method, path: False
+        self.heard: Callable[[str, str], None] = lambda method, path: None
         self.deletions: list[tuple[str, dict[str, Any]]] = []
         self._made = 0
 
@@ -81,6 +82,7 @@ class ApiServer(Served):
         path = request.path
         if request.method == "POST":
             path = f"{path}/{body['metadata']['name']}"
+        self.heard(request.method, path)
         if self.refused(request.method, path):
             return _refusal(403, "Forbidden")
         there = path in self.objects
@@ -92,19 +94,34 @@ class ApiServer(Served):
                 answer = web.json_response(self.objects[path])
             case "POST" if there:
                 answer = _refusal(409, "AlreadyExists")
-            case "POST" | "PATCH":
-                answer = web.json_response(self._put(path, body))
+            case "POST":
+                answer = web.json_response(self._put(path, {}, body))
+            case "PATCH":
+                answer = self._patch(path, body)
             case "DELETE" if there:
                 answer = self._delete(path, body)
             case _:
                 answer = _refusal(404, "NotFound")
         return answer
 
-    def _put(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        there = self.objects.get(path, {"metadata": {}})
+    def change(self, path: str, patch: dict[str, Any] | None = None) -> None:
+        """Have an object changed by somebody else: its version at least."""
+        self._put(path, self.objects[path], patch or {})
+
+    def _patch(self, path: str, body: dict[str, Any]) -> web.Response:
+        there = self.objects.get(path, {})
+        meant = body["metadata"].get("uid")
+        if there and meant not in (None, there["metadata"]["uid"]):
+            return _refusal(409, "Conflict")
+        if not there and meant is not None:
+            return _refusal(404, "NotFound")
+        return web.json_response(self._put(path, there, body))
+
+    def _put(self, path: str, there: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
         self._made += 1
-        uid = there["metadata"].get("uid", f"uid-{self._made}")
-        made = {**there, **body, "metadata": {**there["metadata"], **body["metadata"], "uid": uid}}
+        made = _merged(there, body)
+        made["metadata"].setdefault("uid", f"uid-{self._made}")
+        made["metadata"]["resourceVersion"] = str(self._made)
         told = made.pop("stringData", None)
         if told is not None:
             made["data"] = {
@@ -114,11 +131,22 @@ class ApiServer(Served):
         return made
 
     def _delete(self, path: str, options: dict[str, Any]) -> web.Response:
-        uid = (options.get("preconditions") or {}).get("uid")
-        if uid is not None and uid != self.objects[path]["metadata"]["uid"]:
+        metadata = self.objects[path]["metadata"]
+        preconditions = options.get("preconditions") or {}
+        if any(metadata[name] != meant for name, meant in preconditions.items()):
             return _refusal(409, "Conflict")
         self.deletions.append((path, options))
         return web.json_response(self.objects.pop(path))
+
+
+def _merged(there: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    """Return an object after a merge patch."""
+    found = dict(there)
+    for name, value in body.items():
+        before = found.get(name)
+        is_deep = isinstance(before, dict) and isinstance(value, dict)
+        found[name] = _merged(before, value) if is_deep else value
+    return found
 
 
 def _refusal(status: int, reason: str) -> web.Response:

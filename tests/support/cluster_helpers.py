@@ -160,6 +160,9 @@ class FakeRuns:
             resources.JOB, metadata["namespace"], metadata["name"], patch
         )
 
+    async def withdraw(self, job: Manifest) -> Manifest | None:
+        return job
+
     async def stop(
         self,
         stop: effects.StopRun,
@@ -303,7 +306,7 @@ def _job(start: effects.StartRun, owner: objects.AnyObject, table: objects.Table
             "name": naming.run(start.id),
             "namespace": owner.key.namespace,
             "labels": labels,
-            "annotations": {naming.PROTOCOL: start.table.protocol_hash},
+            "annotations": {naming.PROTOCOL: start.table.protocol_hash, naming.STARTED: "1"},
             "ownerReferences": [naming.owner_reference(owner)],
         },
         "spec": {

@@ -59,10 +59,24 @@ def job(*, ended: str | None = None, **annotations: str) -> Shape:
                 _controller("hudi.dev/v1alpha1", "Writer", "orders", LABELS["hudi.dev/owner-uid"])
             ],
             "labels": dict(LABELS),
-            "annotations": {"hudi.dev/protocol-hash": "p", **annotations},
+            "annotations": {
+                "hudi.dev/protocol-hash": "p",
+                "hudi.dev/started-ms": str(START_MS),
+                **annotations,
+            },
         },
+        "spec": {"suspend": False, "template": {"spec": {}}},
         "status": {"conditions": conditions} if conditions else {"active": 1},
     }
+
+
+def unstarted_job() -> Shape:
+    """Return a Job as it is before it is resumed for the first time."""
+    made = job()
+    del made["metadata"]["annotations"]["hudi.dev/started-ms"]
+    suspended = {"type": "Suspended", "status": "True", "reason": "JobSuspended"}
+    made["spec"]["suspend"] = True
+    return {**made, "status": {"conditions": [suspended]}}
 
 
 def pod(phase: str, state: Shape | None = None, **status: object) -> Shape:

@@ -199,13 +199,14 @@ class Api:
         path = resource.path(namespace, name)
         return await self._ask("PATCH", path, body=patch, headers={"Content-Type": _MERGE})
 
-    async def delete(
+    async def delete(  # noqa: PLR0913 - what may be said of a deletion
         self,
         resource: Resource,
         namespace: str,
         name: str,
         *,
         uid: str | None = None,
+        version: int | None = None,
         grace_s: int | None = None,
         propagation: str | None = None,
     ) -> None:
@@ -216,15 +217,18 @@ class Api:
             namespace: Where.
             name: Which.
             uid: Of the one that is meant; another one of that name is a conflict.
+            version: The one that is meant, where any other is a conflict.
             grace_s: For a Pod's processes to end.
             propagation: `Background`, `Foreground` or `Orphan`, for what it owns.
 
         Raises:
-            ConflictError: Another one of that name is there.
+            ConflictError: Another one of that name, or version, is there.
         """
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
-        if uid is not None:
-            options["preconditions"] = {"uid": uid}
+        meant = {"uid": uid, "resourceVersion": None if version is None else str(version)}
+        preconditions = {name: value for name, value in meant.items() if value is not None}
+        if preconditions:
+            options["preconditions"] = preconditions
         if grace_s is not None:
             options["gracePeriodSeconds"] = grace_s
         if propagation is not None:

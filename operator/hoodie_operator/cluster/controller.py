@@ -186,10 +186,33 @@ class Controller:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.listings.run())
             await self.listings.is_synced.wait()
+            await self._withdraw_unstarted()
             self.changed([*self._store.by_key, *self._store.stored])
             tasks.create_task(self.observation.run())
             tasks.create_task(self._keep_observers())
             tasks.create_task(self._decide())
+
+    async def _withdraw_unstarted(self) -> None:
+        """Have nothing start that an earlier leader has asked for, and that is still under way."""
+        for job in self._store.unstarted_jobs():
+            metadata = job["metadata"]
+            namespace, name, uid = metadata["namespace"], metadata["name"], metadata["uid"]
+            started = await self._withdrawn(job)
+            if started is None:
+                self._drop(resources.JOB, namespace, name, uid)
+            else:
+                self._answered(started)
+
+    async def _withdrawn(self, job: Manifest) -> Manifest | None:
+        """Withdraw a Job, however long that takes; return it if it was started after all."""
+        while True:
+            try:
+                return await self._hands.runs.withdraw(job)
+            except api_errors.ApiError as error:
+                self._health.problem = f"a Job of an earlier leader stays: {error}"
+                logger.warning("nothing is decided yet: %s", self._health.problem)
+                await asyncio.sleep(_PAUSE_S)
+                self._health.problem = ""
 
     async def finish(self) -> None:
         """Wait for what is being done."""

@@ -11,8 +11,8 @@ leader to leader, also when somebody deletes the Lease.
                    others: the lease has not changed for duration_s, and is free ...... |
 
 What a leader began is over before another begins, but for what the network keeps back from the API
-server for longer than our connection lives. It is a change of the version that was read, or makes
-an object of a name that is used once (docs/adr/0014 on what a run may then still do).
+server for longer than our connection lives. That is a change of the version that was read, makes an
+object of a name that is used once, or starts a run, which the next leader withdraws (`runs`).
 """
 
 import asyncio

@@ -114,6 +114,17 @@ class Runs(Protocol):
         """
         ...
 
+    async def withdraw(self, job: Manifest) -> Manifest | None:
+        """Remove a Job that was made and not started; from here on it cannot be.
+
+        Returns:
+            The Job as it now is where it was started after all; else None.
+
+        Raises:
+            ApiError: It was refused, or there was no answer.
+        """
+        ...
+
     async def stop(
         self,
         stop: effects.StopRun,

@@ -1,10 +1,21 @@
 """Attempts as Jobs: started once, stopped, forgotten, asked how far they are.
 
-An attempt is started in three steps, each of which may be repeated: the fence, the ConfigMap, the
-Job. Whoever finds the Job there finds the attempt started. A process that is killed between two of
-them has started nothing; the next decision asks for the same attempt again.
+An attempt is started in four steps, each of which may be repeated: the fence, the ConfigMap, the
+Job, which is suspended, and its resumption. Whoever finds the Job resumed finds the attempt
+started. A process that is killed between two of them has started nothing; the next decision asks
+for the same attempt again.
+
+A request that the network delivers late, under the next leader, starts nothing either:
+
+    leader            the API server has     next leader
+    make, suspended   a Job, suspended       lists all Jobs, and withdraws those that were
+    resume, by uid    a Job with a pod       not resumed, before it decides
+
+A Job that is made after that listing is never resumed: its maker has lost the lease by then, and
+asks before each change whether it leads. One that was withdrawn cannot be resumed: its uid is gone.
 """
 
+import asyncio
 import http
 import logging
 from collections.abc import Sequence
@@ -29,6 +40,10 @@ logger = logging.getLogger(__name__)
 
 _ANSWER_S: Final = 2.0
 _ANSWER_BYTES_MAX: Final = 64 * 1024
+_TRIES: Final = 8
+"""To change a Job that its controller changes as well, or to make one whose name is taken."""
+
+_PAUSE_S: Final = 1.0
 _KILL_GRACE_S: Final = 1
 """Never 0: a pod that is taken away from an unreachable node may go on there, unseen."""
 
@@ -73,29 +88,104 @@ class JobRuns:
         """
         attempt = run_manifests.Attempt(start=start, owner=owner, table=table, told=self._told)
         # An attempt that was started, and stopped since, is not let in again.
-        job = await self._job(attempt)
+        job = await self._started(attempt)
         if job is None:
             fence = run_manifests.fence(start)
             if isinstance(fence, jobs.FenceNode):
                 self._fenced[start.id] = fence
                 await self._fences.admit(fence, start.fence_number, start.table.protocol_hash)
             await self._provide_spec(attempt)
-            job = await self._make(attempt)
+            job = await self._resume(attempt, await self._make(attempt))
         await self._remove_specs(start.id, job)
         return [job]
 
+    async def withdraw(self, job: Manifest) -> Manifest | None:
+        """Remove a Job that was made and not started; from here on it cannot be.
+
+        What it was to be told goes when its attempt is started indeed.
+
+        Returns:
+            The Job as it now is where it was started after all; else None.
+
+        Raises:
+            ApiError: It was refused, or there was no answer.
+        """
+        metadata = job["metadata"]
+        namespace, name, uid = metadata["namespace"], metadata["name"], metadata["uid"]
+        for _ in range(_TRIES):
+            if observed.is_started(job):
+                return job
+            self._note_spec(job)
+            version = resources.version_of(job)
+            try:
+                await self._api.delete(
+                    resources.JOB, namespace, name,
+                    uid=uid, version=version, propagation="Background",
+                )  # fmt: skip
+            except api_errors.ConflictError:
+                there = await self._api.get(resources.JOB, namespace, name)
+                if there is None or there["metadata"]["uid"] != uid:
+                    return None
+                job = there
+            else:
+                logger.info("Job %s/%s was never started, and is withdrawn", namespace, name)
+                return None
+        raise api_errors.ConflictError(f"Job {namespace}/{name} is changed again and again")
+
+    def _note_spec(self, job: Manifest) -> None:
+        """Have what a Job that goes was to be told go as well, when its attempt is started."""
+        run, told_by = ownership.attempt_of_job(job), run_manifests.told_by(job)
+        if run is not None and told_by is not None:
+            self._specs.setdefault(run, set()).add(told_by)
+
     async def _make(self, attempt: run_manifests.Attempt) -> Manifest:
-        """Make the Job of an attempt, or return the one that an earlier try has made meanwhile."""
+        """Make the Job of an attempt, or return the one that was started meanwhile."""
+        for _ in range(_TRIES):
+            try:
+                return await self._api.create(run_manifests.job(attempt))
+            except api_errors.AlreadyExistsError:
+                # By an earlier try of this very call, whose answer was lost, or an earlier leader.
+                started = await self._started(attempt)
+                if started is not None:
+                    return started
+        raise api_errors.AlreadyExistsError(f"Job {attempt.name} is made again and again")
+
+    async def _resume(self, attempt: run_manifests.Attempt, job: Manifest) -> Manifest:
+        """Have a Job that was made make its pod.
+
+        Raises:
+            ApiError: It was refused; whatever the network still has to deliver comes to nothing.
+        """
+        if observed.is_started(job):
+            return job
+        metadata = job["metadata"]
+        request = run_manifests.start_request(job, self._clock.now_ms())
         try:
-            made = await self._api.create(run_manifests.job(attempt))
-        except api_errors.AlreadyExistsError:
-            there = await self._job(attempt)
-            if there is None:
+            started = await self._api.merge_patch(
+                resources.JOB, metadata["namespace"], metadata["name"], request
+            )
+        except api_errors.ApiError as error:
+            if error.is_outcome_known:
                 raise
-            return there
+            found = await self._withdraw_for_certain(job)
+            if found is None:
+                raise
+            started = found
         start = attempt.start
         logger.info("%s: started as Job %s for %s", start.id, attempt.name, start.table.uri)
-        return made
+        return started
+
+    async def _withdraw_for_certain(self, job: Manifest) -> Manifest | None:
+        """Withdraw a Job whose resumption may be under way, however long that takes.
+
+        Until then it counts as started (`store.Store.mark_started`).
+        """
+        while True:
+            try:
+                return await self.withdraw(job)
+            except api_errors.ApiError as error:
+                logger.warning("whether a Job was started is not known yet: %s", error)
+                await asyncio.sleep(_PAUSE_S)
 
     async def _remove_specs(self, run: facts.RunId, job: Manifest) -> None:
         """Remove what earlier tries were to be told, whose Jobs cannot be made any more.
@@ -128,6 +218,15 @@ class JobRuns:
         except api_errors.AlreadyExistsError:
             await self._api.delete(resources.CONFIG_MAP, metadata["namespace"], metadata["name"])
             await self._api.create(wanted)
+
+    async def _started(self, attempt: run_manifests.Attempt) -> Manifest | None:
+        """Return the Job of an attempt that was started; one that was not is withdrawn.
+
+        Raises:
+            AlreadyExistsError: There is one of that name that is not the attempt's.
+        """
+        job = await self._job(attempt)
+        return None if job is None else await self.withdraw(job)
 
     async def _job(self, attempt: run_manifests.Attempt) -> Manifest | None:
         """Return the Job of an attempt; None when there is none.

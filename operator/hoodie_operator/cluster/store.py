@@ -65,7 +65,7 @@ class Attempt:
         candidates: The Pods that name a parent as its own do, by uid.
         pods: Those of them that are its own, see `ownership.pods_of`.
         progress: What it told last.
-        started: The mark that it is being started; None once its Job was seen.
+        started: The mark that it is being started; None once its Job was seen to be.
     """
 
     id: facts.RunId
@@ -209,6 +209,11 @@ class Store:
         """Return the attempts that have not ended."""
         return [self._attempts[run.uid][run] for run in self._at_work]
 
+    def unstarted_jobs(self) -> list[Manifest]:
+        """Return the Jobs that were made and not started."""
+        found = [attempt.job for attempt in self.attempts() if attempt.job is not None]
+        return [job for job in found if not observed.is_started(job)]
+
     def ends_without_pod(self, uid: str) -> list[facts.RunId]:
         """Return the attempts of an object that have ended, and of which no driver was seen.
 
@@ -218,7 +223,7 @@ class Store:
         return [run.id for run in runs if not run.is_running and not run.process]
 
     def mark_started(self, start: effects.StartRun) -> None:
-        """Know of an attempt before its Job is there: nothing may start beside it."""
+        """Know of an attempt before its Job has started: nothing may start beside it."""
         run = facts.Run(
             id=start.id,
             protocol_hash=start.table.protocol_hash,
@@ -297,7 +302,8 @@ class Store:
         before = self._attempt(run)
         kept = observed.kept(manifest)
         if is_job:
-            return self._hold(dataclasses.replace(before, job=kept, started=None))
+            mark = None if observed.is_started(kept) else before.started
+            return self._hold(dataclasses.replace(before, job=kept, started=mark))
         candidates = {**before.candidates, uid: kept}
         return self._hold(dataclasses.replace(before, candidates=candidates))
 
@@ -339,7 +345,7 @@ class Store:
             self._at_work[attempt.id] = read
         else:
             self._at_work.pop(attempt.id, None)
-        if read is None and not attempt.candidates:
+        if read is None and attempt.job is None and not attempt.candidates:
             del numbered[attempt.id]
         if not numbered:
             del self._attempts[uid]

@@ -17,6 +17,7 @@ EXECUTOR_LENGTH_MAX: Final = 47
 
 PROTOCOL: Final = f"{group.GROUP}/protocol-hash"
 RUN: Final = f"{group.GROUP}/run-hash"
+STARTED: Final = f"{group.GROUP}/started-ms"
 STOP_REQUESTED: Final = f"{group.GROUP}/stop-requested-ms"
 STOP_REASON: Final = f"{group.GROUP}/stop-reason"
 """Annotations of the Job of an attempt; the hashes of its pods as well."""

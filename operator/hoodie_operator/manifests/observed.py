@@ -99,11 +99,22 @@ def kept(found: Manifest) -> Manifest:
     Containers and the like are most of it, and are never asked for again. Volumes are: they name
     the ConfigMap of a Job (`runs.told_by`).
     """
-    template = found.get("spec", {}).get("template")
+    spec = found.get("spec", {})
+    template = spec.get("template")
     if template is None:
         return {**found, "spec": {}}
     volumes = template["spec"].get("volumes") or []
-    return {**found, "spec": {"template": {"spec": {"volumes": volumes}}}}
+    kept_spec = {"suspend": spec.get("suspend"), "template": {"spec": {"volumes": volumes}}}
+    return {**found, "spec": kept_spec}
+
+
+def is_started(job: Manifest) -> bool:
+    """Return whether a Job was ever resumed: one that was not has made no pod.
+
+    Somebody may suspend it later: it has had its pod all the same.
+    """
+    annotations = job["metadata"].get("annotations") or {}
+    return naming.STARTED in annotations or not job["spec"].get("suspend")
 
 
 def read(
@@ -112,7 +123,7 @@ def read(
     progress: jobs.JobProgress | None,
     now_ms: int,
 ) -> facts.Run | None:
-    """Return the attempt that a Job and Pods belong to; None for none of ours.
+    """Return the attempt that a Job and Pods belong to; None for none of ours that was started.
 
     Args:
         job: The Job; None where it is gone and pods of it are left.
@@ -120,6 +131,8 @@ def read(
         progress: What the attempt told last.
         now_ms: The operator's clock: an attempt that has ended is seen to have ended now.
     """
+    if job is not None and not is_started(job):
+        job = None
     some = job or next(iter(pods), None)
     run_id = None if some is None else naming.run_id(some)
     if some is None or run_id is None:

@@ -1,8 +1,9 @@
 """An attempt as a Job and the ConfigMap that tells it what to do.
 
-The Job's existence is the record that the attempt was started. It makes one pod and never another:
-that is the next attempt's affair, which is another Job. With Spark's executors as pods of their own
-the Job's pod is the driver, and alone has a token.
+The Job is made suspended, and the mark that it bears from when it was resumed is the record that
+the attempt was started. It makes one pod and never another: that is the next attempt's affair,
+which is another Job. With Spark's executors as pods of their own the Job's pod is the driver, and
+alone has a token.
 """
 
 import dataclasses
@@ -223,7 +224,7 @@ def config_map(attempt: Attempt) -> Manifest:
 
 
 def job(attempt: Attempt) -> Manifest:
-    """Return the Job, which takes the ConfigMap of just this content."""
+    """Return the Job, which takes the ConfigMap of just this content, and makes no pod yet."""
     start = attempt.start
     hashes = {naming.PROTOCOL: start.table.protocol_hash, naming.RUN: start.run_hash}
     return {
@@ -231,6 +232,7 @@ def job(attempt: Attempt) -> Manifest:
         "kind": "Job",
         "metadata": {**_metadata(attempt, attempt.name), "annotations": hashes},
         "spec": {
+            "suspend": True,
             "backoffLimit": 0,
             "podReplacementPolicy": "Failed",
             "template": {
@@ -248,6 +250,17 @@ def job(attempt: Attempt) -> Manifest:
                 },
             },
         },
+    }
+
+
+def start_request(job: Manifest, now_ms: int) -> Manifest:
+    """Return the change of a Job, and of no other of its name, that has it make its pod."""
+    return {
+        "metadata": {
+            "uid": job["metadata"]["uid"],
+            "annotations": {naming.STARTED: str(now_ms)},
+        },
+        "spec": {"suspend": False},
     }
 
 

@@ -27,6 +27,19 @@ def test_what_is_not_ours_is_no_attempt() -> None:
     assert observed.read(None, [], None, NOW_MS) is None
 
 
+def test_job_that_was_never_resumed_is_no_attempt() -> None:
+    assert observed.read(shapes.unstarted_job(), [], None, NOW_MS) is None
+    # Somebody's `kubectl patch` of one that was is no reason to start it a second time.
+    paused = shapes.job()
+    paused["spec"]["suspend"] = True
+    assert read(paused).is_running
+
+
+def test_pods_beside_a_job_that_was_never_resumed_are_those_of_an_earlier_one() -> None:
+    found = read(shapes.unstarted_job(), shapes.running())
+    assert (found.is_running, found.waiting) == (True, None)
+
+
 def test_running_attempt() -> None:
     told = jobs.JobProgress(phase="writing", done=1, total=2, updated_ms=NOW_MS)
     found = observed.read(shapes.job(), [shapes.running()], told, NOW_MS)
@@ -73,10 +86,13 @@ def test_attempt_that_has_not_begun_says_why(
 def test_what_is_kept_of_a_job_and_its_pods_tells_the_same() -> None:
     told = {"name": "told", "configMap": {"name": "orders-a1b2c3-3-0123456789"}}
     job = shapes.job(ended="Complete")
-    job["spec"] = {"template": {"spec": {"containers": [{"name": "x"}], "volumes": [told]}}}
+    job["spec"]["template"] = {"spec": {"containers": [{"name": "x"}], "volumes": [told]}}
     pod = {**shapes.ended(0, "Completed", shapes.RESULT), "spec": {"containers": [{"name": "x"}]}}
     kept = [observed.kept(each) for each in (job, pod)]
-    assert [each["spec"] for each in kept] == [{"template": {"spec": {"volumes": [told]}}}, {}]
+    assert [each["spec"] for each in kept] == [
+        {"suspend": False, "template": {"spec": {"volumes": [told]}}},
+        {},
+    ]
     assert read(*kept) == read(job, pod)
 
 

@@ -247,10 +247,27 @@ def test_names_fit_and_belong_to_one_attempt_alone(name: str) -> None:
         assert naming.executors(other) != executors
 
 
-def test_job_that_was_just_made_is_an_attempt_that_waits_for_its_pod() -> None:
-    made = attempt()
+def _started(made: runs.Attempt) -> Manifest:
+    """Return the Job of an attempt as it is once it was resumed."""
     job = runs.job(made)
-    job["metadata"]["creationTimestamp"] = "2027-01-15T08:00:00Z"
+    job["metadata"] |= {"creationTimestamp": "2027-01-15T08:00:00Z", "uid": "of-the-job"}
+    patch = runs.start_request(job, ow.START_MS)
+    assert patch["metadata"]["uid"] == "of-the-job"
+    job["metadata"]["annotations"] |= patch["metadata"]["annotations"]
+    job["spec"] |= patch["spec"]
+    return job
+
+
+def test_job_that_was_just_made_makes_no_pod_and_is_no_attempt_yet() -> None:
+    job = runs.job(attempt())
+    assert job["spec"]["suspend"]
+    assert observed.read(job, [], None, ow.START_MS) is None
+
+
+def test_job_that_was_just_resumed_is_an_attempt_that_waits_for_its_pod() -> None:
+    made = attempt()
+    job = _started(made)
+    assert not job["spec"]["suspend"]
     found = observed.read(job, [], None, ow.START_MS)
     assert found is not None
     assert found.id == made.start.id
@@ -259,8 +276,7 @@ def test_job_that_was_just_made_is_an_attempt_that_waits_for_its_pod() -> None:
 
 
 def test_request_to_stop_is_read_from_the_job_it_was_put_into() -> None:
-    job = runs.job(attempt())
-    job["metadata"]["creationTimestamp"] = "2027-01-15T08:00:00Z"
+    job = _started(attempt())
     stop = effects.StopRun(id=attempt().start.id, is_killed=False, reason="suspended")
     patch = runs.stop_request(stop, 17)
     job["metadata"]["annotations"] |= patch["metadata"]["annotations"]

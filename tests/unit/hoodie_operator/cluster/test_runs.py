@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 
@@ -13,6 +13,7 @@ from hoodie_operator.api.resources import Manifest
 from hoodie_operator.cluster import api, api_errors, ports
 from hoodie_operator.cluster.fences import Fences
 from hoodie_operator.cluster.runs import JobRuns
+from hoodie_operator.manifests import observed
 from hoodie_operator.manifests import runs as manifests
 from hoodie_operator.reconcile import effects, facts
 from hoodie_operator.reconcile import runs as decided_runs
@@ -175,37 +176,183 @@ def test_config_map_that_somebody_put_there_first_tells_no_run_what_to_do(
     use(server, scenario)
 
 
-def test_job_that_is_made_late_has_the_spec_that_it_was_decided_with(attempt: Attempt) -> None:
+class Slow(api.Api):
+    """An API server that the network delivers some changes to late, if at all.
+
+    Attributes:
+        first: Made just before the next Job.
+        lost: How many resumptions are not answered.
+        is_done: Whether those were done all the same.
+    """
+
+    first: Manifest | None = None
+    lost = 0
+    is_done = False
+
+    async def create(self, manifest: Manifest) -> Manifest:
+        if self.first is not None and manifest["kind"] == "Job":
+            first, self.first = self.first, None
+            await super().create(first)
+        return await super().create(manifest)
+
+    async def merge_patch(
+        self, resource: resources.Resource, namespace: str, name: str, patch: Mapping[str, object]
+    ) -> Manifest:
+        if not self.lost:
+            return await super().merge_patch(resource, namespace, name, patch)
+        self.lost -= 1
+        if self.is_done:
+            await super().merge_patch(resource, namespace, name, patch)
+        raise api_errors.UnavailableError("no answer")
+
+
+@dataclasses.dataclass
+class Network:
+    """Attempts over an API server that changes may reach late."""
+
+    server: ApiServer
+    slow: Slow
+    runs: JobRuns
+
+    @property
+    def job(self) -> Manifest:
+        """The only Job that there is."""
+        (found,) = self.server.of("jobs")
+        return found
+
+
+def over_network(scenario: Callable[[Network], Awaitable[None]]) -> None:
     server = ApiServer()
-    late: list[Manifest] = []
 
-    class Slow(api.Api):
-        """Its answers to the creation of a Job are lost, and the Job is made later."""
-
-        async def create(self, manifest: Manifest) -> Manifest:
-            if manifest["kind"] == "Job" and not late:
-                late.append(manifest)
-                raise api_errors.UnavailableError("no answer")
-            return await super().create(manifest)
-
-    async def scenario(client: api.Api) -> None:
+    async def run(client: api.Api) -> None:
         slow = Slow(client._login)
         runs = JobRuns(slow, Fences(lambda: 1, CLOCK), TOLD, CLOCK)
-        with pytest.raises(api_errors.UnavailableError):
-            await runs.start(attempt.start, attempt.owner, attempt.table)
-        (first,) = late
-        made = await client.create(first)
-        edited = attempt.of_edited_table()
-        # What was decided since finds the Job there, and leaves it what it is told.
-        (there,) = await runs.start(edited.start, edited.owner, edited.table)
-        assert there["metadata"]["uid"] == made["metadata"]["uid"]
-        path = resources.CONFIG_MAP.path("default", manifests.told_by(there))
-        spec = jobs.decode_spec(server.objects[path]["data"][manifests.SPEC].encode(), "spec")
-        assert spec.protocol_hash == attempt.start.table.protocol_hash
-        await slow.close()
-        await runs.close()
+        try:
+            await scenario(Network(server, slow, runs))
+        finally:
+            await slow.close()
+            await runs.close()
 
-    server.use(scenario)
+    server.use(run)
+
+
+def unstarted(attempt: Attempt) -> Manifest:
+    """Return the Job of an attempt as it is made."""
+    made = manifests.Attempt(
+        start=attempt.start, owner=attempt.owner, table=attempt.table, told=TOLD
+    )
+    return manifests.job(made)
+
+
+def test_job_is_made_suspended_and_then_resumed(attempt: Attempt) -> None:
+    async def scenario(network: Network) -> None:
+        (job,) = await network.runs.start(attempt.start, attempt.owner, attempt.table)
+        assert job == network.job
+        assert not job["spec"]["suspend"]
+        assert observed.is_started(job)
+
+    over_network(scenario)
+
+
+def test_job_that_is_made_late_gives_way_to_that_of_the_next_decision(attempt: Attempt) -> None:
+    async def scenario(network: Network) -> None:
+        late = await network.slow.create(unstarted(attempt))
+        edited = attempt.of_edited_table()
+        (job,) = await network.runs.start(edited.start, edited.owner, edited.table)
+        assert job["metadata"]["uid"] != late["metadata"]["uid"]
+        assert job == network.job
+        # Of what the one and the other were told the one that counts is left.
+        (told,) = network.server.of("configmaps")
+        assert told["metadata"]["name"] == manifests.told_by(job)
+        assert spec_of(network.server).protocol_hash == "edited"
+
+    over_network(scenario)
+
+
+def test_job_that_is_made_late_while_another_is_made_gives_way(attempt: Attempt) -> None:
+    async def scenario(network: Network) -> None:
+        network.slow.first = unstarted(attempt)
+        edited = attempt.of_edited_table()
+        (job,) = await network.runs.start(edited.start, edited.owner, edited.table)
+        assert job == network.job
+        assert job["metadata"]["annotations"]["hudi.dev/protocol-hash"] == "edited"
+
+    over_network(scenario)
+
+
+def test_job_that_was_withdrawn_cannot_be_resumed(attempt: Attempt) -> None:
+    async def scenario(network: Network) -> None:
+        job = await network.slow.create(unstarted(attempt))
+        assert await network.runs.withdraw(job) is None
+        again = await network.slow.create(unstarted(attempt))
+        metadata = job["metadata"]
+        with pytest.raises(api_errors.ConflictError):
+            await network.slow.merge_patch(
+                resources.JOB,
+                metadata["namespace"],
+                metadata["name"],
+                manifests.start_request(job, 1),
+            )
+        assert network.job == again
+        # Twice is once.
+        assert await network.runs.withdraw(job) is None
+        assert network.job == again
+
+    over_network(scenario)
+
+
+def test_job_that_its_controller_changes_meanwhile_is_withdrawn(attempt: Attempt) -> None:
+    async def scenario(network: Network) -> None:
+        job = await network.slow.create(unstarted(attempt))
+        metadata = job["metadata"]
+        path = resources.JOB.path(metadata["namespace"], metadata["name"])
+        changes = iter(range(3))
+
+        def change(method: str, _: str) -> None:
+            if method == "DELETE" and next(changes, None) is not None:
+                network.server.change(path)
+
+        network.server.heard = change
+        assert await network.runs.withdraw(job) is None
+        assert not network.server.of("jobs")
+
+    over_network(scenario)
+
+
+def test_job_that_is_resumed_while_it_is_withdrawn_stays(attempt: Attempt) -> None:
+    async def scenario(network: Network) -> None:
+        job = await network.slow.create(unstarted(attempt))
+        metadata = job["metadata"]
+        path = resources.JOB.path(metadata["namespace"], metadata["name"])
+        request = manifests.start_request(job, 1)
+
+        def resume(method: str, _: str) -> None:
+            if method == "DELETE":
+                network.server.change(path, request)
+
+        network.server.heard = resume
+        found = await network.runs.withdraw(job)
+        assert found == network.job
+        assert observed.is_started(found)
+
+    over_network(scenario)
+
+
+@pytest.mark.parametrize("is_done", [True, False])
+def test_resumption_without_an_answer_is_done_or_never_will_be(
+    attempt: Attempt, *, is_done: bool
+) -> None:
+    async def scenario(network: Network) -> None:
+        network.slow.lost, network.slow.is_done = 1, is_done
+        if is_done:
+            (job,) = await network.runs.start(attempt.start, attempt.owner, attempt.table)
+            assert job == network.job
+            return
+        with pytest.raises(api_errors.UnavailableError):
+            await network.runs.start(attempt.start, attempt.owner, attempt.table)
+        assert not network.server.of("jobs")
+
+    over_network(scenario)
 
 
 class Noted(Fences):

@@ -220,6 +220,29 @@ def test_run_is_at_work_from_before_its_job_is_asked_for() -> None:
     assert [run.is_running for run in known.runs["u"]] == [True]
 
 
+def test_run_whose_job_is_made_and_not_yet_resumed_counts_as_long_as_it_is_being_started() -> None:
+    known = store.Store(LOCATE, observed.read, clock.SystemClock())
+    uid = pod_shapes.LABELS[resources.OWNER_UID]
+    run = facts.RunId(kind="Writer", namespace="n", name="orders", uid=uid, attempt=3)
+    known.mark_started(dataclasses.replace(_start(), id=run))
+    known.take(_stored(pod_shapes.unstarted_job(), "j1", 1))
+    assert [each.id for each in known.runs_at_work] == [run]
+    known.unmark_started(run)
+    assert not known.runs_at_work
+    assert [job["metadata"]["uid"] for job in known.unstarted_jobs()] == ["j1"]
+    # It was resumed after all, and its watch tells.
+    known.take(_stored(pod_shapes.job(), "j1", 2))
+    assert [each.id for each in known.runs_at_work] == [run]
+    assert not known.unstarted_jobs()
+
+
+def test_job_that_was_withdrawn_is_held_no_longer() -> None:
+    known = store.Store(LOCATE, observed.read, clock.SystemClock())
+    known.take(_stored(pod_shapes.unstarted_job(), "j1", 1))
+    known.drop(resources.JOB, "n", "orders-a1b2c3-3", "j1")
+    assert list(known.attempts()) == []
+
+
 def test_runs_at_work_are_those_that_have_neither_ended_nor_gone() -> None:
     known = _store()
     start = _start()
