@@ -42,6 +42,13 @@ KILLS_MAX = 40
 APART = 10
 """So many changes lie between two kills of one life; each of them is the deadly one of another."""
 
+STEADY_KILLS = 12
+"""After so many kills of one life the next ones lie further and further apart.
+
+A run is started by five changes, and an operator begins by telling of what it finds: who always
+dies at the same one of ten gets nowhere.
+"""
+
 AT_ONCE = 5
 _LIFE_S = 120.0
 """Each operator gets on within this, to its end or its death; mostly within two or three."""
@@ -263,6 +270,21 @@ class LakeLife(Life):
         self._check_gone(run_count=4)
 
 
+class _Deadly:
+    """Which changes of a life an operator dies of."""
+
+    def __init__(self, first: int) -> None:
+        self._kills = 0
+        self._next = first or APART
+
+    def __call__(self, changes: Sequence[str]) -> bool:
+        if len(changes) < self._next:
+            return False
+        self._kills += 1
+        self._next += APART + max(0, self._kills - STEADY_KILLS)
+        return True
+
+
 @pytest.mark.parametrize(
     ("life", "firsts"),
     # Of the longer life every second change: it dies of all of them in the test below.
@@ -277,7 +299,7 @@ def test_operator_killed_after_any_of_its_changes_is_followed_as_if_it_lived(
 ) -> None:
     def kills(first: int) -> int:
         # While all is made, and while it is taken away.
-        return life(cluster, proxy, tmp_path).run(lambda changes: len(changes) % APART == first)
+        return life(cluster, proxy, tmp_path).run(_Deadly(first))
 
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as lives:
         assert sum(lives.map(kills, firsts)) > CHANGES_MIN
