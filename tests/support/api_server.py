@@ -88,8 +88,12 @@ class ApiServer(Served):
         there = path in self.objects
         match request.method:
             case "GET" if path.split("/")[-2].startswith("v"):
-                items = self.of(path.split("/")[-1])
-                answer = web.json_response({"metadata": {"resourceVersion": "1"}, "items": items})
+                answer = _listing(self.of(path.split("/")[-1]))
+            case "GET" if path.split("/")[-3] == "namespaces":
+                inside = f"{path}/"
+                answer = _listing(
+                    [each for at, each in self.objects.items() if at.startswith(inside)]
+                )
             case "GET" if there:
                 answer = web.json_response(self.objects[path])
             case "POST" if there:
@@ -147,6 +151,10 @@ def _merged(there: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
         is_deep = isinstance(before, dict) and isinstance(value, dict)
         found[name] = _merged(before, value) if is_deep else value
     return found
+
+
+def _listing(items: list[dict[str, Any]]) -> web.Response:
+    return web.json_response({"metadata": {"resourceVersion": "1"}, "items": items})
 
 
 def _refusal(status: int, reason: str) -> web.Response:

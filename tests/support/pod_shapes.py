@@ -189,3 +189,85 @@ def executor(phase: str = "Running") -> Shape:
         "spark-app-selector": "spark-0123456789",
     }
     return found
+
+
+UNBOUND = (
+    "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found"
+    "\npreemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+)
+
+
+def server(state: Shape | None = None, *, last: Shape | None = None, **metadata: object) -> Shape:
+    """Return the pod of a lock server on a node, whose container was in another state before."""
+    placed = {"type": "PodScheduled", "status": "True", "lastTransitionTime": at(2)}
+    unready = {
+        "type": "Ready",
+        "status": "False",
+        "reason": "ContainersNotReady",
+        "message": "containers with unready status: [lock-server]",
+        "lastTransitionTime": at(2),
+    }
+    container = {"name": "lock-server", "ready": False, "state": state, "lastState": last or {}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "zk-lock-a1b2c3-0",
+            "namespace": NAMESPACE,
+            "creationTimestamp": at(1),
+            "labels": {"hudi.dev/role": "lock-server", "hudi.dev/identity": "zk-lock-a1b2c3"},
+            **metadata,
+        },
+        "spec": {"nodeName": "node-7"},
+        "status": {
+            "phase": "Pending" if state and "waiting" in state else "Running",
+            "conditions": [placed, unready],
+            "containerStatuses": [container] if state else [],
+        },
+    }
+
+
+def ready_server(**metadata: object) -> Shape:
+    """Return the pod of a lock server that says that it serves."""
+    found = server({"running": {"startedAt": at(5)}}, **metadata)
+    found["status"]["conditions"][1] |= {"status": "True", "reason": "", "message": ""}
+    return found
+
+
+def unplaced_server(message: str = UNBOUND) -> Shape:
+    """Return the pod of a lock server that no node takes."""
+    found = server()
+    refused = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": message,
+        "lastTransitionTime": at(2),
+    }
+    found["spec"] = {}
+    found["status"] = {"phase": "Pending", "conditions": [refused]}
+    return found
+
+
+def crashed(code: int = 1, reason: str = "Error", message: str | None = None) -> Shape:
+    """Return the state of a container that has ended."""
+    told = {"exitCode": code, "reason": reason, "startedAt": at(5), "finishedAt": at(6)}
+    return {"terminated": told if message is None else {**told, "message": message}}
+
+
+def refusing_deployment(name: str, message: str) -> Shape:
+    """Return a Deployment whose pods are refused."""
+    condition = {
+        "type": "ReplicaFailure",
+        "status": "True",
+        "reason": "FailedCreate",
+        "message": message,
+        "lastTransitionTime": at(2),
+    }
+    progressing = {"type": "Progressing", "status": "True", "reason": "NewReplicaSetCreated"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "status": {"conditions": [progressing, condition], "unavailableReplicas": 1},
+    }

@@ -4,12 +4,12 @@ It stands on aiohttp and on Kopf's way to log in, so that both talk with one ser
 """
 
 import asyncio
+import contextlib
 import itertools
 import json
 import logging
 import math
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -137,9 +137,27 @@ class Api:
                 return Listing(version=pages[0].version, items=tuple(items))
         raise AssertionError("the last try returns or raises")
 
+    async def some(
+        self, resource: Resource, namespace: str, labels: str, fields: str = ""
+    ) -> Sequence[Manifest]:
+        """Return the first objects that selectors choose, by one request: a page of them at most.
+
+        Args:
+            resource: Of what.
+            namespace: Where.
+            labels: A label selector.
+            fields: A field selector; empty for any.
+        """
+        async with contextlib.aclosing(self.pages(resource, namespace, labels, fields)) as pages:
+            return (await anext(pages)).items
+
     async def pages(
-        self, resource: Resource, namespace: str | None = None, labels: str = ""
-    ) -> AsyncIterator[Listing]:
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        labels: str = "",
+        fields: str = "",
+    ) -> AsyncGenerator[Listing]:
         """Yield what `list` returns part by part, so that never all of it is held at once.
 
         Raises:
@@ -148,6 +166,8 @@ class Api:
         query = {"limit": str(_PAGE)}
         if labels:
             query["labelSelector"] = labels
+        if fields:
+            query["fieldSelector"] = fields
         while True:
             page = await self._ask("GET", resource.path(namespace), query=query)
             for each in page["items"]:
@@ -289,7 +309,7 @@ class Api:
             pause_s = min(pause_s * 2, self._patience.pause_max_s)
         raise AssertionError("the last try returns or raises")
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def _answer(
         self,
         method: str,

@@ -1,6 +1,7 @@
 """Lock providers of a cluster: asked by their servers, and served by a StatefulSet if embedded."""
 
 import asyncio
+import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import Final
@@ -9,6 +10,7 @@ from hoodie import clock
 from hoodie_operator.api import configuration, objects
 from hoodie_operator.cluster import turns
 from hoodie_operator.cluster.api import Api
+from hoodie_operator.cluster.silences import Silences
 from hoodie_operator.manifests import lock_servers
 from hoodie_operator.observing import locks
 from hoodie_operator.reconcile import facts
@@ -16,6 +18,8 @@ from hoodie_operator.reconcile import facts
 _THREADS_MAX: Final = 128
 _ANSWER_S: Final = 3.0
 """A name that does not resolve keeps its thread for longer than that."""
+_START_MS: Final = 10_000
+"""For so long any server is silent that was made a moment ago."""
 
 
 class LockServers:
@@ -28,12 +32,19 @@ class LockServers:
         self._api = api
         self._told = told
         self._clock = operator_clock
+        self._silences = Silences(api, operator_clock)
         self._threads = turns.Threads("locks", in_all=_THREADS_MAX, at_once=1, limit_s=_ANSWER_S)
 
     async def look(self, lock: objects.Lock, before: facts.LockFacts | None) -> facts.LockFacts:
         """Return whether a provider answers now; nothing is raised."""
         answer = await self._answer(lock)
-        return locks.seen(answer, lock, before, self._clock.now_ms())
+        now_ms = self._clock.now_ms()
+        seen = locks.seen(answer, lock, before, now_ms)
+        is_starting = now_ms - seen.since_ms < _START_MS
+        if seen.is_ready or not lock.spec.embedded or is_starting:
+            return seen
+        told = await self._silences.explained(seen.message, lock_servers.server(lock))
+        return dataclasses.replace(seen, message=told)
 
     async def _answer(self, lock: objects.Lock) -> locks.Answer:
         if lock.spec.embedded:

@@ -22,6 +22,7 @@ from hoodie_operator.api.resources import Manifest
 from hoodie_operator.cluster import api_errors
 from hoodie_operator.cluster.api import Api
 from hoodie_operator.cluster.ports import TableLook
+from hoodie_operator.cluster.silences import Silences
 from hoodie_operator.manifests import naming
 from hoodie_operator.manifests import observers as manifests
 from hoodie_operator.observing import dialogue
@@ -86,6 +87,7 @@ class ClusterObservers:
         self._told = told
         self._clock = operator_clock
         self._address_of = address_of or (lambda identity: identity.address)
+        self._silences = Silences(api, operator_clock)
         self._session: aiohttp.ClientSession | None = None
         self._tokens: dict[str, str] = {}
         self._made_s: dict[str, float] = {}
@@ -144,7 +146,7 @@ class ClusterObservers:
             if len(answer.tables) != len(looks):
                 raise _SilentError(f"observer {identity.name} answers what was not asked")
         except errors.HoodieError as error:
-            problem = self._problem(identity, error)
+            problem = await self._problem(identity, error)
             fact = None
             if problem is not None:
                 fact = facts.TableFacts(observed_ms=asked_ms, problem=problem)
@@ -185,7 +187,7 @@ class ClusterObservers:
                 identity, dialogue.SOURCE_PATH, question, dialogue.SourceAnswer, 1
             )
         except errors.HoodieError as error:
-            problem = self._problem(identity, error)
+            problem = await self._problem(identity, error)
             if problem is None:
                 return None
             return facts.SourceFacts(
@@ -209,7 +211,7 @@ class ClusterObservers:
         known = self._known.get(uid)
         return known.digest if known is not None and known.asked == asked else ""
 
-    def _problem(
+    async def _problem(
         self, identity: manifests.Identity, error: errors.HoodieError
     ) -> facts.Problem | None:
         """Return what is to be said of a silent observer; None of one that only starts."""
@@ -227,12 +229,13 @@ class ClusterObservers:
         is_new = identity.address not in self._answered
         if is_new and (made_s is None or self._clock.monotonic_s() - made_s < _START_S):
             return None
+        message = (
+            f"Deployment {identity.name} of namespace {identity.namespace}, which reads the "
+            f"storage, does not answer: {error}"
+        )
         return facts.Problem(
             kind=errors.StorageError.kind,
-            message=(
-                f"Deployment {identity.name} of namespace {identity.namespace}, which reads the "
-                f"storage, does not answer: {error}"
-            ),
+            message=await self._silences.explained(message, manifests.server(identity)),
             is_transient=True,
         )
 

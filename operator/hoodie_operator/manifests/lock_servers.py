@@ -11,7 +11,7 @@ from typing import Final
 from hoodie_operator import lock_server
 from hoodie_operator.api import configuration, documents, objects, resources
 from hoodie_operator.api.resources import Manifest
-from hoodie_operator.manifests import naming, pods
+from hoodie_operator.manifests import naming, obstacles, pods
 
 PORT: Final = lock_server.PORT
 _VOLUME: Final = "data"
@@ -21,6 +21,16 @@ _FOLDER: Final = "/var/lib/zookeeper"
 def address(lock: objects.Lock) -> str:
     """Return the `host:port` of the server of a LockProvider, within the cluster."""
     return f"{naming.lock_server(lock)}.{lock.key.namespace}.svc:{PORT}"
+
+
+def server(lock: objects.Lock) -> obstacles.Server:
+    """Return the server of a LockProvider, as its pod is asked about."""
+    return obstacles.Server(
+        resource=resources.STATEFUL_SET,
+        namespace=lock.key.namespace,
+        name=naming.lock_server(lock),
+        container=naming.LOCK_SERVER,
+    )
 
 
 def service(lock: objects.Lock, users: Sequence[objects.Owner]) -> Manifest:

@@ -14,7 +14,7 @@ from hoodie import errors
 from hoodie.model import jobs
 from hoodie_operator.api import times
 from hoodie_operator.api.resources import Manifest
-from hoodie_operator.manifests import naming, ownership
+from hoodie_operator.manifests import naming, obstacles, ownership
 from hoodie_operator.reconcile import facts, retries
 from hoodie_operator.reconcile.facts import Obstacle
 
@@ -24,18 +24,6 @@ OVERDUE_MS: Final = 60_000
 """A pod that is to be gone, and is not so long after its grace, is on a node that is silent."""
 
 _OVER: Final = frozenset({"Succeeded", "Failed"})
-_IMAGE_REASONS: Final = frozenset(
-    {
-        "ErrImagePull",
-        "ImagePullBackOff",
-        "ImageInspectError",
-        "ErrImageNeverPull",
-        "RegistryUnavailable",
-        "InvalidImageName",
-        "SignatureValidationFailed",
-    }
-)
-_BEGINNING_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
 _OUT_OF_MEMORY: Final = "OOMKilled"
 _TAKEN_REASONS: Final = frozenset(
     {"Evicted", "Preempting", "Shutdown", "NodeShutdown", "NodeAffinity", "Terminated"}
@@ -80,8 +68,7 @@ class _Pod:
         return int(metadata.get("deletionGracePeriodSeconds") or 0) * 1000 + OVERDUE_MS
 
     def condition(self, condition_type: str) -> Manifest | None:
-        conditions = self.manifest.get("status", {}).get("conditions") or ()
-        return next((each for each in conditions if each["type"] == condition_type), None)
+        return obstacles.condition(self.manifest, condition_type)
 
     @property
     def container(self) -> Manifest:
@@ -230,23 +217,7 @@ def _waiting(metadata: Manifest, driver: _Pod | None) -> facts.Waiting | None:
         )
     if _began_ms(driver) is not None:
         return None
-    scheduled = driver.condition("PodScheduled")
-    since_ms = driver.created_ms
-    if scheduled is not None and scheduled.get("lastTransitionTime"):
-        since_ms = times.epoch_ms(scheduled["lastTransitionTime"])
-    if scheduled is None or scheduled["status"] != "True":
-        message = (scheduled or {}).get("message") or "it was not looked at by the scheduler yet"
-        return facts.Waiting(obstacle=Obstacle.NO_NODE, message=message, since_ms=since_ms)
-    waiting = driver.container.get("waiting") or {}
-    reason = waiting.get("reason") or ""
-    told = f"{reason}: {waiting.get('message') or ''}".strip(": ")
-    if reason in _IMAGE_REASONS:
-        obstacle = Obstacle.NO_IMAGE
-    elif reason in _BEGINNING_REASONS:
-        obstacle, told = Obstacle.BEGINNING, ""
-    else:
-        obstacle = Obstacle.NO_CONTAINER
-    return facts.Waiting(obstacle=obstacle, message=told, since_ms=since_ms)
+    return obstacles.waiting(driver.manifest, driver.container)
 
 
 def _cause(driver: _Pod | None, *, has_result: bool) -> facts.Cause | None:

@@ -25,7 +25,7 @@ from hoodie_operator.api import (
     spec_memory,
 )
 from hoodie_operator.api.resources import Manifest
-from hoodie_operator.manifests import naming, pods
+from hoodie_operator.manifests import naming, obstacles, pods
 
 PORT: Final = 8091
 _FILE: Final = "token"
@@ -93,6 +93,16 @@ def _identity(storage: hudi_table.Storage, namespace: str, default_account: str)
         namespace=namespace,
         storage=plain,
         service_account=storage.service_account or default_account,
+    )
+
+
+def server(found: Identity) -> obstacles.Server:
+    """Return an observer, as its pod is asked about."""
+    return obstacles.Server(
+        resource=resources.DEPLOYMENT,
+        namespace=found.namespace,
+        name=found.name,
+        container=naming.OBSERVER,
     )
 
 
