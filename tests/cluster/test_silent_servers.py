@@ -124,9 +124,12 @@ def leave_evicted_pod(cluster: clusters.Cluster, deployment: Manifest) -> None:
     account = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
     programs.wait_until(lambda: cluster.api.is_there(account), "pods can be made")
     labels = deployment["spec"]["template"]["metadata"]["labels"]
-    # Nobody runs it: no node has that name.
-    spec = {"containers": [{"name": "observer", "image": "none"}], "nodeName": "gone"}
+    spec = {"containers": [{"name": "observer", "image": "none"}]}
     cluster.api.create(pods, {"metadata": {"name": "evicted", "labels": labels}, "spec": spec})
+    programs.wait_until(
+        lambda: cluster.api.get(f"{pods}/evicted")["status"].get("phase") == "Running",
+        "the pod runs",
+    )
     status = {"phase": "Failed", "reason": "Evicted"}
     cluster.api.merge(f"{pods}/evicted/status", {"status": status})
 
