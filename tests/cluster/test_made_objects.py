@@ -184,15 +184,22 @@ def test_pod_of_a_run_is_taken_by_the_restricted_standard(
     cluster.kubectl("create", "--dry-run=server", "-n", namespace, "-f", "-", stdin=json.dumps(pod))
 
 
+@pytest.mark.parametrize("is_suspended", [False, True])
 def test_stopped_attempt_says_so_and_makes_no_pod_any_more(
-    cluster: Cluster, namespace: str, made: Made
+    cluster: Cluster, namespace: str, made: Made, *, is_suspended: bool
 ) -> None:
+    """Somebody may have suspended its Job, which then has no time limit, and never ends."""
     stop = effects.StopRun(id=made.start.id, is_killed=False, reason="the Writer is suspended")
 
     async def act(server: api.Api) -> list[facts.Run | None]:
         attempts = job_runs(server)
         (job,) = await attempts.start(made.start, made.writer, made.table)
         before = attempts.read(job, [], None, CLOCK.now_ms())
+        if is_suspended:
+            name = job["metadata"]["name"]
+            job = await server.merge_patch(
+                resources.JOB, namespace, name, {"spec": {"suspend": True}}
+            )
         (job,) = await attempts.stop(stop, made.owner, job, [])
         (again,) = await attempts.stop(stop, made.owner, job, [])
         assert again["metadata"]["resourceVersion"] == job["metadata"]["resourceVersion"]

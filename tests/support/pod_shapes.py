@@ -176,7 +176,11 @@ def to_be_gone(found: Shape, seconds: int) -> Shape:
 
 def executor(phase: str = "Running") -> Shape:
     """Return an executor's pod, as Spark makes it."""
-    found = pod(phase, {"running": {"startedAt": at(20)}})
+    return of_executor(pod(phase, {"running": {"startedAt": at(20)}}))
+
+
+def of_executor(found: Shape) -> Shape:
+    """Return an executor's pod in the state of a driver's."""
     driver = _controller("v1", "Pod", "orders-a1b2c3-3-x7k2p", DRIVER_UID)
     found["metadata"] |= {
         "name": "orders-a1b2c3-3-exec-1",
@@ -188,6 +192,8 @@ def executor(phase: str = "Running") -> Shape:
         "spark-role": "executor",
         "spark-app-selector": "spark-0123456789",
     }
+    for status in found["status"]["containerStatuses"]:
+        status["name"] = "executor"
     return found
 
 

@@ -182,7 +182,9 @@ def _of_pending(found: Iterable[results.PendingInstant]) -> Findings:
         severity, message = results.Severity.NOTE, "planned, and nobody executes it"
         if each.is_alive:
             owner = f" by {each.owner}" if each.owner else ""
-            message = f"at work{owner}, last sign of life {each.silence_ms} ms ago"
+            message = f"at work{owner}"
+            if each.silence_ms is not None:
+                message += f", last sign of life {each.silence_ms // 1000} s ago"
         elif not is_plan:
             owner = f"its owner {each.owner}" if each.owner else "its owner"
             severity = results.Severity.ERROR

@@ -5,6 +5,7 @@ A pod that was to be gone, and is not, is on a node that does not answer: whethe
 knows, and it is never taken for dead.
 """
 
+import dataclasses
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -54,6 +55,10 @@ class _Pod:
         return self.status.get("phase") in _OVER
 
     @property
+    def is_going(self) -> bool:
+        return self.manifest["metadata"].get("deletionTimestamp") is not None
+
+    @property
     def created_ms(self) -> int:
         return times.epoch_ms(self.manifest["metadata"]["creationTimestamp"])
 
@@ -62,9 +67,9 @@ class _Pod:
         """For how long it may be going until nobody knows whether it is at work."""
         if self.status.get("phase") == "Unknown" or self.status.get("reason") == "NodeLost":
             return 0
-        metadata = self.manifest["metadata"]
-        if metadata.get("deletionTimestamp") is None:
+        if not self.is_going:
             return None
+        metadata = self.manifest["metadata"]
         return int(metadata.get("deletionGracePeriodSeconds") or 0) * 1000 + OVERDUE_MS
 
     def condition(self, condition_type: str) -> Manifest | None:
@@ -140,7 +145,7 @@ def read(
         started_ms=times.epoch_ms(metadata["creationTimestamp"]),
         process="" if driver is None else f"pod {driver.name}",
         table=naming.table_of(some),
-        waiting=None if is_ended else _waiting(metadata, driver),
+        waiting=None if is_ended else _waiting(metadata, driver) or _without_executors(found),
         began_ms=_began_ms(driver),
         unknown_after_ms=min(unknown, default=None),
         is_abandoned=_is_abandoned(job, found),
@@ -218,6 +223,23 @@ def _waiting(metadata: Manifest, driver: _Pod | None) -> facts.Waiting | None:
     if _began_ms(driver) is not None:
         return None
     return obstacles.waiting(driver.manifest, driver.container)
+
+
+def _without_executors(pods: Sequence[_Pod]) -> facts.Waiting | None:
+    """Return what keeps all executors of an attempt from work; None where one is at it, or begins.
+
+    Spark waits for them without end, and says so in its log alone.
+    """
+    living = [pod for pod in pods if pod.is_executor and not pod.is_over and not pod.is_going]
+    if any("running" in pod.container for pod in living):
+        return None
+    waits = [(pod.name, obstacles.waiting(pod.manifest, pod.container)) for pod in living]
+    kept_back = [
+        dataclasses.replace(each, message=f"executor {name}: {each.message}")
+        for name, each in waits
+        if each.obstacle is not Obstacle.BEGINNING
+    ]
+    return min(kept_back, key=lambda each: each.since_ms, default=None)
 
 
 def _cause(driver: _Pod | None, *, has_result: bool) -> facts.Cause | None:

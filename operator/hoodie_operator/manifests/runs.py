@@ -341,10 +341,11 @@ def _executor_template(attempt: Attempt) -> Manifest:
 def stop_request(effect: effects.StopRun, now_ms: int) -> Manifest:
     """Return the change of a Job that says that its attempt was told to stop, when and why.
 
-    Its time is over with that, so that it makes no pod later where it could make none yet.
+    Its time is over with that, so that it makes no pod later where it could make none yet. That of
+    one that somebody has suspended would never be.
     """
     return {
-        "spec": {"activeDeadlineSeconds": 1},
+        "spec": {"activeDeadlineSeconds": 1, "suspend": False},
         "metadata": {
             "annotations": {
                 naming.STOP_REQUESTED: str(now_ms),

@@ -177,7 +177,7 @@ class RunId:
 
 
 class Obstacle(enum.Enum):
-    """What an attempt waits for before it can begin, where it is a pod."""
+    """What an attempt waits for before it can begin, or go on, where it is pods."""
 
     NO_POD = "no pod was made for it"
     NO_NODE = "no node takes its pod"
@@ -188,7 +188,7 @@ class Obstacle(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """That an attempt has not begun.
+    """That an attempt has not begun, or has no executor at work.
 
     Attributes:
         obstacle: What is in its way.

@@ -57,8 +57,10 @@ def hear(before: facts.Run | None, run: facts.Run, now_ms: int) -> facts.Run:
     known = None if before is None else before.heard
     if before is None or known is None:
         return dataclasses.replace(run, heard=_first(run, now_ms))
-    has_begun = before.waiting is not None and run.waiting is None
-    is_news = has_begun or run.progress != before.progress or run.began_ms != before.began_ms
+    goes_on = before.waiting is not None and run.waiting is None
+    # Who waited for executors had begun before.
+    has_begun = goes_on and before.began_ms is None
+    is_news = goes_on or run.progress != before.progress or run.began_ms != before.began_ms
     heard = facts.Heard(
         news_ms=now_ms if is_news else known.news_ms,
         begun_ms=now_ms if has_begun else known.begun_ms,

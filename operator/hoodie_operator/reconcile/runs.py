@@ -193,19 +193,17 @@ def at_work(found: Situation) -> Verdict:
             where += " (it does not end)"
         message = f"{where} was told to stop: {reason}"
         return Verdict(state=State.STOPPING, reason=Reason.STOPPING, message=message)
-    if (
-        run.waiting is not None
-        and run.progress is None
-        and not _is_usual(run, found.now.monotonic_ms)
-    ):
-        told = f"{where}: {run.waiting.obstacle.value}: {run.waiting.message}".rstrip(": ")
+    at = "" if run.progress is None else f": {_progress(run.progress)}"
+    if run.waiting is not None and not _is_usual(run, found.now.monotonic_ms):
+        told = f"{where}{at}: {run.waiting.obstacle.value}: {run.waiting.message}".rstrip(": ")
         return Verdict(state=State.STARTING, reason=_OBSTACLES[run.waiting.obstacle], message=told)
     if run.progress is None:
         return Verdict(state=State.STARTING, reason=Reason.STARTING, message=f"{where} starts")
-    progress = run.progress
-    count = f" {progress.done}/{progress.total}" if progress.total else ""
-    message = f"{where}: {progress.phase}{count}"
-    return Verdict(state=State.RUNNING, reason=Reason.RUNNING, message=message)
+    return Verdict(state=State.RUNNING, reason=Reason.RUNNING, message=f"{where}{at}")
+
+
+def _progress(told: jobs.JobProgress) -> str:
+    return f"{told.phase} {told.done}/{told.total}" if told.total else told.phase
 
 
 def _is_usual(run: facts.Run, now_ms: int) -> bool:

@@ -271,6 +271,14 @@ def test_waiting_for_a_node_is_no_silence_of_the_job() -> None:
     assert _phase(_fold(begun), begun, 1_001) is Phase.OVERDUE
 
 
+def test_time_without_executors_is_no_silence_and_counts_for_the_time_of_all() -> None:
+    begun = _run(1, began_ms=7)
+    waits = dataclasses.replace(begun, waiting=_waiting(facts.Obstacle.NO_NODE))
+    run = hearing.hear(hearing.hear(begun, waits, 10), begun, 900)
+    assert run.heard is not None
+    assert (run.heard.news_ms, run.heard.begun_ms) == (900, 0)
+
+
 @pytest.mark.parametrize("result", [None, "Cancelled"])
 def test_evicted_attempt_is_not_counted_but_waited_after(result: str | None) -> None:
     cause = facts.Cause(kind=retries.INFRASTRUCTURE, message="evicted")

@@ -1,5 +1,6 @@
 """What Jobs and Pods mean: every shape that an attempt can be in."""
 
+import copy
 from typing import Any
 
 import pytest
@@ -177,6 +178,40 @@ def test_request_to_stop_is_in_the_job() -> None:
     found = read(shapes.job(**annotations), shapes.running())
     assert found.stop_requested_ms == 1_800_000_090_000
     assert found.stop_reason == "the Writer is suspended"
+
+
+@pytest.mark.parametrize(
+    ("executor", "obstacle", "told"),
+    [
+        (shapes.unschedulable(), Obstacle.NO_NODE, "2 Insufficient memory"),
+        (shapes.waiting("ErrImagePull", "no such image"), Obstacle.NO_IMAGE, "no such image"),
+        (
+            shapes.waiting("CreateContainerConfigError", "no secret"),
+            Obstacle.NO_CONTAINER,
+            "no secret",
+        ),
+    ],
+)
+def test_attempt_whose_executors_cannot_begin_says_why(
+    executor: shapes.Shape, obstacle: Obstacle, told: str
+) -> None:
+    kept_back = shapes.of_executor(copy.deepcopy(executor))
+    found = read(shapes.job(), shapes.running(), kept_back)
+    assert found.began_ms is not None
+    assert found.waiting is not None
+    assert found.waiting.obstacle is obstacle
+    assert found.waiting.message.startswith("executor orders-a1b2c3-3-exec-1: ")
+    assert told in found.waiting.message
+    # One that is at work has something to do.
+    assert read(shapes.job(), shapes.running(), kept_back, shapes.executor()).waiting is None
+    # What was not begun goes with its driver.
+    assert read(None, shapes.to_be_gone(kept_back, 70), shapes.running()).waiting is None
+
+
+def test_executors_that_begin_are_not_told_of() -> None:
+    for state in (shapes.waiting("ContainerCreating"), shapes.executor("Succeeded")):
+        beginning = shapes.of_executor(state)
+        assert read(shapes.job(), shapes.running(), beginning).waiting is None
 
 
 def test_executors_left_by_their_driver_are_found() -> None:

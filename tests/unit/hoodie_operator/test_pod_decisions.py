@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from hoodie import errors
+from hoodie.model import jobs
 from hoodie_operator.api import kinds, objects
 from hoodie_operator.reconcile import facts, retries
 from hoodie_operator.reconcile.facts import Obstacle
@@ -64,6 +65,33 @@ def test_each_obstacle_is_a_reason_and_after_a_while_a_failure(
     here.settle()
     assert here.condition(here.writer)[:2] == ("BackingOff", "BackingOff")
     assert "so" in here.condition(here.writer)[2]
+
+
+def test_run_that_waits_for_its_executors_says_so_and_is_stopped_after_a_while() -> None:
+    here = Place()
+    told = jobs.JobProgress(phase="writing batch 1", done=0, total=12, updated_ms=here.now_ms)
+    here.change(began_ms=here.now_ms, progress=told)
+    here.settle()
+    assert here.condition(here.writer)[:2] == ("Running", "Running")
+    message = "executor w-exec-1: 1 Insufficient cpu"
+    waiting = facts.Waiting(obstacle=Obstacle.NO_NODE, message=message, since_ms=here.now_ms)
+    here.change(waiting=waiting)
+    here.now_ms += 6_000
+    here.settle()
+    assert here.condition(here.writer) == (
+        "Starting",
+        "Unschedulable",
+        f"attempt 1, pid 1 on test: writing batch 1 0/12: no node takes its pod: {message}",
+    )
+    here.change(waiting=None)
+    here.settle()
+    assert here.condition(here.writer)[:2] == ("Running", "Running")
+    here.change(waiting=waiting)
+    here.now_ms += 601_000
+    here.settle()
+    assert [stop.reason for stop in here.stopped] == [
+        f"{retries.UNSCHEDULABLE}: no node takes its pod: {message}"
+    ]
 
 
 @pytest.mark.parametrize("obstacle", [Obstacle.NO_POD, Obstacle.NO_NODE])
