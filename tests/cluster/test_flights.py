@@ -1,5 +1,6 @@
 """The example in a cluster, as the README has it: chart, kubectl, Spark and ZooKeeper in pods."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,25 @@ def test_run_survives_its_leader_and_the_next_one_resumes_after_a_driver(
     real_lake.await_ready()
     runs = days_table.status(real_lake)["runs"]
     assert (runs["attempts"], runs["history"][-1]["outcome"]) == (2, "Succeeded")
+    days_table.check(real_lake)
+
+
+def test_executors_that_no_node_takes_are_told_until_less_is_asked_for(
+    real_lake: installed_operator.Lake,
+) -> None:
+    days_table.declare(real_lake, days_table.TOO_LARGE_EXECUTORS)
+
+    def is_told() -> bool:
+        conditions = days_table.status(real_lake).get("conditions") or ()
+        ready = next((each for each in conditions if each["type"] == "Ready"), {})
+        return ready.get("reason") == "Unschedulable" and "executor days-" in ready["message"]
+
+    programs.wait_until(is_told, "the executor's obstacle is told", END_S)
+    fitting = {"spec": {"runtime": {"engine": "Local", "executors": None}}}
+    real_lake.kubectl("patch", "writer", "days", "--type=merge", "-p", json.dumps(fitting))
+    (driver,) = days_table.drivers(real_lake)
+    real_lake.kubectl("delete", "pod", driver, "--wait=false")
+    real_lake.await_ready()
     days_table.check(real_lake)
 
 

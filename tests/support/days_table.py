@@ -1,4 +1,4 @@
-"""A small table in a lake of pods: one Writer, engine Local, a file and a commit a day."""
+"""A small table in a lake of pods: one Writer, a file and a commit a day."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -8,8 +8,16 @@ from hoodie_operator.api import group
 from support import flights_example, installed_operator
 
 DAYS: Final = 6
-ENOUGH: Final = "{requests: {cpu: 50m, memory: 512Mi}, limits: {memory: 1Gi}}"
-TOO_LITTLE: Final = "{requests: {cpu: 50m, memory: 40Mi}, limits: {memory: 40Mi}}"
+ENOUGH: Final = (
+    "{engine: Local, resources: {requests: {cpu: 50m, memory: 512Mi}, limits: {memory: 1Gi}}}"
+)
+TOO_LITTLE: Final = (
+    "{engine: Local, resources: {requests: {cpu: 50m, memory: 40Mi}, limits: {memory: 40Mi}}}"
+)
+TOO_LARGE_EXECUTORS: Final = (
+    "{engine: Spark, executors: {instances: 1, resources: {requests: {cpu: '512', memory: 1Gi}}}}"
+)
+"""What its Writer runs on."""
 
 _DECLARED = """
 apiVersion: hudi.dev/v1alpha1
@@ -29,20 +37,20 @@ metadata: {name: days}
 spec:
   tableRef: {name: days}
   source: {files: {path: in/*.csv, format: CSV, filesPerCommit: 1}}
-  runtime: {engine: Local, resources: RESOURCES}
+  runtime: RUNTIME
   pacing: {commitInterval: 10s}
   retry: {backoff: {initial: 1s}}
 """
 
 
-def declare(lake: installed_operator.Lake, resources: str = ENOUGH) -> None:
+def declare(lake: installed_operator.Lake, runtime: str = ENOUGH) -> None:
     """Declare the table and its Writer, whose input is there."""
     lake.kubectl("apply", "-f", str(flights_example.MANIFESTS / "volume" / "data.yaml"))
     folder = lake.folder / "in"
     folder.mkdir()
     for day in range(DAYS):
         (folder / f"{day}.csv").write_text(f"id,part,day\nk{day},a,{day}\nall,a,{day}\n")
-    lake.kubectl("apply", "-f", "-", stdin=_DECLARED.replace("RESOURCES", resources))
+    lake.kubectl("apply", "-f", "-", stdin=_DECLARED.replace("RUNTIME", runtime))
 
 
 def status(lake: installed_operator.Lake) -> dict[str, Any]:
