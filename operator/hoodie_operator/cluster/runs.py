@@ -77,15 +77,7 @@ class JobRuns:
     async def start(
         self, start: effects.StartRun, owner: objects.AnyObject, table: objects.Table
     ) -> Sequence[Manifest]:
-        """Fence off earlier attempts and start one, unless it was ever started.
-
-        Returns:
-            The Job as it now is at the API server.
-
-        Raises:
-            ApiError: It was refused, or whether it was started is not known.
-            HoodieError: The fence could not be set.
-        """
+        """Fence off earlier attempts and start one, unless it was ever started (`ports.Runs`)."""
         attempt = run_manifests.Attempt(start=start, owner=owner, table=table, told=self._told)
         # An attempt that was started, and stopped since, is not let in again.
         job = await self._started(attempt)
@@ -100,15 +92,9 @@ class JobRuns:
         return [job]
 
     async def withdraw(self, job: Manifest) -> Manifest | None:
-        """Remove a Job that was made and not started; from here on it cannot be.
+        """Remove a Job that was made and not started (`ports.Runs`).
 
         What it was to be told goes when its attempt is started indeed.
-
-        Returns:
-            The Job as it now is where it was started after all; else None.
-
-        Raises:
-            ApiError: It was refused, or there was no answer.
         """
         metadata = job["metadata"]
         namespace, name, uid = metadata["namespace"], metadata["name"], metadata["uid"]
@@ -249,20 +235,12 @@ class JobRuns:
         job: Manifest | None,
         pods: Sequence[Manifest],
     ) -> Sequence[Manifest]:
-        """Ask an attempt to stop, or end it; from here on it may not commit either.
+        """Ask an attempt to stop, or end it (`ports.Runs`).
 
-        Args:
-            stop: Which, and how.
-            of: Whose it is.
-            job: None where it is gone and pods of it are left: these are ended, and what they may
-                commit until then is up to the fence of the next attempt.
-            pods: Of the attempt.
-
-        Returns:
-            The Job as it now is at the API server; nothing where there is none.
+        What pods without a Job may commit until they have ended is up to the fence of the next
+        attempt.
 
         Raises:
-            ApiError: It was refused, or there was no answer.
             FencedError: Somebody leads by a later lease.
         """
         await self._close_fence(stop, of)
@@ -327,11 +305,7 @@ class JobRuns:
             logger.debug("pod %s is gone, and another has its name", metadata["name"])
 
     async def forget(self, run: facts.RunId, of: RunOwner, job: Manifest) -> None:
-        """Remove an ended attempt whose end is told in its owner's status.
-
-        Raises:
-            ApiError: It was refused, or there was no answer.
-        """
+        """Remove an ended attempt whose end is told in its owner's status (`ports.Runs`)."""
         metadata = job["metadata"]
         fence = self._fence(run, of)
         if fence is not None:
