@@ -8,6 +8,7 @@ import yaml
 from hoodie_operator.api import configuration, manifests
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.cluster import metrics
+from hoodie_operator.manifests import obstacles
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")
@@ -32,6 +33,17 @@ def test_every_reason_that_is_named_exists() -> None:
     ]
     assert len(named) > 15
     assert set(named) <= {reason.value for reason in Reason}
+
+
+def test_every_message_about_a_silent_server_is_one_that_is_told() -> None:
+    source = Path(obstacles.__file__).read_text(encoding="utf-8")
+    parts = [
+        part.strip(" :")
+        for row in _rows("Lock servers and observers that do not answer")
+        for part in row.strip("`").split("...")
+    ]
+    assert len(parts) > 15
+    assert [part for part in parts if part not in source] == []
 
 
 def test_every_metric_that_is_named_exists() -> None:

@@ -140,7 +140,7 @@ def silence(server: Server, pods: Sequence[Manifest]) -> str:
         return (
             f"container {server.container} of its pod {name} ended with exit code "
             f"{ended.get('exitCode')} ({_end(ended)}) and is started again: "
-            f"kubectl logs -n {server.namespace} {name} --previous tells more"
+            f"kubectl logs -n {server.namespace} {name} -c {server.container} tells more"
         )
     if is_running:
         told = _told((condition(pod, "Ready") or {}).get("message") or "")

@@ -30,6 +30,15 @@ def test_lock_that_does_not_answer_is_waited_for_and_then_stalled() -> None:
     assert not here.started
 
 
+def test_what_is_seen_of_a_silent_lock_is_told_by_all_that_wait_for_it() -> None:
+    here = Flights(is_ready=False)
+    writer = here.add_writer("left")
+    here.see_lock(here.lock_key, is_ready=False)
+    here.settle()
+    for key in (here.lock_key, here.table_key, writer):
+        assert "as told" in here.condition(key)[2]
+
+
 def test_embedded_lock_is_served() -> None:
     here = Outside()
     key = here.add(kinds.LOCK_PROVIDER, "zk", {"type": "ZooKeeper", "embedded": True})

@@ -7,7 +7,7 @@ from hoodie_operator.api.resources import Resource
 from hoodie_operator.manifests import obstacles
 from support import pod_shapes as shapes
 
-LOGS = "kubectl logs -n n zk-lock-a1b2c3-0 --previous tells more"
+LOGS = "kubectl logs -n n zk-lock-a1b2c3-0 -c lock-server tells more"
 
 
 def server(resource: Resource = resources.STATEFUL_SET) -> obstacles.Server:
