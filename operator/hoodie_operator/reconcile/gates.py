@@ -70,11 +70,12 @@ def target(world: World, me: Runner) -> Target:
 
 
 def unwanted(
-    me: Runner, found: Target, run: facts.Run, *, is_for_deletion: bool = False
+    world: World, me: Runner, found: Target, run: facts.Run, *, is_for_deletion: bool = False
 ) -> str | None:
     """Return why an attempt at work has to stop; None when it may go on.
 
     Args:
+        world: Everything.
         me: Whose.
         found: The table.
         run: The attempt.
@@ -95,10 +96,25 @@ def unwanted(
             f"HudiTable {me.spec.table_ref.name} is suspended",
         ),
         (is_hash_old, f"the protocol of HudiTable {me.spec.table_ref.name} changed"),
+        (
+            _is_overtaken(world, me, found, run),
+            "what it runs on was changed while something was in its way",
+        ),
     ):
         if is_so:
             return why
     return None
+
+
+def _is_overtaken(world: World, me: Runner, found: Target, run: facts.Run) -> bool:
+    """Return whether an attempt that gets no further was started with what has changed since.
+
+    One at work goes on with what it has, and the next one gets what is new.
+    """
+    is_kept_back = run.waiting is not None and run.waiting.obstacle is not facts.Obstacle.BEGINNING
+    if not is_kept_back or found.resolved is None:
+        return False
+    return run.run_hash not in ("", found.resolved.run_hash(world, me))
 
 
 def enter(

@@ -42,7 +42,7 @@ def decide(world: World, me: objects.Action) -> Sequence[Effect]:
     status = _told(world, me, target.seen, found)
     if found.run is not None:
         is_for_deletion = me.spec.type is ActionType.DELETE
-        why = gates.unwanted(me, target, found.run, is_for_deletion=is_for_deletion)
+        why = gates.unwanted(world, me, target, found.run, is_for_deletion=is_for_deletion)
         step = runs.leave_off(found, why) if why else runs.carry_on(found, None)
         return [*step.effects, _set(world, me, status, step.verdict)]
     if me.is_deleting:

@@ -42,7 +42,7 @@ def decide(world: World, me: objects.Writer) -> Sequence[Effect]:
     found = _situation(world, me, target, remaining)
     status = _told(world, me, target, found)
     if found.run is not None:
-        why = gates.unwanted(me, target, found.run)
+        why = gates.unwanted(world, me, target, found.run)
         step = runs.leave_off(found, why) if why else runs.carry_on(found, None)
         return [*step.effects, _set(world, me, status, step.verdict)]
     if me.is_deleting:

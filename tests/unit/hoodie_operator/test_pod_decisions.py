@@ -94,6 +94,44 @@ def test_run_that_waits_for_its_executors_says_so_and_is_stopped_after_a_while()
     ]
 
 
+@pytest.mark.parametrize("is_begun", [False, True])
+@pytest.mark.parametrize("obstacle", list(Obstacle))
+def test_run_that_is_kept_back_begins_anew_when_what_it_runs_on_is_mended(
+    obstacle: Obstacle, *, is_begun: bool
+) -> None:
+    here = Place()
+    run_hash = here.started[-1].run_hash
+    waiting = facts.Waiting(obstacle=obstacle, message="so", since_ms=here.now_ms)
+    began_ms = here.now_ms if is_begun else None
+    here.change(run_hash=run_hash, waiting=waiting, began_ms=began_ms)
+    here.settle()
+    assert not here.stopped
+    here.edit(here.writer, runtime={"image": "mended:1"})
+    here.settle()
+    if obstacle is Obstacle.BEGINNING:
+        assert not here.stopped
+        return
+    assert [(stop.is_killed, stop.reason) for stop in here.stopped] == [
+        (False, "what it runs on was changed while something was in its way")
+    ]
+    cause = facts.Cause(kind=retries.INFRASTRUCTURE, message="its pod was deleted")
+    here.change(ended_ms=here.now_ms, waiting=None, cause=cause)
+    here.see_table(here.table_key)
+    here.see_source(here.writer, [["1"]], ["id", "a"])
+    here.settle()
+    # At once, and nothing has failed.
+    assert here.started[-1].run_hash != run_hash
+    assert here.started[-1].id.attempt == 2
+
+
+def test_run_at_work_goes_on_with_what_it_has_when_that_is_edited() -> None:
+    here = Place()
+    here.change(run_hash=here.started[-1].run_hash, began_ms=here.now_ms)
+    here.edit(here.writer, runtime={"image": "newer:1"})
+    here.settle()
+    assert not here.stopped
+
+
 @pytest.mark.parametrize("obstacle", [Obstacle.NO_POD, Obstacle.NO_NODE])
 def test_what_every_pod_waits_for_is_no_news(obstacle: Obstacle) -> None:
     here = Place()
