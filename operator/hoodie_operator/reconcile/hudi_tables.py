@@ -34,6 +34,11 @@ from hoodie_operator.reconcile.effects import CreateObject, Effect, SetStatus
 from hoodie_operator.reconcile.verdicts import Verdict, broken_rule, stated, unreachable
 from hoodie_operator.reconcile.world import World
 
+_UNEVENTFUL = frozenset(
+    each.value for each in (Reason.NOT_OBSERVED, Reason.STARTING, Reason.RUNNING, Reason.CONFIRMING)
+)
+"""What is told of every action on its way to success."""
+
 
 def decide(world: World, table: objects.Table) -> Sequence[Effect]:
     """Return what to do about a table."""
@@ -191,9 +196,8 @@ def _provision(
     ):
         return [_set(table, status, mismatch, world)]
     name = action.name if action is not None else name
-    verdict = Verdict(
-        state=State.PROVISIONING, reason=Reason.CREATING, message=f"by TableAction {name}"
-    )
+    message = f"by TableAction {name}{_held_up(action)}"
+    verdict = Verdict(state=State.PROVISIONING, reason=Reason.CREATING, message=message)
     effects: list[Effect] = [_set(table, status, verdict, world)]
     if action is None:
         spec = table_action.TableActionSpec(
@@ -287,6 +291,14 @@ def _unreadable(problem: facts.Problem) -> Verdict:
 
 def _pending(reason: Reason, message: str) -> Verdict:
     return Verdict(state=State.PENDING, reason=reason, message=message)
+
+
+def _held_up(action: objects.Action | None) -> str:
+    """Return what holds up an action that brings a table into being; empty when nothing does."""
+    ready = None if action is None else action.status.condition(Type.READY)
+    if ready is None or ready.reason in _UNEVENTFUL:
+        return ""
+    return f": {ready.message}"
 
 
 def _stalled(reason: Reason, message: str) -> Verdict:

@@ -40,6 +40,22 @@ def test_table_is_ready_when_the_storage_has_it_and_not_before() -> None:
     assert here.condition(here.table_key)[0] == "Ready"
 
 
+def test_table_tells_what_holds_up_its_creation() -> None:
+    here = Flights(is_ready=False)
+    here.see_table(here.table_key, is_there=False)
+    here.settle()
+    (create,) = here.actions()
+    uneventful = ("Provisioning", "Creating", f"by TableAction {create.name}")
+    assert here.condition(here.table_key) == uneventful
+    here.end(here.uid(create), "Storage")
+    here.see_table(here.table_key, is_there=False)
+    here.settle()
+    state, _, message = here.condition(here.table_key)
+    assert state == "Provisioning"
+    assert message.startswith(f"{uneventful[2]}: next attempt at ")
+    assert message.endswith("attempt 1: Storage: as told")
+
+
 def test_creation_that_the_storage_does_not_show_is_a_failure() -> None:
     here = Flights(is_ready=False)
     here.see_table(here.table_key, is_there=False)
