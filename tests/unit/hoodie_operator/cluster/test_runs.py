@@ -7,73 +7,26 @@ from collections.abc import Awaitable, Callable, Mapping
 import pytest
 
 from hoodie import clock, errors
-from hoodie.model import commits, jobs, json_values
-from hoodie_operator.api import configuration, execution, kinds, objects, resources
+from hoodie.model import jobs, json_values
+from hoodie_operator.api import resources
 from hoodie_operator.api.resources import Manifest
 from hoodie_operator.cluster import api, api_errors, ports
 from hoodie_operator.cluster.fences import Fences
 from hoodie_operator.cluster.runs import JobRuns
 from hoodie_operator.manifests import observed
 from hoodie_operator.manifests import runs as manifests
-from hoodie_operator.reconcile import effects, facts
+from hoodie_operator.reconcile import effects
 from hoodie_operator.reconcile import runs as decided_runs
-from support import operator_world as ow
+from support import attempts_world
 from support.api_server import ApiServer
+from support.attempts_world import TOLD, Attempt
 
 CLOCK = clock.SystemClock()
-TOLD = configuration.parse(
-    b"""
-dataRoots: [/data]
-image: {name: "hudi:1"}
-serviceAccounts: {default: hudi-jobs}
-""",
-    "operator.yaml",
-)
-
-
-@dataclasses.dataclass(frozen=True)
-class Attempt:
-    """What an attempt is started with."""
-
-    start: effects.StartRun
-    owner: objects.AnyObject
-    table: objects.Table
-
-    def of_edited_table(self) -> "Attempt":
-        """Return the same attempt as it is after an edit of its table."""
-        table = dataclasses.replace(self.start.table, protocol_hash="edited")
-        return dataclasses.replace(self, start=dataclasses.replace(self.start, table=table))
 
 
 @pytest.fixture
 def attempt() -> Attempt:
-    here = ow.Outside()
-    here.see_lock(here.add(kinds.LOCK_PROVIDER, "zk", ow.LOCK))
-    here.see_table(here.add(kinds.HUDI_TABLE, "flights", ow.TABLE))
-    owner = here.by_key[here.add(kinds.WRITER, "schedules", ow.writer_spec())]
-    here.settle()
-    table = here.world.table("default", "flights")
-    assert table is not None
-    (create,) = here.started
-    work = jobs.WriteBatches(
-        operation=commits.Operation.UPSERT,
-        source=jobs.Source(format=jobs.SourceFormat.CSV),
-        batches=(jobs.Batch(id="1", files=("/in/1.csv",)),),
-    )
-    start = effects.StartRun(
-        id=facts.RunId(
-            kind="Writer", namespace=owner.key.namespace, name=owner.name, uid=owner.uid, attempt=4
-        ),
-        fence_number=1_000_004,
-        table=create.table,
-        work=work,
-        runtime=execution.Runtime(),
-        run_hash="r",
-        memory_percent=100,
-        writer_id=owner.name,
-        action_id=None,
-    )
-    return Attempt(start, owner, table)
+    return attempts_world.attempt()
 
 
 def use(server: ApiServer, scenario: Callable[[JobRuns], Awaitable[None]]) -> None:
