@@ -1,5 +1,6 @@
 """A place with manifests, data and state, and the operator on it, with fake jobs or real ones."""
 
+import contextlib
 import json
 import os
 import signal
@@ -206,6 +207,7 @@ class Place:
 
 
 def _kill(pid: int, start_ticks: int) -> None:
-    stat = Path(f"/proc/{pid}/stat")
-    if stat.exists() and stat.read_text().rpartition(")")[2].split()[19] == str(start_ticks):
-        os.kill(pid, signal.SIGKILL)
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # It has ended by itself.
+        stat = Path(f"/proc/{pid}/stat").read_text()
+        if stat.rpartition(")")[2].split()[19] == str(start_ticks):
+            os.kill(pid, signal.SIGKILL)
