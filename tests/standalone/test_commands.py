@@ -18,7 +18,7 @@ from hoodie.write import sessions
 from hoodie_operator.api import attempts, kinds, objects
 from hoodie_operator.reconcile import effective
 from hoodie_operator.standalone import ownership, store
-from support.standalone_place import Place
+from support.standalone_place import PATIENCE_S, Place
 
 WIDTH = 120
 """What fits a terminal of a usual width."""
@@ -72,7 +72,7 @@ def test_optimistic_writer_that_lost_is_tried_again_until_all_is_written(place: 
     place.wait_for(lambda: _is_writing(location, "left"), "a write of left")
     # Of one bucket, whose file group left is writing to: left, still open, cannot win any more.
     _write_row(location, "outsider")
-    output, _ = operator.communicate(timeout=120)
+    output, _ = operator.communicate(timeout=PATIENCE_S)
     assert operator.returncode == 0, output
 
     left = place.object("Writer", "left")
@@ -294,7 +294,7 @@ def test_interrupt_stops_the_runs_and_the_next_start_goes_on(place: Place) -> No
     place.processes.append(operator)
     place.wait_for(lambda: _is_writing(location, "left"), "a write of left")
     operator.send_signal(signal.SIGINT)
-    output, _ = operator.communicate(timeout=90)
+    output, _ = operator.communicate(timeout=PATIENCE_S)
     assert operator.returncode == 128 + signal.SIGINT, output
     assert "stopping the runs" in output
     assert not _alive(place), output

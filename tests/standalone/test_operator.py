@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 from hoodie import errors
-from support.standalone_place import Place
+from support.standalone_place import PATIENCE_S, Place
 
 FILES = ["1.csv", "2.csv", "3.csv", "4.csv"]
 
@@ -105,7 +105,7 @@ def test_killed_job_is_followed_by_one_that_goes_on(place: Place) -> None:
     (pid_file,) = place.state.glob("runs/writer.left.*/process.json")
     os.kill(_pid(pid_file), signal.SIGKILL)
     place.behave()
-    output, _ = operator.communicate(timeout=60)
+    output, _ = operator.communicate(timeout=PATIENCE_S)
     assert operator.returncode == 0, output
     assert place.commits("left") == FILES
     ends = [words[2:] for words in place.journal if words[:2] == ["end", "left"]]
@@ -134,7 +134,7 @@ def test_killed_compaction_is_executed_again_by_its_plan(place: Place) -> None:
     (pid_file,) = place.state.glob("runs/tableaction.flights-compaction*/process.json")
     os.kill(_pid(pid_file), signal.SIGKILL)
     place.behave()
-    output, _ = operator.communicate(timeout=60)
+    output, _ = operator.communicate(timeout=PATIENCE_S)
     assert operator.returncode == 0, output
     plans = [words[3] for words in place.journal if words[0] == "plan"]
     compacted = [words[3] for words in place.journal if words[0] == "compact"]

@@ -20,7 +20,7 @@ from hoodie_operator.observing.tables import TableObserver, TableTarget
 from hoodie_operator.standalone import store
 
 PROGRAMS = Path(__file__).parents[1] / "standalone" / "programs"
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 
 TABLE = {
     "storage": {"path": "flights"},
@@ -164,7 +164,7 @@ class Place:
             env={**os.environ, "COLUMNS": "200"},
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S * 3,
+            timeout=PATIENCE_S,
             check=False,
         )
 
