@@ -11,16 +11,30 @@ from support.zookeeper_server import lock_path, zookeeper
 
 __all__ = ["lock_path", "zookeeper"]
 
-ADDRESSES = ["filesystem", "storage?validity-s=1&renew-interval-s=0.2", "zookeeper"]
+KINDS = ["filesystem", "storage", "zookeeper"]
 
 
-@pytest.fixture(params=ADDRESSES)
+@pytest.fixture(params=KINDS)
 def address(request: pytest.FixtureRequest) -> str:
-    given: str = request.param
-    if given != "zookeeper":
-        return given
-    servers, path = (request.getfixturevalue(name) for name in ("zookeeper", "lock_path"))
-    return f"zookeeper://{servers}{path}?session-timeout-s=2"
+    """A lock whose holder may be slow without losing it."""
+    return _address(request, 30)
+
+
+@pytest.fixture(params=KINDS)
+def short_address(request: pytest.FixtureRequest) -> str:
+    """A lock whose holder's death is soon known."""
+    return _address(request, 2)
+
+
+def _address(request: pytest.FixtureRequest, lease_s: int) -> str:
+    kind: str = request.param
+    match kind:
+        case "storage":
+            return f"storage?validity-s={lease_s}&renew-interval-s=0.2"
+        case "zookeeper":
+            servers, path = (request.getfixturevalue(name) for name in ("zookeeper", "lock_path"))
+            return f"zookeeper://{servers}{path}?session-timeout-s={lease_s}"
+    return kind
 
 
 def test_live_holder_is_explained_and_not_broken_by_mistake(
@@ -79,10 +93,10 @@ def _insist(hoodie: Run, table: Path, address: str, holder_id: str) -> str:
 
 
 def test_dead_holders_lock_is_broken_without_insisting(
-    hoodie: Run, table: Path, address: str
+    hoodie: Run, table: Path, short_address: str
 ) -> None:
-    at = (table, "--lock", address, "--watch", "20")
-    with lock_process.Process(address, str(table), "hold", "victim") as process:
+    at = (table, "--lock", short_address, "--watch", "20")
+    with lock_process.Process(short_address, str(table), "hold", "victim") as process:
         process.holding()
         process.kill()
         explained = hoodie("lock", "explain", *at)
@@ -95,12 +109,12 @@ def test_dead_holders_lock_is_broken_without_insisting(
 def test_lock_of_a_stopped_holder_is_left_alone_until_its_lease_ends(
     hoodie: Run, table: Path
 ) -> None:
-    at = (table, "--lock", "storage?validity-s=3&renew-interval-s=0.5")
+    at = (table, "--lock", "storage?validity-s=5&renew-interval-s=0.5")
     with lock_process.Process(at[2], str(table), "hold", "paused") as process:
         process.holding()
         process.pause()
         assert hoodie("lock", "break", *at).code == 10
-        assert hoodie("lock", "break", *at, "--watch", "10").code == 0
+        assert hoodie("lock", "break", *at, "--watch", "20").code == 0
         process.resume()
         assert process.ask("held") == "False"
 

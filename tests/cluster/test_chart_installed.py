@@ -237,8 +237,11 @@ def test_operator_of_some_namespaces_may_do_nothing_elsewhere(
 ) -> None:
     clusters.install_crds(cluster)
     helm.run("install", "--namespace", "hudi", values=chart.namespaces_only("sales"))
-    assert _may(cluster, OPERATOR, "sales", "watch hudi.dev/huditables")
-    assert _may(cluster, OPERATOR, "sales", "create batch/jobs")
+    for what in ("watch hudi.dev/huditables", "create batch/jobs"):
+        # The API server follows what is granted in its own time.
+        programs.wait_until(
+            lambda what=what: _may(cluster, OPERATOR, "sales", what), f"the operator may {what}"
+        )
     assert not _may(cluster, OPERATOR, "stock", "watch hudi.dev/huditables")
     assert not _may(cluster, OPERATOR, "", "watch hudi.dev/huditables")
     assert not _may(cluster, OPERATOR, "stock", "create batch/jobs")
@@ -362,7 +365,10 @@ def test_upgrade_brings_new_fields_and_uninstallation_keeps_what_is_declared(
     helm.run("uninstall", "--namespace", "hudi")
     assert cluster.api.is_there(path)
     assert _left(cluster, "deployments", "apps/v1") == []
-    assert not _may(cluster, OPERATOR, "sales", "watch hudi.dev/huditables")
+    programs.wait_until(
+        lambda: not _may(cluster, OPERATOR, "sales", "watch hudi.dev/huditables"),
+        "the operator's rights are gone",
+    )
     # The next release of that name takes over what was kept.
     helm.run("install", "--namespace", "hudi", values=VALUES)
 

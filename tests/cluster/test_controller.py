@@ -1,6 +1,5 @@
 """The controller on a real API server: what it makes of objects, and of what is refused."""
 
-import json
 import pickle
 import signal
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ import pytest
 
 from hoodie_operator.api import kinds, resources
 from support import cluster_helpers, cluster_operator, cluster_place, rule_examples
-from support.kube import clusters, objects, programs
+from support.kube import clusters, control_plane, objects, programs
 from support.rule_examples import edited
 
 WAIT_S = cluster_place.WAIT_S
@@ -50,10 +49,15 @@ def test_table_comes_into_being(place: cluster_place.Place, lake: cluster_helper
     assert action["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
     assert action["status"]["state"] == "Succeeded"
     assert len(lake.started) == 1
+    # Events are told beside everything else.
+    programs.wait_until(lambda: {"Creating", "Ready"} <= {*_told(place)}, "it is told", WAIT_S)
+    assert sorted(_told(place)) == sorted({*_told(place)})
+
+
+def _told(place: cluster_place.Place) -> list[str]:
+    """Return the reasons of the events about tables."""
     events = place.items(resources.EVENT.path(place.namespace))
-    told = [each["reason"] for each in events if each["involvedObject"]["kind"] == "HudiTable"]
-    assert sorted(told) == sorted({*told})
-    assert {"Creating", "Ready"} <= {*told}
+    return [each["reason"] for each in events if each["involvedObject"]["kind"] == "HudiTable"]
 
 
 @pytest.mark.usefixtures("leader")
@@ -204,39 +208,37 @@ def _attempts(place: cluster_place.Place) -> set[str]:
 
 
 def test_object_that_slipped_past_the_schema_says_so(
-    cluster: clusters.Cluster, place: cluster_place.Place, lake: cluster_helpers.Lake
+    own_control_plane: control_plane.ControlPlane, lake: cluster_helpers.Lake
 ) -> None:
+    cluster = clusters.of_kubeconfig(own_control_plane.kubeconfig)
+    clusters.install_crds(cluster)
+    cluster.api.create("/api/v1/namespaces", {"metadata": {"name": "here"}})
+    place = cluster_place.Place(cluster, "here")
     definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/writers.hudi.dev"
-    strict = cluster.api.get(definition)
-    loose = json.loads(json.dumps(strict["spec"]))
-    schema = loose["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    versions = cluster.api.get(definition)["spec"]["versions"]
+    schema = versions[0]["schema"]["openAPIV3Schema"]["properties"]
     schema["spec"] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    loose["versions"][0].pop("selectableFields")
-    cluster.api.merge(definition, {"spec": {**loose, "versions": loose["versions"]}})
-    try:
-        broken = {"tableRef": {"name": "flights"}, "source": "nonsense"}
-        programs.wait_until(
-            lambda: (
-                place.api.request(
-                    "POST",
-                    objects.collection(kinds.WRITER, place.namespace),
-                    objects.document(kinds.WRITER, "left", broken),
-                ).is_accepted
-            ),
-            "the loose schema holds",
-        )
-        with cluster_operator.leading(cluster.kubeconfig, place.namespace, lake.folder):
-            found = place.await_state(kinds.WRITER, "left", "Stalled", "InvalidSpec")
-            message = found["status"]["conditions"][0]["message"]
-            assert "cannot be read by this version of the operator" in message
-            assert "source" in message
-            # It keeps nobody else from being worked on.
-            place.create(kinds.HUDI_TABLE, "flights", rule_examples.TABLE)
-            place.await_state(kinds.HUDI_TABLE, "flights", "Ready", "Ready")
-    finally:
-        path = objects.path(kinds.WRITER, place.namespace, "left")
-        cluster.api.request("DELETE", path)
-        cluster.api.merge(definition, {"spec": {"versions": strict["spec"]["versions"]}})
+    versions[0].pop("selectableFields")
+    cluster.api.merge(definition, {"spec": {"versions": versions}})
+    broken = {"tableRef": {"name": "flights"}, "source": "nonsense"}
+    programs.wait_until(
+        lambda: (
+            cluster.api.request(
+                "POST",
+                objects.collection(kinds.WRITER, place.namespace),
+                objects.document(kinds.WRITER, "left", broken),
+            ).is_accepted
+        ),
+        "the loose schema holds",
+    )
+    with cluster_operator.leading(cluster.kubeconfig, place.namespace, lake.folder):
+        found = place.await_state(kinds.WRITER, "left", "Stalled", "InvalidSpec")
+        message = found["status"]["conditions"][0]["message"]
+        assert "cannot be read by this version of the operator" in message
+        assert "source" in message
+        # It keeps nobody else from being worked on.
+        place.create(kinds.HUDI_TABLE, "flights", rule_examples.TABLE)
+        place.await_state(kinds.HUDI_TABLE, "flights", "Ready", "Ready")
 
 
 def test_leader_that_is_killed_is_followed_and_its_runs_go_on(

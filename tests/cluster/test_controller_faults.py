@@ -136,7 +136,6 @@ def test_leader_that_was_paused_changes_nothing_beside_its_successor(
         )
         place.create(kinds.HUDI_TABLE, "flights", rule_examples.TABLE)
         assert is_paused.wait(cluster_place.WAIT_S)
-        before = len(proxy.calls)
         second = cluster_operator.start(cluster.kubeconfig, namespace, lake.folder, "two")
         try:
             programs.wait_until(
@@ -144,6 +143,8 @@ def test_leader_that_was_paused_changes_nothing_beside_its_successor(
                 "the table is ready",
                 cluster_place.WAIT_S,
             )
+            # What it had asked for when it was stopped has come by now.
+            before = len(proxy.calls)
             first.send_signal(signal.SIGCONT)
             assert first.wait(cluster_place.WAIT_S) != 0
             assert [call for call in proxy.calls[before:] if _is_change(call)] == []

@@ -8,11 +8,14 @@ from typing import Any
 import boto3
 import pytest
 
-from hoodie import errors
-from hoodie.transaction.locks import addresses
-from hoodie.transaction.locks.protocol import LockProvider
+from hoodie import errors, identity
+from hoodie.background.threads import ThreadBackground
+from hoodie.storage.memory import MemoryStorage
+from hoodie.transaction.locks import address_texts, addresses, opening
+from hoodie.transaction.locks.protocol import LockOwner, LockProvider
 from support import lock_process
 from support.lock_contract import LONG_S, LockFixtures, Open
+from support.moved_clock import MovedClock
 
 REGION = "us-east-1"
 Client = Any
@@ -33,6 +36,13 @@ def _java_item(key: str, version: str, lease_ms: int) -> dict[str, dict[str, str
         "leaseDuration": {"S": str(lease_ms)},
         "recordVersionNumber": {"S": version},
     }
+
+
+class _SleptClock(MovedClock):
+    """Goes on only when somebody sleeps: no request takes any time."""
+
+    def sleep_s(self, seconds: float) -> None:
+        self.now_s += seconds
 
 
 class TestDynamoDbLock(LockFixtures):
@@ -95,10 +105,17 @@ class TestDynamoDbLock(LockFixtures):
 
     @pytest.mark.usefixtures("table_made")
     def test_item_of_java_is_respected_until_it_stays_the_same_for_its_lease(
-        self, open_lock: Open, client: Client, lock_table: str
+        self, address: str, client: Client, lock_table: str
     ) -> None:
         client.put_item(TableName=lock_table, Item=_java_item("trips", "1", 1_000))
-        lock = open_lock("we")
+        lock = opening.open_lock(
+            address_texts.parse(address),
+            MemoryStorage(),
+            LockOwner(id="we", name="we", process=identity.current_process()),
+            waiting_clock=_SleptClock(),
+            random=identity.SystemRandom(),
+            background=ThreadBackground(),
+        )
         # The time is counted over tries that wait for less than the lease.
         with pytest.raises(errors.LockTimeoutError, match=r"held by a JVM, .* lease of 1 s"):
             lock.acquire(0.6)
@@ -107,6 +124,7 @@ class TestDynamoDbLock(LockFixtures):
             lock.acquire(0.6)
         lock.acquire(0.6)
         assert lock.is_held()
+        lock.close()
 
     @pytest.mark.usefixtures("table_made")
     def test_token_grows_though_a_jvm_deleted_the_item(

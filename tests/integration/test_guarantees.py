@@ -47,11 +47,13 @@ def transaction(
     )
 
 
-def compact(small: SmallTable) -> None:
+def compact(small: SmallTable) -> bool:
+    """Compact once, and return whether there was anything to compact."""
     service = transaction(ALONE, authors.Author())
     planned = small.table.schedule_compaction(service)
     if planned is not None:
         small.table.compact(planned, service)
+    return planned is not None
 
 
 def write_inline(small: SmallTable, write: Write) -> None:
@@ -64,13 +66,14 @@ def write_inline(small: SmallTable, write: Write) -> None:
 
 def write_beside_services(small: SmallTable, write: Write) -> None:
     """Model B: compactions run in a thread of the writer's process."""
-    is_done = threading.Event()
+    has_compacted, is_done = threading.Event(), threading.Event()
     failures: list[BaseException] = []
 
     def serve() -> None:
         try:
             while not is_done.is_set():
-                compact(small)
+                if compact(small):
+                    has_compacted.set()
         except BaseException as error:
             failures.append(error)
             raise
@@ -78,8 +81,11 @@ def write_beside_services(small: SmallTable, write: Write) -> None:
     service = threading.Thread(target=serve)
     service.start()
     try:
-        for rows in batches():
+        *first, last = batches()
+        for rows in first:
             write(rows)
+        assert has_compacted.wait(60), "nothing runs beside the writer"
+        write(last)
     finally:
         is_done.set()
         service.join()

@@ -26,6 +26,8 @@ from support.lock_contract import LONG_S, LockFixtures, Open
 
 CLOCK = SystemClock()
 PATH = "/base/key"
+SLACK_S = 5
+"""What a busy machine may add to a wait."""
 
 
 class TestZooKeeperLock(LockFixtures):
@@ -46,13 +48,13 @@ class TestZooKeeperLock(LockFixtures):
             with pytest.raises(errors.LockTimeoutError):
                 open_lock(f"waits {wait_s}").acquire(wait_s)
 
-        before_us = [threading.Thread(target=give_up_after, args=(wait_s,)) for wait_s in (1, 2, 3)]
+        before_us = [threading.Thread(target=give_up_after, args=(wait_s,)) for wait_s in (1, 3, 5)]
         for thread in before_us:
             thread.start()
         CLOCK.sleep_s(0.5)  # They stand in line by then.
         start_s = CLOCK.monotonic_s()
-        give_up_after(3)
-        assert CLOCK.monotonic_s() - start_s < 4  # One that begins anew takes 5.
+        give_up_after(5)
+        assert CLOCK.monotonic_s() - start_s < 8  # One that begins anew takes 9.
         for thread in before_us:
             thread.join()
 
@@ -182,7 +184,7 @@ class TestServerThatGoes:
             ):
                 other.acquire(1)
             lock.release()
-            assert CLOCK.monotonic_s() - start_s < 2 + 2 + 5 + 2
+            assert CLOCK.monotonic_s() - start_s < 2 + 2 + 5 + SLACK_S
         finally:
             os.kill(_pid(own_zookeeper), signal.SIGCONT)
         other.acquire(LONG_S)
@@ -224,7 +226,7 @@ def test_server_that_is_not_there_is_named_within_the_wait(
     start_s = CLOCK.monotonic_s()
     with pytest.raises(errors.LockTimeoutError) as caught:
         lock.acquire(2)
-    assert CLOCK.monotonic_s() - start_s < 2 + 1
+    assert CLOCK.monotonic_s() - start_s < 2 + SLACK_S
     assert f"{PATH} at {address} within 2 s: no connection within 2 s" in str(caught.value)
     lock.close()
 
@@ -235,7 +237,7 @@ def test_connection_has_a_time_of_its_own(closed_port: str) -> None:
     start_s = CLOCK.monotonic_s()
     with pytest.raises(errors.LockTimeoutError, match=r"no connection within 0\.5 s"):
         lock.acquire(LONG_S)
-    assert CLOCK.monotonic_s() - start_s < 2
+    assert CLOCK.monotonic_s() - start_s < 0.5 + SLACK_S < LONG_S
 
 
 @contextmanager

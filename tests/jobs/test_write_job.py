@@ -170,7 +170,7 @@ def test_conflict_is_found_before_data_is_written(
         detects_conflicts_early=True,
     )
     path = workshop.file("1", "a,eu,1,mine\n")
-    work = batches_of(path, commit_interval_ms=60_000)
+    work = batches_of(path, commit_interval_ms=600_000)
     spec = workshop.spec(work, writer_id="earlier", settings=optimistic)
     earlier = threading.Thread(target=_run_until_stopped, args=(workshop, spec))
     earlier.start()

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie.filegroup import slicing
@@ -87,6 +87,7 @@ def sliced(history: list[Write]) -> tuple[files.FileSlice, ...]:
     )
 
 
+@settings(deadline=None)  # The machine is shared.
 @given(histories())
 def test_slices_are_those_of_the_pseudocode(history: list[Write]) -> None:
     """T-N19."""
@@ -101,6 +102,7 @@ def test_slices_are_those_of_the_pseudocode(history: list[Write]) -> None:
         assert [log.instant_time for log in each.log_files] == [time_of(log) for log in logs]
 
 
+@settings(deadline=None)  # The machine is shared.
 @given(histories())
 def test_temporal_order_of_rfc_66_holds(history: list[Write]) -> None:
     """T-N19: S38, S39: what a slice's base file follows is below it, what follows it is not."""

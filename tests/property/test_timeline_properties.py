@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterable
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hoodie.format import instant_names
@@ -56,6 +56,7 @@ def _completed(action: Action, completed: int) -> Instant:
 # Two writes of one time, which no protocol allows: no order of the listings may matter.
 @example([_completed(Action.DELTA_COMMIT, 0), _completed(Action.COMMIT, 0)], 1)
 @example([_completed(Action.DELTA_COMMIT, 1), _completed(Action.COMMIT, 0)], 1)
+@settings(deadline=None)  # The machine is shared.
 @given(_TIMELINES, st.integers(0, 30))
 def test_extended_timeline_is_the_one_of_all_files(files: list[Instant], count: int) -> None:
     before = active.from_files(files[:count])
@@ -63,6 +64,7 @@ def test_extended_timeline_is_the_one_of_all_files(files: list[Instant], count: 
     assert _everything(extended) == _everything(active.from_files(files))
 
 
+@settings(deadline=None)  # The machine is shared.
 @given(_TIMELINES, st.lists(st.tuples(st.booleans(), st.integers(0, 29)), max_size=12))
 def test_each_reading_tells_what_is_there(
     files: list[Instant], changes: list[tuple[bool, int]]

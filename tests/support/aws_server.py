@@ -10,7 +10,7 @@ import re
 import socket
 import subprocess
 import sys
-import urllib.error
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -84,8 +84,8 @@ def _await(process: subprocess.Popen[bytes], url: str) -> None:
         try:
             with urllib.request.urlopen(url, timeout=5):
                 return
-        except urllib.error.URLError:
-            continue
+        except OSError:  # Refused, or not answered in time: it loads much for its first answer.
+            time.sleep(0.05)
     raise RuntimeError(f"moto ended with {process.returncode}")
 
 

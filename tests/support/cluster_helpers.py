@@ -112,12 +112,12 @@ class Lake:
         """
         try:
             told = path.stat()
+            version = (told.st_ino, told.st_mtime_ns, told.st_size)
+            known = self._read.get(path)
+            if known is None or known[0] != version:
+                known = self._read[path] = (version, pickle.loads(path.read_bytes()))
         except FileNotFoundError:
             return None
-        version = (told.st_ino, told.st_mtime_ns, told.st_size)
-        known = self._read.get(path)
-        if known is None or known[0] != version:
-            known = self._read[path] = (version, pickle.loads(path.read_bytes()))
         return known[1]
 
     def _path(self, uri: str) -> Path:

@@ -4,6 +4,7 @@
 `LeasedLockContract` what those do that renew a lease: a holder that is silent loses the lock.
 """
 
+import dataclasses
 import functools
 import logging
 import threading
@@ -85,17 +86,20 @@ class LockContract(LockFixtures):
         first.acquire(LONG_S)
         clock = SystemClock()
         patience = table_lock.Patience(wait_ms=50, retries_max=2, retry_wait_ms=150)
-        second = table_lock.TableLock(open_lock("second"), MemoryStorage(), clock, patience)
+        provider = open_lock("second")
 
-        def take() -> None:
+        def take(patience: table_lock.Patience) -> None:
+            second = table_lock.TableLock(provider, MemoryStorage(), clock, patience)
             with second.scope() as scope:
                 assert scope.is_held()
 
         start_s = clock.monotonic_s()
         with pytest.raises(errors.LockTimeoutError, match="held by first"):
-            in_thread(take)
+            in_thread(functools.partial(take, patience))
         assert 3 * 0.05 + 2 * 0.15 <= clock.monotonic_s() - start_s < 5
-        waiter = threading.Thread(target=take)
+        # Enough of it, however long the lock is on its way.
+        patience = dataclasses.replace(patience, retries_max=200)
+        waiter = threading.Thread(target=take, args=(patience,))
         waiter.start()
         clock.sleep_s(0.1)  # Its first try is over by then, or about to be.
         first.release()
@@ -279,7 +283,7 @@ class InspectableLockContract(SharedLockContract):
             while (found := watcher.holding()) is not None:
                 watcher.take_away(found)
             assert process.ask("held") == "False"
-            heir.acquire(1)
+            heir.acquire(LONG_S)
             assert heir.fencing_token > token
             assert process.ask("release") == "released"
             assert heir.is_held()

@@ -1,5 +1,6 @@
 """A place with manifests, data and state, and the operator on it, with fake jobs or real ones."""
 
+import contextlib
 import json
 import os
 import signal
@@ -19,7 +20,7 @@ from hoodie_operator.observing.tables import TableObserver, TableTarget
 from hoodie_operator.standalone import store
 
 PROGRAMS = Path(__file__).parents[1] / "standalone" / "programs"
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 
 TABLE = {
     "storage": {"path": "flights"},
@@ -163,7 +164,7 @@ class Place:
             env={**os.environ, "COLUMNS": "200"},
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S * 3,
+            timeout=PATIENCE_S,
             check=False,
         )
 
@@ -206,6 +207,7 @@ class Place:
 
 
 def _kill(pid: int, start_ticks: int) -> None:
-    stat = Path(f"/proc/{pid}/stat")
-    if stat.exists() and stat.read_text().rpartition(")")[2].split()[19] == str(start_ticks):
-        os.kill(pid, signal.SIGKILL)
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # It has ended by itself.
+        stat = Path(f"/proc/{pid}/stat").read_text()
+        if stat.rpartition(")")[2].split()[19] == str(start_ticks):
+            os.kill(pid, signal.SIGKILL)

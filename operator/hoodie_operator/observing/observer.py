@@ -151,8 +151,11 @@ class _Looks(Generic[Fact]):
         deadline_s = self.clock.monotonic_s() + self.bounds.time_limit_s * rounds
         begun: dict[str, Future[Fact]] = {}
         with self._lock:
+            # Of one that has ended it may not be noted yet.
             earlier: dict[str, Future[Fact]] = {
-                key: self._at_work[key] for key in looks if key in self._at_work
+                key: self._at_work[key]
+                for key in looks
+                if key in self._at_work and not self._at_work[key].done()
             }
             for key, look in looks.items():
                 if key not in earlier:
@@ -178,6 +181,7 @@ class _Looks(Generic[Fact]):
             is_transient=True,
         )
 
-    def _ended(self, key: str, _: Future[Fact]) -> None:
+    def _ended(self, key: str, look: Future[Fact]) -> None:
         with self._lock:
-            self._at_work.pop(key, None)
+            if self._at_work.get(key) is look:
+                del self._at_work[key]

@@ -5,6 +5,8 @@
 `$FAKE_CONTROL` is a JSON file that says how they behave, read anew at each step:
 
     delay_s      how long each step takes
+    held         after how many commits a run waits, a write begun, until this says otherwise: by
+                 the writer's id, or for `compaction`
     errors       kinds of errors to end with, one an attempt, by the owner's id
     crash        owners' ids that end without a result
     hang         owners' ids that ignore being told to stop and never end
@@ -67,8 +69,10 @@ class Job:
         note("end", self.owner, self.attempt, error.kind if error else "done")
         return result.exit_code
 
-    def pause(self) -> None:
+    def pause(self, name: str = "", commits: int = 0) -> None:
         time.sleep(float(str(control().get("delay_s", 0))))
+        while name in (held := dict(control().get("held", {}))) and commits >= held[name]:  # type: ignore[call-overload]
+            time.sleep(0.01)
 
     def misbehave(self) -> None:
         told = control()
@@ -159,7 +163,7 @@ def write(job: Job) -> None:
             job.put(
                 Instant(requested_time=requested, action=Action.DELTA_COMMIT, state=each), content
             )
-        job.pause()
+        job.pause(job.owner, done)
         extra = {jobs.WRITER_ID_KEY: job.spec.writer_id, jobs.BATCH_ID_KEY: batch.id}
         commit(job, requested, Action.DELTA_COMMIT, extra, 100)
         note("commit", job.owner, job.attempt, batch.id.partition("@")[0])
@@ -178,7 +182,7 @@ def compact(job: Job) -> None:
             timeline_avro.encode_compaction_plan(plan),
         )
         note("plan", job.owner, job.attempt, requested)
-    job.pause()
+    job.pause("compaction")
     commit(job, requested, Action.COMPACTION, extra, 0)
     note("compact", job.owner, job.attempt, requested)
 

@@ -1,6 +1,6 @@
 """A clock that never goes back, whatever the one that it stands on does."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie import clock
@@ -33,6 +33,7 @@ def test_after_a_step_back_it_goes_on_from_where_it_was() -> None:
     assert forward.now_ms() == 1_002_000
 
 
+@settings(deadline=None)  # The machine is shared.
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(-(10**9), 10**9)), max_size=50))
 def test_it_never_goes_back_nor_stands_still(steps: list[tuple[int, int]]) -> None:
     stepping = Stepping()

@@ -1,4 +1,11 @@
-"""An observer whose look fails in a way that nobody foresaw."""
+"""Looks of an observer that fail in a way that nobody foresaw, or end while others ask."""
+
+import functools
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from concurrent import futures
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
@@ -43,3 +50,53 @@ def test_look_that_fails_is_told_and_costs_no_other_its_answer(
         assert problem is not None
         assert problem.is_transient
         assert "KeyError: 'unforeseen'" in problem.message
+
+
+def test_look_that_has_just_ended_is_made_again_and_by_one_thread_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who asks may know that a look has ended before the observer has taken note of it."""
+    notes: list[Callable[[], object]] = []
+    waits: queue.SimpleQueue[list[Future[object]]] = queue.SimpleQueue()
+    goes_on = threading.Event()
+
+    def note_later(look: Future[object], note: Callable[[Future[object]], object]) -> None:
+        notes.append(functools.partial(note, look))
+
+    def wait(looks: Sequence[Future[object]], timeout: float) -> None:
+        if looks:
+            waits.put(list(looks))
+        futures.wait(looks, timeout)
+
+    def look(self: tables.TableObserver, target: tables.TableTarget) -> facts.TableFacts:
+        assert goes_on.wait(30)
+        return facts.TableFacts(observed_ms=1)
+
+    monkeypatch.setattr(Future, "add_done_callback", note_later)
+    monkeypatch.setattr("hoodie_operator.observing.observer.wait", wait)
+    monkeypatch.setattr(tables.TableObserver, "look", look)
+    outside = environment.system(allowed_roots=("/data",))
+    observer = Observer(outside, ("/data",), Bounds(time_limit_s=60))
+    question = dialogue.TableQuestion(uri="file:///data/t", settings=settings.WriteSettings())
+
+    def is_seen() -> bool:
+        (told,) = observer.look_at_tables(dialogue.TablesQuestion(tables=(question,))).tables
+        return told.table == dialogue.Table()
+
+    goes_on.set()
+    for _ in range(2):
+        assert is_seen()
+        waits.get()
+    goes_on.clear()
+    with ThreadPoolExecutor(2) as threads:
+        try:
+            first = threads.submit(is_seen)
+            looks = waits.get(timeout=30)
+            for note in notes[:2]:
+                note()
+            second = threads.submit(is_seen)
+            assert waits.get(timeout=30) == looks
+        finally:
+            goes_on.set()
+        assert first.result()
+        assert second.result()

@@ -119,7 +119,7 @@ def test_race_of_two_who_look_before_either_marks(
         assert is_at_gate.wait(30)
         of_second = threads.submit(small.write_files, second, [ROW])
         try:
-            _wait_while_it_can_go_on(of_second)
+            _wait_while_it_can_go_on(of_second, 1 if is_found_early else 30)
         finally:
             gate.set()
         stats = of_first.result()
@@ -137,11 +137,11 @@ def test_race_of_two_who_look_before_either_marks(
     assert small.problems() == []
 
 
-def _wait_while_it_can_go_on(of_second: "Future[Stats]") -> None:
+def _wait_while_it_can_go_on(of_second: "Future[Stats]", wait_s: float) -> None:
     """Wait for its end, or until it has waited for the lock for some time."""
     ended = threading.Event()
     of_second.add_done_callback(lambda _: ended.set())
-    ended.wait(1)
+    ended.wait(wait_s)
 
 
 @pytest.mark.parametrize("checks_commits", [True, False])
