@@ -12,7 +12,7 @@ leader to leader, also when somebody deletes the Lease.
 
 What a leader began is over before another begins, but for what the network keeps back from the API
 server for longer than our connection lives. That is a change of the version that was read, makes an
-object of a name that is used once, or starts a run, which the next leader withdraws (`runs`).
+object of a name that is used once, or starts a run, which comes to nothing then (`runs`).
 """
 
 import asyncio

@@ -5,7 +5,8 @@ Job, which is suspended, and its resumption. Whoever finds the Job resumed finds
 started. A process that is killed between two of them has started nothing; the next decision asks
 for the same attempt again.
 
-A request that the network delivers late, under the next leader, starts nothing either:
+A request that the network delivers late, under the next leader, starts nothing either
+(docs/adr/0016):
 
     leader            the API server has     next leader
     make, suspended   a Job, suspended       lists all Jobs, and withdraws those that were
@@ -174,10 +175,7 @@ class JobRuns:
                 await asyncio.sleep(_PAUSE_S)
 
     async def _remove_specs(self, run: facts.RunId, job: Manifest) -> None:
-        """Remove what earlier tries were to be told, whose Jobs cannot be made any more.
-
-        Not before there is a Job: one of theirs may be made late, and takes its own.
-        """
+        """Remove what earlier tries were to be told, whose Jobs are never started any more."""
         left = self._specs.pop(run, set()) - {run_manifests.told_by(job)}
         for name in sorted(left):
             try:
