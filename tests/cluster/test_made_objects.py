@@ -350,12 +350,9 @@ def test_observers_are_kept_as_declared_asked_and_removed(
     addresses = [f"http://127.0.0.1:{served.server.server_port}"]
 
     async def act(server: api.Api) -> list[facts.TableFacts | None]:
-        observers = ClusterObservers(
-            server,
-            TOLD,
-            CLOCK,
-            address_of=lambda _: addresses[-1],
-        )
+        # Who keeps observers removes all others where he looks: those of other tests, too.
+        place = TOLD.model_copy(update={"watch_namespaces": (namespace,)})
+        observers = ClusterObservers(server, place, CLOCK, address_of=lambda _: addresses[-1])
         seen = []
         try:
             # Before anybody saw to it that there is one, it only starts.

@@ -43,8 +43,10 @@ def observed(config: configuration.Configuration, table: objects.Table, told: st
 
     async def act() -> str:
         clocked, server = Later(), api.Api(logins.connection)
+        # Who keeps observers removes all others where he looks: those of other tests, too.
+        place = config.model_copy(update={"watch_namespaces": (table.key.namespace,)})
         observers = ClusterObservers(
-            server, config, clocked, address_of=lambda identity: "http://127.0.0.1:1"
+            server, place, clocked, address_of=lambda identity: "http://127.0.0.1:1"
         )
         look = ports.TableLook(
             table=table, uri="file:///data/flights", settings=settings.WriteSettings()
