@@ -74,11 +74,15 @@ class Lake:
         waiting = ("rollout", "status", f"deployment/{chart.RELEASE}", f"--timeout={DEADLINE_S}s")
         self.cluster.kubectl(*place, *waiting)
 
-    def leader(self) -> str:
-        """Return the name of the operator's pod that leads."""
+    def holder(self) -> str:
+        """Return the process that leads, which is like no other ever; empty for none."""
         leases = f"/apis/coordination.k8s.io/v1/namespaces/{self.release_namespace}/leases"
         holder: str = self.cluster.api.get(f"{leases}/{chart.RELEASE}")["spec"]["holderIdentity"]
-        return holder.partition("_")[0]
+        return holder
+
+    def leader(self) -> str:
+        """Return the name of the operator's pod that leads."""
+        return self.holder().partition("_")[0]
 
     def are_ready(self) -> bool:
         """Return whether everything that is declared is as declared, by its conditions."""
