@@ -105,14 +105,7 @@ def pod(phase: str, state: Shape | None = None, **status: object) -> Shape:
 
 def unschedulable() -> Shape:
     """Return a pod that no node takes."""
-    message = "0/2 nodes are available: 2 Insufficient memory."
-    refused = {
-        "type": "PodScheduled",
-        "status": "False",
-        "reason": "Unschedulable",
-        "message": message,
-        "lastTransitionTime": at(2),
-    }
+    refused = _refused("0/2 nodes are available: 2 Insufficient memory.")
     return pod("Pending", conditions=[refused])
 
 
@@ -243,16 +236,20 @@ def ready_server(**metadata: object) -> Shape:
 def unplaced_server(message: str = UNBOUND) -> Shape:
     """Return the pod of a lock server that no node takes."""
     found = server()
-    refused = {
+    found["spec"] = {}
+    found["status"] = {"phase": "Pending", "conditions": [_refused(message)]}
+    return found
+
+
+def _refused(message: str) -> Shape:
+    """Return what the scheduler says of a pod that no node takes."""
+    return {
         "type": "PodScheduled",
         "status": "False",
         "reason": "Unschedulable",
         "message": message,
         "lastTransitionTime": at(2),
     }
-    found["spec"] = {}
-    found["status"] = {"phase": "Pending", "conditions": [refused]}
-    return found
 
 
 def crashed(code: int = 1, reason: str = "Error", message: str | None = None) -> Shape:

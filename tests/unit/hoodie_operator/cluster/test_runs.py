@@ -189,6 +189,10 @@ def over_network(scenario: Callable[[Network], Awaitable[None]]) -> None:
     server.use(run)
 
 
+def path_of(job: Manifest) -> str:
+    return resources.JOB.path(job["metadata"]["namespace"], job["metadata"]["name"])
+
+
 def unstarted(attempt: Attempt) -> Manifest:
     """Return the Job of an attempt as it is made."""
     made = manifests.Attempt(
@@ -257,8 +261,7 @@ def test_job_that_was_withdrawn_cannot_be_resumed(attempt: Attempt) -> None:
 def test_job_that_its_controller_changes_meanwhile_is_withdrawn(attempt: Attempt) -> None:
     async def scenario(network: Network) -> None:
         job = await network.slow.create(unstarted(attempt))
-        metadata = job["metadata"]
-        path = resources.JOB.path(metadata["namespace"], metadata["name"])
+        path = path_of(job)
         changes = iter(range(3))
 
         def change(method: str, _: str) -> None:
@@ -275,8 +278,7 @@ def test_job_that_its_controller_changes_meanwhile_is_withdrawn(attempt: Attempt
 def test_job_that_is_resumed_while_it_is_withdrawn_stays(attempt: Attempt) -> None:
     async def scenario(network: Network) -> None:
         job = await network.slow.create(unstarted(attempt))
-        metadata = job["metadata"]
-        path = resources.JOB.path(metadata["namespace"], metadata["name"])
+        path = path_of(job)
         request = manifests.start_request(job, 1)
 
         def resume(method: str, _: str) -> None:

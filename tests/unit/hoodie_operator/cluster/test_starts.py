@@ -7,6 +7,7 @@ nothing is started any more but by itself.
 import asyncio
 import contextlib
 import dataclasses
+import math
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
@@ -77,48 +78,33 @@ class Leader(api.Api):
     """
 
     def __init__(self, client: api.Api, network: Network, *, asks: bool = True) -> None:
-        super().__init__(client._login, patience=api.Patience(tries=1))
+        super().__init__(
+            client._login,
+            patience=api.Patience(tries=1),
+            change_s=lambda: 0.0 if self.is_lost.is_set() and asks else math.inf,
+        )
         self.is_lost = asyncio.Event()
         self.asks = asks
+        # What is under way is done whether its author still leads or not.
+        self._wire = client
         self._network = network
 
     async def create(self, manifest: Manifest) -> Manifest:
-        base = super().create
         if manifest["kind"] != "Job":
-            return await base(manifest)
-        return await self._change(lambda: base(manifest))
+            return await super().create(manifest)
+        return await self._change(lambda: self._wire.create(manifest))
 
     async def merge_patch(
         self, resource: resources.Resource, namespace: str, name: str, patch: Mapping[str, object]
     ) -> Manifest:
-        base = super().merge_patch
-        return await self._change(lambda: base(resource, namespace, name, patch))
-
-    async def delete(  # noqa: PLR0913 - as of any API server
-        self,
-        resource: resources.Resource,
-        namespace: str,
-        name: str,
-        *,
-        uid: str | None = None,
-        version: int | None = None,
-        grace_s: int | None = None,
-        propagation: str | None = None,
-    ) -> None:
-        self._ask_whether_it_leads()
-        await super().delete(
-            resource, namespace, name,
-            uid=uid, version=version, grace_s=grace_s, propagation=propagation,
-        )  # fmt: skip
-
-    def _ask_whether_it_leads(self) -> None:
-        if self.is_lost.is_set() and self.asks:
-            raise api_errors.NotLeadingError("the lease is lost")
+        wire = self._wire
+        return await self._change(lambda: wire.merge_patch(resource, namespace, name, patch))
 
     async def _change(self, change: Callable[[], Awaitable[Manifest]]) -> Manifest:
         if self._network.chance.random() < 0.2:
             self.is_lost.set()
-        self._ask_whether_it_leads()
+        if not self._change_s():
+            raise api_errors.NotLeadingError("the lease is lost")
         try:
             return await self._network.pass_on(change)
         except api_errors.UnavailableError:
