@@ -179,7 +179,9 @@ class World:
         try:
             lifecycle.start(writer, opened, commits.Operation.UPSERT)
             stats = write_data(writer, opened, self._groups(writer))
-            completion = lifecycle.complete(writer, opened, metadata(stats), self._steps(writer))
+            completion = lifecycle.complete(
+                writer, opened, metadata(stats), [conflicts.step(writer)]
+            )
         except errors.HoodieError as error:
             self._end(number, invariants.outcome_of(error))
             lifecycle.abort(writer, opened, has_tasks_left=False)
@@ -279,9 +281,6 @@ class World:
         """
         if not is_late and _instant_at(path) is not None:
             self.lock.record(invariants.LockEvent.CHANGED, process, path)
-
-    def _steps(self, writer: Client) -> tuple[lifecycle.PreCompletion, ...]:
-        return (conflicts.step(writer),) if self.is_optimistic else ()
 
     def _tell(
         self,

@@ -1,4 +1,4 @@
-"""Optimistic concurrency control: of two writes of one file group at one time, the first wins.
+"""Conflict resolution: of two writes of one file group at one time, the first wins.
 
 Nobody waits while data is written. Right before a write is published, in the lock scope, it is held
 against what others have published since it began; where both changed a file group it is given up.
@@ -7,6 +7,9 @@ against what others have published since it began; where both changed a file gro
                  file slicing keeps the log files that complete after their plan (O3)
     conflict     a candidate wrote to, or retired, a file group that this write wrote to, or a
                  pending clustering is to retire it
+
+The check runs in every mode. A single writer is alone as far as the heartbeats show when it begins;
+a live writer that was wrongly judged dead may have completed since.
 
 Under non-blocking concurrency control only base files can conflict, those that a bulk insert makes
 of empty buckets: a log file of another writer that completes later lies on top of one, but one that
@@ -24,7 +27,8 @@ Strategies, by Apache Hudi's names:
 A compaction gives way to nobody and nobody to it, under all of them. The serial order is the order
 of completion.
 
-Requests: one for each candidate and each pending clustering, two for what replaced file groups.
+Requests: one for each candidate and each pending clustering, two for what replaced file groups;
+none where nothing has completed since the begin and no clustering is pending.
 Source: RFC-22; `SimpleConcurrentFileWritesConflictResolutionStrategy.java` and those beside it;
 concurrency 2.6.
 """
@@ -78,13 +82,13 @@ def shared_groups(
     return tuple(sorted({group for group in mine if _place(group) in taken}))
 
 
-def step(client: Client, *, of_base_files: bool = False) -> lifecycle.PreCompletion:
+def step(client: Client) -> lifecycle.PreCompletion:
     """Return the check of a client's writes as a step of their completion; as `check`."""
 
     def check_conflicts(
         scope: table_lock.LockScope, write: OpenWrite, metadata: commits.CommitMetadata
     ) -> commits.CommitMetadata:
-        check(client, scope, write, metadata, of_base_files=of_base_files)
+        check(client, scope, write, metadata)
         return metadata
 
     return check_conflicts
@@ -95,8 +99,6 @@ def check(
     scope: table_lock.LockScope,
     write: OpenWrite,
     metadata: commits.CommitMetadata,
-    *,
-    of_base_files: bool = False,
 ) -> None:
     """Refuse to publish a write that overlaps one that was faster.
 
@@ -105,12 +107,14 @@ def check(
         scope: Of its completion.
         write: About to be published.
         metadata: What it wrote.
-        of_base_files: Whether only its base files can conflict, not its log files.
 
     Raises:
         WriteConflictError: It does.
     """
+    of_base_files = client.settings.concurrency is settings.ConcurrencyMode.NON_BLOCKING
     mine = groups_of(each for each in metadata.stats if not (of_base_files and each.log_files))
+    if not mine:
+        return
     if client.settings.conflict_strategy is not settings.ConflictStrategy.PREFER_WRITER:
         _check_clustering(client, scope, write, mine)
     known = write.timeline.write_completion_times

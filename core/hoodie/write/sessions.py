@@ -129,8 +129,8 @@ class WriteSession:
         """Publish what the tasks wrote.
 
         Raises:
-            WriteConflictError: Another write of the same file groups was faster; only under
-                optimistic concurrency control, and for base files of a bulk insert.
+            WriteConflictError: Another write of the same file groups was faster; under
+                non-blocking concurrency control only for base files of a bulk insert.
             HoodieError: Nothing was published, and the write is aborted; only an
                 OutcomeUnknownError leaves open whether it was.
         """
@@ -141,7 +141,11 @@ class WriteSession:
         )
         try:
             completion = lifecycle.complete(
-                self._client, self._write, metadata, self._checks(), self._amendments()
+                self._client,
+                self._write,
+                metadata,
+                [conflicts.step(self._client)],
+                self._amendments(),
             )
         except BaseException:
             self.abort(has_tasks_left=False)
@@ -190,17 +194,6 @@ class WriteSession:
         except errors.HoodieError as error:
             return (f"failed writes stay pending: {error}",)
         return ()
-
-    def _checks(self) -> Sequence[lifecycle.PreCompletion]:
-        """Return what must hold in the lock scope of the completion."""
-        match self._client.settings.concurrency:
-            case settings.ConcurrencyMode.OPTIMISTIC:
-                return (conflicts.step(self._client),)
-            case settings.ConcurrencyMode.NON_BLOCKING:
-                is_bulk = self.task.operation is commits.Operation.BULK_INSERT
-                return (conflicts.step(self._client, of_base_files=True),) if is_bulk else ()
-            case settings.ConcurrencyMode.SINGLE_WRITER:
-                return ()
 
     def _amendments(self) -> Sequence[lifecycle.PreCompletion]:
         """Return what is decided in the lock scope of the completion."""
