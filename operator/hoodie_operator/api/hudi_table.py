@@ -290,15 +290,15 @@ class HudiTableSpec(fields.Block):
     deletion_protection: bool = Field(
         default=True,
         description=(
-            "Refuse to delete the object while its data would go with it. A cluster refuses by a "
-            "policy of the chart, which installations without cluster-wide rights lack."
+            "Keep the data whatever becomes of the object. The chart's admission policy refuses to "
+            "delete the object; where there is none, the object goes and the data stays."
         ),
     )
     suspend: bool = Field(default=False, description="Start nothing on this table.")
 
     @property
     def is_protected(self) -> bool:
-        """Whether the object may not be deleted, because its data would go with it."""
+        """Whether the data stays although the policy is to delete it with the object."""
         return self.deletion_policy is DeletionPolicy.DELETE and self.deletion_protection
 
     @property

@@ -40,7 +40,7 @@ class Reason(enum.Enum):
     DELETING = "Deleting", "It is being deleted."
     DATA_KEPT = (
         "DataKept",
-        "Its namespace is being deleted: nothing can be started there, and the data stays.",
+        "The object goes and the data stays: deletionProtection is on, or the namespace goes too.",
     )
     STARTING = "Starting", "The run was started and has not told of any progress yet."
     POD_NOT_CREATED = (

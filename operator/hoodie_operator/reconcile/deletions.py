@@ -1,7 +1,8 @@
 """Letting a HudiTable go: the object alone, or after all who need it the data too.
 
-A namespace that is deleted takes the object along, and nothing can be started there that would
-delete the data: it stays.
+Data stays where the object goes although it was to stay: a protected table whose kind was deleted,
+or that was deleted where no admission policy asks. It stays with its namespace as well, in which
+nothing can be started that would delete it.
 """
 
 from collections.abc import Sequence
@@ -21,15 +22,9 @@ def decide(world: World, table: objects.Table) -> Sequence[Effect]:
     is_kept = table.spec.deletion_policy is hudi_table.DeletionPolicy.RETAIN
     if is_kept or not table.status.provisioned:
         return [RemoveObject(key=table.key, uid=table.uid)]
-    if world.is_namespace_ending(table):
-        verdict = Verdict(
-            state=State.DELETING,
-            reason=Reason.DATA_KEPT,
-            message=f"namespace {table.key.namespace} is being deleted, and nothing can be started "
-            f"there: HudiTable {table.name} is let go, and what is left of its data stays at "
-            f"{table.status.uri}",
-        )
-        return [_set(world, table, verdict), RemoveObject(key=table.key, uid=table.uid)]
+    kept = _kept(world, table)
+    if kept is not None:
+        return [_set(world, table, kept), RemoveObject(key=table.key, uid=table.uid)]
     name = names.action(table, table_action.ActionType.DELETE, "data")
     key = objects.ObjectKey(kind=kinds.TABLE_ACTION.name, namespace=table.key.namespace, name=name)
     action = world.action(key)
@@ -49,6 +44,23 @@ def decide(world: World, table: objects.Table) -> Sequence[Effect]:
         )
         effects.append(CreateObject(key=key, owner=names.owner(table), spec=spec))
     return effects
+
+
+def _kept(world: World, table: objects.Table) -> Verdict | None:
+    """Return why a table's data stays although its policy is to delete it; None when it goes."""
+    if table.spec.is_protected:
+        why = "deletionProtection is on, which the deletion did not ask"
+    elif world.is_namespace_ending(table):
+        namespace = table.key.namespace
+        why = f"namespace {namespace} is being deleted, and nothing can be started there"
+    else:
+        return None
+    return Verdict(
+        state=State.DELETING,
+        reason=Reason.DATA_KEPT,
+        message=f"{why}: HudiTable {table.name} is let go, and what is left of its data stays at "
+        f"{table.status.uri}",
+    )
 
 
 def _going(name: str, action: objects.Action | None) -> Verdict:

@@ -12,6 +12,8 @@ from support.flights_world import Flights
 from support.operator_world import Outside
 from support.rule_examples import edited
 
+UNPROTECTED = edited(ow.TABLE, deletionPolicy="Delete", deletionProtection=False)
+
 
 def test_table_is_created_by_an_action_of_a_deterministic_name() -> None:
     here = Flights(is_ready=False)
@@ -233,7 +235,7 @@ def test_retained_table_goes_at_once_and_its_data_stays() -> None:
 
 
 def test_deleted_table_waits_for_the_run_of_a_writer_that_is_gone() -> None:
-    here = Flights(edited(ow.TABLE, deletionPolicy="Delete"))
+    here = Flights(UNPROTECTED)
     old = facts.RunId(kind="Writer", namespace="default", name="old", uid="u-old", attempt=3)
     run = facts.Run(
         id=old, protocol_hash="h", started_ms=0, process="pod old-3", table="default/flights"
@@ -249,7 +251,7 @@ def test_deleted_table_waits_for_the_run_of_a_writer_that_is_gone() -> None:
 
 
 def test_writers_of_a_table_that_waits_for_them_to_go_are_stalled() -> None:
-    here = Flights(edited(ow.TABLE, deletionPolicy="Delete"))
+    here = Flights(UNPROTECTED)
     left = here.add_writer("left")
     here.settle()
     here.end(here.uid(left), is_told=True)
@@ -263,7 +265,7 @@ def test_writers_of_a_table_that_waits_for_them_to_go_are_stalled() -> None:
 
 
 def test_action_of_a_table_whose_lock_is_gone_stalls_with_it_and_goes_on_after() -> None:
-    here = Flights(edited(ow.TABLE, deletionPolicy="Delete"))
+    here = Flights(UNPROTECTED)
     here.see_lock(here.lock_key, is_ready=False)
     here.now_ms += 61_000
     here.settle()
@@ -279,7 +281,7 @@ def test_action_of_a_table_whose_lock_is_gone_stalls_with_it_and_goes_on_after()
 
 
 def test_deletion_that_failed_for_good_is_told_and_settles() -> None:
-    here = Flights(edited(ow.TABLE, deletionPolicy="Delete"))
+    here = Flights(UNPROTECTED)
     here.delete(here.table_key)
     here.settle()
     (deletion,) = (key for key in here.actions() if "delete" in key.name)
@@ -293,7 +295,7 @@ def test_deletion_that_failed_for_good_is_told_and_settles() -> None:
 
 
 def test_table_that_goes_with_its_namespace_keeps_its_data() -> None:
-    here = Flights(edited(ow.TABLE, deletionPolicy="Delete"))
+    here = Flights(UNPROTECTED)
     here.delete(here.table_key)
     uid = here.uid(here.table_key)
     here.refusals[uid] = facts.Refusal(
@@ -312,8 +314,23 @@ def test_table_that_goes_with_its_namespace_keeps_its_data() -> None:
     assert here.decide(here.table_key) == [removed]
 
 
-def test_deletion_that_was_begun_waits_for_nobody() -> None:
+def test_protected_table_that_is_deleted_all_the_same_keeps_its_data() -> None:
+    """Its kind was deleted, or no admission policy was there to refuse."""
     here = Flights(edited(ow.TABLE, deletionPolicy="Delete"))
+    here.delete(here.table_key)
+    told, removed = here.decide(here.table_key)
+    here.carry_out(told)
+    assert here.condition(here.table_key)[:2] == ("Deleting", "DataKept")
+    assert "deletionProtection is on" in here.condition(here.table_key)[2]
+    assert "data stays at file:///data/flights" in here.condition(here.table_key)[2]
+    here.carry_out(removed)
+    here.settle()
+    assert here.table_key not in here.by_key
+    assert not here.started
+
+
+def test_deletion_that_was_begun_waits_for_nobody() -> None:
+    here = Flights(UNPROTECTED)
     here.delete(here.table_key)
     here.settle()
     late = here.add_writer("late")
@@ -328,7 +345,7 @@ def test_deletion_that_was_begun_waits_for_nobody() -> None:
 
 
 def test_deleted_table_waits_for_its_writers_and_then_drops_its_data() -> None:
-    here = Flights(edited(ow.TABLE, deletionPolicy="Delete"))
+    here = Flights(UNPROTECTED)
     writer = here.add_writer("left")
     here.settle()
     here.delete(here.table_key)

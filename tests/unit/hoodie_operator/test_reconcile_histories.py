@@ -61,7 +61,7 @@ class History:
                 self.spec, concurrency={"mode": "SingleWriter", "lockRef": {"name": "zk"}}
             )
         if self.random.random() < 0.5:
-            self.spec = edited(self.spec, deletionPolicy="Delete")
+            self.spec = edited(self.spec, deletionPolicy="Delete", deletionProtection=False)
         self.lock = self.here.add(kinds.LOCK_PROVIDER, "zk", ow.LOCK)
         self.here.see_lock(self.lock)
         self.table = _key(kinds.HUDI_TABLE, "flights")
