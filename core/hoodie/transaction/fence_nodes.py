@@ -15,7 +15,7 @@ import kazoo.exceptions
 
 from hoodie import clock, errors
 from hoodie.model import jobs
-from hoodie.transaction.locks import zookeeper_session
+from hoodie.transaction.locks import zookeeper_connection, zookeeper_session
 from hoodie.transaction.locks.addresses import ZooKeeperAddress
 
 FOLDER_SUFFIX = ".fences"
@@ -24,6 +24,8 @@ FOLDER_SUFFIX = ".fences"
 _TABLE_DIGITS = 16
 _ANSWER_S = 15.0
 _SESSION_S = 10.0
+_LIMITS = zookeeper_connection.AnswerLimits(frame_bytes=64 << 10, session_bytes=256 << 10)
+"""A fence has some hundred bytes, and is read and changed by a handful of answers."""
 
 
 def address(lock: ZooKeeperAddress, lock_path: str, table_uri: str, owner: str) -> jobs.FenceNode:
@@ -165,7 +167,7 @@ def _session(
     """Open a session, and say until when its answers are waited for."""
     by_s = waiting_clock.monotonic_s() + _ANSWER_S
     session = zookeeper_session.Session(
-        ",".join(node.servers), _SESSION_S, waiting_clock, lambda: None
+        ",".join(node.servers), _SESSION_S, waiting_clock, lambda: None, _LIMITS
     )
     try:
         session.await_connection(by_s)

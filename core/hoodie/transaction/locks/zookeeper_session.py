@@ -17,6 +17,7 @@ import kazoo.retry
 from kazoo.protocol.states import KazooState
 
 from hoodie import clock
+from hoodie.transaction.locks import zookeeper_connection
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +35,11 @@ LOST_ANSWERS = (
 # A server that is just starting may accept a connection and never answer: with one host that would
 # cost the session, so each is named several times.
 _TRIES_PER_SESSION = 4
+
+_FAREWELL_S = 5.0
+"""A server that is well answers the end of a session at once; one that does not is left."""
+
+_ANY_ANSWERS = zookeeper_connection.AnswerLimits()
 
 _RECONNECT = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0}
 
@@ -74,6 +80,7 @@ class Session:
         session_timeout_s: float,
         waiting_clock: clock.Clock,
         heard: Callable[[], None],
+        limits: zookeeper_connection.AnswerLimits = _ANY_ANSWERS,
     ) -> None:
         """Begin to connect.
 
@@ -82,11 +89,14 @@ class Session:
             session_timeout_s: Silence after which the servers are to end the session.
             waiting_clock: Deadlines are by its monotonic time.
             heard: Called in a thread of the client when the connection or a watched node changes.
+            limits: How much is taken from the servers.
         """
         self._clock = waiting_clock
         self._heard = heard
         self._expiries = 0
+        self._handler = zookeeper_connection.BoundedHandler(limits)
         self._client: Any = kazoo.client.KazooClient(
+            handler=self._handler,
             hosts=",".join([servers] * _TRIES_PER_SESSION),
             timeout=session_timeout_s,
             connection_retry=_RECONNECT,
@@ -192,8 +202,14 @@ class Session:
             threading.Thread(target=self._stop, name="hoodie-zookeeper-stop", daemon=True).start()
 
     def _stop(self) -> None:
+        # kazoo waits without end for a server that does not answer the farewell.
+        cut = threading.Timer(_FAREWELL_S, self._handler.cut)
+        cut.daemon = True
+        cut.start()
         try:
             self._client.stop()
             self._client.close()
         except (kazoo.exceptions.KazooException, OSError) as error:
             logger.debug("a ZooKeeper client did not stop in order: %s", error)
+        finally:
+            cut.cancel()
