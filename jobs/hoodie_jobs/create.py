@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+
 from hoodie import errors, table
 from hoodie.model import jobs, schemas, table_config
 from hoodie.services import adoption
@@ -117,18 +119,35 @@ def _compare(
         for name, value in _COMPARED.items()
         if value(stored) != value(config)
     ]
-    columns = {field.name: field.type for field in existing.schema.arrow}
-    expected = {field.name: field.type for field in schema.arrow}
-    differences += [
-        f"its column {name!r} is {columns.get(name, 'missing')}, "
-        f"expected {expected.get(name, 'no such column')}"
-        for name in {**expected, **columns}
-        if columns.get(name) != expected.get(name)
-    ]
+    differences += _column_differences(existing, stored, schema)
     if differences:
         raise errors.ConfigurationError(
             f"the table at {existing.uri} is not as declared: {'; '.join(differences)}"
         )
+
+
+def _column_differences(
+    existing: table.Table, stored: table_config.TableConfig, schema: schemas.TableSchema
+) -> list[str]:
+    """Return what differs from the columns that the table began with.
+
+    It has those that writes added since, and a declaration may name them too, or not.
+    """
+    columns = _types(existing.schema)
+    began = None if stored.create_schema is None else schemas.from_avro(stored.create_schema)
+    required = {} if began is None else _types(began)
+    columns |= required  # A write may have widened one since.
+    expected = _types(schema)
+    return [
+        f"its column {name!r} is {columns.get(name, 'missing')}, "
+        f"expected {expected.get(name, 'no such column')}"
+        for name in {**expected, **required}
+        if columns.get(name) != expected.get(name)
+    ]
+
+
+def _types(schema: schemas.TableSchema) -> dict[str, pa.DataType]:
+    return {field.name: field.type for field in schema.arrow}
 
 
 def _shown(value: object) -> str:

@@ -1,5 +1,6 @@
 """Tables are created, taken over, compacted and dropped by jobs that may be run again."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +37,52 @@ def test_absent_table_is_not_created_unless_allowed(tmp_path: Path) -> None:
     with pytest.raises(errors.NotFoundError):
         workshop.run(workshop.spec(jobs.CreateTable(may_create=False)))
     assert not Path(workshop.uri).exists()
+
+
+def _add_column(workshop: Workshop, **column: list[object]) -> None:
+    """Have a write add a column to the table."""
+    grown = workshop.parquet("grown", {"id": ["a"], "region": ["eu"], **column})
+    work = batches_of(grown, source=jobs.Source(format=jobs.SourceFormat.PARQUET))
+    spec = workshop.spec(work)
+    workshop.run(replace(spec, settings=replace(spec.settings, adds_columns=True)))
+
+
+@pytest.mark.parametrize("columns", [SCHEMA, SCHEMA.append(pa.field("tip", pa.float64()))])
+@pytest.mark.parametrize("tells_how_it_began", [True, False])
+def test_table_whose_columns_have_grown_is_declared_as_it_began_or_as_it_is(
+    workshop: Workshop, columns: pa.Schema, *, tells_how_it_began: bool
+) -> None:
+    _add_column(workshop, tip=[0.5])
+    if not tells_how_it_began:  # As Apache Hudi's writers leave it.
+        properties = Path(workshop.uri, ".hoodie", "hoodie.properties")
+        lines = properties.read_text().splitlines(keepends=True)
+        kept = [line for line in lines if not line.startswith("hoodie.table.create.schema=")]
+        assert len(kept) == len(lines) - 1
+        properties.write_text("".join(kept))
+    workshop.config = replace(
+        workshop.config, create_schema=schemas.from_arrow(columns, "orders").avro
+    )
+    workshop.create()
+    assert workshop.table().schema.arrow.names == [*SCHEMA.names, "tip"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "told"),
+    [
+        (SCHEMA.remove(3), "its column 'note' is string, expected no such column"),
+        (SCHEMA.append(pa.field("tip", pa.int32())), "its column 'tip' is double, expected int32"),
+        (SCHEMA.append(pa.field("tax", pa.int32())), "its column 'tax' is missing, expected int32"),
+    ],
+)
+def test_table_whose_columns_have_grown_is_told_from_one_that_differs(
+    workshop: Workshop, columns: pa.Schema, told: str
+) -> None:
+    _add_column(workshop, tip=[0.5])
+    workshop.config = replace(
+        workshop.config, create_schema=schemas.from_arrow(columns, "orders").avro
+    )
+    with pytest.raises(errors.ConfigurationError, match=re.escape(told)):
+        workshop.create()
 
 
 def test_table_that_differs_is_named_with_every_difference(workshop: Workshop) -> None:

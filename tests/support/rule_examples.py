@@ -163,15 +163,17 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
         accepted=[TABLE, edited(TABLE, **_NBCC), edited(TABLE, **_LOCKED)],
         refused=[edited(TABLE, concurrency__mode="NonBlocking")],
     ),
-    ("HudiTable", "optimistic-lock"): Examples(
+    ("HudiTable", "object-store-lock"): Examples(
         accepted=[
-            edited(TABLE, **_IN_S3),
+            TABLE,
             edited(TABLE, **_OCC),
             edited(TABLE, **_OCC, storage__path="/lake/flights"),
             edited(TABLE, **_OCC, storage__path="file:///lake/flights"),
+            edited(TABLE, **_IN_S3, **_LOCKED),
             edited(TABLE, **_OCC, **_IN_S3, **_LOCKED),
         ],
         refused=[
+            edited(TABLE, **_IN_S3),
             edited(TABLE, **_OCC, **_IN_S3),
             edited(TABLE, **_OCC, storage__path="gs://file/flights"),
         ],
@@ -311,6 +313,16 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
             )
         ],
     ),
+    ("Writer", "input-on-a-file-system"): Examples(
+        accepted=[
+            edited(WRITER, source__files__path="/inbox/*.csv"),
+            edited(WRITER, source__files__path="file:///inbox/*.csv"),
+        ],
+        refused=[
+            edited(WRITER, source__files__path="s3://lake/inbox/*.csv"),
+            edited(WRITER, source__files__path="gs://file://a.csv"),
+        ],
+    ),
     ("Writer", "csv-for-csv"): Examples(
         accepted=[
             edited(WRITER, source__files__csv={"nullText": "NA"}),
@@ -388,14 +400,22 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
 }
 
 BETWEEN: Mapping[tuple[str, str], TransitionExamples] = {
-    ("HudiTable", "immutable-tableName"): changes(TABLE, "tableName", None, "flights"),
-    ("HudiTable", "immutable-database"): changes(TABLE, "database", "a", "b"),
+    ("HudiTable", "provisioned-tableName"): changes(TABLE, "tableName", None, "flights"),
+    ("HudiTable", "provisioned-database"): changes(TABLE, "database", "a", "b"),
     ("HudiTable", "immutable-storage.path"): changes(TABLE, "storage__path", "a", "b"),
-    ("HudiTable", "immutable-tableType"): changes(TABLE, "tableType", "MergeOnRead", "CopyOnWrite"),
-    ("HudiTable", "immutable-tableVersion"): changes(TABLE, "tableVersion", 8, 9),
-    ("HudiTable", "immutable-keys"): changes(TABLE, "keys__recordFields", ["id"], ["n"]),
-    ("HudiTable", "immutable-merge"): changes(TABLE, "merge__partialUpdates", None, True),
-    ("HudiTable", "immutable-writeIndex"): changes(TABLE, "writeIndex__bucket__count", 4, 8),
+    ("HudiTable", "provisioned-tableType"): changes(
+        TABLE, "tableType", "MergeOnRead", "CopyOnWrite"
+    ),
+    ("HudiTable", "provisioned-tableVersion"): changes(TABLE, "tableVersion", 8, 9),
+    ("HudiTable", "provisioned-keys"): changes(TABLE, "keys__recordFields", ["id"], ["n"]),
+    ("HudiTable", "provisioned-merge"): changes(TABLE, "merge__partialUpdates", None, True),
+    ("HudiTable", "provisioned-writeIndex"): changes(TABLE, "writeIndex__bucket__count", 4, 8),
+    ("HudiTable", "provisioned-schema"): changes(
+        TABLE,
+        "schema__columns",
+        [{"name": "id", "type": "string"}],
+        [{"name": "id", "type": "string"}, {"name": "left", "type": "double"}],
+    ),
     ("Writer", "immutable-tableRef"): changes(WRITER, "tableRef__name", "a", "b"),
     ("Writer", "immutable-writerId"): changes(WRITER, "writerId", None, "w"),
     ("LockProvider", "immutable-type"): changes({}, "type", "Storage", "FileSystem"),

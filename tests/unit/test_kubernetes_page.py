@@ -1,14 +1,17 @@
 """docs/kubernetes.md: what it names exists, and its manifests fit."""
 
+import dataclasses
 import re
 from pathlib import Path
 
 import yaml
 
-from hoodie_operator.api import configuration, manifests
+from hoodie_operator.api import configuration, hudi_table, kinds, manifests
 from hoodie_operator.api.reasons import Reason
+from hoodie_operator.api.writer import WriterSpec
 from hoodie_operator.cluster import metrics
 from hoodie_operator.manifests import obstacles
+from support.operator_world import Outside
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")
@@ -24,7 +27,29 @@ def test_manifests_fit() -> None:
     (block,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     found, problems = manifests.parse(block.encode(), "docs/kubernetes.md")
     assert problems == []
-    assert len(found) == 2
+    assert [each.key.kind for each in found] == ["LockProvider", "HudiTable", "Writer"]
+
+
+def test_example_passes_the_decisions_and_its_input_is_mounted() -> None:
+    (block,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    (roots,) = re.findall(r"`config.dataRoots` is `(\[.*?\])`", PAGE)
+    here = Outside()
+    here.limits = dataclasses.replace(
+        here.limits, data_roots=tuple(yaml.safe_load(roots)), service_accounts=None
+    )
+    keys = {}
+    for document in yaml.safe_load_all(block):
+        kind = kinds.BY_NAME[document["kind"]]
+        keys[kind.name] = here.add(kind, document["metadata"]["name"], document["spec"])
+    here.see_lock(keys["LockProvider"])
+    here.settle()
+    assert here.condition(keys["HudiTable"])[1] == "NotObserved"
+    table, writer = here.by_key[keys["HudiTable"]].spec, here.by_key[keys["Writer"]].spec
+    assert isinstance(table, hudi_table.HudiTableSpec)
+    assert isinstance(writer, WriterSpec)
+    (volume,) = table.storage.volumes or ()
+    assert str(writer.source.files.path).startswith(f"{volume.mount_path}/")
+    assert f"file://{volume.mount_path}" in here.limits.data_roots
 
 
 def test_every_reason_that_is_named_exists() -> None:

@@ -198,7 +198,11 @@ class Concurrency(fields.Block):
 
     mode: ConcurrencyMode = ConcurrencyMode.SINGLE_WRITER
     lock_ref: fields.Reference | None = Field(
-        default=None, description="A LockProvider; by default a lock file beside the table."
+        default=None,
+        description=(
+            "A LockProvider; by default a lock file beside the table, which only a file system "
+            "can hold: a table in an object store needs one."
+        ),
     )
     conflict_retries: int | None = Field(
         default=None,
@@ -384,6 +388,8 @@ _SIMPLE_BUCKET_CEL = (
     "&& self.writeIndex.bucket.engine == 'Simple'"
 )
 
+_IS_THERE = "cannot be changed once the table was created or adopted"
+
 RULES: rules.Rules[HudiTableSpec] = rules.Rules(
     within=(
         rules.Rule(
@@ -422,19 +428,18 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
             holds=lambda spec: not spec.is_non_blocking or spec.concurrency.lock_ref is not None,
         ),
         rules.Rule(
-            name="optimistic-lock",
+            name="object-store-lock",
             field="concurrency.lockRef",
             message=(
-                "is needed by mode Optimistic, unless storage.path is one of a file system, where "
-                "a lock file can lie beside the table"
+                "is needed, of a LockProvider that is not of type FileSystem, where storage.path "
+                "is in an object store: no lock file can lie there"
             ),
             cel=(
-                "self.concurrency.mode != 'Optimistic' || has(self.concurrency.lockRef) "
-                "|| !self.storage.path.contains('://') || self.storage.path.startsWith('file://')"
+                "has(self.concurrency.lockRef) || !self.storage.path.contains('://') "
+                "|| self.storage.path.startsWith('file://')"
             ),
             holds=lambda spec: (
-                not spec.is_optimistic
-                or spec.concurrency.lock_ref is not None
+                spec.concurrency.lock_ref is not None
                 or "://" not in spec.storage.path
                 or spec.storage.path.startswith("file://")
             ),
@@ -593,13 +598,19 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
         ),
     ),
     between=(
-        rules.immutable_optional("tableName", lambda spec: spec.table_name),
-        rules.immutable_optional("database", lambda spec: spec.database),
         rules.immutable("storage.path", lambda spec: spec.storage.path),
-        rules.immutable("tableType", lambda spec: spec.table_type),
-        rules.immutable("tableVersion", lambda spec: spec.table_version),
-        rules.immutable("keys", lambda spec: spec.keys),
-        rules.immutable("merge", lambda spec: spec.merge),
-        rules.immutable("writeIndex", lambda spec: spec.write_index),
+        rules.fixed_by_provisioning("tableName", lambda spec: spec.table_name, _IS_THERE),
+        rules.fixed_by_provisioning("database", lambda spec: spec.database, _IS_THERE),
+        rules.fixed_by_provisioning("tableType", lambda spec: spec.table_type, _IS_THERE),
+        rules.fixed_by_provisioning("tableVersion", lambda spec: spec.table_version, _IS_THERE),
+        rules.fixed_by_provisioning("keys", lambda spec: spec.keys, _IS_THERE),
+        rules.fixed_by_provisioning("merge", lambda spec: spec.merge, _IS_THERE),
+        rules.fixed_by_provisioning("writeIndex", lambda spec: spec.write_index, _IS_THERE),
+        rules.fixed_by_provisioning(
+            "schema",
+            lambda spec: spec.schema_,
+            f"{_IS_THERE}: it says what the table began with, and columns are added by a Writer "
+            "with source.files.addColumns",
+        ),
     ),
 )

@@ -39,8 +39,11 @@ class TransitionRule(Generic[Spec]):
         name: As in `Rule`.
         field: As in `Rule`.
         message: As in `Rule`.
-        cel: The rule for the API server, where `self` is the new spec and `oldSelf` the old.
+        cel: The rule for the API server, where `self` is the new spec and `oldSelf` the old; of
+            one that holds once provisioned the new and the old object.
         holds: The rule for Python: new, old.
+        is_once_provisioned: Whether it holds only from `status.provisioned` on: before, nothing
+            is there that could differ from the new spec.
     """
 
     name: str
@@ -48,6 +51,7 @@ class TransitionRule(Generic[Spec]):
     message: str
     cel: str
     holds: Callable[[Spec, Spec], bool]
+    is_once_provisioned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +69,15 @@ class Rules(Generic[Spec]):
         """Return the rules that a spec breaks."""
         return [rule for rule in self.within if not rule.holds(spec)]
 
-    def forbidden_changes(self, spec: Spec, old: Spec) -> list[TransitionRule[Spec]]:
+    def forbidden_changes(
+        self, spec: Spec, old: Spec, *, is_provisioned: bool = True
+    ) -> list[TransitionRule[Spec]]:
         """Return the rules that a change of an object's spec breaks."""
-        return [rule for rule in self.between if not rule.holds(spec, old)]
+        return [
+            rule
+            for rule in self.between
+            if (is_provisioned or not rule.is_once_provisioned) and not rule.holds(spec, old)
+        ]
 
 
 def immutable(field: str, get: Callable[[Spec], object]) -> TransitionRule[Spec]:
@@ -92,6 +102,28 @@ def immutable_optional(field: str, get: Callable[[Spec], object]) -> TransitionR
             f"&& (!has(self.{field}) || self.{field} == oldSelf.{field})"
         ),
         holds=lambda new, old: get(new) == get(old),
+    )
+
+
+def fixed_by_provisioning(
+    field: str, get: Callable[[Spec], object], message: str = "cannot be changed any more"
+) -> TransitionRule[Spec]:
+    """Return the rule that a field keeps its value, or its absence, once its object is provisioned.
+
+    Until then a wrong value can be corrected: no more than a refused attempt was made of it.
+    """
+    return TransitionRule(
+        name=f"provisioned-{field}",
+        field=field,
+        message=message,
+        cel=(
+            "!has(oldSelf.status) || !has(oldSelf.status.provisioned) || "
+            "!oldSelf.status.provisioned || "
+            f"(has(self.spec.{field}) == has(oldSelf.spec.{field}) "
+            f"&& (!has(self.spec.{field}) || self.spec.{field} == oldSelf.spec.{field}))"
+        ),
+        holds=lambda new, old: get(new) == get(old),
+        is_once_provisioned=True,
     )
 
 

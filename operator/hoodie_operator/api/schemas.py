@@ -30,27 +30,31 @@ _LEFT_OUT = frozenset(
 def definition(kind: kinds.Kind) -> Node:
     """Return the CustomResourceDefinition of a kind."""
     spec = structural(kind.spec)
-    spec["x-kubernetes-validations"] = [_validation(rule) for rule in kind.rules]
+    of_object = [rule for rule in kind.rules.between if rule.is_once_provisioned]
+    spec["x-kubernetes-validations"] = [
+        _validation(rule) for rule in kind.rules if rule not in of_object
+    ]
+    schema: Node = {
+        "type": "object",
+        "description": (kind.spec.__doc__ or "").strip(),
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": spec,
+            "status": structural(kind.status),
+        },
+    }
+    if of_object:
+        schema["x-kubernetes-validations"] = [_validation(rule, "spec.") for rule in of_object]
     version: Node = {
         "name": group.VERSION,
         "served": True,
         "storage": True,
         "subresources": {"status": {}},
         "additionalPrinterColumns": [_column(column) for column in kind.columns],
-        "schema": {
-            "openAPIV3Schema": {
-                "type": "object",
-                "description": (kind.spec.__doc__ or "").strip(),
-                "required": ["spec"],
-                "properties": {
-                    "apiVersion": {"type": "string"},
-                    "kind": {"type": "string"},
-                    "metadata": {"type": "object"},
-                    "spec": spec,
-                    "status": structural(kind.status),
-                },
-            }
-        },
+        "schema": {"openAPIV3Schema": schema},
     }
     if kind.selectable_fields:
         version["selectableFields"] = [{"jsonPath": path} for path in kind.selectable_fields]
@@ -141,10 +145,13 @@ def _without_nulls(value: Json) -> Json:
     return value
 
 
-def _validation(rule: rules.Rule[fields.Block] | rules.TransitionRule[fields.Block]) -> Json:
+def _validation(
+    rule: rules.Rule[fields.Block] | rules.TransitionRule[fields.Block], below: str = ""
+) -> Json:
+    """Return a rule as it stands at the spec, or at what has the spec below it."""
     validation: Node = {"rule": rule.cel, "message": f"{rule.field or 'spec'} {rule.message}"}
     if rule.field:
-        validation["fieldPath"] = f".{rule.field}"
+        validation["fieldPath"] = f".{below}{rule.field}"
     return validation
 
 

@@ -48,7 +48,9 @@ class FilesSource(fields.Block):
         default=None,
         description=(
             "A path with wildcards (*, ?, [...]) in its last parts, absolute or below the "
-            "operator's input root; files are taken in the order of their names."
+            "operator's first data root; files are taken in the order of their names. Only of a "
+            "file system that the pods mount (storage.volumes of the HudiTable): input is not "
+            "read from object stores."
         ),
     )
     files_per_commit: int | None = Field(
@@ -172,6 +174,23 @@ RULES: rules.Rules[WriterSpec] = rules.Rules(
             cel="!has(self.source.files.filesPerCommit) || has(self.source.files.path)",
             holds=lambda spec: (
                 spec.source.files.files_per_commit is None or spec.source.files.path is not None
+            ),
+        ),
+        rules.Rule(
+            name="input-on-a-file-system",
+            field="source.files.path",
+            message=(
+                "must be a path of a file system, such as /inbox/*.csv on a volume of the "
+                "HudiTable: input is not read from object stores"
+            ),
+            cel=(
+                "!has(self.source.files.path) || !self.source.files.path.contains('://') "
+                "|| self.source.files.path.startsWith('file://')"
+            ),
+            holds=lambda spec: (
+                spec.source.files.path is None
+                or "://" not in spec.source.files.path
+                or spec.source.files.path.startswith("file://")
             ),
         ),
         rules.Rule(

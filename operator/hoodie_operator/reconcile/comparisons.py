@@ -1,7 +1,10 @@
-"""Whether a stored table is as its HudiTable wants it, in all that can never change."""
+"""Whether a stored table is as its HudiTable wants it, in all that can never change.
+
+Of its columns those that it began with: writes may have added others since.
+"""
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from hoodie.model import schemas, table_config
 from hoodie_operator.api import hudi_table
@@ -41,21 +44,43 @@ def _mismatches(
     wanted: table_config.TableConfig, stored: table_config.TableConfig, names: Iterable[str]
 ) -> tuple[hudi_table.PropertyMismatch, ...]:
     desired, actual = table_config.to_properties(wanted), table_config.to_properties(stored)
-    if wanted.create_schema is not None and stored.create_schema is not None:
-        desired["schema"] = _columns(wanted.create_schema)
-        actual["schema"] = _columns(stored.create_schema)
-    return tuple(
+    found = [
         hudi_table.PropertyMismatch(
             property=name, desired=desired.get(name, "")[:1000], actual=actual.get(name, "")[:1000]
         )
-        for name in (*names, "schema")
+        for name in names
         if desired.get(name, "") != actual.get(name, "")
+    ]
+    if wanted.create_schema is not None and stored.create_schema is not None:
+        found += _schema_mismatch(_columns(wanted.create_schema), _columns(stored.create_schema))
+    return tuple(found)
+
+
+def _schema_mismatch(
+    declared: Mapping[str, str], began: Mapping[str, str]
+) -> list[hudi_table.PropertyMismatch]:
+    """Return whether a declaration lacks a column that the table began with, or has another type.
+
+    It may name more: those that writes have added since. The run that takes a table over compares
+    them with its newest columns.
+    """
+    differing = [name for name in began if declared.get(name) != began[name]]
+    if not differing:
+        return []
+    desired = (
+        f"{name} {declared[name]}" if name in declared else f"no {name}" for name in differing
     )
+    actual = (f"{name} {began[name]}" for name in differing)
+    return [
+        hudi_table.PropertyMismatch(
+            property="schema", desired=", ".join(desired)[:1000], actual=", ".join(actual)[:1000]
+        )
+    ]
 
 
 @functools.lru_cache(maxsize=4096)
-def _columns(avro: str) -> str:
-    return ", ".join(f"{column.name} {column.type}" for column in schemas.from_avro(avro).arrow)
+def _columns(avro: str) -> Mapping[str, str]:
+    return {column.name: str(column.type) for column in schemas.from_avro(avro).arrow}
 
 
 def mismatch(

@@ -102,6 +102,8 @@ def _changed(manifest: manifests.Manifest, found: objects.AnyObject) -> objects.
 
 def _refusals(manifest: manifests.Manifest, found: objects.AnyObject) -> list[manifests.Problem]:
     rules = kinds.BY_NAME[manifest.key.kind].rules
+    status = found.status
+    is_provisioned = not isinstance(status, hudi_table.HudiTableStatus) or status.provisioned
     return [
         manifests.Problem(
             source=manifest.source,
@@ -109,5 +111,7 @@ def _refusals(manifest: manifests.Manifest, found: objects.AnyObject) -> list[ma
             path=f"spec.{rule.field}",
             message=f"{rule.message} ({manifest.key} exists)",
         )
-        for rule in rules.forbidden_changes(manifest.spec, found.spec)
+        for rule in rules.forbidden_changes(
+            manifest.spec, found.spec, is_provisioned=is_provisioned
+        )
     ]

@@ -1,5 +1,6 @@
 """From folders of manifests to objects: new, changed, refused, vanished."""
 
+import dataclasses
 import itertools
 import json
 import os
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hoodie import clock, errors
-from hoodie_operator.api import documents, group, kinds, objects
+from hoodie_operator.api import documents, group, hudi_table, kinds, objects
 from hoodie_operator.reconcile import effective
 from hoodie_operator.standalone import applying, store
 from hoodie_operator.standalone.folder import Folder
@@ -149,6 +150,27 @@ def test_forbidden_change_is_refused_and_freezes_pruning(tmp_path: Path) -> None
     )
     assert changes.put == ()
     assert [key.name for key in changes.vanished] == ["b"]
+
+
+@pytest.mark.parametrize("is_provisioned", [True, False])
+def test_schema_of_a_table_is_corrected_until_the_table_is_there(
+    tmp_path: Path, *, is_provisioned: bool
+) -> None:
+    stored: dict[objects.ObjectKey, objects.AnyObject] = {}
+    folder = Folder(tmp_path)
+    path = _write(tmp_path / "a.yaml", "HudiTable", "a", rule_examples.TABLE)
+    (made,) = _apply(stored, folder).put
+    status = hudi_table.HudiTableStatus(provisioned=is_provisioned)
+    stored[made.key] = dataclasses.replace(made, status=status)
+    columns = [*rule_examples.TABLE["schema"]["columns"], {"name": "tip", "type": "double"}]
+    _write(
+        path, "HudiTable", "a", rule_examples.edited(rule_examples.TABLE, schema__columns=columns)
+    )
+    changes = _apply(stored, folder)
+    told = [problem.path for problem in changes.problems]
+    assert (told, len(changes.put)) == ((["spec.schema"], 0) if is_provisioned else ([], 1))
+    if is_provisioned:
+        assert "a Writer with source.files.addColumns" in str(changes.problems[0])
 
 
 def test_vanished_object_is_marked_when_it_may_be_pruned(tmp_path: Path) -> None:

@@ -2,9 +2,10 @@
 
 import dataclasses
 
+import pyarrow as pa
 import pytest
 
-from hoodie.model import jobs, settings, table_config
+from hoodie.model import jobs, schemas, settings, table_config
 from hoodie_operator.api import kinds
 from hoodie_operator.reconcile import decide, effects, facts
 from support import operator_world as ow
@@ -216,6 +217,72 @@ def test_table_that_does_not_say_its_buckets_is_compared_by_a_run_before_it_is_r
     state, reason, message = here.condition(here.table_key)
     assert (state, reason) == ("Stalled", "ImmutableMismatch")
     assert "hoodie.bucket.index.num.buckets" in message
+
+
+def _declared_with(*columns: tuple[str, str]) -> dict[str, object]:
+    named = [{"name": name, "type": kind} for name, kind in columns]
+    return edited(ow.TABLE, schema={"columns": named})
+
+
+def _began_with(*columns: tuple[str, pa.DataType]) -> str:
+    return schemas.from_arrow(pa.schema(columns), "flights").avro
+
+
+def test_table_may_be_declared_with_columns_that_writes_have_added() -> None:
+    here = Flights(_declared_with(("id", "string"), ("a", "string"), ("tip", "double")))
+    here.change_stored(create_schema=_began_with(("id", pa.string()), ("a", pa.string())))
+    here.settle()
+    assert here.condition(here.table_key)[0] == "Ready"
+    assert here.status(here.table_key).mismatches is None
+
+
+def test_table_is_not_declared_without_a_column_that_it_began_with() -> None:
+    here = Flights(_declared_with(("id", "string"), ("a", "string")), is_ready=False)
+    here.see_table(here.table_key)
+    here.change_stored(
+        create_schema=_began_with(("id", pa.string()), ("a", pa.int32()), ("b", pa.int64()))
+    )
+    here.settle()
+    state, reason, message = here.condition(here.table_key)
+    assert (state, reason) == ("Stalled", "ImmutableMismatch")
+    assert "schema is 'a int32, b int64', expected 'a string, no b'" in message
+
+
+def test_wrong_number_of_buckets_is_corrected_before_the_table_is_taken_over() -> None:
+    here = Flights(is_ready=False)
+    here.see_table(here.table_key)
+    right = here.tables[here.uid(here.table_key)]
+    here.edit(here.table_key, writeIndex__bucket__count=8)
+    here.tables[here.uid(here.table_key)] = right
+    here.settle()
+    assert here.condition(here.table_key)[:2] == ("Stalled", "ImmutableMismatch")
+    here.edit(here.table_key, writeIndex__bucket__count=4)
+    here.settle()
+    (create,) = here.actions()
+    here.end(here.uid(create), is_told=True)
+    here.see_table(here.table_key)
+    here.settle()
+    assert here.condition(here.table_key)[0] == "Ready"
+
+
+def test_number_of_buckets_that_a_run_refused_is_corrected() -> None:
+    here = Flights(is_ready=False)
+    here.see_table(here.table_key)
+    here.change_stored(bucket_count=None, hash_fields=())
+    unnumbered = here.tables[here.uid(here.table_key)]
+    here.settle()
+    (refused,) = here.actions()
+    here.end(here.uid(refused), "Configuration")
+    here.tables[here.uid(here.table_key)] = unnumbered
+    here.settle()
+    assert here.condition(here.table_key)[:2] == ("Stalled", "ActionFailed")
+    here.edit(here.table_key, writeIndex__bucket__count=8)
+    here.settle()
+    (again,) = (key for key in here.actions() if key != refused)
+    here.end(here.uid(again), is_told=True)
+    here.see_table(here.table_key)
+    here.settle()
+    assert here.condition(here.table_key)[0] == "Ready"
 
 
 def test_table_that_vanished_is_not_made_anew() -> None:
