@@ -39,9 +39,14 @@ _WARNINGS: Final = frozenset(
         Reason.STORAGE_UNREACHABLE,
         Reason.LOCK_UNREACHABLE,
         Reason.API_REFUSED,
+        Reason.POD_NOT_CREATED,
+        Reason.UNSCHEDULABLE,
+        Reason.IMAGE_NOT_PULLED,
+        Reason.CONTAINER_NOT_CREATED,
         Reason.DATA_KEPT,
     )
 )
+"""Reasons of waiting that somebody should look at, beside all that an object is stalled for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

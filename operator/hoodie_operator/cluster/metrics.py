@@ -11,7 +11,7 @@ from typing import Final
 import prometheus_client
 from prometheus_client import core, registry
 
-from hoodie import errors
+from hoodie import clock, errors
 from hoodie.model import instants
 from hoodie_operator.api import (
     attempts,
@@ -160,12 +160,17 @@ class Known(registry.Collector):
     """What is known of the objects, read when it is asked for."""
 
     def __init__(
-        self, known: store.Store, tables: dict[str, facts.TableFacts], due: queues.Queue
+        self,
+        known: store.Store,
+        tables: dict[str, facts.TableFacts],
+        due: queues.Queue,
+        our_clock: clock.Clock,
     ) -> None:
-        """Take what is known: it is read, never changed."""
+        """Take what is known: it is read, never changed; the clock is the one keys are due by."""
         self._store = known
         self._tables = tables
         self._queue = due
+        self._clock = our_clock
 
     def describe(self) -> Iterator[core.Metric]:
         """Tell nothing beforehand: what there is depends on the objects."""
@@ -175,8 +180,10 @@ class Known(registry.Collector):
         """Yield the figures as they are now."""
         yield from self._objects()
         yield from self._of_tables()
-        depth = core.GaugeMetricFamily("hudi_workqueue_depth", "Keys to be decided about, by now.")
-        depth.add_metric((), len(self._queue))
+        depth = core.GaugeMetricFamily(
+            "hudi_workqueue_depth", "Keys that are due and wait for their decision."
+        )
+        depth.add_metric((), self._queue.waiting_count(self._clock.monotonic_s()))
         yield depth
 
     def _objects(self) -> Iterator[core.Metric]:
@@ -196,10 +203,12 @@ class Known(registry.Collector):
             for name, (told, more) in _TABLES.items()
         }
         for found in self._store.by_key.values():
-            seen = self._tables.get(found.uid)
-            if not isinstance(found.spec, hudi_table.HudiTableSpec) or seen is None:
+            if not isinstance(found.spec, hudi_table.HudiTableSpec):
                 continue
-            for name, more, value in (*_told(found.spec, found.status), *_figures(found, seen)):
+            seen = self._tables.get(found.uid)
+            # One that was refused is never looked at, and has a state all the same.
+            figures = () if seen is None else _figures(found, seen)
+            for name, more, value in (*_told(found.spec, found.status), *figures):
                 families[name].add_metric((found.key.namespace, found.name, *more), value)
         yield from families.values()
 

@@ -20,6 +20,10 @@ class Queue:
     def __len__(self) -> int:
         return len(self._due_s)
 
+    def waiting_count(self, now_s: float) -> int:
+        """Return how many keys are due and not taken: not those that come up some day."""
+        return sum(due_s <= now_s for due_s in self._due_s.values())
+
     def add(self, key: objects.ObjectKey, due_s: float) -> bool:
         """Have a key come up, at the latest then; return whether that is news."""
         before_s = self._due_s.get(key)

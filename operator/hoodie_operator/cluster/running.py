@@ -200,7 +200,9 @@ async def lead(
             probes=parts.probes,
             random=parts.random,
         )
-        collector = metrics.Known(known, working.observation.seen.tables, working.queue)
+        collector = metrics.Known(
+            known, working.observation.seen.tables, working.queue, parts.clock
+        )
         parts.counted.registry.register(collector)
         watch = watching.watch(working.hear, parts.login, settings.namespaces)
         tasks = [

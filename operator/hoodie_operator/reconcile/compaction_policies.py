@@ -3,10 +3,11 @@
 One policy owns a table's compaction: one that names the table goes before one that selects it by
 labels, then the older one. A pending compaction that nobody works on is executed before a new one
 is planned. The action's name holds what it stands on, so that the same reason never makes two; an
-action that failed for good stalls the policy until the table has moved on or the policy changes.
+action that failed for good keeps its table waiting until that has moved on or the policy changes;
+the policy is stalled when that holds for all its tables.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hoodie.model import instants
@@ -31,6 +32,8 @@ _TABLES_TOLD_MAX = 100
 _STALLING = frozenset(
     {Reason.ACTION_FAILED, Reason.OTHER_POLICY, Reason.DISABLED, Reason.TABLE_NOT_READY}
 )
+_NOT_MINE = frozenset({Reason.OTHER_POLICY, Reason.DISABLED})
+"""Of tables that a policy chooses and is not asked to compact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +72,7 @@ def decide(world: World, me: objects.Policy) -> Sequence[Effect]:
     if reference is not None and not tables:
         verdict = references.missing(world, me, kinds.HUDI_TABLE, reference.name)
         return [_set(world, me, (), verdict)]
-    findings = [_look(world, me, table) for table in tables]
+    findings = _by_need(_look(world, me, table) for table in tables)
     effects: list[Effect] = [_set(world, me, findings, _verdict(me, findings))]
     effects.extend(finding.made for finding in findings if finding.made is not None)
     effects.extend(_forgotten(world, me))
@@ -257,15 +260,28 @@ def _verdict(me: objects.Policy, findings: Sequence[_Finding]) -> Verdict:
         return Verdict(
             state=State.READY, reason=Reason.WATCHING, message="no HudiTable has its labels"
         )
-    if any(finding.reason is Reason.ACTION_FAILED for finding in findings):
-        told = _summary([each for each in findings if each.reason is Reason.ACTION_FAILED])
-        return stalled(me, Reason.ACTION_FAILED, told)
+    mine = [each for each in findings if each.reason not in _NOT_MINE]
+    failed = [each for each in mine if each.reason is Reason.ACTION_FAILED]
+    if failed and len(failed) == len(mine):
+        return stalled(me, Reason.ACTION_FAILED, _summary(failed))
     reasons = {finding.reason for finding in findings}
     if len(reasons) == 1 and reasons <= _STALLING:
         (reason,) = reasons
         as_policy = Reason.POLICY_CONFLICT if reason is Reason.OTHER_POLICY else reason
         return stalled(me, as_policy, _summary(findings))
-    return Verdict(state=State.READY, reason=Reason.WATCHING, message=_summary(findings))
+    told = _summary(findings)
+    if failed:
+        told = f"{len(failed)} of {len(mine)} tables failed: {told}"
+    return Verdict(state=State.READY, reason=Reason.WATCHING, message=told)
+
+
+def _by_need(findings: Iterable[_Finding]) -> list[_Finding]:
+    """Return the findings with those first that somebody should look at."""
+    order = (Reason.ACTION_FAILED, Reason.TABLE_NOT_READY)
+    return sorted(
+        findings,
+        key=lambda each: order.index(each.reason) if each.reason in order else len(order),
+    )
 
 
 def _summary(findings: Sequence[_Finding]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from hoodie import errors
 from hoodie.model import settings
+from hoodie.transaction import refusals
 from hoodie_operator.api import (
     fields,
     hudi_table,
@@ -153,7 +154,7 @@ def _provide(
         return [_set(table, status, verdict, world)]
     if not status.provisioned:
         return _provision(world, table, status, wanted, seen)
-    return [_set(table, status, _compared(wanted, seen), world)]
+    return [_set(table, status, _compared(status, wanted, seen), world)]
 
 
 def _provision(
@@ -169,7 +170,7 @@ def _provision(
     key = objects.ObjectKey(kind=kinds.TABLE_ACTION.name, namespace=table.key.namespace, name=name)
     action = _creation(world, table, key)
     if action is not None and action.status.state == State.SUCCEEDED.value:
-        verdict = _compared(wanted, seen)
+        verdict = _compared(status, wanted, seen)
         status = status.model_copy(update={"provisioned": verdict.state is State.READY})
         return [_set(table, status, verdict, world)]
     if action is not None and action.status.is_true(Type.STALLED):
@@ -227,21 +228,23 @@ def _creation(world: World, table: objects.Table, key: objects.ObjectKey) -> obj
     return made[-1] if made else None
 
 
-def _compared(wanted: effective.EffectiveTable, seen: facts.TableFacts) -> Verdict:
+def _compared(
+    status: hudi_table.HudiTableStatus, wanted: effective.EffectiveTable, seen: facts.TableFacts
+) -> Verdict:
     if seen.config is None:
-        return _stalled(
-            Reason.TABLE_NOT_FOUND,
-            f"no table is at {wanted.uri} any more, expected the one that was made or adopted",
-        )
+        message = f"no table is at {wanted.uri} any more, expected the one that was made or adopted"
+        if status.uri is not None and status.uri != wanted.uri:
+            message += f"; it was at {status.uri}: the operator's data root was another one then"
+        return _stalled(Reason.TABLE_NOT_FOUND, message)
     mismatch = comparisons.mismatch(wanted, seen.config)
     if mismatch is not None:
         return mismatch
     count = len(seen.commits)
-    return Verdict(
-        state=State.READY,
-        reason=Reason.READY,
-        message=f"{count} commit{'' if count == 1 else 's'} at {wanted.uri}",
-    )
+    message = f"{count} commit{'' if count == 1 else 's'} at {wanted.uri}"
+    refusal = refusals.table_refusal(seen.config, seen.config)
+    if refusal is not None:
+        message += f"; it can be read and not written: {refusal}"
+    return Verdict(state=State.READY, reason=Reason.READY, message=message)
 
 
 def _told(
@@ -254,14 +257,19 @@ def _told(
         )
         or None
     }
+    seen = world.seen.tables.get(table.uid)
+    is_there = seen is not None and seen.config is not None
     if isinstance(resolved, effective.EffectiveTable):
         update |= {
-            "uri": resolved.uri,
             "lock": resolved.lock,
             "protocol_hash": resolved.protocol_hash,
             "settings": settings.to_properties(resolved.settings),
         }
-    seen = world.seen.tables.get(table.uid)
+        if is_there or not table.status.provisioned:
+            # Where it was stays told while it is not where the operator's data root would have it.
+            update["uri"] = resolved.uri
+    if seen is not None and seen.config is None and seen.problem is None:
+        update |= dict.fromkeys(("version", "commits", "latest_commit", "backlog", "mismatches"))
     if seen is not None and seen.config is not None:
         update |= {
             "version": seen.config.version,

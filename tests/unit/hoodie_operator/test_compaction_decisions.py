@@ -185,6 +185,42 @@ def test_failed_action_stalls_its_policy_until_the_table_moves_on() -> None:
     assert len(here.compactions()) == 2
 
 
+def test_one_failed_table_of_many_is_told_first_and_stalls_no_policy() -> None:
+    """What fails at one table must not turn the health of the fleet's policy."""
+    here = Flights()
+    names = [f"t{number:03d}" for number in range(4)]
+    keys = [
+        here.add(
+            kinds.HUDI_TABLE,
+            name,
+            edited(ow.TABLE, storage__path=name, adoption="AdoptOnly"),
+            labels={"tier": "gold"},
+        )
+        for name in names
+    ]
+    for key in keys:
+        here.see_table(key)
+    here.settle()
+    for action in here.actions():
+        if "create" in action.name and here.runs[here.uid(action)][-1].is_running:
+            here.end(here.uid(action), is_told=True)
+    for key in keys:
+        here.see_table(key)
+    here.see_table(keys[-1], [ow.commit(n) for n in (1, 2)])
+    here.settle()
+    policy = here.add_policy(target={"tableSelector": {"matchLabels": {"tier": "gold"}}})
+    here.settle()
+    (action,) = here.compactions()
+    here.end(here.uid(action), "Configuration")
+    here.see_table(keys[-1], [ow.commit(n) for n in (1, 2)])
+    here.settle()
+    state, reason, message = here.condition(policy)
+    assert (state, reason) == ("Ready", "Watching")
+    assert message.startswith("1 of 5 tables failed: t003: TableAction ")
+    first = here.status(policy).tables[0]
+    assert (first.table, first.reason) == ("t003", "ActionFailed")
+
+
 def test_failed_action_is_followed_by_another_when_the_policy_is_edited() -> None:
     here = Flights()
     commits = [ow.commit(n) for n in (1, 2)]

@@ -287,10 +287,41 @@ def test_number_of_buckets_that_a_run_refused_is_corrected() -> None:
 
 def test_table_that_vanished_is_not_made_anew() -> None:
     here = Flights()
+    here.see_table(here.table_key, [ow.commit(1)])
+    here.settle()
     here.see_table(here.table_key, is_there=False)
     here.settle()
     assert here.condition(here.table_key)[:2] == ("Stalled", "TableNotFound")
     assert not here.started
+    status = here.status(here.table_key)
+    assert (status.commits, status.latest_commit, status.backlog) == (None, None, None)
+
+
+def test_table_below_another_data_root_than_before_says_where_it_was() -> None:
+    here = Flights()
+    here.limits = dataclasses.replace(here.limits, data_roots=("file:///elsewhere",))
+    here.see_table(here.table_key, is_there=False)
+    here.settle()
+    here.settle()
+    state, reason, message = here.condition(here.table_key)
+    assert (state, reason) == ("Stalled", "TableNotFound")
+    assert "no table is at file:///elsewhere/flights any more" in message
+    assert "it was at file:///data/flights: the operator's data root was another" in message
+    here.limits = dataclasses.replace(here.limits, data_roots=(ow.DATA_ROOT,))
+    here.see_table(here.table_key)
+    here.settle()
+    assert here.condition(here.table_key) == ("Ready", "Ready", "0 commits at file:///data/flights")
+
+
+def test_table_that_no_run_could_write_says_so() -> None:
+    here = Flights()
+    here.change_stored(metadata_partitions=("files",))
+    here.settle()
+    state, _, message = here.condition(here.table_key)
+    assert state == "Ready"
+    assert "it can be read and not written: table flights has a metadata table, with files" in (
+        message
+    )
 
 
 def test_retained_table_goes_at_once_and_its_data_stays() -> None:

@@ -4,6 +4,8 @@ import asyncio
 import dataclasses
 from typing import Any
 
+import pytest
+
 from hoodie_operator.api import conditions, kinds, objects
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.resources import Manifest, Resource
@@ -84,6 +86,25 @@ def test_new_state_or_reason_is_news_and_another_message_is_not() -> None:
     assert broken is not None
     assert (broken.reason, broken.message) == ("InvalidSpec", "Stalled: no")
     assert broken.is_warning
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        Reason.POD_NOT_CREATED,
+        Reason.UNSCHEDULABLE,
+        Reason.IMAGE_NOT_PULLED,
+        Reason.CONTAINER_NOT_CREATED,
+    ],
+)
+def test_what_keeps_a_pod_from_beginning_is_a_warning(reason: Reason) -> None:
+    here = operator_world.Outside()
+    writer = here.by_key[here.add(kinds.WRITER, "trips", rule_examples.WRITER)]
+    verdict = verdicts.Verdict(state=State.STARTING, reason=reason, message="attempt 1")
+    status = verdicts.stated(writer.status, writer, verdict, here.world.now(writer))
+    happened = events.of_change(writer.status, dataclasses.replace(writer, status=status))
+    assert happened is not None
+    assert happened.is_warning
 
 
 def test_what_happens_again_is_counted_by_whoever_leads_then() -> None:

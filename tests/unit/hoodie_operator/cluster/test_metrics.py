@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from prometheus_client.samples import Sample
+
 from hoodie.model import jobs
 from hoodie_operator.api import objects
 from hoodie_operator.cluster import metrics, queues, store
@@ -84,16 +86,17 @@ def test_what_an_interlock_holds_is_counted_when_it_begins_to() -> None:
     assert counted.value("hudi_interlock_denied_total", reason="TableBusy") is None
 
 
-def test_table_is_told_with_what_it_is_and_its_state() -> None:
-    here = Flights()
-    our_clock = MovedClock()
+def _told(here: Flights, due: queues.Queue, now_s: float = 0.0) -> list[Sample]:
+    our_clock = MovedClock(now_s)
     known = store.Store(effective.locator([ow.DATA_ROOT]), cluster_helpers.read_run, our_clock)
-    found = here.by_key[here.table_key]
-    known.by_key.put(found)
-    collector = metrics.Known(known, here.tables, queues.Queue())
-    told = {
-        sample.name: sample.labels for family in collector.collect() for sample in family.samples
-    }
+    for found in here.by_key.values():
+        known.by_key.put(found)
+    collector = metrics.Known(known, here.tables, due, our_clock)
+    return [sample for family in collector.collect() for sample in family.samples]
+
+
+def test_table_is_told_with_what_it_is_and_its_state() -> None:
+    told = {sample.name: sample.labels for sample in _told(Flights(), queues.Queue())}
     place = {"namespace": "default", "table": "flights"}
     assert told["hudi_table_info"] == place | {
         "type": "MergeOnRead",
@@ -101,3 +104,25 @@ def test_table_is_told_with_what_it_is_and_its_state() -> None:
         "mode": "NonBlocking",
     }
     assert told["hudi_table_state"] == place | {"state": "Ready"}
+
+
+def test_table_that_was_refused_before_it_was_looked_at_has_its_state_told() -> None:
+    here = Flights(edited(ow.TABLE, storage__path="/etc"), is_ready=False)
+    here.settle()
+    assert not here.tables
+    told = [sample for sample in _told(here, queues.Queue()) if sample.name == "hudi_table_state"]
+    assert [sample.labels["state"] for sample in told] == ["Stalled"]
+
+
+def test_depth_of_the_queue_is_what_waits_now() -> None:
+    here = Flights()
+    due = queues.Queue()
+    for at_s, key in enumerate(here.by_key):
+        due.add(key, 60.0 * at_s)
+    depths = {
+        now_s: sample.value
+        for now_s in (0.0, 60.0, 3600.0)
+        for sample in _told(here, due, now_s)
+        if sample.name == "hudi_workqueue_depth"
+    }
+    assert depths == {0.0: 1, 60.0: 2, 3600.0: len(here.by_key)}

@@ -61,3 +61,5 @@ def test_any_history_is_as_a_plain_map_would_have_it(seed: int) -> None:
                     assert free[taken[0]] == taken[1] == min(free.values())
                     del due[taken[0]]
         assert len(queue) == len(due)
+        waiting = [at_s for at_s in due.values() if at_s <= now_s]
+        assert queue.waiting_count(now_s) == len(waiting)
