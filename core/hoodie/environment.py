@@ -26,7 +26,8 @@ class Environment:
         random: Ids and jitter.
         background: Runs heartbeats.
         engine: Runs data-parallel work.
-        process: Who we are.
+        process: The process that made this; `identity.as_of_now` of it is the one that uses it,
+            which may have been forked since.
     """
 
     open_storage: Callable[[str], storage_protocol.Storage]

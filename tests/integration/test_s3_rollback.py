@@ -53,6 +53,21 @@ class DeathAt:
         return self._fault if kind_of(call) == self._call else Fault.NONE
 
 
+ENDED = "a machine that is off"
+"""The boot of processes that are judged dead as soon as they are looked at."""
+
+
+@pytest.fixture(autouse=True)
+def _processes_that_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    state_of = identity.state_of
+
+    def state_seen(process: identity.ProcessIdentity) -> identity.ProcessState:
+        has_ended = process.boot_id == ENDED
+        return identity.ProcessState.ENDED if has_ended else state_of(process)
+
+    monkeypatch.setattr(identity, "state_of", state_seen)
+
+
 def kind_of(call: str) -> str:
     """Return a call without what is of one instant or file group only."""
     return re.sub(r"\.CREATE\..*", ".CREATE", re.sub(r"[0-9][0-9a-f-]*", "#", call))
@@ -78,7 +93,7 @@ class Place:
             open_storage=lambda uri: faulty_storage.FaultyStorage(
                 locations.open_storage(uri), process, faults
             ),
-            process=replace(identity.current_process(), start_ticks=1),
+            process=replace(identity.current_process(), boot_id=ENDED),
             background=Silence(),
         )
 

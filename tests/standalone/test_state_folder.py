@@ -2,12 +2,16 @@
 
 import dataclasses
 import json
+import signal
 from collections.abc import Iterable
 from pathlib import Path
 
 from hoodie import clock, identity
+from hoodie_operator.api import objects
+from hoodie_operator.reconcile import effects, facts
 from hoodie_operator.standalone.lock_servers import LockServers
 from hoodie_operator.standalone.processes import Processes
+from support import identified_process
 
 
 def _ended(state: Path, uid: str, attempt: int) -> None:
@@ -59,6 +63,25 @@ def test_fence_of_a_run_that_may_be_at_work_stays(tmp_path: Path) -> None:
     path.write_text(json.dumps(dataclasses.asdict(process)))
     _forget(tmp_path, [])
     assert _left(tmp_path) == {"writer.left.aaaaaaaa.2", "aaaaaaaa.json"}
+
+
+def test_process_that_may_be_another_is_not_stopped(tmp_path: Path) -> None:
+    """Its pid, on this machine, is that of a process that has nothing to do with the run."""
+    _ended(tmp_path, "aaaaaaaa", 1)
+    run_id = facts.RunId(
+        kind="Writer", name="left", uid="aaaaaaaa", attempt=1, namespace=objects.DEFAULT_NAMESPACE
+    )
+    path = tmp_path / "runs" / "writer.left.aaaaaaaa.1" / "process.json"
+    stop = effects.StopRun(id=run_id, is_killed=True, reason="suspended")
+    with identified_process.started() as other:
+        for changes in ({"host": "elsewhere"}, {"start_ticks": 1}, {"boot_id": "another"}):
+            process = dataclasses.replace(other.process, **changes)  # type: ignore[arg-type] # its fields
+            path.write_text(json.dumps(dataclasses.asdict(process)))
+            Processes(tmp_path, clock.SystemClock()).stop(stop)
+        assert identity.state_of(other.process) is identity.ProcessState.RUNNING
+        path.write_text(json.dumps(dataclasses.asdict(other.process)))
+        Processes(tmp_path, clock.SystemClock()).stop(stop)
+        assert other.child.wait() == -signal.SIGKILL
 
 
 def test_nothing_is_kept_of_a_lock_server_that_is_gone(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ class Client:
         self.admit_beside = connection.admit_beside
         self.clock = outside.clock
         self.random = outside.random
-        self.process = outside.process
+        self.process = identity.as_of_now(outside.process)
         self.times = true_time.TimeGenerator(outside.clock, connection.settings)
         self.lock = table_lock.TableLock(
             connection.provider,

@@ -98,6 +98,7 @@ class Heartbeat:
         self._content = json_values.encode(owner)
         self._expiry_s = expiry_ms / 1000
         self._last_s = own_clock.monotonic_s()
+        self._process_id = identity.process_id()
         self._is_dead = False
         self._is_in_doubt = False
         self._stop: Callable[[], None] = lambda: None
@@ -113,9 +114,14 @@ class Heartbeat:
         return self._owner
 
     def is_alive(self) -> bool:
-        """Return whether it never expired, by our own clock; no request."""
+        """Return whether it never expired, by our own clock; no request.
+
+        In a process that was forked since it never is alive: nothing beats there.
+        """
         if not self._is_dead and self._clock.monotonic_s() - self._last_s >= self._expiry_s:
             self.kill("was silent for too long")
+        if not self._is_dead and identity.process_id() != self._process_id:
+            self.kill(f"stays with process {self._process_id}, from which this one was forked")
         return not self._is_dead
 
     def check(self) -> None:

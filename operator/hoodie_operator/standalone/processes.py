@@ -127,13 +127,16 @@ class Processes:
         """
         folder = self._folder(effect.id)
         process = _process(folder)
-        if process is None or identity.is_proved_dead(process):
+        if process is None or _state_of(process) is identity.ProcessState.ENDED:
             return
         if not (folder / "stop.json").exists():
             stop = {"requested_ms": self._clock.now_ms(), "reason": effect.reason}
             state_files.replace_json(folder / "stop.json", stop)
             self._fence(effect.id.uid, 0, "")
             logger.info("%s: told to stop: %s", effect.id, effect.reason)
+        if _state_of(process) is not identity.ProcessState.RUNNING:
+            logger.warning("%s: %s is not signalled: it may be another process", effect.id, process)
+            return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(process.pid, signal.SIGKILL if effect.is_killed else signal.SIGTERM)
 
@@ -282,7 +285,7 @@ class Processes:
             # Started by an operator that was killed, and not begun: it never may now.
             launch.claim(str(folder), None)
         process = _process(folder)
-        return process is None or identity.is_proved_dead(process)
+        return process is None or _state_of(process) is identity.ProcessState.ENDED
 
 
 def _record(folder: Path) -> _Record | None:
@@ -296,6 +299,11 @@ def _record(folder: Path) -> _Record | None:
         run_hash=data.get("run_hash", ""),
         started_ms=data["started_ms"],
     )
+
+
+def _state_of(process: identity.ProcessIdentity) -> identity.ProcessState:
+    """Return what has become of a run's process; a state folder is of one machine."""
+    return identity.state_of(process, is_host_unique=True)
 
 
 def _process(folder: Path) -> identity.ProcessIdentity | None:

@@ -7,8 +7,9 @@ exclude each other. Ours is a JSON object: who, in which process, since when, an
   same dead holder's file one moves it, and a new holder's file stays. It also keeps the last token.
 - A token is greater than the last one and than the wall clock's milliseconds at the time it was
   taken, so that it grows even where `lock.last` was lost or a program that knows none came between.
-- A holder proved dead on this machine is replaced at once. Any other, and a file that is not ours
-  (Apache Hudi's is empty or a text of its own), only after the configured expiry.
+- A holder proved dead on this machine is replaced at once. Any other, one from before the machine
+  was restarted included, and a file that is not ours (Apache Hudi's is empty or a text of its own),
+  only after the configured expiry.
 - Apache Hudi removes the file when it closes a provider, whosever it is, and creates it without
   excluding others for some microseconds: `is_held` tells a holder whose file went or changed.
 
@@ -39,7 +40,7 @@ _LIVENESS: Mapping[identity.ProcessState, tuple[Liveness, str]] = {
     identity.ProcessState.ENDED: (Liveness.DEAD, "its process, of this machine, has ended"),
     identity.ProcessState.UNKNOWN: (
         Liveness.MAYBE,
-        "its process is one of another machine or container, which cannot be looked at from here",
+        "its process is of another machine, boot or container, and cannot be looked at from here",
     ),
 }
 
@@ -300,7 +301,10 @@ class FileSystemLock:
             return f"it gives it back, or others take it over when it is {self._expiry_s:g} s old"
         if liveness is Liveness.ALIVE:
             return "it gives it back, or its process ends"
-        return "only it can give it back, since this lock has no expiry"
+        return (
+            "it gives it back, or `hoodie lock break` takes it away when it is known to be dead: "
+            "this lock has no expiry"
+        )
 
     def take_away(self, found: Holding) -> bool:
         """Move exactly the file that was seen."""

@@ -35,7 +35,11 @@ def open_for(
     return open_lock(
         address,
         storage,
-        LockOwner(id=outside.random.uuid(), name=name, process=outside.process),
+        LockOwner(
+            id=outside.random.uuid(),
+            name=name,
+            process=identity.as_of_now(outside.process),
+        ),
         waiting_clock=outside.clock,
         random=outside.random,
         background=outside.background,

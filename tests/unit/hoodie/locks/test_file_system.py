@@ -132,9 +132,8 @@ def test_file_is_taken_over_after_the_configured_expiry_only(
     [
         {"pid": 4_000_000},
         {"start_ticks": 1},
-        {"boot_id": "another boot", "pid_namespace": "another"},
     ],
-    ids=["no such process", "pid given to another", "before the last boot"],
+    ids=["no such process", "pid given to another"],
 )
 def test_holder_proved_dead_is_replaced_at_once(
     table: Path, path: Path, changes: dict[str, object]
@@ -152,8 +151,9 @@ def test_holder_proved_dead_is_replaced_at_once(
         {},
         {"host": "elsewhere", "pid": 4_000_000},
         {"pid_namespace": "a container's", "pid": 4_000_000},
+        {"boot_id": "another boot", "pid": 4_000_000},
     ],
-    ids=["alive", "on another host", "in a container"],
+    ids=["alive", "on another host", "in a container", "of another boot, or on a namesake"],
 )
 def test_holder_of_whom_nothing_is_known_is_respected(
     table: Path, path: Path, changes: dict[str, object]

@@ -116,6 +116,16 @@ def test_owner_that_notices_before_its_timer_is_dead_for_good() -> None:
     assert heart.beats() == 0
 
 
+def test_heartbeat_is_dead_in_a_process_that_was_forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """C2: its beats are those of the process that began it."""
+    heart = Heart()
+    forked = identity.process_id() + 1
+    monkeypatch.setattr(identity, "process_id", lambda: forked)
+    with pytest.raises(errors.HeartbeatExpiredError):
+        heart.heartbeat.check()
+    assert heart.seen() is Liveness.BEATING
+
+
 class _SlowTouch(MemoryStorage):
     """A storage whose touches take long: the process is stopped in the middle of one."""
 
