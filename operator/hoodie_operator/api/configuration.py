@@ -72,6 +72,13 @@ class Observers(fields.Block):
     )
     threads: int = Field(default=8, ge=1, le=64, description="Looks at one time, of an observer.")
     time_limit: fields.Duration = Field(default="20s", description="Of one look.")
+    memory: fields.Memory = Field(
+        default="128Mi",
+        description=(
+            "What the operator holds of what observers tell; where it is used up, namespaces that "
+            "hold more than an equal share are refused."
+        ),
+    )
 
 
 class LockServers(fields.Block):

@@ -28,7 +28,7 @@ from hoodie import clock, errors
 from hoodie.model import jobs
 from hoodie_operator.api import configuration, objects, resources
 from hoodie_operator.api.resources import Manifest
-from hoodie_operator.cluster import api_errors
+from hoodie_operator.cluster import api_errors, guests
 from hoodie_operator.cluster.api import Api
 from hoodie_operator.cluster.fences import Fences
 from hoodie_operator.cluster.ports import RunOwner
@@ -327,9 +327,7 @@ class JobRuns:
         if address is None:
             return None
         if self._session is None:
-            self._session = aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=_ANSWER_S), trust_env=False
-            )
+            self._session = guests.session(_ANSWER_S)
         try:
             async with self._session.get(address, allow_redirects=False) as answer:
                 if answer.status != http.HTTPStatus.OK:
