@@ -67,6 +67,7 @@ def request(
     action: instants.Action,
     content: bytes,
     proof: Proof,
+    check: Callable[[], None] = lambda: None,
 ) -> instants.Instant:
     """Put an instant on the timeline; under the lock, with a time generated in the same scope.
 
@@ -76,6 +77,8 @@ def request(
         action: What it will do.
         content: The plan; empty for commits and delta commits.
         proof: Asked when a file of that name is there and empty.
+        check: Called before a creation that was not answered is asked for once more; raises when it
+            must not be.
 
     Raises:
         ConflictError: The name is taken by another.
@@ -85,7 +88,7 @@ def request(
     requested = instants.Instant(
         requested_time=requested_time, action=action, state=_next(None, Event.REQUEST)
     )
-    _create(storage, requested, content, proof)
+    _create(storage, requested, content, proof, check)
     return requested
 
 

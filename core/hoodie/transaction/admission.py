@@ -4,6 +4,7 @@ Source: concurrency 2.3 (L1), 2.5 (W2, W3), 2.12 (P1).
 """
 
 import logging
+from collections.abc import Callable
 
 from hoodie import errors
 from hoodie.model import instants, settings, table_config
@@ -159,6 +160,20 @@ def own(
     return heartbeat
 
 
+def holding(scope: table_lock.LockScope, heartbeat: heartbeats.Heartbeat) -> Callable[[], None]:
+    """Return a check that lock and heartbeat have not been lost; it makes no request.
+
+    Ask it before each step that another executor must not see done: once the lock is lost, others
+    may have taken the work over, and files that have markers may be the ones they are to commit.
+    """
+
+    def check() -> None:
+        heartbeat.check()
+        scope.check()
+
+    return check
+
+
 def disown(heartbeat: heartbeats.Heartbeat) -> None:
     """End a heartbeat whose work failed to begin; where that fails, too, it expires."""
     heartbeat.stop()
@@ -170,6 +185,7 @@ def disown(heartbeat: heartbeats.Heartbeat) -> None:
 
 def request(
     client: Client,
+    scope: table_lock.LockScope,
     requested_time: instants.InstantTime,
     action: instants.Action,
     content: bytes,
@@ -179,10 +195,12 @@ def request(
 
     One that may appear later has its time for itself, too: it would be another instant of the same
     time otherwise, and a rollback of the one could take the files of the other. So the lock is kept
-    until no clock gives that time again. (The simulation found that.)
+    until no clock gives that time again. (The simulation found that.) The lock is asked about right
+    before each try: others may have decided since it was lost.
 
     Args:
         client: Whose instant it is.
+        scope: In which its time was generated.
         requested_time: Its name.
         action: What it will do.
         content: The plan; empty for commits and delta commits.
@@ -190,11 +208,15 @@ def request(
 
     Raises:
         ConflictError: The name is taken by another.
+        LockLostError: Not done.
         OutcomeUnknownError: Neither done nor not done, as far as could be found out.
         StorageError: Not done.
     """
+    scope.check()
     try:
-        return transitions.request(client.storage, requested_time, action, content, proof)
+        return transitions.request(
+            client.storage, requested_time, action, content, proof, scope.check
+        )
     except errors.OutcomeUnknownError:
         client.times.wait_out(requested_time)
         raise

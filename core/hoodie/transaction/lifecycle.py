@@ -146,9 +146,8 @@ def complete(
         for step in (*steps, *amendments):
             metadata = step(scope, write, metadata)
         # Under the lock nobody can take the instant over, so these are files of our own tasks.
-        markers.finalise(
-            client.storage, write.requested_time, metadata.stats, write.heartbeat.check
-        )
+        check = admission.holding(scope, write.heartbeat)
+        markers.finalise(client.storage, write.requested_time, metadata.stats, check)
         completed = publication.publish(client, scope, write, metadata)
         is_certain = scope.is_held()
     findings = publication.clock_findings(client)
@@ -219,8 +218,7 @@ def _begin(
     requested_time = client.times.generate(scope.timeline)
     heartbeat = admission.own(client, requested_time, action, attempt, batch_id, earlier)
     try:
-        scope.check()
-        admission.request(client, requested_time, action, b"", heartbeat.is_own)
+        admission.request(client, scope, requested_time, action, b"", heartbeat.is_own)
         scope.check()
     except BaseException:
         admission.disown(heartbeat)
@@ -294,7 +292,7 @@ def _empty(client: Client, write: OpenWrite) -> bool:
             and not _is_taken_back(client, write, scope)
         )
         if is_ours:
-            check = write.heartbeat.check
+            check = admission.holding(scope, write.heartbeat)
             markers.delete_data_files(client.storage, write.requested_time, check)
             if write.action not in admission.WRITES:
                 check()

@@ -10,7 +10,7 @@ from hoodie import errors
 from hoodie.format import timeline_avro
 from hoodie.model import commits, instants, jobs
 from hoodie.timeline import active, rollback_plans, table_properties, transitions
-from hoodie.transaction import authors, fencing, refusals, table_lock, writer_batches
+from hoodie.transaction import admission, authors, fencing, refusals, table_lock, writer_batches
 from hoodie.transaction.client import Client, OpenWrite
 
 logger = logging.getLogger(__name__)
@@ -53,11 +53,6 @@ def publish(
     Raises:
         HoodieError: As `transitions.complete`; or lock or heartbeat were lost meanwhile.
     """
-
-    def check_again() -> None:
-        write.heartbeat.check()
-        scope.check()
-
     extra = {**metadata.extra, **_ids(client, scope, write)}
     content = timeline_avro.encode_commit(replace(metadata, extra=extra))
     try:
@@ -67,7 +62,7 @@ def publish(
             content,
             timeline=scope.timeline,
             times=client.times,
-            check=check_again,
+            check=admission.holding(scope, write.heartbeat),
         )
     except errors.StorageError:
         write.heartbeat.kill("was not published, as the storage tells")
@@ -93,12 +88,17 @@ def resolve(client: Client, write: OpenWrite, completed: instants.Instant) -> st
             timeline = scope.timeline
             targets = rollback_targets(client, write, timeline)
             attempt = fencing.read(client.storage, client.author)
+            is_heartbeat_own = write.heartbeat.is_own()
     except errors.HoodieError as error:
         raise errors.OutcomeUnknownError(f"{lost}: {error}") from error
     fenced = fencing.publication_refusal(attempt, client.author, write.write_id)
     contest = refusals.contest(completed, timeline, targets) or fenced
     if contest is not None:
         raise errors.OutcomeUnknownError(f"{lost}: {contest}")
+    if not is_heartbeat_own:
+        raise errors.OutcomeUnknownError(
+            f"{lost}: another process took it over since, and may have deleted its files"
+        )
     later = [
         str(each)
         for each in timeline.completed_writes

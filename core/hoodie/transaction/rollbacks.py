@@ -122,6 +122,7 @@ def request(
         try:
             requested = admission.request(
                 client,
+                scope,
                 requested_time,
                 instants.Action.ROLLBACK,
                 rollback_avro.encode_plan(plan, client.storage.uri),
@@ -396,10 +397,6 @@ def _complete(
     deleted: Sequence[str],
     duration_ms: int,
 ) -> instants.Instant:
-    def check_again() -> None:
-        rollback.heartbeat.check()
-        scope.check()
-
     done = plans.RollbackDone(
         requested_time=rollback.requested_time,
         duration_ms=duration_ms,
@@ -413,7 +410,7 @@ def _complete(
             rollback_avro.encode_metadata(done, client.storage.uri),
             timeline=scope.timeline,
             times=client.times,
-            check=check_again,
+            check=admission.holding(scope, rollback.heartbeat),
         )
     except (errors.StorageError, errors.OutcomeUnknownError):
         # It may still be on its way to the store: leave it the time until the heartbeat expires.

@@ -81,8 +81,9 @@ def schedule(
         content = planner(scope.timeline, requested_time, extra)
         instant = None
         if content is not None:
-            scope.check()
-            instant = admission.request(client, requested_time, action, content, lambda: False)
+            instant = admission.request(
+                client, scope, requested_time, action, content, lambda: False
+            )
         is_certain = scope.is_held()
     if instant is not None and not is_certain:
         _confirm(client, instant, scope.timeline)
@@ -123,7 +124,7 @@ def execute(
             scope.check()
             ledger = writer_batches.read(client.storage, scope.timeline)
             if instant.state is instants.State.INFLIGHT:
-                _clear(client, instant, heartbeat)
+                _clear(client, instant, admission.holding(scope, heartbeat))
         except BaseException:
             admission.disown(heartbeat)
             raise
@@ -202,10 +203,10 @@ def _refuse_taken_back(
         raise errors.ConflictError(f"{instant} is taken back by rollback {rollback} first")
 
 
-def _clear(client: Client, inflight: instants.Instant, heartbeat: heartbeats.Heartbeat) -> None:
+def _clear(client: Client, inflight: instants.Instant, check: Callable[[], None]) -> None:
     """Remove what an executor that died has left; under the lock, its heartbeat being ours now."""
-    count = markers.delete_data_files(client.storage, inflight.requested_time, heartbeat.check)
-    heartbeat.check()
+    count = markers.delete_data_files(client.storage, inflight.requested_time, check)
+    check()
     requested = transitions.revert(client.storage, inflight)
     logger.info(
         "%s: %s is executed anew, %d files of a dead executor were deleted",
