@@ -54,6 +54,13 @@ explore: setup ## follow all interleavings of small models of two actors (some m
 	@echo "==> Exploring small models"
 	@PYTHONPATH=tests $(BIN)/python tests/simulation/simulate.py --explore
 
+ONLY ?=
+
+.PHONY: mutants
+mutants: setup ## edit the core in many places, one at a time: a seed or a test must catch each (ONLY=text: some)
+	@echo "==> Judging mutants of the core"
+	@PYTHONPATH=tests $(BIN)/python tests/simulation/mutate.py --only '$(ONLY)'
+
 MINUTES ?= 10
 SEED ?= 1
 MODES ?= non-blocking optimistic copy-on-write

@@ -28,6 +28,7 @@ SEEDS = {
     Scenario.COPY_ON_WRITE: 50,
     Scenario.LATE: 30,
     Scenario.LATE_COPY_ON_WRITE: 30,
+    Scenario.MISJUDGED: 40,
 }
 CHUNK = 10
 CHUNKS = [

@@ -134,8 +134,24 @@ class ChanceFaults:
         return Fault.NONE
 
 
-Witness = Callable[[schedule.Process, str, bool], None]
-"""Told of a file that a process creates or deletes, and whether that takes effect later."""
+class Witness(Protocol):
+    """Sees what a process changes, and whether that takes effect later than it was asked for."""
+
+    def see_creation(self, process: schedule.Process, path: str, is_late: bool) -> None:
+        """Look at a file that was just created."""
+        ...
+
+    def see_replacement(self, process: schedule.Process, path: str, is_late: bool) -> None:
+        """Look at a file that is about to be replaced."""
+        ...
+
+    def see_touch(self, process: schedule.Process, path: str, is_late: bool) -> None:
+        """Look at a file that is about to be touched."""
+        ...
+
+    def see_deletion(self, process: schedule.Process, path: str, is_late: bool) -> None:
+        """Look at a file that is about to be deleted."""
+        ...
 
 
 class FaultyStorage:
@@ -147,13 +163,14 @@ class FaultyStorage:
         process: schedule.Process,
         faults: Faults,
         witness: Witness | None = None,
-        deletions: Witness | None = None,
+        *,
+        is_in_place: bool = False,
     ) -> None:
         self._inner = inner
         self._process = process
         self._faults = faults
         self._witness = witness
-        self._deletions = deletions
+        self._is_in_place = is_in_place  # Streamed files show under their names while written.
         self._is_late = False
         self.calls: list[str] = []
 
@@ -167,6 +184,7 @@ class FaultyStorage:
 
     def names(self, directory: str) -> Sequence[str]:
         self._read(f"list {directory}")
+        self._process.listed_ms = self._process.schedule.now_ms
         return self._inner.names(directory)
 
     def stat(self, path: str) -> FileInfo:
@@ -186,15 +204,18 @@ class FaultyStorage:
 
     def replace(self, path: str, content: bytes, *, if_match: str) -> FileInfo:
         return self._mutate(
-            f"replace {path}", lambda: self._inner.replace(path, content, if_match=if_match)
+            f"replace {path}", lambda: self._replace(path, content, if_match=if_match)
         )
 
     def open_write(self, path: str) -> BinaryIO:
+        if self._is_in_place:
+            self._mutate(f"open_write {path}", lambda: self._put(path, b""))
+            return _InPlaceWriter(self, path)
         self._mutate(f"open_write {path}", lambda: None)
         return _FaultyWriter(self, path)
 
     def touch(self, path: str) -> FileInfo:
-        return self._mutate(f"touch {path}", lambda: self._inner.touch(path))
+        return self._mutate(f"touch {path}", lambda: self._touch(path))
 
     def delete(self, path: str) -> bool:
         return self._mutate(f"delete {path}", lambda: self._delete(path))
@@ -208,22 +229,41 @@ class FaultyStorage:
             self.delete(path)
 
     def close_file(self, path: str, content: bytes) -> None:
-        self._mutate(f"close {path}", lambda: self._close(path, content))
+        self._mutate(f"close {path}", lambda: self._put(path, content))
+
+    def write_part(self, path: str, content: bytes, call: str) -> None:
+        """Put what is written so far of a file in place; one that was deleted stays away."""
+        self._mutate(f"{call} {path}", lambda: self._put_again(path, content))
 
     def _create(self, path: str, content: bytes) -> FileInfo:
         info = self._inner.create(path, content)
         if self._witness is not None:
-            self._witness(self._process, path, self._is_late)
+            self._witness.see_creation(self._process, path, self._is_late)
         return info
 
+    def _replace(self, path: str, content: bytes, *, if_match: str) -> FileInfo:
+        if self._witness is not None and self._inner.stat(path).version == if_match:
+            self._witness.see_replacement(self._process, path, self._is_late)
+        return self._inner.replace(path, content, if_match=if_match)
+
+    def _touch(self, path: str) -> FileInfo:
+        if self._witness is not None:
+            self._witness.see_touch(self._process, path, self._is_late)
+        return self._inner.touch(path)
+
     def _delete(self, path: str) -> bool:
-        if self._deletions is not None:
-            self._deletions(self._process, path, self._is_late)
+        if self._witness is not None:
+            self._witness.see_deletion(self._process, path, self._is_late)
         return self._inner.delete(path)
 
-    def _close(self, path: str, content: bytes) -> None:
+    def _put(self, path: str, content: bytes) -> None:
         with self._inner.open_write(path) as file:
             file.write(content)
+
+    def _put_again(self, path: str, content: bytes) -> None:
+        with contextlib.suppress(errors.NotFoundError):
+            self._inner.stat(path)
+            self._put(path, content)
 
     def _read(self, call: str) -> None:
         self._step(call)
@@ -285,6 +325,8 @@ class FaultyStorage:
         return 1 + int(self._process.random.uniform() * SLOW_MS_MAX)
 
     def _step(self, call: str) -> None:
+        if not self._process.schedule.is_calling:  # A beat is no look of its process's.
+            self._process.asked_ms = self._process.schedule.now_ms
         self._process.schedule.switch(self._process)
         self._process.check_alive()
         self.calls.append(call)
@@ -311,4 +353,22 @@ class _FaultyWriter(io.BytesIO):
         if self._is_open:
             self._is_open = False
             self._storage.close_file(self._path, self.getvalue())
+        super().close()
+
+
+class _InPlaceWriter(io.BytesIO):
+    """A streamed file that anybody sees empty first, then half of it, then all."""
+
+    def __init__(self, storage: FaultyStorage, path: str) -> None:
+        super().__init__()
+        self._storage = storage
+        self._path = path
+        self._is_open = True
+
+    def close(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            content = self.getvalue()
+            self._storage.write_part(self._path, content[: len(content) // 2], "write")
+            self._storage.write_part(self._path, content, "close")
         super().close()

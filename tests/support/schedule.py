@@ -63,6 +63,8 @@ class Process:
         self.paused_until_ms = 0
         self.paused_since_ms = 0
         self.steps = 0
+        self.asked_ms = 0  # When it made its newest call of a storage.
+        self.listed_ms = 0  # When it last listed file names, as it does of a timeline.
         self.clock = VirtualClock(schedule, offset_ms)
         self.random = SeededRandom(random.Random(f"{schedule.seed} {name}"))
         self.background = VirtualBackground(self)
@@ -491,6 +493,8 @@ class SessionLock:
         self.holder: SessionLockProvider | None = None
         self.tokens = 0
         self.history: list[tuple[LockEvent, str, str]] = []
+        self.taken_ms: dict[str, int] = {}  # When each process took the lock the last time,
+        self.lost_ms: dict[str, int] = {}  # and when it lost it again, or gave it back.
         self._waiting: list[Process] = []
 
     def expire(self) -> None:
@@ -506,6 +510,7 @@ class SessionLock:
         """End the holder's session now."""
         if self.holder is not None:
             self.record(event, self.holder.process)
+            self.lost_ms[self.holder.process.name] = self._schedule.now_ms
         self.holder = None
         for process in self._waiting:
             self._schedule.wake(process)
@@ -513,6 +518,11 @@ class SessionLock:
     def record(self, event: LockEvent, process: Process, what: str = "") -> None:
         """Put an event into the history of the lock."""
         self.history.append((event, process.name, what))
+
+    def is_overtaken(self, process: Process) -> bool:
+        """Return whether another has taken the lock since a process did."""
+        takers = (each for event, each, _ in reversed(self.history) if event is LockEvent.TAKEN)
+        return next(takers, process.name) != process.name
 
     def sample_loss(self, source: random.Random) -> int:
         """Return after how long a session just begun is lost though its holder lives, or 0."""
@@ -554,6 +564,8 @@ class SessionLockProvider:
                 # Nobody tells of a holder that is silent: it has to be looked for.
                 schedule.sleep(self.process, _LOCK_LOOK_MS)
         self._service.record(LockEvent.TAKEN, self.process)
+        self._service.taken_ms[self.process.name] = schedule.now_ms
+        self._service.lost_ms.pop(self.process.name, None)
         self._service.holder = self
         self._service.tokens += 1
         self._token = self._service.tokens

@@ -48,6 +48,7 @@ class Scenario(enum.Enum):
     LATE = "late"  # Files of the timeline that appear after their creation has failed.
     COPY_ON_WRITE = "copy-on-write"  # Base files alone; writers that conflict, or one at a time.
     LATE_COPY_ON_WRITE = "late-copy-on-write"  # Both.
+    MISJUDGED = "misjudged"  # Living processes are proved dead; tables and modes of all kinds.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +73,9 @@ class Plan:
         loss_rate: How often the lock's session is lost, of all times that it is acquired.
         step_rate: How often a clock is set.
         step_ms_max: By how much it is then wrong.
+        misjudgement_rate: How often a living process is proved dead, of all times that it is asked.
+        is_in_place: Whether data files show under their names while they are written.
+        pause_with_lock_ms_max: How long who has the lock is paused at most.
     """
 
     seed: int
@@ -91,6 +95,17 @@ class Plan:
     loss_rate: float = 0.02
     step_rate: float = 0.002
     step_ms_max: int = SKEW_MS
+    misjudgement_rate: float = 0.0
+    is_in_place: bool = False
+    pause_with_lock_ms_max: int = SHORT_PAUSE_MS
+
+
+KINDS = (
+    *((table_config.TableType.MERGE_ON_READ, mode) for mode in settings.ConcurrencyMode),
+    (table_config.TableType.COPY_ON_WRITE, settings.ConcurrencyMode.OPTIMISTIC),
+    (table_config.TableType.COPY_ON_WRITE, settings.ConcurrencyMode.SINGLE_WRITER),
+)
+"""Tables, and modes in which they can be written."""
 
 
 def plan_of(scenario: Scenario, seed: int) -> Plan:
@@ -109,17 +124,17 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
     )
     match scenario:
         case Scenario.OPTIMISTIC:
-            return replace(plan, mode=settings.ConcurrencyMode.OPTIMISTIC)
+            plan = replace(plan, mode=settings.ConcurrencyMode.OPTIMISTIC)
         case Scenario.FAILING:
-            return replace(plan, crash_rate=0.007, pause_rate=0.012)
+            plan = replace(plan, crash_rate=0.007, pause_rate=0.012)
         case Scenario.CLOCKS:
-            return replace(plan, step_rate=0.008, step_ms_max=WRONG_CLOCK_MS)
+            plan = replace(plan, step_rate=0.008, step_ms_max=WRONG_CLOCK_MS)
         case Scenario.LATE:
             modes = (settings.ConcurrencyMode.NON_BLOCKING, settings.ConcurrencyMode.OPTIMISTIC)
-            return replace(plan, mode=source.choice(modes), late_rate=0.2, loss_rate=0.0)
+            plan = replace(plan, mode=source.choice(modes), late_rate=0.2, loss_rate=0.0)
         case Scenario.COPY_ON_WRITE | Scenario.LATE_COPY_ON_WRITE:
             is_late = scenario is Scenario.LATE_COPY_ON_WRITE
-            return replace(
+            plan = replace(
                 plan,
                 late_rate=0.2 if is_late else 0.0,
                 loss_rate=0.0 if is_late else plan.loss_rate,
@@ -131,8 +146,28 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
                 crash_rate=0.004,
                 pause_rate=0.006,
             )
+        case Scenario.MISJUDGED:
+            plan = _of_any_kind(
+                replace(
+                    plan,
+                    janitors=source.choice((1, 2, 3)),
+                    crash_rate=0.004,
+                    pause_rate=0.004,
+                    misjudgement_rate=source.choice((0.05, 0.3, 0.8)),
+                ),
+                source,
+            )
         case Scenario.NON_BLOCKING:
-            return plan
+            pass
+    return plan
+
+
+def _of_any_kind(plan: Plan, source: random.Random) -> Plan:
+    """Return a plan for a table and a mode that chance chooses."""
+    table_type, mode = source.choice(KINDS)
+    is_cow = table_type is table_config.TableType.COPY_ON_WRITE
+    compactors = 0 if is_cow else plan.compactors
+    return replace(plan, table_type=table_type, mode=mode, compactors=compactors)
 
 
 class Fleet:
@@ -164,8 +199,11 @@ class Fleet:
             ),
             write_settings=replace(SETTINGS, concurrency=plan.mode),
             config=CONFIGS[plan.table_type],
+            is_in_place=plan.is_in_place,
         )
         self.world.lock.loss_rate = plan.loss_rate
+        self.world.misjudgement_rate = plan.misjudgement_rate
+        self.world.witness.may_misjudge = plan.misjudgement_rate > 0
         self.world.has_partial_writes = plan.mode is not settings.ConcurrencyMode.NON_BLOCKING
         self.finished: set[str] = set()
         self.newest: dict[str, tuple[int, Callable[[Client], None]]] = {}
@@ -240,7 +278,7 @@ class Fleet:
             return
         holder = self.world.lock.holder
         if holder is not None and holder.process is process:
-            amount_ms = min(amount_ms, SHORT_PAUSE_MS)
+            amount_ms = min(amount_ms, self.plan.pause_with_lock_ms_max)
         process.pause(amount_ms)
         if what == "pause that looks like death" and amount_ms > SUSPICIOUS_PAUSE_MS:
             name, _, attempt = process.name.partition(".")
@@ -312,7 +350,7 @@ class Fleet:
     def _settle(self) -> None:
         """Let all the dead be known as such, and a last service clean up (I8, I10)."""
         self.world.faults = faulty_storage.NoFaults()
-        self.world.lock.loss_rate = 0.0
+        self.world.lock.loss_rate = self.world.misjudgement_rate = 0.0
         for number in range(2):
             self.time.advance(SETTINGS.heartbeat_expiry_ms + self.world.lock.session_ms)
             service = self.world.writer(f"last{number}")

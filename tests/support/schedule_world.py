@@ -4,14 +4,15 @@ Data files hold a line of text for each write in them, under the names of real o
 heartbeats, markers, locks, file slices and all decisions are the library's.
 """
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 
-from hoodie import errors
+from hoodie import errors, identity
 from hoodie.filegroup import snapshots
-from hoodie.format import file_names, instant_names, timeline_avro
+from hoodie.format import file_names, timeline_avro
 from hoodie.maintenance import compaction
 from hoodie.model import commits, files, instants, schemas, settings, table_config
 from hoodie.read import planning, tasks
@@ -29,7 +30,7 @@ from hoodie.transaction.client import (
     OpenWrite,
 )
 from hoodie.write import combinations, conflicts, placement
-from support import faulty_storage, invariants, schedule
+from support import faulty_storage, invariants, schedule, schedule_witness
 
 CONFIG = table_config.TableConfig(
     name="t",
@@ -67,19 +68,24 @@ class World:
         write_settings: settings.WriteSettings = SETTINGS,
         store: MemoryStore | None = None,
         config: table_config.TableConfig = CONFIG,
+        is_in_place: bool = False,
     ) -> None:
         self.time = time or schedule.Schedule()
         self.faults = faults or faulty_storage.NoFaults()
         self.settings = write_settings
+        self.is_in_place = is_in_place
+        self.misjudgement_rate = 0.0  # How often a living process is proved dead.
         self.has_partial_writes = False  # Or every write writes to every file group.
         self.store = store or MemoryStore(schedule.VirtualClock(self.time))
         self.storage: Storage = MemoryStorage(self.store)
         self.lock = schedule.SessionLock(self.time)
+        self.witness = schedule_witness.Witness(
+            self.time, MemoryStorage(self.store), self.lock, write_settings.heartbeat_expiry_ms
+        )
         self.told: list[invariants.Told] = []
         self.reads: list[invariants.Read] = []
-        self.late: set[instants.InstantTime] = set()
-        self.posthumous: set[instants.InstantTime] = set()
-        self.repeated: set[instants.InstantTime] = set()
+        self.late: set[instants.Instant] = set()
+        self.posthumous: set[instants.Instant] = set()
         clock = schedule.VirtualClock(self.time)
         self.config = table_properties.create(self.storage, config, clock)
         self.storage.create(files.join(PARTITION, file_names.PARTITION_METADATA), b"")
@@ -123,14 +129,33 @@ class World:
                 guards=guards,
                 claim=combinations.claim(stream) if columns else "",
                 admit_beside=admit_beside if columns else None,
-                is_proved_dead=self.time.is_proved_dead,
+                is_proved_dead=lambda judged: self._is_proved_dead(process, judged),
             )
         )
+
+    def _is_proved_dead(self, judge: schedule.Process, judged: identity.ProcessIdentity) -> bool:
+        """Return a verdict of death, which is wrong of a living process at some rate."""
+        if self.time.is_proved_dead(judged):
+            return True
+        if not self.misjudgement_rate or judged == judge.process:
+            return False
+
+        def sample(source: random.Random) -> int:
+            return source.random() < self.misjudgement_rate
+
+        is_wrong = bool(self.time.chances.draw(judge, f"verdict on {judged.pid}", 0, sample))
+        if is_wrong:
+            self.time.note(f"{judge.name}: takes {judged} for dead")
+        return is_wrong
 
     def storage_of(self, process: schedule.Process) -> Storage:
         """Return the table's storage as a process has it."""
         return faulty_storage.FaultyStorage(
-            self.storage, process, self.faults, self._see_creation, self._see_change
+            self.storage,
+            process,
+            self.faults,
+            self,
+            is_in_place=self.is_in_place,
         )
 
     def lock_of(self, process: schedule.Process) -> schedule.SessionLockProvider:
@@ -146,17 +171,29 @@ class World:
         return active.load(self.storage)
 
     @property
+    def surplus(self) -> frozenset[instants.Instant]:
+        """What was published after others had gone on, and not called a success; or by the dead."""
+        successes = {told.completed for told in self.told}
+        return frozenset(self.late - successes | self.posthumous)
+
+    @property
     def excused(self) -> frozenset[instants.InstantTime]:
-        """What was published without the lock, and not called a success; or by the dead."""
-        return frozenset(self.late) - invariants.acknowledged(self.told) | self.posthumous
+        """Writes and compactions that are completed by surplus files alone."""
+        completed = {each for each in self.timeline.files if each.is_completed}
+        certain = {each.requested_time for each in completed - self.surplus}
+        return frozenset(
+            each.requested_time
+            for each in self.surplus
+            if each.action.is_write and each.requested_time not in certain
+        )
 
     def check(self) -> active.ActiveTimeline:
         """Check every invariant."""
-        timeline = invariants.check_all(self.storage, self.told, self.excused, self.repeated)
-        invariants.check_reads(
-            self.storage, timeline, self.told, self.reads, self.late, self.excused
-        )
-        invariants.check_increments(timeline, self.reads, {*self.late, *self.excused})
+        excused = self.excused
+        late = {each.requested_time for each in self.late}
+        timeline = invariants.check_all(self.storage, self.told, excused, self.surplus)
+        invariants.check_reads(self.storage, timeline, self.told, self.reads, late, excused)
+        invariants.check_increments(timeline, self.reads, late | excused)
         if self.is_optimistic:
             invariants.check_serial(self.storage, timeline, self.told)
         invariants.check_lock_history(self.lock.history)
@@ -186,7 +223,7 @@ class World:
             self._end(number, invariants.outcome_of(error))
             lifecycle.abort(writer, opened, has_tasks_left=False)
             raise
-        self._end(number, invariants.Outcome.ACKNOWLEDGED)
+        self._end(number, invariants.Outcome.ACKNOWLEDGED, completion.instant)
         return completion
 
     def schedule_compaction(self, service: Client) -> instants.Instant | None:
@@ -237,7 +274,7 @@ class World:
             self._end(number, invariants.Outcome.UNKNOWN)
             lifecycle.abort(service, opened, has_tasks_left=False)
             raise errors.ConflictError(f"compaction {requested_time}: {error}") from error
-        self._end(number, invariants.Outcome.ACKNOWLEDGED)
+        self._end(number, invariants.Outcome.ACKNOWLEDGED, completion.instant)
         return completion
 
     @property
@@ -256,30 +293,44 @@ class World:
             return GROUPS
         return [group for group in GROUPS if writer.random.uniform() < 0.6] or GROUPS[:1]
 
-    def _see_creation(self, process: schedule.Process, path: str, is_late: bool) -> None:
-        """Take down what is published by somebody who has, or may have, lost the lock."""
-        instant = _instant_at(path)
+    def see_creation(self, process: schedule.Process, path: str, is_late: bool) -> None:
+        """Take down what is published after others may have gone on."""
+        if not is_late:
+            self.witness.see_creation(process, path)
+        instant = schedule_witness.instant_at(path)
         # That it has begun is told by its author alone, whose instant it is.
         if instant is None or instant.state is not instants.State.INFLIGHT:
-            self._see_change(process, path, is_late)
+            self._record_change(process, path, is_late)
         if instant is None or not instant.is_completed:
             return
-        if is_late and process.is_dead and instant.action is instants.Action.ROLLBACK:
-            self.repeated.add(instant.requested_time)
-        if instant.action.is_write:
-            holder = self.lock.holder
-            if is_late or holder is None or holder.process is not process:
-                self.time.note(f"{process.name}: has published {instant} without the lock")
-                self.late.add(instant.requested_time)
-            if is_late and process.is_dead:
-                self.posthumous.add(instant.requested_time)
+        if is_late or self.lock.is_overtaken(process):
+            self.time.note(f"{process.name}: has published {instant} after others had the lock")
+            self.late.add(instant)
+        if is_late and process.is_dead:
+            self.posthumous.add(instant)
 
-    def _see_change(self, process: schedule.Process, path: str, is_late: bool) -> None:
+    def see_replacement(self, process: schedule.Process, path: str, is_late: bool) -> None:
+        """Judge what is replaced."""
+        if not is_late:
+            self.witness.see_replacement(process, path)
+
+    def see_touch(self, process: schedule.Process, path: str, is_late: bool) -> None:
+        """Judge what is touched."""
+        if not is_late:
+            self.witness.see_touch(process, path)
+
+    def see_deletion(self, process: schedule.Process, path: str, is_late: bool) -> None:
+        """Judge what is deleted."""
+        self._record_change(process, path, is_late)
+        if not is_late:
+            self.witness.see_deletion(process, path)
+
+    def _record_change(self, process: schedule.Process, path: str, is_late: bool) -> None:
         """Take down what of the timeline is changed, for the history of the lock.
 
         What a store carries out late was asked for in time; others check what it may do.
         """
-        if not is_late and _instant_at(path) is not None:
+        if not is_late and schedule_witness.instant_at(path) is not None:
             self.lock.record(invariants.LockEvent.CHANGED, process, path)
 
     def _tell(
@@ -301,14 +352,15 @@ class World:
         )
         return len(self.told) - 1
 
-    def _end(self, number: int, outcome: invariants.Outcome) -> None:
-        ended_ms = self.time.now_ms
-        self.told[number] = replace(self.told[number], outcome=outcome, ended_ms=ended_ms)
-
-
-def _instant_at(path: str) -> instants.Instant | None:
-    directory, _, name = path.rpartition("/")
-    return instant_names.parse(name) if directory == active.DIRECTORY else None
+    def _end(
+        self,
+        number: int,
+        outcome: invariants.Outcome,
+        completed: instants.Instant | None = None,
+    ) -> None:
+        self.told[number] = replace(
+            self.told[number], outcome=outcome, ended_ms=self.time.now_ms, completed=completed
+        )
 
 
 def write_data(

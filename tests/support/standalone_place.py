@@ -121,8 +121,7 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
-        paths = os.pathsep.join(filter(None, (str(PROGRAMS), os.environ.get("PYTHONPATH"))))
-        return {**os.environ, "PYTHONPATH": paths, "FAKE_CONTROL": str(self.control)}
+        return {**os.environ, "PYTHONPATH": str(PROGRAMS), "FAKE_CONTROL": str(self.control)}
 
     def start(self, *options: str) -> "subprocess.Popen[str]":
         """Start an operator with fake jobs."""

@@ -17,5 +17,5 @@ def lock_server(
         server.PORT
     ),
 ) -> None:
-    """Run the ZooKeeper server of a LockProvider with `embedded`, in a pod."""
+    """Be the ZooKeeper server of a LockProvider with `embedded`, in a pod."""
     server.become(folder.absolute(), host, port)

@@ -1,0 +1,271 @@
+"""Sees every change of a simulated table as it is made, and what its author could know by then.
+
+What a table looks like in the end does not tell a rule that held from one that happened not to be
+needed. So each change is judged when it takes effect, by what was true when its author last looked:
+
+    asked    when the call was made; what an author checks right before a call it checks then
+    taken    when the author's present holding of the lock began; the timeline was read after that
+    listed   when the author last listed the timeline
+
+Later news an author cannot have: what it does in ignorance of it is judged in the end, by
+`invariants`. A change that a store carries out late was asked for in time, and is not judged here.
+"""
+
+from collections.abc import Iterator
+
+from hoodie import errors
+from hoodie.format import file_names, instant_names, timeline_avro
+from hoodie.model import commits, files, instants
+from hoodie.storage.memory import MemoryStorage
+from hoodie.timeline import active, rollback_plans, transitions
+from hoodie.transaction import admission, heartbeats, layout, markers
+from support import schedule
+
+_HEARTBEATS = f"{layout.HEARTBEATS}/"
+_DRIFT_MS = 20
+"""How far a process's clock and the store's may be apart over a heartbeat's expiry."""
+
+
+class RuleBrokenError(AssertionError):
+    """Somebody did what it could have known it must not do."""
+
+
+class Witness:
+    """Judges the changes of one table."""
+
+    def __init__(
+        self,
+        time: schedule.Schedule,
+        storage: MemoryStorage,
+        lock: schedule.SessionLock,
+        expiry_ms: int,
+    ) -> None:
+        self._time = time
+        self._storage = storage
+        self._lock = lock
+        self._expiry_ms = expiry_ms
+        self.may_misjudge = False
+        """Whether living processes are taken for dead, so that nothing follows from a takeover."""
+
+    def see_creation(self, process: schedule.Process, path: str) -> None:
+        """Judge a file that was just created."""
+        instant = instant_at(path)
+        if instant is None or instant.state is instants.State.INFLIGHT:
+            return
+        self._require(
+            self._has_lock_when_asked(process),
+            f"L2: {process.name} has created {instant} though its lock was lost before",
+        )
+        if instant.is_completed:
+            self._see_completion(process, instant)
+        elif instant.action is instants.Action.ROLLBACK:
+            self._see_rollback_request(process, instant)
+
+    def see_replacement(self, process: schedule.Process, path: str) -> None:
+        """Judge a file that is about to be replaced: a heartbeat is taken over from the dead."""
+        if not path.startswith(_HEARTBEATS) or self.may_misjudge:
+            return
+        self._require(
+            not self._is_alive(path), f"P1: {process.name} takes {path} from somebody who is alive"
+        )
+
+    def see_touch(self, process: schedule.Process, path: str) -> None:
+        """Judge a file that is about to be touched: a heart that was silent is dead for good."""
+        if not path.startswith(_HEARTBEATS):
+            return
+        silence_ms = self._silence_ms(path, self._time.now_ms)
+        self._require(
+            silence_ms is None or silence_ms < self._expiry_ms + _DRIFT_MS,
+            f"C2: {process.name} touches {path} after {silence_ms} ms of silence",
+        )
+
+    def see_deletion(self, process: schedule.Process, path: str) -> None:
+        """Judge a file that is about to be deleted."""
+        if path.startswith(_HEARTBEATS):
+            self._see_heartbeat_deletion(process, path)
+        elif not path.startswith(".hoodie/"):
+            self._see_data_deletion(process, path)
+
+    def _see_completion(self, process: schedule.Process, completed: instants.Instant) -> None:
+        taken_ms = self._lock.taken_ms[process.name]
+        beat = heartbeats.path_of(completed.requested_time)
+        silence_ms = self._silence_ms(beat, process.asked_ms)
+        self._require(
+            silence_ms is None or silence_ms < self._expiry_ms + _DRIFT_MS,
+            f"C1: {process.name} completes {completed} after a silence of {silence_ms} ms",
+        )
+        for other in self._completed_files(completed.requested_time):
+            self._require(
+                other == completed or self._changed_ms(transitions.path(other)) > taken_ms,
+                f"I9: {process.name} completes {completed}, which {other} shows as completed",
+            )
+        if completed.action is instants.Action.ROLLBACK:
+            self._see_rollback(process, completed, taken_ms)
+        else:
+            self._see_write(process, completed, taken_ms)
+
+    def _see_write(
+        self, process: schedule.Process, completed: instants.Instant, taken_ms: int
+    ) -> None:
+        """W13: of the data files that it has markers of, those are left that the commit names."""
+        named = _named(self._metadata(completed))
+        marked = markers.marked_files(self._storage, completed.requested_time)
+        for path, changed_ms in self._data_files(completed.requested_time):
+            self._require(
+                path in named or path not in marked or changed_ms >= taken_ms,
+                f"W13: {process.name} completes {completed}, which does not name {path}",
+            )
+
+    def _see_rollback(
+        self, process: schedule.Process, completed: instants.Instant, taken_ms: int
+    ) -> None:
+        requested_time = rollback_plans.target(self._storage, completed)
+        if requested_time is None:
+            return
+        for other in self._completed_files(requested_time):
+            self._require(
+                self._changed_ms(transitions.path(other)) > taken_ms,
+                f"R-D: {process.name} completes {completed}, whose target is {other}",
+            )
+        target = self._timeline().find(requested_time)
+        is_write = target is not None and target.action in admission.WRITES
+        self._require(
+            not (is_write and self._is_requested(requested_time)),
+            f"R7: {process.name} completes {completed} while its target is {target}",
+        )
+        begun_ms = self._changed_ms(rollback_plans.path(completed))
+        marked = markers.marked_files(self._storage, requested_time)
+        for path, changed_ms in self._data_files(requested_time):
+            is_kept = target is not None and not is_write  # A compaction is executed anew.
+            self._require(
+                is_kept or path not in marked or changed_ms >= begun_ms,
+                f"R4: {process.name} completes {completed}, and leaves {path}",
+            )
+
+    def _see_rollback_request(self, process: schedule.Process, requested: instants.Instant) -> None:
+        target = rollback_plans.target(self._storage, requested)
+        if target is None:
+            return
+        taken_ms = self._lock.taken_ms[process.name]
+        for other in self._completed_files(target):
+            self._require(
+                self._changed_ms(transitions.path(other)) > taken_ms,
+                f"R-A: {process.name} requests {requested} of {other}",
+            )
+        timeline = self._timeline()
+        for other in timeline.pending_of(instants.Action.ROLLBACK):
+            is_same = (
+                other.requested_time != requested.requested_time
+                and rollback_plans.target(self._storage, other) == target
+                and self._changed_ms(rollback_plans.path(other)) <= taken_ms
+            )
+            self._require(
+                not is_same,
+                f"R-A: {process.name} requests {requested} of {target}, as {other} does",
+            )
+        self._require(
+            self.may_misjudge or not self._is_alive(heartbeats.path_of(target)),
+            f"R-A: {process.name} requests {requested} of {target}, whose owner is alive",
+        )
+
+    def _see_heartbeat_deletion(self, process: schedule.Process, path: str) -> None:
+        owner = self._owner(path)
+        if owner is None or owner is process or self.may_misjudge:
+            return
+        time = instants.InstantTime(path.removeprefix(_HEARTBEATS))
+        found = self._timeline().find(time)
+        self._require(
+            found is None or not (found.is_pending and self._is_requested(time)),
+            f"H: {process.name} deletes the heartbeat of {owner.name}, whose {found} is pending",
+        )
+
+    def _see_data_deletion(self, process: schedule.Process, path: str) -> None:
+        """C3, R-D: what a commit names stays, for whoever can have seen the commit."""
+        parsed = file_names.parse(path, 0)
+        if parsed is None:
+            return
+        for completed in self._completed_files(parsed.instant_time):
+            is_seen = self._changed_ms(transitions.path(completed)) <= process.listed_ms
+            self._require(
+                not is_seen or path not in _named(self._metadata(completed)),
+                f"R-D: {process.name} deletes {path} of {completed}, which it has seen",
+            )
+
+    def _has_lock_when_asked(self, process: schedule.Process) -> bool:
+        lost_ms = self._lock.lost_ms.get(process.name)
+        return process.name in self._lock.taken_ms and (
+            lost_ms is None or lost_ms >= process.asked_ms
+        )
+
+    def _is_alive(self, path: str) -> bool:
+        """Return whether a heartbeat's owner lives, and was not silent when somebody looked."""
+        owner = self._owner(path)
+        silence_ms = self._silence_ms(path, self._time.now_ms)
+        is_dead = owner is None or owner.is_dead
+        return not is_dead and silence_ms is not None and silence_ms < self._expiry_ms
+
+    def _owner(self, path: str) -> schedule.Process | None:
+        try:
+            found = heartbeats.decode_owner(self._storage.read(path), path)
+        except errors.NotFoundError:
+            return None
+        return None if found is None else self._time.processes.get(found.process.pid)
+
+    def _silence_ms(self, path: str, at_ms: int) -> int | None:
+        try:
+            return at_ms - self._storage.stat(path).modified_ms
+        except errors.NotFoundError:
+            return None
+
+    def _changed_ms(self, path: str) -> int:
+        return self._storage.stat(path).modified_ms
+
+    def _timeline(self) -> active.ActiveTimeline:
+        return active.load(self._storage)
+
+    def _completed_files(self, requested_time: instants.InstantTime) -> list[instants.Instant]:
+        """Return an instant's completed files; savepoints apart."""
+        return [
+            each
+            for each in self._timeline().files
+            if each.requested_time == requested_time and each.is_completed
+        ]
+
+    def _is_requested(self, time: instants.InstantTime) -> bool:
+        """Return whether an instant is there: an inflight file alone may be late, of its author."""
+        return any(
+            each.requested_time == time and each.state is instants.State.REQUESTED
+            for each in self._timeline().files
+        )
+
+    def _data_files(self, requested_time: instants.InstantTime) -> Iterator[tuple[str, int]]:
+        for info in self._storage.list("", is_recursive=True):
+            if not info.path.startswith(".hoodie/") and f"_{requested_time}." in info.path:
+                yield info.path, info.modified_ms
+
+    def _metadata(self, completed: instants.Instant) -> commits.CommitMetadata:
+        return timeline_avro.decode_commit(self._storage.read(transitions.path(completed)))
+
+    def _require(self, holds: bool, message: str) -> None:
+        if not holds:
+            error = RuleBrokenError(message)
+            self._time.stop(error)
+            raise error
+
+
+def instant_at(path: str) -> instants.Instant | None:
+    """Return the instant and state that a path stands for; None for any other file."""
+    directory, _, name = path.rpartition("/")
+    return instant_names.parse(name) if directory == active.DIRECTORY else None
+
+
+def _named(metadata: commits.CommitMetadata) -> frozenset[str]:
+    """Return the data files that a commit names."""
+    return frozenset(
+        path
+        for stat in metadata.stats
+        for path in (
+            stat.path,
+            *(files.join(stat.partition_path, name) for name in stat.log_files),
+        )
+    )
