@@ -73,6 +73,9 @@ class Changes:
         is_default: Deletes that take place in commit order.
         is_foreign: Deletes whose ordering value is of another class than the column's.
         ordering_values: None when they are not asked for.
+        deleted_values: Of the changes that delete alone, as the table has them: a column for each
+            ordering field.
+        block_starts: First event of each block.
         partial_from: First event of the first block that says it is partial; None for none.
         carried: Of columns that some partial block lacks: whether the event's block has it.
     """
@@ -86,6 +89,8 @@ class Changes:
     is_default: Flags
     is_foreign: Flags
     ordering_values: ordering.OrderingValues | None
+    deleted_values: tuple[pa.ChunkedArray, ...]
+    block_starts: Events
     partial_from: int | None
     carried: Mapping[str, Flags]
 
@@ -115,6 +120,8 @@ def number(
         _ordering_column(blocks, number, columns.field(name))
         for number, name in enumerate(ordering_fields)
     ]
+    deletes = pa.array(np.flatnonzero(is_deleted))
+    lengths = np.array([len(block.keys) for block in blocks], np.int64)
     return Changes(
         key_ids=encoded.indices.to_numpy().astype(np.int64),
         keys=encoded.dictionary,
@@ -129,6 +136,8 @@ def number(
         ),
         is_foreign=_flags([_stated(block, "is_foreign") for block in blocks]),
         ordering_values=ordering.OrderingValues.of(values) if values else None,
+        deleted_values=tuple(column.take(deletes) for column in values),
+        block_starts=np.cumsum(lengths) - lengths,
         partial_from=_partial_from(blocks),
         carried={
             name: _by_block(blocks, [_carries(block, name) for block in blocks])

@@ -50,6 +50,21 @@ class MergeCounts:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderedDeletes:
+    """Deletes that were merged, and against which later changes of their keys still have to hold.
+
+    Attributes:
+        keys: Record keys.
+        ordering: Their ordering values, a column for each ordering field; none is null.
+        blocks: By key, the number of the block that the delete is from.
+    """
+
+    keys: pa.Array
+    ordering: tuple[pa.Array, ...]
+    blocks: Events
+
+
 class SliceMerge:
     """One pass over a slice: `over` for each table of base rows in order, then `inserts`."""
 
@@ -82,8 +97,10 @@ class SliceMerge:
         )
         self._rules = rules
         self._output = tuple(output)
-        self._versions = folding.fold(self._changes, rules)
+        self._fold = folding.Fold(self._changes, rules)
+        self._versions = self._fold.alone
         self._is_new = np.ones(len(self._changes.keys), np.bool_)
+        self._deleted_by = np.full(len(self._changes.keys), folding.NO_VALUE, np.int64)
         self._counts = MergeCounts()
 
     @property
@@ -105,12 +122,14 @@ class SliceMerge:
         arrays = []
         for name in self._output:
             column = output.column(name)
-            source_name = name if self._has_own_sources(column, name) else None
+            source_name = name if self._has_own_sources(column, name, touched) else None
             if source_name not in by_source:
                 sources = self._sources_of(name, column, touched)
-                from_changes = base.num_rows + self._changes.row_of[sources]
+                from_changes = base.num_rows + self._changes.row_of[np.maximum(sources, 0)]
                 positions[rows] = np.where(sources < 0, rows, from_changes)
-                by_source[source_name] = pa.array(positions[kept])
+                is_null = np.zeros(base.num_rows, np.bool_)
+                is_null[rows] = sources == folding.NO_VALUE
+                by_source[source_name] = pa.array(positions[kept], mask=is_null[kept])
             changed = self._changes.rows.column(name)
             both = pa.chunked_array([*column.chunks, *changed.chunks], column.type)
             arrays.append(both.take(by_source[source_name]))
@@ -121,8 +140,9 @@ class SliceMerge:
         winner = self._versions.winner
         is_deleted = self._changes.is_deleted[winner]
         keys = np.flatnonzero(self._is_new & ~is_deleted)
-        missed = int((self._is_new & is_deleted).sum())
-        self._counts += MergeCounts(inserted=len(keys), missed=missed)
+        missed = self._is_new & is_deleted
+        self._deleted_by[missed] = winner[missed]
+        self._counts += MergeCounts(inserted=len(keys), missed=int(missed.sum()))
         self._is_new[:] = False
         rows = self._changes.rows.select(self._output)
         winners = pa.array(self._changes.row_of[winner[keys]])
@@ -134,6 +154,26 @@ class SliceMerge:
                 positions = pa.array(self._changes.row_of[sources], mask=sources < 0)
             arrays.append(rows.column(name).take(positions))
         return pa.Table.from_arrays(arrays, schema=rows.schema)
+
+    def ordered_deletes(self) -> OrderedDeletes:
+        """Return what deletes of a place in event time left of their keys, once all is merged.
+
+        Nothing is known any more of other deletes: whatever comes after them counts.
+        """
+        found = self._changes
+        by = self._deleted_by[self._deleted_by >= 0]
+        by = by[~(found.is_default | found.is_foreign)[by]]
+        place = (np.cumsum(found.is_deleted) - 1)[by]
+        values = [column.take(pa.array(place)) for column in found.deleted_values]
+        is_known = np.full(len(by), bool(values))
+        for column in values:
+            is_known &= ordering.flags(column.is_valid())
+        mask = pa.array(is_known)
+        return OrderedDeletes(
+            keys=found.keys.take(pa.array(found.key_ids[by[is_known]])),
+            ordering=tuple(column.filter(mask).combine_chunks() for column in values),
+            blocks=np.searchsorted(found.block_starts, by[is_known], side="right") - 1,
+        )
 
     def _touched(self, base: pa.Table) -> tuple[Events, Events]:
         """Return the base rows that changes are about, and the positions of their keys."""
@@ -151,39 +191,62 @@ class SliceMerge:
         return rows, keys
 
     def _decide(self, base: pa.Table, rows: Events, keys: Events) -> "_Touched":
-        winner = self._versions.winner[keys]
-        is_delete = self._changes.is_deleted[winner]
-        replaces = np.ones(len(rows), np.bool_)
-        values = self._changes.ordering_values
-        if values is not None:
-            there = ordering.OrderingValues.of(
+        values = None
+        if self._rules.ordering_fields:
+            values = ordering.OrderingValues.of(
                 [base.column(name).take(pa.array(rows)) for name in self._rules.ordering_fields]
             )
-            replaces = values.at_least(winner, there, np.arange(len(rows)))
-            replaces |= self._changes.is_default[winner] | self._changes.is_foreign[winner]
+        met = folding.BaseRows(table=base, rows=rows, keys=keys, ordering_values=values)
+        winner = self._versions.winner[keys]
+        is_filled = ~self._changes.is_deleted[winner] & self._fills_base_rows()
+        replaces = self._replaces(winner, values)
+        winner = np.where(replaces, winner, folding.BASE_ROW)
+        is_filled &= ~replaces
+        onto = None
+        again = np.flatnonzero(self._fold.needs_base(met))
+        if len(again):
+            onto = self._fold.onto(met.only(again))
+            winner[again] = onto.winner
+            is_filled[again] = (onto.winner == folding.BASE_ROW) & (_newest(onto) >= 0)
+        replaces = winner >= 0
+        is_delete = self._changes.is_deleted[np.maximum(winner, 0)]
         touched = _Touched(
             rows=rows,
             keys=keys,
             is_deleted=replaces & is_delete,
             is_replaced=replaces & ~is_delete,
-            is_filled=~replaces & ~is_delete & self._fills_base_rows(),
+            is_filled=is_filled,
+            again=again,
+            onto=onto,
         )
+        self._deleted_by[keys[touched.is_deleted]] = winner[touched.is_deleted]
         deleted = int(touched.is_deleted.sum())
         changed = int((touched.is_replaced | touched.is_filled).sum())
         left = len(rows) - deleted
         self._counts += MergeCounts(updated=left, kept=left - changed, deleted=deleted)
         return touched
 
+    def _replaces(self, winner: Events, there: ordering.OrderingValues | None) -> Flags:
+        """Return which changes win over the base rows that they meet."""
+        values = self._changes.ordering_values
+        if values is None:
+            return np.ones(len(winner), np.bool_)
+        assert there is not None
+        comes_after = values.at_least(winner, there, np.arange(len(winner)))
+        return comes_after | self._changes.is_default[winner] | self._changes.is_foreign[winner]
+
     def _fills_base_rows(self) -> bool:
-        # Once a block is partial, what is there counts, nulls included, and a base row has all.
+        # Where a block is partial as well, the changes are folded onto each base row.
         return self._rules.fills_nulls and self._changes.partial_from is None
 
-    def _has_own_sources(self, column: pa.ChunkedArray, name: str) -> bool:
+    def _has_own_sources(self, column: pa.ChunkedArray, name: str, touched: "_Touched") -> bool:
+        if touched.onto is not None and name in touched.onto.sources:
+            return True
         is_filled = column.null_count > 0 or name in self._stamps
         return (self._fills_base_rows() and is_filled) or name in self._versions.sources
 
     def _sources_of(self, name: str, column: pa.ChunkedArray, touched: "_Touched") -> Events:
-        """Return for each touched row the event its value comes from; -1 for the row itself."""
+        """Return for each touched row the event its value comes from, or BASE_ROW or NO_VALUE."""
         sources = self._versions.sources.get(name, self._versions.winner)[touched.keys]
         is_changed = touched.is_replaced
         if name in self._stamps:
@@ -191,7 +254,20 @@ class SliceMerge:
         elif touched.is_filled.any() and column.null_count:
             is_null = ordering.flags(column.take(pa.array(touched.rows)).is_null())
             is_changed = is_changed | (touched.is_filled & is_null)
-        return np.where(is_changed, sources, -1)
+        sources = np.where(is_changed & (sources >= 0), sources, folding.BASE_ROW)
+        if touched.onto is not None:
+            onto = touched.onto.sources.get(name, touched.onto.winner)
+            if name in self._stamps:
+                is_filled = touched.is_filled[touched.again]
+                onto = np.where(is_filled, _newest(touched.onto), onto)
+            sources[touched.again] = onto
+        return sources
+
+
+def _newest(versions: folding.Versions) -> Events:
+    """Return the newest change that gave each version a value; negative where none did."""
+    newest: Events = np.maximum.reduce([versions.winner, *versions.sources.values()])
+    return newest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +280,8 @@ class _Touched:
         is_deleted: Rows that go.
         is_replaced: Rows whose values come from changes, where those have any.
         is_filled: Rows that stay, but take values for their nulls.
+        again: Which of them the changes were folded onto.
+        onto: The versions of these; None where there are none.
     """
 
     rows: Events
@@ -211,3 +289,5 @@ class _Touched:
     is_deleted: Flags
     is_replaced: Flags
     is_filled: Flags
+    again: Events
+    onto: folding.Versions | None

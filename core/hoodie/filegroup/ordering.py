@@ -85,6 +85,17 @@ class OrderingValues:
             sign = np.where(sign == 0, step, sign)
         return sign >= 0
 
+    def only(self, positions: Positions) -> "OrderingValues":
+        """Return the values of some rows."""
+        return OrderingValues(tuple(_at(column, positions) for column in self.columns))
+
+    def with_behind(self, other: "OrderingValues", positions: Positions) -> "OrderingValues":
+        """Return these values, and behind them those of some rows of others."""
+        there = other.only(positions)
+        return OrderingValues(
+            tuple(_joined(*pair) for pair in zip(self.columns, there.columns, strict=True))
+        )
+
 
 def is_default(column: pa.ChunkedArray) -> Flags:
     """Return for each value whether it is the default: none, or the integer 0."""
@@ -129,6 +140,12 @@ def _of_fractions(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
 
 def _at(values: _Comparable, positions: Positions) -> _Comparable:
     return values[positions] if isinstance(values, np.ndarray) else values.take(pa.array(positions))
+
+
+def _joined(first: _Comparable, second: _Comparable) -> _Comparable:
+    if isinstance(first, np.ndarray) or isinstance(second, np.ndarray):
+        return np.concatenate([first, second])
+    return pa.concat_arrays([first, second])
 
 
 def _signs(left: _Comparable, right: _Comparable) -> npt.NDArray[np.int8]:
