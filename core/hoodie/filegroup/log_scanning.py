@@ -68,7 +68,7 @@ def read(
                         pass  # Change data is for incremental reads, which look for it themselves.
                     case log_blocks.Block():
                         _check_kind(block)
-                        if is_committed(_instant_time(block)):
+                        if is_committed(instant_time(block)):
                             found.append(FoundBlock(file=log_file, block=block))
     return found
 
@@ -111,7 +111,12 @@ def _instant_text(block: log_blocks.Block) -> str | None:
     return block.header.get(HeaderKey.INSTANT_TIME)
 
 
-def _instant_time(block: log_blocks.Block) -> instants.InstantTime:
+def instant_time(block: log_blocks.Block) -> instants.InstantTime:
+    """Return the instant that a block says it is of.
+
+    Raises:
+        FormatError: It says none.
+    """
     text = _instant_text(block)
     try:
         return instants.checked_time(text or "")

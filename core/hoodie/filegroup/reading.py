@@ -18,6 +18,7 @@ from hoodie import errors
 from hoodie.filegroup import (
     block_decoding,
     folding,
+    kept_deletes,
     log_scanning,
     merging,
     parquet_reading,
@@ -100,7 +101,7 @@ class SliceReader:
                 self._storage, file_slice.log_files, self._is_committed, self._on_corrupt
             )
         if not blocks:
-            return SliceRows(output, self._unmerged(file_slice.base_file, output, where), None)
+            return SliceRows(output, self._unmerged(file_slice.base_file, output, where))
         rules = folding.rules_of(self._config)
         inside = self._with(
             output, [*_columns_of(where), schemas.RECORD_KEY, *rules.ordering_fields]
@@ -123,7 +124,11 @@ class SliceReader:
             ),
         )
         merged = self._merged(file_slice.base_file, merge, inside, where)
-        return SliceRows(output, _filtered(merged, where, output), merge)
+        origins = tuple(
+            kept_deletes.Origin(file=each.file, instant_time=log_scanning.instant_time(each.block))
+            for each in blocks
+        )
+        return SliceRows(output, _filtered(merged, where, output), merge, origins)
 
     def _unmerged(
         self,
@@ -193,12 +198,17 @@ class SliceRows:
     """The rows of a slice, to be iterated once."""
 
     def __init__(
-        self, schema: pa.Schema, tables: Iterator[pa.Table], merge: merging.SliceMerge | None
+        self,
+        schema: pa.Schema,
+        tables: Iterator[pa.Table],
+        merge: merging.SliceMerge | None = None,
+        origins: Sequence[kept_deletes.Origin] = (),
     ) -> None:
         """Put the parts together; nothing of the base file was read yet."""
         self.schema = schema
         self._tables = tables
         self._merge = merge
+        self._origins = origins
 
     def __iter__(self) -> Iterator[pa.Table]:
         """Yield tables of the schema; some may be empty."""
@@ -208,6 +218,12 @@ class SliceRows:
     def counts(self) -> merging.MergeCounts:
         """What merging did, before any filter, as far as the rows were iterated."""
         return merging.MergeCounts() if self._merge is None else self._merge.counts
+
+    def kept_deletes(self, keeping: kept_deletes.Keeping) -> list[kept_deletes.KeptDeletes]:
+        """Return the deletes that outlive a compaction; once all rows were iterated."""
+        if self._merge is None:
+            return []
+        return kept_deletes.kept(self._merge.ordered_deletes(), self._origins, keeping)
 
 
 def base_rows(

@@ -63,7 +63,7 @@ def slices_of(
             group=group,
             base_instant_time=barrier,
             base_file=bases.get(barrier),
-            log_files=tuple(logs[barrier]),
+            log_files=files.in_merge_order(logs[barrier], barrier),
         )
         for barrier in reversed(barriers)
     )

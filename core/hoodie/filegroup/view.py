@@ -131,7 +131,7 @@ class FileSystemView:
                 group=group,
                 base_instant_time=each.base_instant_time,
                 base_file=each.base_file,
-                log_files=tuple(sorted(log_files, key=lambda log: log.merge_order)),
+                log_files=files.in_merge_order(log_files, each.base_instant_time),
             )
             return None if merged.is_empty else merged
         return None

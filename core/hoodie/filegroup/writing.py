@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.filegroup import folding, ordering, parquet_writing
+from hoodie.filegroup import folding, kept_deletes, ordering, parquet_writing
 from hoodie.format import avro_records, delete_records, file_names, log_blocks
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.model import commits, files, instants, schemas, table_config
@@ -97,6 +97,21 @@ def readable_by_hudi(
     return replace(settings, log_block_format=LogBlockFormat.AVRO)
 
 
+def write_kept_deletes(
+    target: FileTarget,
+    blocks: Iterable[kept_deletes.KeptDeletes],
+    schema: schemas.TableSchema,
+    settings: WriteSettings,
+) -> tuple[commits.WriteStat, ...]:
+    """Write deletes to log files of a compaction; one stat a file, none when there is nothing."""
+    output = _LogOutput(target, schema, settings)
+    for kept in blocks:
+        ordering = kept.ordering if len(kept.ordering) > 1 else kept.ordering[0]
+        for block in _delete_blocks(target, kept.keys, ordering, settings):
+            output.add(replace(block, instant_time=kept.instant_time))
+    return output.close()
+
+
 def write_log_files(
     target: FileTarget, rows: LogRows, schema: schemas.TableSchema, settings: WriteSettings
 ) -> tuple[commits.WriteStat, ...]:
@@ -108,8 +123,9 @@ def write_log_files(
     output = _LogOutput(target, schema, settings)
     for block in _data_blocks(target, rows, schema, settings):
         output.add(block)
-    for block in _delete_blocks(target, rows, settings):
-        output.add(block)
+    if rows.deleted_keys is not None:
+        for block in _delete_blocks(target, rows.deleted_keys, rows.deleted_ordering, settings):
+            output.add(block)
     return output.close()
 
 
@@ -201,6 +217,7 @@ class _NewBlock:
         records: Rows in it.
         inserts: Rows known to be new.
         deletes: Keys in it.
+        instant_time: What it says instead of the write's instant.
     """
 
     type: BlockType
@@ -208,6 +225,7 @@ class _NewBlock:
     records: int = 0
     inserts: int = 0
     deletes: int = 0
+    instant_time: instants.InstantTime | None = None
 
 
 def _data_blocks(
@@ -244,21 +262,21 @@ def _data_blocks(
 
 
 def _delete_blocks(
-    target: FileTarget, rows: LogRows, settings: WriteSettings
+    target: FileTarget,
+    keys: pa.Array,
+    ordering: pa.Array | tuple[pa.Array, ...] | None,
+    settings: WriteSettings,
 ) -> Iterator[_NewBlock]:
-    if rows.deleted_keys is None:
-        return
-    count = len(rows.deleted_keys)
-    step = _rows_a_block(rows.deleted_keys.nbytes, count, settings)
-    for first in range(0, count, step):
-        keys = rows.deleted_keys.slice(first, step)
-        ordering = rows.deleted_ordering
-        if isinstance(ordering, tuple):
-            ordering = tuple(values.slice(first, step) for values in ordering)
-        elif ordering is not None:
-            ordering = ordering.slice(first, step)
-        content = delete_records.encode(keys, target.group.partition_path, ordering)
-        yield _NewBlock(type=BlockType.DELETE, content=content, deletes=len(keys))
+    step = _rows_a_block(keys.nbytes, len(keys), settings)
+    for first in range(0, len(keys), step):
+        some = keys.slice(first, step)
+        values = ordering
+        if isinstance(values, tuple):
+            values = tuple(each.slice(first, step) for each in values)
+        elif values is not None:
+            values = values.slice(first, step)
+        content = delete_records.encode(some, target.group.partition_path, values)
+        yield _NewBlock(type=BlockType.DELETE, content=content, deletes=len(some))
 
 
 def _rows_a_block(size_bytes: int, count: int, settings: WriteSettings) -> int:
@@ -294,8 +312,11 @@ class _LogOutput:
     def add(self, block: _NewBlock) -> None:
         if self._sink is None:
             self._sink = _open(self._target, self._name)
+        header = dict(self._header)
+        if block.instant_time is not None:
+            header[HeaderKey.INSTANT_TIME] = block.instant_time
         try:
-            for part in log_blocks.encode(block.type, self._header, block.content):
+            for part in log_blocks.encode(block.type, header, block.content):
                 self._sink.write(part)
         except BaseException:
             self._sink.close()

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from hoodie import errors
-from hoodie.filegroup import reading, snapshots, writing
+from hoodie.filegroup import kept_deletes, reading, snapshots, writing
 from hoodie.format import file_names
 from hoodie.model import commits, files, instants, plans, schemas, settings, table_config
 from hoodie.storage import protocol
@@ -30,14 +30,16 @@ DataFile = TypeVar("DataFile", files.BaseFile, files.LogFile)
 
 
 def plan_of(slices: Iterable[files.FileSlice]) -> plans.CompactionPlan | None:
-    """Return the plan that compacts the slices, largest logs first; None when no slice has logs.
+    """Return the plan that compacts the slices, largest logs first; None when no slice needs it.
+
+    One that has no log files but those of the compaction that made its base file does not.
 
     Args:
         slices: As `FileSystemView.slices_for_compaction` gives them: their logs completed before
             the plan's instant, their groups in no pending plan.
     """
     with_logs = sorted(
-        (candidate for candidate in slices if candidate.log_files),
+        (each for each in slices if len(each.log_files) > len(each.kept_deletes)),
         key=lambda candidate: (-candidate.log_bytes, candidate.group),
     )
     operations = tuple(_operation(candidate) for candidate in with_logs)
@@ -101,7 +103,7 @@ class CompactionTask:
         settings: The codec.
         committed: Which log blocks count.
         operation: The slice.
-        write_token: Of the base file; no other execution of the plan has the same.
+        write_token: Of the files; no other execution of the plan has the same.
     """
 
     table_uri: str
@@ -116,15 +118,15 @@ class CompactionTask:
 
 def compact_slice(
     task: CompactionTask, storage: protocol.Storage, before_file: Callable[[str], None]
-) -> commits.WriteStat:
-    """Merge a slice into a base file.
+) -> tuple[commits.WriteStat, ...]:
+    """Merge a slice into a base file, and a log file of the deletes that outlive it.
 
     Memory: the changes in the slice's logs, and some row groups of its base file.
 
     Args:
         task: What to merge.
         storage: The table's.
-        before_file: Called with the base file's path before it is opened.
+        before_file: Called with the path of each file before it is opened.
 
     Raises:
         NotFoundError: A file of the plan is gone.
@@ -145,7 +147,16 @@ def compact_slice(
     )
     stat = writing.write_base_file(target, rows, task.schema, task.settings)
     counts = rows.counts
-    return replace(stat, inserts=counts.inserted, updates=counts.updated, deletes=counts.deleted)
+    stat = replace(stat, inserts=counts.inserted, updates=counts.updated, deletes=counts.deleted)
+    keeping = kept_deletes.Keeping(
+        instant_time=task.instant_time,
+        file_slice=file_slice,
+        hours=task.settings.deletes_kept_hours,
+    )
+    kept = rows.kept_deletes(keeping)
+    name = file_names.base_file_name(file_slice.group.file_id, task.write_token, task.instant_time)
+    on_top = replace(target, base_instant_time=task.instant_time, base_file=name)
+    return (stat, *writing.write_kept_deletes(on_top, kept, task.schema, task.settings))
 
 
 def _slice(operation: plans.CompactionOperation) -> files.FileSlice:

@@ -2,12 +2,14 @@
 
     file group   (partition path, file id): all versions of one set of records
     file slice   a base file, or none, and the log files to merge on top of it
-    log order    requested time, log version, write token: the order of merging within a slice
+    log order    requested time, log version, write token: the order of merging within a slice;
+                 before all others come the deletes that the base file's compaction kept
 
 Partition paths are relative, `/`-separated, without leading or trailing slash; `""` is the table
 root of a non-partitioned table. Names are parsed and formed in `hoodie.format.file_names`.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hoodie.model import instants
@@ -81,6 +83,19 @@ class LogFile:
         return (self.instant_time, self.version, self.write_token)
 
 
+def in_merge_order(
+    log_files: Iterable[LogFile], base_instant_time: instants.InstantTime
+) -> tuple[LogFile, ...]:
+    """Return log files of a slice as they are merged.
+
+    What a compaction has merged counts as earlier than every log file on top of it, whoever was
+    requested first; so do the deletes that it kept, which have its own instant.
+    """
+    return tuple(
+        sorted(log_files, key=lambda log: (log.instant_time != base_instant_time, log.merge_order))
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSlice:
     """What has to be merged to know a file group as of some time.
@@ -102,6 +117,14 @@ class FileSlice:
     def is_empty(self) -> bool:
         """Whether there is nothing to read."""
         return self.base_file is None and not self.log_files
+
+    @property
+    def kept_deletes(self) -> tuple[LogFile, ...]:
+        """The log files of the compaction that made the base file: deletes that outlived it."""
+        if self.base_file is None:
+            return ()
+        own = self.base_instant_time
+        return tuple(log for log in self.log_files if log.instant_time == own)
 
     @property
     def log_bytes(self) -> int:

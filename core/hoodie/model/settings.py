@@ -96,6 +96,8 @@ class WriteSettings:
         detects_conflicts_early: Look for optimistic writers of the same file groups before writing.
         early_detection: How.
         early_checks_commits: Look for what such writers have committed, too.
+        deletes_kept_hours: How long a delete with an ordering value outlives the compaction that
+            merged it, so that it holds against rows that come late; 0 for not at all.
     """
 
     concurrency: ConcurrencyMode = ConcurrencyMode.SINGLE_WRITER
@@ -123,6 +125,7 @@ class WriteSettings:
     detects_conflicts_early: bool = False
     early_detection: EarlyDetection = EarlyDetection.SIMPLE
     early_checks_commits: bool = False
+    deletes_kept_hours: int = 168
 
     @property
     def heartbeat_expiry_ms(self) -> int:
@@ -430,6 +433,15 @@ KEYS = (
         field="future_time",
         parse=_one_of(FutureTime),
         meaning="fail, or advance, when the timeline is ahead of our clock by more than the skew",
+    ),
+    Key(
+        name="hoodie.operator.compaction.deletes.kept.hours",
+        field="deletes_kept_hours",
+        parse=_at_least(0),
+        meaning=(
+            "how long a delete with an ordering value outlives the compaction that merged it, and "
+            "holds against rows that come late"
+        ),
     ),
     Key(
         name="hoodie.operator.acknowledge.order.dependence",

@@ -96,7 +96,7 @@ def execute(
                 )
                 for number, operation in enumerate(plan.operations)
             ]
-            stats = outside.engine.map(run_task, tasks)
+            stats = [stat for each in outside.engine.map(run_task, tasks) for stat in each]
             metadata = commits.CommitMetadata(
                 operation=commits.Operation.COMPACT.value,
                 stats=tuple(stats),
@@ -118,7 +118,7 @@ def execute(
     )
 
 
-def run_task(task: compaction.CompactionTask) -> commits.WriteStat:
+def run_task(task: compaction.CompactionTask) -> tuple[commits.WriteStat, ...]:
     """Compact one file slice in whatever process the task was taken to."""
     storage = locations.open_storage(task.table_uri)
     return compaction.compact_slice(
