@@ -174,9 +174,9 @@ def _ready(cluster: clusters.Cluster) -> int:
 
 
 def _at_work(cluster: clusters.Cluster) -> int:
-    path = objects.collection(kinds.TABLE_ACTION, NAMESPACE)
-    states = [each.get("status", {}).get("state") for each in cluster.api.get(path)["items"]]
-    return sum(state in {"Starting", "Running"} for state in states)
+    path = objects.collection(kinds.HUDI_TABLE, NAMESPACE)
+    runs = [each.get("status", {}).get("runs", {}) for each in cluster.api.get(path)["items"]]
+    return sum("current" in each for each in runs)
 
 
 def _is_ready(table: dict[str, Any]) -> bool:

@@ -1,16 +1,21 @@
 """Delete a table and everything below its root: `python -m hoodie_jobs.drop SPEC.json`.
 
-Under the table lock a mark is put and the properties go: from then on nobody finds a table there.
+The decision to delete is checked once more here. The spec has to say which HudiTable is being
+deleted, that its policy is to delete the data, and that nothing protects it; the table that is
+there has to be the one that the spec describes, and no other table may be below its root.
+
+Under the table lock a mark is put and the properties go: from then on no table is found there.
 The data follows, `.hoodie` last, so that a deletion that was killed is known as such and goes
 on. A folder that holds anything but is no table is refused.
 """
 
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
-from hoodie import environment, errors
-from hoodie.model import jobs
+from hoodie import environment, errors, table
+from hoodie.model import jobs, table_config
 from hoodie.storage import protocol
 from hoodie.timeline import table_properties
 from hoodie.write import sessions
@@ -22,27 +27,85 @@ logger = logging.getLogger(__name__)
 MARK = ".hoodie/.hudi_operator/dropped"
 _TABLE_PREFIX = ".hoodie/"
 _FILES_AT_ONCE = 500
+_IDENTITY: Final[dict[str, Callable[[table_config.TableConfig], Any]]] = {
+    "name": lambda config: config.name,
+    "type": lambda config: config.table_type.value,
+    "record key": lambda config: config.record_key_fields,
+    "partition fields": lambda config: config.partition_fields,
+}
+"""What no write and no other engine ever changes of a table."""
 
 
 def perform(run: Run) -> None:
     """Delete the table; nothing to do where nothing is.
 
     Raises:
+        ConfigurationError: The table that is there is another one than is to be deleted.
         ConflictError: Somebody alive is changing the table.
-        InvalidInputError: What is there is no table.
+        InvalidInputError: The spec does not ask for a deletion, or what is there is no table, or
+            holds another one.
     """
+    _check_wanted(run.spec)
     outside = opening.environment_of(run.spec)
     storage = outside.open_storage(run.spec.table_uri)
     run.tell("looking for the table")
+    _check_alone(storage)
     try:
-        _unpublish(run, storage, outside)
+        opened = opening.open_table(run.spec)
     except errors.NotFoundError:
         _check_remnant(storage)
+    else:
+        _check_identity(run.spec, opened)
+        _unpublish(run, storage, opened, outside)
     paths = [info.path for info in storage.list("", is_recursive=True)]
     # The mark survives until nothing else does.
     _delete(run, storage, sorted((path for path in paths if path != MARK), key=_is_of_table))
     storage.delete_directory("")
     logger.info("%s: deleted %d files", storage.uri, len(paths))
+
+
+def _check_wanted(spec: jobs.JobSpec) -> None:
+    """Refuse to delete what no HudiTable asks to delete."""
+    work = spec.work
+    assert isinstance(work, jobs.DropTable)
+    why = ""
+    if not work.table_uid:
+        why = "the spec names no HudiTable that is being deleted"
+    elif work.deletion_policy != jobs.DELETE:
+        why = f"its HudiTable has deletionPolicy {work.deletion_policy or 'none'}"
+    elif work.is_protected:
+        why = "its HudiTable has deletionProtection"
+    if why:
+        raise errors.InvalidInputError(
+            f"{spec.table_uri} is not deleted: {why}, expected deletionPolicy {jobs.DELETE} "
+            "without deletionProtection"
+        )
+
+
+def _check_alone(storage: protocol.Storage) -> None:
+    """Refuse a place in which there is another table: its files would go as well."""
+    for info in storage.list("", is_recursive=True):
+        is_below = not info.path.startswith(_TABLE_PREFIX)
+        if is_below and info.path.endswith(f"/{table_properties.PATH}"):
+            other = info.path.removesuffix(f"/{table_properties.PATH}")
+            raise errors.InvalidInputError(
+                f"{storage.uri} is not deleted: another table is in it, at {other}"
+            )
+
+
+def _check_identity(spec: jobs.JobSpec, opened: table.Table) -> None:
+    """Refuse a table that is not the one that the spec describes."""
+    expected = table_config.from_properties(spec.table_properties)
+    differences = [
+        f"its {name} is {value(opened.config)!r}, expected {value(expected)!r}"
+        for name, value in _IDENTITY.items()
+        if value(opened.config) != value(expected)
+    ]
+    if differences:
+        raise errors.ConfigurationError(
+            f"{opened.uri} is not deleted: it is another table than declared: "
+            f"{'; '.join(differences)}"
+        )
 
 
 def _is_of_table(path: str) -> bool:
@@ -62,9 +125,10 @@ def _delete(run: Run, storage: protocol.Storage, paths: Sequence[str]) -> None:
         storage.delete_all(paths[start : start + _FILES_AT_ONCE])
 
 
-def _unpublish(run: Run, storage: protocol.Storage, outside: environment.Environment) -> None:
-    """Make the table one that nobody can open any more."""
-    opened = opening.open_table(run.spec)
+def _unpublish(
+    run: Run, storage: protocol.Storage, opened: table.Table, outside: environment.Environment
+) -> None:
+    """Make the table one that cannot be opened any more."""
     transaction = opening.transaction_of(run.spec)
     provider = sessions.open_lock(storage, transaction, outside)
     try:

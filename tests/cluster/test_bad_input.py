@@ -1,13 +1,16 @@
 """What users get wrong, and kinds of another release: told with a reason, and left in peace."""
 
+import contextlib
+import copy
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hoodie_operator.api import kinds
+from hoodie_operator.api import group, kinds, resources
 from support import cluster_helpers, cluster_operator, cluster_place, rule_examples
 from support import operator_world as ow
 from support.kube import clusters, control_plane, fault_proxy, objects, programs
@@ -85,10 +88,10 @@ def _is_of_jobs(call: fault_proxy.Call) -> bool:
 
 
 def _refused(place: cluster_place.Place) -> list[str]:
-    """Return what is said of actions that the API server refused, with the time of the next try."""
+    """Return what is said of tables whose run was refused, with the time of the next try."""
     return [
         condition["message"]
-        for each in place.all(kinds.TABLE_ACTION)
+        for each in place.all(kinds.HUDI_TABLE)
         for condition in (each.get("status") or {}).get("conditions", ())
         if condition["reason"] == "ApiRefused" and "; next try at 20" in condition["message"]
     ]
@@ -111,15 +114,92 @@ def test_operator_that_is_newer_than_its_kinds_works_and_says_so(
     assert "without HudiTable.status.protocolHash" in log
 
 
+def test_protected_data_stays_when_its_kind_is_deleted(
+    own_control_plane: control_plane.ControlPlane, lake: cluster_helpers.Lake
+) -> None:
+    """Kubernetes asks no admission policy for the objects of a kind that goes."""
+    cluster = clusters.of_kubeconfig(own_control_plane.kubeconfig)
+    clusters.install_crds(cluster)
+    cluster.api.create("/api/v1/namespaces", {"metadata": {"name": "here"}})
+    place = cluster_place.Place(cluster, "here")
+    with cluster_operator.leading(cluster.kubeconfig, "here", lake.folder):
+        spec = edited(rule_examples.TABLE, deletionPolicy="Delete")
+        place.create(kinds.HUDI_TABLE, "flights", spec)
+        found = place.await_state(kinds.HUDI_TABLE, "flights", "Ready", "Ready")
+        assert found["metadata"]["finalizers"] == [resources.FINALIZER]
+        cluster.api.delete(_DEFINITION)
+        programs.wait_until(
+            lambda: not cluster.api.is_there(_DEFINITION), "the kind is gone", cluster_place.WAIT_S
+        )
+    assert lake.table(found["status"]["uri"]) is not None
+    assert len(lake.started) == 1
+
+
+def test_action_of_a_type_that_an_earlier_release_had_is_taken_away_and_starts_nothing(
+    own_control_plane: control_plane.ControlPlane, lake: cluster_helpers.Lake
+) -> None:
+    cluster = clusters.of_kubeconfig(own_control_plane.kubeconfig)
+    clusters.install_crds(cluster)
+    cluster.api.create("/api/v1/namespaces", {"metadata": {"name": "here"}})
+    place = cluster_place.Place(cluster, "here")
+    deletion = {"tableRef": {"name": "flights"}, "type": "Delete"}
+    path = objects.collection(kinds.TABLE_ACTION, "here")
+    refused = objects.propose(cluster.api, kinds.TABLE_ACTION, deletion)
+    assert not refused.is_accepted
+    with _earlier_types(cluster):
+        place.create(kinds.TABLE_ACTION, "old", deletion)
+    with cluster_operator.leading(cluster.kubeconfig, "here", lake.folder):
+        table = place.create(
+            kinds.HUDI_TABLE, "flights", edited(rule_examples.TABLE, deletionPolicy="Delete")
+        )
+        place.await_state(kinds.HUDI_TABLE, "flights", "Ready", "Ready")
+        programs.wait_until(lambda: place.all(kinds.TABLE_ACTION) == [], "it is taken away")
+        # As by somebody who may create TableActions under the schema of an earlier release.
+        with _earlier_types(cluster):
+            forged = objects.document(kinds.TABLE_ACTION, "flights-delete", deletion)
+            reference = {"apiVersion": group.API_VERSION, "kind": "HudiTable", "name": "flights"}
+            forged["metadata"]["ownerReferences"] = [
+                {**reference, "uid": table["metadata"]["uid"], "controller": True}
+            ]
+            cluster.api.create(path, forged)
+            programs.wait_until(lambda: place.all(kinds.TABLE_ACTION) == [], "it is taken away")
+    assert lake.table("file:///data/flights") is not None
+    assert len(lake.started) == 1
+
+
+_DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/huditables.hudi.dev"
+_ACTIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/tableactions.hudi.dev"
+
+
+@contextlib.contextmanager
+def _earlier_types(cluster: clusters.Cluster) -> Iterator[None]:
+    """Have TableActions of all types that an earlier release had, for a while."""
+    versions: list[dict[str, Any]] = cluster.api.get(_ACTIONS)["spec"]["versions"]
+    earlier = copy.deepcopy(versions)
+    spec = earlier[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    spec["properties"]["type"]["enum"] += ["Create", "Delete"]
+    deletion = {"tableRef": {"name": "flights"}, "type": "Delete"}
+
+    def is_accepted() -> bool:
+        return objects.propose(cluster.api, kinds.TABLE_ACTION, deletion).is_accepted
+
+    cluster.api.merge(_ACTIONS, {"spec": {"versions": earlier}})
+    programs.wait_until(is_accepted, "the earlier types hold")
+    try:
+        yield
+    finally:
+        cluster.api.merge(_ACTIONS, {"spec": {"versions": versions}})
+        programs.wait_until(lambda: not is_accepted(), "the types of today hold")
+
+
 def _forget_fields(cluster: clusters.Cluster) -> None:
     """Make of the kind HudiTable an older one, which knows some fields not yet."""
-    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/huditables.hudi.dev"
-    definition = cluster.api.get(path)
+    definition = cluster.api.get(_DEFINITION)
     versions: list[dict[str, Any]] = definition["spec"]["versions"]
     schema = versions[0]["schema"]["openAPIV3Schema"]["properties"]
     del schema["spec"]["properties"]["deletionProtection"]
     del schema["status"]["properties"]["protocolHash"]
-    cluster.api.merge(path, {"spec": {"versions": versions}})
+    cluster.api.merge(_DEFINITION, {"spec": {"versions": versions}})
 
     def is_forgotten() -> bool:
         proposed = objects.propose(

@@ -308,7 +308,13 @@ def test_namespace_goes_and_the_data_of_its_tables_stays(
     place = cluster_place.Place(installed, "dissolved")
     operator = cluster_operator.leading(installed.kubeconfig, "dissolved", lake.folder, home="hudi")
     with operator:
-        _declare(installed, "orders", "dissolved", deletionPolicy="Delete")
+        _declare(
+            installed,
+            "orders",
+            "dissolved",
+            deletionPolicy="Delete",
+            deletionProtection=False,
+        )
         found = place.await_state(kinds.HUDI_TABLE, "orders", "Ready", "Ready")
         assert found["metadata"]["finalizers"] == [resources.FINALIZER]
         installed.api.delete(path)

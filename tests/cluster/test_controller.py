@@ -45,9 +45,10 @@ def test_table_comes_into_being(place: cluster_place.Place, lake: cluster_helper
     for field in ("annotations", "finalizers", "labels", "ownerReferences"):
         assert field not in found["metadata"], field
     assert found["spec"] == made["spec"]
-    (action,) = place.all(kinds.TABLE_ACTION)
-    assert action["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
-    assert action["status"]["state"] == "Succeeded"
+    assert not place.all(kinds.TABLE_ACTION)
+    (job,) = place.jobs()
+    assert job["metadata"]["ownerReferences"][0]["uid"] == made["metadata"]["uid"]
+    assert found["status"]["runs"]["history"][0]["outcome"] == "Succeeded"
     assert len(lake.started) == 1
     # Events are told beside everything else.
     programs.wait_until(lambda: {"Creating", "Ready"} <= {*_told(place)}, "it is told", WAIT_S)
@@ -77,7 +78,7 @@ def test_status_that_does_not_change_is_not_written_again(place: cluster_place.P
 def test_data_goes_before_its_table_where_it_is_to_go(
     place: cluster_place.Place, lake: cluster_helpers.Lake
 ) -> None:
-    spec = edited(rule_examples.TABLE, deletionPolicy="Delete")
+    spec = edited(rule_examples.TABLE, deletionPolicy="Delete", deletionProtection=False)
     place.create(kinds.HUDI_TABLE, "flights", spec)
     found = place.await_state(kinds.HUDI_TABLE, "flights", "Ready", "Ready")
     assert found["metadata"]["finalizers"] == [resources.FINALIZER]
@@ -93,7 +94,7 @@ def test_data_goes_before_its_table_where_it_is_to_go(
 def test_table_whose_data_stays_is_let_go(
     place: cluster_place.Place, lake: cluster_helpers.Lake
 ) -> None:
-    spec = edited(rule_examples.TABLE, deletionPolicy="Delete")
+    spec = edited(rule_examples.TABLE, deletionPolicy="Delete", deletionProtection=False)
     place.create(kinds.HUDI_TABLE, "flights", spec)
     place.await_state(kinds.HUDI_TABLE, "flights", "Ready", "Ready")
     path = objects.path(kinds.HUDI_TABLE, place.namespace, "flights")
@@ -119,15 +120,13 @@ def test_what_a_quota_refuses_is_told_with_the_next_try_and_done_when_it_may_be(
         lambda: "hard" in place.api.get(f"{quotas}/none").get("status", {}), "the quota holds"
     )
     place.create(kinds.HUDI_TABLE, "flights", rule_examples.TABLE)
-    programs.wait_until(lambda: bool(place.all(kinds.TABLE_ACTION)), "an action is made", WAIT_S)
-    name = place.all(kinds.TABLE_ACTION)[0]["metadata"]["name"]
-    blocked = place.await_state(kinds.TABLE_ACTION, name, "Blocked", "ApiRefused")
+    blocked = place.await_state(kinds.HUDI_TABLE, "flights", "Pending", "ApiRefused")
     message = blocked["status"]["conditions"][0]["message"]
     assert "exceeded quota" in message
     assert "next try at 20" in message
-    assert place.kstatus(kinds.TABLE_ACTION, name) == "InProgress"
+    assert place.kstatus(kinds.HUDI_TABLE, "flights") == "InProgress"
     place.api.delete(f"{quotas}/{quota['metadata']['name']}")
-    place.await_state(kinds.TABLE_ACTION, name, "Succeeded", "Succeeded")
+    place.await_state(kinds.HUDI_TABLE, "flights", "Ready", "Ready")
     assert len(place.jobs()) == 1
 
 
@@ -154,8 +153,7 @@ def test_operator_that_begins_anew_starts_nothing_anew(
             if not place.all(kinds.HUDI_TABLE):
                 place.create(kinds.HUDI_TABLE, "flights", rule_examples.TABLE)
             programs.wait_until(lambda: len(place.jobs()) == 1, "a run was started", WAIT_S)
-            name = place.all(kinds.TABLE_ACTION)[0]["metadata"]["name"]
-            place.await_state(kinds.TABLE_ACTION, name, "Starting", "Starting")
+            place.await_state(kinds.HUDI_TABLE, "flights", "Provisioning", "Creating")
     assert len(lake.started) == 1
 
 
@@ -260,13 +258,11 @@ def test_leader_that_is_killed_is_followed_and_its_runs_go_on(
         assert _transitions(place) > number
         # The run that the first one started is found, and what follows from its end is done.
         (job,) = place.jobs()
-        config = place.all(kinds.TABLE_ACTION)[0]
         lake.work(pickle.loads((lake.folder / "newest").read_bytes()))
         path = resources.JOB.path(place.namespace, job["metadata"]["name"])
         ended = {"metadata": {"annotations": {cluster_helpers.ENDED: cluster_helpers.SUCCESS}}}
         place.api.merge(path, ended)
         place.await_state(kinds.HUDI_TABLE, "flights", "Ready", "Ready")
-        place.await_state(kinds.TABLE_ACTION, config["metadata"]["name"], "Succeeded", "Succeeded")
         assert len(lake.started) == 1
     finally:
         for process in processes.values():

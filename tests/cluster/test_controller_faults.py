@@ -77,7 +77,8 @@ def test_refusals_and_lost_answers_delay_and_harm_nothing(
             programs.wait_until(are_ready, "all tables are ready", cluster_place.WAIT_S)
             proxy.heal()
     assert sorted(len(pods) for pods in kubelet.ran.values()) == [1, 1, 1]
-    assert {each["status"]["state"] for each in place.all(kinds.TABLE_ACTION)} == {"Succeeded"}
+    told = [each["status"]["runs"]["history"] for each in place.all(kinds.HUDI_TABLE)]
+    assert [[each["outcome"] for each in history] for history in told] == [["Succeeded"]] * 3
 
 
 def test_lock_server_that_was_refused_is_made_when_the_refusal_is_over(

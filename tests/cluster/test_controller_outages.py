@@ -123,8 +123,8 @@ def test_run_whose_pod_the_watch_does_not_bring_is_not_taken_for_lost(
     with cluster_operator.leading(kubeconfig, place.namespace, lake.folder, runs=pods):
         place.create(kinds.HUDI_TABLE, "flights", edited(rule_examples.TABLE, storage=storage))
         programs.wait_until(is_ready, "the table is ready", WAIT_S)
-    (action,) = place.all(kinds.TABLE_ACTION)
-    assert action["status"]["runs"]["attempts"] == 1
+    (table,) = place.all(kinds.HUDI_TABLE)
+    assert table["status"]["runs"]["attempts"] == 1
 
 
 def test_operator_whose_watches_all_advance_stays_alive(

@@ -74,8 +74,8 @@ def test_start_that_a_stale_leader_had_under_way_comes_to_nothing(
             stale.kill()
             stale.wait()
     assert sorted(len(pods) for pods in kubelet.ran.values()) == [1, 1]
-    actions = place.all(kinds.TABLE_ACTION)
-    assert [each["status"]["runs"]["attempts"] for each in actions] == [1, 1]
+    tables = place.all(kinds.HUDI_TABLE)
+    assert [each["status"]["runs"]["attempts"] for each in tables] == [1, 1]
 
 
 _STARTS = {

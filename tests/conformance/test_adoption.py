@@ -60,7 +60,7 @@ def _declared(case: PeerCase, buckets: int) -> table_config.TableConfig:
 
 
 def _take_over(path: Path, wanted: table_config.TableConfig) -> None:
-    """Run the job of a TableAction of type Create."""
+    """Run the job by which a HudiTable is created."""
     spec = jobs.JobSpec(
         table_uri=f"file://{path}",
         allowed_roots=(),

@@ -15,7 +15,7 @@ from hoodie.model import commits, jobs, schemas, settings
 from hoodie.write import sessions
 from hoodie_jobs import cancellation, drop, opening
 from hoodie_jobs.run import Run
-from support.job_workshop import SCHEMA, Workshop, batches_of, config
+from support.job_workshop import DROP, SCHEMA, Workshop, batches_of, config
 
 COMPACT = jobs.Compact(step=jobs.CompactionStep.SCHEDULE_AND_EXECUTE)
 
@@ -177,9 +177,9 @@ def test_nothing_to_compact_is_a_finding(workshop: Workshop) -> None:
 
 def test_dropped_table_leaves_nothing(workshop: Workshop) -> None:
     workshop.write(workshop.file("1", "a,eu,1,x\n"))
-    workshop.run(workshop.spec(jobs.DropTable()))
+    workshop.run(workshop.spec(DROP))
     assert not Path(workshop.uri).exists()
-    workshop.run(workshop.spec(jobs.DropTable(), attempt=2))
+    workshop.run(workshop.spec(DROP, attempt=2))
 
 
 def test_deletion_tells_how_far_it_is_and_stops_when_told_to(
@@ -199,20 +199,20 @@ def test_deletion_tells_how_far_it_is_and_stops_when_told_to(
 
     monkeypatch.setattr(Run, "tell", heard)
     with pytest.raises(errors.CancelledError):
-        workshop.run(workshop.spec(jobs.DropTable()))
+        workshop.run(workshop.spec(DROP))
     total = told[0][1]
     assert told == [(0, total), (1, total), (2, total)]
     assert workshop.data_files() == set()
     assert Path(workshop.uri).exists()
     monkeypatch.undo()
     workshop.stop = cancellation.Cancellation()
-    workshop.run(workshop.spec(jobs.DropTable(), attempt=2))
+    workshop.run(workshop.spec(DROP, attempt=2))
     assert not Path(workshop.uri).exists()
 
 
 def test_interrupted_deletion_goes_on(workshop: Workshop) -> None:
     workshop.write(workshop.file("1", "a,eu,1,x\n"))
-    spec = workshop.spec(jobs.DropTable())
+    spec = workshop.spec(DROP)
     root = Path(workshop.uri)
     (root / drop.MARK).parent.mkdir(parents=True, exist_ok=True)
     (root / drop.MARK).touch()
@@ -228,7 +228,64 @@ def test_folder_that_is_no_table_is_not_deleted(tmp_path: Path) -> None:
     Path(workshop.uri).mkdir()
     (Path(workshop.uri) / "thesis.txt").touch()
     with pytest.raises(errors.InvalidInputError, match=r"no table, and holds thesis.txt"):
-        workshop.run(workshop.spec(jobs.DropTable()))
+        workshop.run(workshop.spec(DROP))
+
+
+@pytest.mark.parametrize(
+    ("work", "why"),
+    [
+        (jobs.DropTable(), "names no HudiTable"),
+        (replace(DROP, table_uid=""), "names no HudiTable"),
+        (replace(DROP, deletion_policy="Retain"), "has deletionPolicy Retain"),
+        (replace(DROP, deletion_policy=""), "has deletionPolicy none"),
+        (replace(DROP, is_protected=True), "has deletionProtection"),
+    ],
+)
+def test_deletion_that_no_table_asks_for_in_full_is_refused(
+    workshop: Workshop, work: jobs.DropTable, why: str
+) -> None:
+    workshop.write(workshop.file("1", "a,eu,1,x\n"))
+    with pytest.raises(errors.InvalidInputError, match=why):
+        workshop.run(workshop.spec(work))
+    assert workshop.rows() == {"a": ("a", "eu", 1, "x")}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"name": "invoices"}, {"record_key_fields": ("amount",)}, {"partition_fields": ()}],
+)
+def test_another_table_than_the_declared_one_is_not_deleted(
+    workshop: Workshop, change: dict[str, object]
+) -> None:
+    workshop.write(workshop.file("1", "a,eu,1,x\n"))
+    workshop.config = replace(config(), **change)  # type: ignore[arg-type]  # fields of it
+    with pytest.raises(errors.ConfigurationError, match="it is another table than declared"):
+        workshop.run(workshop.spec(DROP))
+    assert workshop.rows() == {"a": ("a", "eu", 1, "x")}
+
+
+def test_table_with_columns_that_were_added_is_deleted(workshop: Workshop) -> None:
+    fewer = schemas.from_arrow(SCHEMA.remove(3), "orders").avro
+    workshop.config = replace(config(), create_schema=fewer)
+    workshop.run(workshop.spec(DROP))
+    assert not Path(workshop.uri).exists()
+
+
+@pytest.mark.parametrize("is_begun", [False, True])
+def test_table_that_holds_another_one_is_not_deleted(workshop: Workshop, *, is_begun: bool) -> None:
+    workshop.write(workshop.file("1", "a,eu,1,x\n"))
+    root = Path(workshop.uri)
+    other = root / "lake" / "other" / ".hoodie" / "hoodie.properties"
+    other.parent.mkdir(parents=True)
+    other.write_text("hoodie.table.name=other\n")
+    if is_begun:
+        (root / drop.MARK).parent.mkdir(parents=True, exist_ok=True)
+        (root / drop.MARK).touch()
+        (root / ".hoodie" / "hoodie.properties").unlink()
+    files = sorted(root.rglob("*"))
+    with pytest.raises(errors.InvalidInputError, match="another table is in it, at lake/other"):
+        workshop.run(workshop.spec(DROP))
+    assert sorted(root.rglob("*")) == files
 
 
 def test_table_that_is_being_written_is_not_deleted(workshop: Workshop) -> None:
@@ -238,10 +295,10 @@ def test_table_that_is_being_written_is_not_deleted(workshop: Workshop) -> None:
     assert isinstance(session, sessions.WriteSession)
 
     with pytest.raises(errors.ConflictError, match="is pending"):
-        workshop.run(workshop.spec(jobs.DropTable()))
+        workshop.run(workshop.spec(DROP))
 
     session.commit([])
-    workshop.run(workshop.spec(jobs.DropTable(), attempt=2))
+    workshop.run(workshop.spec(DROP, attempt=2))
     assert not Path(workshop.uri).exists()
 
 

@@ -21,8 +21,7 @@ class Flights(Outside):
         if is_ready:
             self.see_table(self.table_key)
             self.settle()
-            (create,) = self.actions()
-            self.end(self.uid(create), is_told=True)
+            self.end(self.uid(self.table_key), is_told=True)
             self.see_table(self.table_key)
             self.settle()
             assert self.condition(self.table_key)[0] == "Ready"

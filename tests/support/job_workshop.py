@@ -21,6 +21,9 @@ SCHEMA = pa.schema(
         ("note", pa.string()),
     ]
 )
+DROP = jobs.DropTable(table_uid="table-1", deletion_policy="Delete", is_protected=False)
+"""The work that a HudiTable asks for whose data is to go with it."""
+
 PERFORM: Mapping[type, Callable[[Run], None]] = {
     jobs.CreateTable: create.perform,
     jobs.WriteBatches: write.perform,

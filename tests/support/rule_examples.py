@@ -391,7 +391,7 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
     ),
     ("TableAction", "compaction-block"): Examples(
         accepted=[ACTION, edited(ACTION, compaction={"instant": "20250101000000000"})],
-        refused=[edited(ACTION, type="Create", compaction={})],
+        refused=[edited(ACTION, type="Rollback", compaction={})],
     ),
     ("TableAction", "rollback-block"): Examples(
         accepted=[edited(ACTION, type="Rollback", rollback={"instant": "20250101000000000"})],
@@ -420,7 +420,7 @@ BETWEEN: Mapping[tuple[str, str], TransitionExamples] = {
     ("Writer", "immutable-writerId"): changes(WRITER, "writerId", None, "w"),
     ("LockProvider", "immutable-type"): changes({}, "type", "Storage", "FileSystem"),
     ("TableAction", "immutable-tableRef"): changes(ACTION, "tableRef__name", "a", "b"),
-    ("TableAction", "immutable-type"): changes(ACTION, "type", "Compaction", "Create"),
+    ("TableAction", "immutable-type"): changes(ACTION, "type", "Compaction", "Rollback"),
     ("TableAction", "immutable-compaction"): changes(
         ACTION, "compaction", None, {"instant": "20250101000000000"}
     ),

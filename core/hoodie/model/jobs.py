@@ -37,6 +37,9 @@ ACTION_ID_KEY = "hoodie.operator.action.id"
 ATTEMPT_KEY = "hoodie.operator.attempt"
 """Extra metadata key of inflights, plans and commits: the number of the attempt."""
 
+DELETE = "Delete"
+"""The deletion policy by which a table's data goes with its HudiTable."""
+
 RESULT_BYTES_MAX = 3072
 """A longer result would be cut where it is a pod's termination message."""
 
@@ -226,7 +229,20 @@ class RollBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropTable:
-    """Delete the table's data and everything else below its root; done when nothing is there."""
+    """Delete the table's data and everything else below its root; done when nothing is there.
+
+    Who starts it repeats what the HudiTable says, and the job refuses whatever does not ask for it.
+    The defaults ask for nothing.
+
+    Attributes:
+        table_uid: Of the HudiTable that is being deleted.
+        deletion_policy: What it says becomes of the data.
+        is_protected: Whether it says that the data stays all the same.
+    """
+
+    table_uid: str = ""
+    deletion_policy: str = ""
+    is_protected: bool = True
 
 
 Work: TypeAlias = CreateTable | WriteBatches | Compact | RollBack | DropTable

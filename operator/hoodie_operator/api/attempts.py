@@ -1,4 +1,4 @@
-"""What Writers and TableActions tell of their runs."""
+"""What HudiTables, Writers and TableActions tell of their runs."""
 
 import enum
 

@@ -37,6 +37,19 @@ def to_document(found: objects.AnyObject) -> dict[str, Any]:
     }
 
 
+def _controller(metadata: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the reference to the object of ours that an object was made for; None for none.
+
+    Anybody who may make the object may write it: it says what goes with what, and proves nothing.
+    """
+    for reference in metadata.get("ownerReferences") or ():
+        is_ours = reference["apiVersion"].partition("/")[0] == group.GROUP
+        if is_ours and reference.get("controller"):
+            found: Mapping[str, Any] = reference
+            return found
+    return None
+
+
 def owner_reference(owner: objects.Owner) -> dict[str, Any]:
     """Return what an object says of the object that it was made for, and goes with."""
     return {
@@ -57,8 +70,7 @@ def from_document(document: Mapping[str, Any]) -> objects.AnyObject:
     try:
         kind = kinds.BY_NAME[document["kind"]]
         metadata = document["metadata"]
-        references = metadata.get("ownerReferences") or [None]
-        reference = references[0]
+        reference = _controller(metadata)
         deletion = metadata.get("deletionTimestamp")
         return objects.Object(
             key=objects.ObjectKey(

@@ -24,6 +24,9 @@ OBJECT_PATTERN: Final = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 VARIABLE_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
 FOLDER_PATTERN: Final = r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$"
 IMAGE_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]*$"
+DECLARED: Final = "declared"
+"""The context of the validation of a manifest, which is stricter than that of what is stored."""
+
 _BYTES_MAX: Final = 10**18
 _CORES_MAX: Final = 999
 

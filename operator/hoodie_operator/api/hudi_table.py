@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
 
-from hoodie_operator.api import conditions, execution, fields, rules
+from hoodie_operator.api import attempts, conditions, execution, fields, rules
 
 TABLE_NAME_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
 RESERVED_FOLDERS: Final = ("/tmp", "/work", "/etc/hudi-operator", "/opt")  # noqa: S108 - a container's
@@ -373,6 +373,9 @@ class HudiTableStatus(conditions.Status):
         default=None, description="What every run is told, by the keys of Apache Hudi."
     )
     provisioned: bool = Field(default=False, description="Whether it was created or adopted.")
+    runs: attempts.Runs | None = Field(
+        default=None, description="Of its creation, and of the deletion of its data."
+    )
     version: int | None = None
     commits: int | None = None
     latest_commit: LatestCommit | None = None

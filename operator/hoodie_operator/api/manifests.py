@@ -244,7 +244,7 @@ def _validate(
         problems.append((path, f"holds a value that JSON has not: {error}"))
         return None
     try:
-        return model.model_validate_json(text)
+        return model.model_validate_json(text, context=fields.DECLARED)
     except pydantic.ValidationError as error:
         found = error.errors(include_url=False)
         problems.extend(

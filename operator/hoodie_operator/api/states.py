@@ -127,7 +127,29 @@ _DELETING: Final = Row(
     health=Health.PROGRESSING,
     reasons=frozenset({Reason.DELETING, Reason.IN_USE}),
 )
-_DELETING_DATA: Final = replace(_DELETING, reasons=_DELETING.reasons | {Reason.DATA_KEPT})
+_OWN_RUN: Final = (
+    Reason.POD_NOT_CREATED,
+    Reason.UNSCHEDULABLE,
+    Reason.IMAGE_NOT_PULLED,
+    Reason.CONTAINER_NOT_CREATED,
+    Reason.STOPPING,
+    Reason.BACKING_OFF,
+    Reason.WRITE_CONFLICT,
+    Reason.TABLE_BUSY,
+)
+"""What holds up the run by which a table is created, or its data deleted."""
+
+_DELETING_DATA: Final = replace(
+    _DELETING,
+    reasons=_DELETING.reasons.union(
+        _OWN_RUN,
+        {
+            Reason.DATA_KEPT,
+            Reason.LOCK_NOT_READY,
+            Reason.REFERENCE_NOT_FOUND,
+        },
+    ),
+)
 _RUN_STATES: Final = {
     # Each of these has a limit of its own, after which the attempt is stopped.
     State.STARTING: _waiting(
@@ -151,7 +173,7 @@ HUDI_TABLE: Final[Mapping[State, Row]] = {
         Reason.API_REFUSED,
         limit_ms=10 * _MINUTE_MS,
     ),
-    State.PROVISIONING: _waiting(Reason.CREATING),
+    State.PROVISIONING: _waiting(Reason.CREATING, *_OWN_RUN),
     State.READY: _good(Reason.READY),
     State.SUSPENDED: _SUSPENDED,
     State.DELETING: _DELETING_DATA,
@@ -167,7 +189,9 @@ HUDI_TABLE: Final[Mapping[State, Row]] = {
         Reason.TABLE_NOT_FOUND,
         Reason.LOCK_NOT_READY,
         Reason.LOCK_NOT_SHARED,
-        Reason.ACTION_FAILED,
+        Reason.RUN_FAILED,
+        Reason.POD_STATE_UNKNOWN,
+        Reason.RETRIES_EXHAUSTED,
         Reason.TIMED_OUT,
     ),
 }

@@ -1,8 +1,14 @@
-"""TableAction: one run of a table service, or of the creation or deletion of a table."""
+"""TableAction: one run of a table service, which anybody may ask for who works with the table.
+
+What brings a table into being, and what deletes its data, is no TableAction: a HudiTable has those
+runs itself. Earlier releases made TableActions for them. Such objects are still stored where a
+cluster was upgraded; they are read, and start nothing.
+"""
 
 import enum
-from typing import Annotated
+from typing import Annotated, Final
 
+import pydantic
 from pydantic import Field, StringConstraints
 
 from hoodie_operator.api import attempts, conditions, execution, fields, rules
@@ -11,10 +17,16 @@ from hoodie_operator.api import attempts, conditions, execution, fields, rules
 class ActionType(enum.Enum):
     """What is done."""
 
-    CREATE = "Create"
     COMPACTION = "Compaction"
     ROLLBACK = "Rollback"
+    CREATE = "Create"
     DELETE = "Delete"
+
+
+RETIRED: Final = frozenset({ActionType.CREATE, ActionType.DELETE})
+"""Types of earlier releases: read from what is stored, and refused where they are declared."""
+
+_DECLARABLE: Final = tuple(each.value for each in ActionType if each not in RETIRED)
 
 
 class CompactionParameters(fields.Block):
@@ -43,7 +55,12 @@ class TableActionSpec(fields.Block):
     """What is done to which table; nothing of it can be changed but suspend."""
 
     table_ref: fields.Reference
-    type: ActionType
+    type: Annotated[
+        ActionType,
+        pydantic.WithJsonSchema(
+            {"type": "string", "enum": list(_DECLARABLE), "description": "What is done."}
+        ),
+    ]
     compaction: CompactionParameters | None = None
     rollback: RollbackParameters | None = None
     runtime: execution.Runtime = execution.Runtime()
@@ -52,6 +69,14 @@ class TableActionSpec(fields.Block):
         default="2h", description="An attempt that takes longer is stopped."
     )
     suspend: bool = Field(default=False, description="Stop, and start nothing.")
+
+    @pydantic.field_validator("type", mode="before")
+    @classmethod
+    def _check_type(cls, value: object, info: pydantic.ValidationInfo) -> object:
+        """Refuse a retired type in a manifest: the CRD's enumeration does the same in a cluster."""
+        if info.context == fields.DECLARED and value in [each.value for each in RETIRED]:
+            raise ValueError(f"expected one of {', '.join(_DECLARABLE)}")
+        return value
 
 
 class ActionResult(fields.Block):

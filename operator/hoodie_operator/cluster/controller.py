@@ -44,6 +44,7 @@ from hoodie_operator.reconcile import (
     effects,
     facts,
     gates,
+    hudi_tables,
     verdicts,
     world,
 )
@@ -432,9 +433,11 @@ class Controller:
 
     def _effective_table(self, found: objects.AnyObject) -> effective.EffectiveTable | None:
         """Return what runs of an object are told of their table now; None where that is nothing."""
-        if not isinstance(found.spec, writer.WriterSpec | table_action.TableActionSpec):
-            return None
-        wanted = gates.target(self._world(), cast("gates.Runner", found)).wanted
+        wanted: effective.EffectiveTable | verdicts.Verdict | None = None
+        if isinstance(found.spec, hudi_table.HudiTableSpec):
+            wanted = hudi_tables.resolve(self._world(), cast("objects.Table", found))
+        elif isinstance(found.spec, writer.WriterSpec | table_action.TableActionSpec):
+            wanted = gates.target(self._world(), cast("gates.Runner", found)).wanted
         return wanted if isinstance(wanted, effective.EffectiveTable) else None
 
     def _past(self, found: objects.AnyObject) -> list[store.Attempt]:

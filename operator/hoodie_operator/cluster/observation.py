@@ -197,6 +197,7 @@ class Observation:
         return table.is_deleting or any(run.is_running for run in self._runs(table))
 
     def _runs(self, table: objects.Table) -> Iterable[facts.Run]:
+        yield from facts.of_owner(self._store.runs, table)
         for kind in (kinds.WRITER, kinds.TABLE_ACTION):
             for each in self._store.by_key.of_table(kind, table.key.namespace, table.name):
                 yield from facts.of_owner(self._store.runs, each)

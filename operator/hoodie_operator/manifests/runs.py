@@ -103,7 +103,7 @@ def fence(start: effects.StartRun) -> jobs.FenceAddress | None:
     """
     if isinstance(start.work, jobs.CreateTable):
         return None
-    return _fence(start.table, start.writer_id, start.action_id)
+    return _fence(start.table, _fenced(start.id.kind, start.id.name, start.writer_id))
 
 
 def fence_of(owner: objects.AnyObject, table: effective.EffectiveTable) -> jobs.FenceAddress:
@@ -111,15 +111,19 @@ def fence_of(owner: objects.AnyObject, table: effective.EffectiveTable) -> jobs.
 
     What an object of the API server notes of it may be anybody's, and is not believed.
     """
-    if owner.key.kind == kinds.WRITER.name:
-        return _fence(table, effective.writer_id(cast("objects.Writer", owner)), None)
-    return _fence(table, None, owner.name)
+    is_writer = owner.key.kind == kinds.WRITER.name
+    writer_id = effective.writer_id(cast("objects.Writer", owner)) if is_writer else None
+    return _fence(table, _fenced(owner.key.kind, owner.name, writer_id))
 
 
-def _fence(
-    table: effective.EffectiveTable, writer_id: str | None, action_id: str | None
-) -> jobs.FenceAddress:
-    owner = f"writer.{writer_id}" if writer_id else f"action.{action_id}"
+def _fenced(kind: str, name: str, writer_id: str | None) -> str:
+    """Return whose attempts a fence tells apart: the same for objects of one name, one by one."""
+    if writer_id is not None:
+        return f"writer.{writer_id}"
+    return f"table.{name}" if kind == kinds.HUDI_TABLE.name else f"action.{name}"
+
+
+def _fence(table: effective.EffectiveTable, owner: str) -> jobs.FenceAddress:
     lock = address_texts.parse(table.lock)
     if not isinstance(lock, addresses.ZooKeeperAddress):
         return jobs.FenceRecord(owner=owner)

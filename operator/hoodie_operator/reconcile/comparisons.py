@@ -4,7 +4,7 @@ Of its columns those that it began with: writes may have added others since.
 """
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from hoodie.model import schemas, table_config
 from hoodie_operator.api import hudi_table
@@ -31,6 +31,14 @@ _COMPARED = (
     table_config.BUCKET_COUNT_KEY,
     table_config.HASH_FIELDS_KEY,
 )
+
+_IDENTITY = (
+    "hoodie.table.name",
+    "hoodie.table.type",
+    "hoodie.table.recordkey.fields",
+    "hoodie.table.partition.fields",
+)
+"""Properties by which one table is told from another; `hoodie_jobs.drop` compares them, too."""
 
 
 def mismatches(
@@ -83,6 +91,17 @@ def _columns(avro: str) -> Mapping[str, str]:
     return {column.name: str(column.type) for column in schemas.from_avro(avro).arrow}
 
 
+def another_table(
+    wanted: effective.EffectiveTable, stored: table_config.TableConfig
+) -> Verdict | None:
+    """Return the verdict about a place that holds another table than the declared one.
+
+    Its columns may be others by now, and another engine may have raised its version.
+    """
+    differing = _mismatches(wanted.config, stored, _IDENTITY)
+    return _differing(wanted, [each for each in differing if each.property in _IDENTITY])
+
+
 def mismatch(
     wanted: effective.EffectiveTable,
     stored: table_config.TableConfig,
@@ -99,7 +118,12 @@ def mismatch(
     """
     is_told = is_taken_over or stored.bucket_count is not None
     names = [name for name in _COMPARED if is_told or name not in _BUCKETS]
-    differing = _mismatches(wanted.config, stored, names)
+    return _differing(wanted, _mismatches(wanted.config, stored, names))
+
+
+def _differing(
+    wanted: effective.EffectiveTable, differing: Sequence[hudi_table.PropertyMismatch]
+) -> Verdict | None:
     if not differing:
         return None
     told = "; ".join(

@@ -10,7 +10,7 @@ from hoodie_operator.api import kinds, objects
 from hoodie_operator.api.conditions import Type
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
-from hoodie_operator.reconcile import effective, facts, hearing, hudi_tables, references
+from hoodie_operator.reconcile import effective, facts, hudi_tables, references, runs
 from hoodie_operator.reconcile.verdicts import Verdict, broken_rule, stalled, stalled_state
 from hoodie_operator.reconcile.world import World
 
@@ -69,9 +69,7 @@ def target(world: World, me: Runner) -> Target:
     )
 
 
-def unwanted(
-    world: World, me: Runner, found: Target, run: facts.Run, *, is_for_deletion: bool = False
-) -> str | None:
+def unwanted(world: World, me: Runner, found: Target, run: facts.Run) -> str | None:
     """Return why an attempt at work has to stop; None when it may go on.
 
     Args:
@@ -79,7 +77,6 @@ def unwanted(
         me: Whose.
         found: The table.
         run: The attempt.
-        is_for_deletion: Whether it is there to delete the table.
     """
     table = found.table
     is_hash_old = found.protocol_hash is not None and run.protocol_hash != found.protocol_hash
@@ -88,17 +85,17 @@ def unwanted(
         (me.spec.suspend, f"the {me.key.kind} is suspended"),
         (table is None, f"HudiTable {me.spec.table_ref.name} does not exist"),
         (
-            table is not None and table.is_deleting and not is_for_deletion,
+            table is not None and table.is_deleting,
             f"HudiTable {me.spec.table_ref.name} is deleted",
         ),
         (
-            table is not None and table.spec.suspend and not is_for_deletion,
+            table is not None and table.spec.suspend,
             f"HudiTable {me.spec.table_ref.name} is suspended",
         ),
         (is_hash_old, f"the protocol of HudiTable {me.spec.table_ref.name} changed"),
         (
             _is_overtaken(world, me, found, run),
-            "what it runs on was changed while something was in its way",
+            runs.OVERTAKEN,
         ),
     ):
         if is_so:
@@ -107,26 +104,17 @@ def unwanted(
 
 
 def _is_overtaken(world: World, me: Runner, found: Target, run: facts.Run) -> bool:
-    """Return whether an attempt that gets no further was started with what has changed since.
-
-    One at work goes on with what it has, and the next one gets what is new.
-    """
-    is_kept_back = run.waiting is not None and run.waiting.obstacle is not facts.Obstacle.BEGINNING
-    if not is_kept_back or found.resolved is None:
-        return False
-    return run.run_hash not in ("", found.resolved.run_hash(world, me))
+    resolved = found.resolved
+    return resolved is not None and runs.is_overtaken(run, resolved.run_hash(world, me))
 
 
-def enter(
-    world: World, me: Runner, found: Target, *, needs_ready: bool = True
-) -> OpenTarget | Verdict:
+def enter(world: World, me: Runner, found: Target) -> OpenTarget | Verdict:
     """Return the table if runs may be started on it, or why not.
 
     Args:
         world: Everything.
         me: Who wants to run.
         found: The table.
-        needs_ready: Whether the table has to be there and as declared.
     """
     broken = broken_rule(me)
     if broken is not None:
@@ -136,7 +124,7 @@ def enter(
     table = found.table
     if table is None:
         return references.missing(world, me, kinds.HUDI_TABLE, me.spec.table_ref.name)
-    closed = check_ready(table, me) if needs_ready else None
+    closed = check_ready(table, me)
     if closed is not None:
         return closed
     if isinstance(found.wanted, effective.EffectiveTable):
@@ -175,29 +163,6 @@ def check_ready(table: objects.Table, asking: objects.AnyObject) -> Verdict | No
         reason=Reason.TABLE_NOT_READY,
         message=f"HudiTable {table.name} is not ready{why}",
     )
-
-
-def confirmed(world: World, me: Runner, found: Target) -> facts.TableFacts | Verdict:
-    """Return the table's facts if they were seen after the last attempt's end, or why to wait."""
-    ended_ms = hearing.last_end_ms(world.runs(me))
-    seen = found.seen
-    is_after = ended_ms is None or (seen is not None and seen.observed_ms >= ended_ms)
-    if seen is not None and seen.problem is None and is_after:
-        return seen
-    why = f": {seen.problem.message}" if seen is not None and seen.problem is not None else ""
-    return Verdict(
-        state=State.PENDING,
-        reason=Reason.CONFIRMING,
-        message=f"the timeline is being read for what is committed{why}",
-    )
-
-
-def basis(parts: list[str], previous: str | None, *, is_known: bool) -> str:
-    """Return what failures are counted for.
-
-    While the table cannot be resolved or read nothing was mended, and the count goes on.
-    """
-    return " ".join(parts) if is_known or previous is None else previous
 
 
 def _suspended(reason: Reason, message: str) -> Verdict:

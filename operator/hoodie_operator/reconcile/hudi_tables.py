@@ -1,6 +1,7 @@
 """What is to be done about a HudiTable: bring it into being, compare it, tell how it is.
 
-    gates, in order: deletion, rules, location (R14), lock, observation, existence, comparison
+    gates, in order: deletion, a run at work, rules, location (R14), lock, observation, existence,
+    comparison
 
 Success is read from the storage: a table is there when its properties are, and as declared when
 they are equal.
@@ -9,16 +10,9 @@ they are equal.
 from collections.abc import Sequence
 
 from hoodie import errors
-from hoodie.model import settings
+from hoodie.model import jobs, settings
 from hoodie.transaction import refusals
-from hoodie_operator.api import (
-    fields,
-    hudi_table,
-    kinds,
-    lock_provider,
-    objects,
-    table_action,
-)
+from hoodie_operator.api import hudi_table, kinds, lock_provider, objects
 from hoodie_operator.api.conditions import Type
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
@@ -27,32 +21,36 @@ from hoodie_operator.reconcile import (
     deletions,
     effective,
     facts,
-    names,
+    own_runs,
     references,
+    runs,
     timelines,
 )
-from hoodie_operator.reconcile.effects import CreateObject, Effect, SetStatus
+from hoodie_operator.reconcile.effects import Effect, SetStatus
+from hoodie_operator.reconcile.own_runs import Purpose
 from hoodie_operator.reconcile.verdicts import Verdict, broken_rule, stated, unreachable
 from hoodie_operator.reconcile.world import World
-
-_UNEVENTFUL = frozenset(
-    each.value for each in (Reason.NOT_OBSERVED, Reason.STARTING, Reason.RUNNING, Reason.CONFIRMING)
-)
-"""What is told of every action on its way to success."""
 
 
 def decide(world: World, table: objects.Table) -> Sequence[Effect]:
     """Return what to do about a table."""
-    if table.is_deleting:
-        return deletions.decide(world, table)
     resolved = resolve(world, table)
+    if table.is_deleting:
+        return deletions.decide(world, table, _cleared(world, table, resolved))
+    found = own_runs.situation(world, table, Purpose.CREATION, resolved)
     status = _told(world, table, resolved)
+    if found.run is not None or not table.status.provisioned:
+        status = status.model_copy(update={"runs": found.status})
+    if found.run is not None:
+        unwanted = f"HudiTable {table.name} is suspended" if table.spec.suspend else None
+        step = own_runs.watch(world, table, found, resolved, unwanted)
+        return [*step.effects, _provisioning(world, table, status, step.verdict)]
     if isinstance(resolved, Verdict):
         return [_set(table, status, resolved, world)]
     conflict = _location_conflict(world, table, resolved.uri)
     if conflict is not None:
         return [_set(table, status, conflict, world)]
-    return _provide(world, table, status, resolved)
+    return _provide(world, table, status, resolved, found)
 
 
 def resolve(world: World, table: objects.Table) -> effective.EffectiveTable | Verdict:
@@ -73,6 +71,21 @@ def resolve(world: World, table: objects.Table) -> effective.EffectiveTable | Ve
     if isinstance(found, effective.Refusal):
         return _stalled(found.reason, found.message)
     return found
+
+
+def _cleared(
+    world: World, table: objects.Table, resolved: effective.EffectiveTable | Verdict
+) -> effective.EffectiveTable | Verdict:
+    """Return the configuration of a table that is at its place, or why the place is not its own."""
+    if isinstance(resolved, Verdict):
+        return resolved
+    conflict = _location_conflict(world, table, resolved.uri)
+    if conflict is not None:
+        return conflict
+    seen = world.seen.tables.get(table.uid)
+    if seen is None or seen.config is None:
+        return resolved
+    return comparisons.another_table(resolved, seen.config) or resolved
 
 
 def _account_refusal(world: World, table: objects.Table) -> Verdict | None:
@@ -139,6 +152,7 @@ def _provide(
     table: objects.Table,
     status: hudi_table.HudiTableStatus,
     wanted: effective.EffectiveTable,
+    found: runs.Situation,
 ) -> Sequence[Effect]:
     if table.spec.suspend:
         verdict = Verdict(
@@ -153,7 +167,7 @@ def _provide(
         verdict = _unreadable(seen.problem)
         return [_set(table, status, verdict, world)]
     if not status.provisioned:
-        return _provision(world, table, status, wanted, seen)
+        return _provision(world, table, status, wanted, found)
     return [_set(table, status, _compared(status, wanted, seen), world)]
 
 
@@ -162,70 +176,57 @@ def _provision(
     table: objects.Table,
     status: hudi_table.HudiTableStatus,
     wanted: effective.EffectiveTable,
-    seen: facts.TableFacts,
+    found: runs.Situation,
 ) -> Sequence[Effect]:
-    """Create or adopt, as a TableAction; done when it succeeded and the table is there."""
-    adoption = table.spec.adoption
-    name = names.action(table, table_action.ActionType.CREATE, f"g{table.generation}")
-    key = objects.ObjectKey(kind=kinds.TABLE_ACTION.name, namespace=table.key.namespace, name=name)
-    action = _creation(world, table, key)
-    if action is not None and action.status.state == State.SUCCEEDED.value:
+    """Create or adopt, by a run; done when it succeeded and the table is there."""
+    seen = runs.confirmed(world, table, world.seen.tables.get(table.uid))
+    if isinstance(seen, Verdict):
+        return [_provisioning(world, table, status, seen)]
+    if seen.config is not None and runs.has_succeeded(found.status):
         verdict = _compared(status, wanted, seen)
         status = status.model_copy(update={"provisioned": verdict.state is State.READY})
         return [_set(table, status, verdict, world)]
-    if action is not None and action.status.is_true(Type.STALLED):
-        ready = action.status.condition(Type.READY)
-        verdict = _stalled(
-            Reason.ACTION_FAILED, f"TableAction {action.name}: {ready.message if ready else ''}"
-        )
-        return [_set(table, status, verdict, world)]
-    if seen.config is not None and adoption is hudi_table.Adoption.CREATE_ONLY and action is None:
-        verdict = _stalled(
-            Reason.ALREADY_EXISTS,
-            f"a table is at {wanted.uri} already, expected none by adoption {adoption.value}",
-        )
-        return [_set(table, status, verdict, world)]
-    if seen.config is None and adoption is hudi_table.Adoption.ADOPT_ONLY:
-        verdict = _stalled(
+    refused = _creation_refusal(table, wanted, seen, found)
+    if refused is not None:
+        return [_set(table, status, refused, world)]
+    adoption = table.spec.adoption
+    work = jobs.CreateTable(
+        may_create=adoption is not hudi_table.Adoption.ADOPT_ONLY,
+        may_adopt=adoption is not hudi_table.Adoption.CREATE_ONLY or _may_be_ours(found),
+    )
+    step = own_runs.go_on(world, table, found, wanted, work)
+    status = status.model_copy(update={"runs": step.status})
+    return [*step.effects, _provisioning(world, table, status, step.verdict)]
+
+
+def _creation_refusal(
+    table: objects.Table,
+    wanted: effective.EffectiveTable,
+    seen: facts.TableFacts,
+    found: runs.Situation,
+) -> Verdict | None:
+    """Return why what is at the table's place, or that nothing is, is not as it should be."""
+    adoption = table.spec.adoption
+    if seen.config is None:
+        if adoption is not hudi_table.Adoption.ADOPT_ONLY:
+            return None
+        return _stalled(
             Reason.TABLE_NOT_FOUND,
             f"no table is at {wanted.uri}, expected one by adoption {adoption.value}",
         )
-        return [_set(table, status, verdict, world)]
-    if (
-        seen.config is not None
-        and (mismatch := comparisons.mismatch(wanted, seen.config, is_taken_over=False)) is not None
-    ):
-        return [_set(table, status, mismatch, world)]
-    name = action.name if action is not None else name
-    message = f"by TableAction {name}{_held_up(action)}"
-    verdict = Verdict(state=State.PROVISIONING, reason=Reason.CREATING, message=message)
-    effects: list[Effect] = [_set(table, status, verdict, world)]
-    if action is None:
-        spec = table_action.TableActionSpec(
-            table_ref=fields.Reference(name=table.name), type=table_action.ActionType.CREATE
+    if adoption is hudi_table.Adoption.CREATE_ONLY and not _may_be_ours(found):
+        return _stalled(
+            Reason.ALREADY_EXISTS,
+            f"a table is at {wanted.uri} already, expected none by adoption {adoption.value}",
         )
-        effects.append(CreateObject(key=key, owner=names.owner(table), spec=spec))
-    return effects
+    return comparisons.mismatch(wanted, seen.config, is_taken_over=False)
 
 
-def _creation(world: World, table: objects.Table, key: objects.ObjectKey) -> objects.Action | None:
-    """Return the creation that counts: one that did not fail, or the one of this generation.
-
-    One that failed is followed by another when the table was edited.
-    """
-    made = [
-        action
-        for action in world.actions_of(table)
-        if action.spec.type is table_action.ActionType.CREATE
-        and action.owner == names.owner(table)
-        and not action.is_deleting
-        and (
-            action.key == key
-            or not action.status.is_true(Type.STALLED)
-            or world.has_run_at_work(action)
-        )
-    ]
-    return made[-1] if made else None
+def _may_be_ours(found: runs.Situation) -> bool:
+    """Return whether a table that is there may be what a killed attempt of ours has made."""
+    history = found.status.history or ()
+    was_there = any(each.error_kind == errors.AlreadyExistsError.kind for each in history)
+    return found.status.attempts > 0 and not was_there
 
 
 def _compared(
@@ -282,6 +283,12 @@ def _told(
     return table.status.model_copy(update=update)
 
 
+def _provisioning(
+    world: World, table: objects.Table, status: hudi_table.HudiTableStatus, verdict: Verdict
+) -> SetStatus:
+    return _set(table, status, own_runs.told(verdict, State.PROVISIONING, Reason.CREATING), world)
+
+
 def _set(
     table: objects.Table, status: hudi_table.HudiTableStatus, verdict: Verdict, world: World
 ) -> SetStatus:
@@ -299,14 +306,6 @@ def _unreadable(problem: facts.Problem) -> Verdict:
 
 def _pending(reason: Reason, message: str) -> Verdict:
     return Verdict(state=State.PENDING, reason=reason, message=message)
-
-
-def _held_up(action: objects.Action | None) -> str:
-    """Return what holds up an action that brings a table into being; empty when nothing does."""
-    ready = None if action is None else action.status.condition(Type.READY)
-    if ready is None or ready.reason in _UNEVENTFUL:
-        return ""
-    return f": {ready.message}"
 
 
 def _stalled(reason: Reason, message: str) -> Verdict:

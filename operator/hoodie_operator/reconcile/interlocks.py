@@ -48,7 +48,7 @@ def _others_at_work(
     world: World, table: objects.Table, me: objects.AnyObject
 ) -> Iterator[tuple[facts.Run, str]]:
     """Yield the runs at work on a table that are not of an object, and who they are."""
-    for other in (*world.writers_of(table), *world.actions_of(table)):
+    for other in (table, *world.writers_of(table), *world.actions_of(table)):
         if other.uid != me.uid:
             for run in world.runs(other):
                 if run.is_running:

@@ -32,6 +32,9 @@ _OBSTACLES = {
 _USUAL_WAIT_MS = 5_000
 """For a pod to be made for a Job, and to be given a node."""
 
+OVERTAKEN = "what it runs on was changed while something was in its way"
+"""Why an attempt is stopped that `is_overtaken`."""
+
 _ATTEMPTS_MAX = 1_000_000
 
 
@@ -127,6 +130,45 @@ class Outcome:
     effects: Sequence[Effect]
     verdict: Verdict
     status: api_attempts.Runs
+
+
+def basis(parts: list[str], previous: str | None, *, is_known: bool) -> str:
+    """Return what failures are counted for.
+
+    While the table cannot be resolved or read nothing was mended, and the count goes on.
+    """
+    return " ".join(parts) if is_known or previous is None else previous
+
+
+def confirmed(
+    world: World, owner: objects.AnyObject, seen: facts.TableFacts | None
+) -> facts.TableFacts | Verdict:
+    """Return a table's facts if they were seen after the last attempt's end, or why to wait.
+
+    Args:
+        world: Everything.
+        owner: Whose attempts.
+        seen: What the table's storage told last.
+    """
+    ended_ms = hearing.last_end_ms(world.runs(owner))
+    is_after = ended_ms is None or (seen is not None and seen.observed_ms >= ended_ms)
+    if seen is not None and seen.problem is None and is_after:
+        return seen
+    why = f": {seen.problem.message}" if seen is not None and seen.problem is not None else ""
+    return Verdict(
+        state=State.PENDING,
+        reason=Reason.CONFIRMING,
+        message=f"the timeline is being read for what is committed{why}",
+    )
+
+
+def is_overtaken(run: facts.Run, current_hash: str) -> bool:
+    """Return whether an attempt that gets no further was started with what has changed since.
+
+    One at work goes on with what it has, and the next one gets what is new.
+    """
+    is_kept_back = run.waiting is not None and run.waiting.obstacle is not facts.Obstacle.BEGINNING
+    return is_kept_back and run.run_hash not in ("", current_hash)
 
 
 def carry_on(found: Situation, job: Job | None) -> Outcome:

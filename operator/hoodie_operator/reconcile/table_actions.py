@@ -4,8 +4,9 @@ compaction   done when the timeline holds its commit; an attempt that was killed
              is followed by one that executes that very plan
 rollback     done when a run has ended that took back what it was for, and the timeline tells that
              no rollback of it is left half done
-create       done when the table's properties are there
-delete       done when they are not
+
+Whoever may ask for one may ask for the other: no owner reference, name or label of an action means
+anything here. Those of a retired type start nothing and are taken away.
 """
 
 from collections.abc import Sequence
@@ -20,7 +21,6 @@ from hoodie_operator.reconcile import (
     facts,
     gates,
     interlocks,
-    names,
     rollbacks,
     runs,
     timelines,
@@ -29,20 +29,19 @@ from hoodie_operator.reconcile.effects import Effect, RemoveObject, SetStatus
 from hoodie_operator.reconcile.verdicts import Verdict, stalled, stated
 from hoodie_operator.reconcile.world import World
 
-_SERVICES = (ActionType.COMPACTION, ActionType.ROLLBACK)
-"""Types that anybody may ask for, of a table that is ready."""
-
 
 def decide(world: World, me: objects.Action) -> Sequence[Effect]:
     """Return what to do about a TableAction."""
     if me.status.finished_time is not None:
-        return [RemoveObject(key=me.key, uid=me.uid)] if me.is_deleting else []
+        is_gone = me.is_deleting or me.spec.type in table_action.RETIRED
+        return [RemoveObject(key=me.key, uid=me.uid)] if is_gone else []
     target = gates.target(world, me)
     found = _situation(world, me, target)
+    if me.spec.type in table_action.RETIRED:
+        return _retired(me, found)
     status = _told(world, me, target.seen, found)
     if found.run is not None:
-        is_for_deletion = me.spec.type is ActionType.DELETE
-        why = gates.unwanted(world, me, target, found.run, is_for_deletion=is_for_deletion)
+        why = gates.unwanted(world, me, target, found.run)
         step = runs.leave_off(found, why) if why else runs.carry_on(found, None)
         return [*step.effects, _set(world, me, status, step.verdict)]
     if me.is_deleting:
@@ -57,6 +56,18 @@ def decide(world: World, me: objects.Action) -> Sequence[Effect]:
     return [*step.effects, _set(world, me, status, step.verdict)]
 
 
+def _retired(me: objects.Action, found: runs.Situation) -> Sequence[Effect]:
+    """End what an earlier release has begun, and take the action away.
+
+    Nothing is told on it: its type is none that a cluster's schema still takes.
+    """
+    if found.run is not None:
+        return runs.leave_off(
+            found, "a HudiTable is created and deleted by runs of its own"
+        ).effects
+    return [RemoveObject(key=me.key, uid=me.uid)]
+
+
 def _situation(world: World, me: objects.Action, target: gates.Target) -> runs.Situation:
     total_ms = fields.duration_ms(me.spec.time_limit)
     deadlines = attempts.Deadlines(
@@ -68,7 +79,7 @@ def _situation(world: World, me: objects.Action, target: gates.Target) -> runs.S
         stop_ms=world.limits.stop_grace_ms,
     )
     previous = me.status.runs
-    basis = gates.basis(
+    basis = runs.basis(
         [str(me.generation), target.protocol_hash or ""],
         previous.basis if previous else None,
         is_known=target.protocol_hash is not None,
@@ -80,10 +91,10 @@ def _job(
     world: World, me: objects.Action, target: gates.Target, found: runs.Situation
 ) -> runs.Job | Verdict:
     """Return what an attempt would do, or why none is to start: that the action is done, too."""
-    opened = _enter(world, me, target)
+    opened = gates.enter(world, me, target)
     if isinstance(opened, Verdict):
         return opened
-    seen = gates.confirmed(world, me, target)
+    seen = runs.confirmed(world, me, target.seen)
     if isinstance(seen, Verdict):
         return seen
     done = _done(me, seen, found)
@@ -104,35 +115,11 @@ def _job(
     )
 
 
-def _enter(world: World, me: objects.Action, target: gates.Target) -> gates.OpenTarget | Verdict:
-    """Return the table if the action may run on it, or why not."""
-    is_service = me.spec.type in _SERVICES
-    opened = gates.enter(world, me, target, needs_ready=is_service)
-    if isinstance(opened, Verdict) or is_service or me.owner == names.owner(opened.table):
-        return opened
-    return stalled(
-        me,
-        Reason.INVALID_SPEC,
-        f"spec.type {me.spec.type.value} is for actions that HudiTable {opened.table.name} makes "
-        f"itself, expected {' or '.join(each.value for each in _SERVICES)}",
-    )
-
-
 def _done(me: objects.Action, seen: facts.TableFacts, found: runs.Situation) -> Verdict | None:
     """Return that the action is done, as the storage tells; None when it is not."""
-    match me.spec.type:
-        case ActionType.CREATE:
-            # An existing table has to be compared by a run first.
-            if seen.config is not None and runs.has_succeeded(found.status):
-                return _succeeded(Reason.SUCCEEDED, "the table is there")
-        case ActionType.DELETE:
-            if seen.config is None and runs.has_succeeded(found.status):
-                return _succeeded(Reason.SUCCEEDED, "the table's data is gone")
-        case ActionType.COMPACTION:
-            return _compacted(me, seen, found)
-        case ActionType.ROLLBACK:
-            return rollbacks.done(me, seen, found)
-    return None
+    if me.spec.type is ActionType.ROLLBACK:
+        return rollbacks.done(me, seen, found)
+    return _compacted(me, seen, found)
 
 
 def _compacted(me: objects.Action, seen: facts.TableFacts, found: runs.Situation) -> Verdict | None:
@@ -162,21 +149,10 @@ def _planned(me: objects.Action, seen: facts.TableFacts) -> str | None:
 
 
 def _work(me: objects.Action, table: objects.Table, seen: facts.TableFacts) -> jobs.Work | Verdict:
-    match me.spec.type:
-        case ActionType.CREATE:
-            adoption = table.spec.adoption
-            return jobs.CreateTable(
-                may_create=adoption is not hudi_table.Adoption.ADOPT_ONLY,
-                # What a killed attempt of ours has made is there, too.
-                may_adopt=adoption is not hudi_table.Adoption.CREATE_ONLY
-                or (me.status.runs is not None and me.status.runs.attempts > 0),
-            )
-        case ActionType.DELETE:
-            return jobs.DropTable()
-        case ActionType.COMPACTION:
-            return _compaction(me, table, seen)
-        case ActionType.ROLLBACK:
-            return rollbacks.work(me, table, seen)
+    if me.spec.type is ActionType.ROLLBACK:
+        return rollbacks.work(me, table, seen)
+    assert me.spec.type is ActionType.COMPACTION, "a retired type starts nothing"
+    return _compaction(me, table, seen)
 
 
 def _compaction(

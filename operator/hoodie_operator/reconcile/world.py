@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from hoodie_operator.api import kinds, objects
-from hoodie_operator.reconcile import catalog, facts, hearing
+from hoodie_operator.reconcile import catalog, facts, hearing, names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,8 +69,14 @@ class World:
         return cast("Collection[objects.Table]", self.by_key.overlapping(uri))
 
     def actions_for(self, policy: objects.Policy) -> Collection[objects.Action]:
-        """Return the TableActions that were made for a CompactionPolicy."""
-        return cast("Collection[objects.Action]", self.by_key.owned_by(policy.uid))
+        """Return the TableActions that say that they were made for a CompactionPolicy."""
+        return [
+            cast("objects.Action", found)
+            for found in self.by_key.owned_by(policy.uid)
+            if found.key.kind == kinds.TABLE_ACTION.name
+            and found.key.namespace == policy.key.namespace
+            and found.owner == names.owner(policy)
+        ]
 
     def policies_naming(self, table: objects.Table) -> Collection[objects.Policy]:
         """Return the CompactionPolicies that name a table."""

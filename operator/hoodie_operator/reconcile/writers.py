@@ -71,7 +71,7 @@ def _situation(
     )
     previous = me.status.runs
     first = remaining[0].id[:100] if remaining else ""
-    basis = gates.basis(
+    basis = runs.basis(
         [str(me.generation), target.protocol_hash or "", first],
         previous.basis if previous else None,
         is_known=target.protocol_hash is not None and bool(remaining),
@@ -91,7 +91,7 @@ def _job(
     )
     if refused is not None:
         return refused
-    seen = gates.confirmed(world, me, target)
+    seen = runs.confirmed(world, me, target.seen)
     if isinstance(seen, Verdict):
         return seen
     if not remaining:

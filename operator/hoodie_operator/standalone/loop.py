@@ -264,7 +264,7 @@ class Operator:
         if isinstance(uri, effective.Refusal):
             return
         before = self._seen.tables.get(table.uid)
-        owners = (*here.writers_of(table), *here.actions_of(table))
+        owners = (table, *here.writers_of(table), *here.actions_of(table))
         runs = [run for owner in owners for run in here.runs(owner)]
         period_ms = (
             _TABLE_PERIOD_BUSY_MS

@@ -44,6 +44,7 @@ WRITE = jobs.WriteBatches(
 WORKS = (
     jobs.CreateTable(),
     jobs.DropTable(),
+    jobs.DropTable(table_uid="0b5e", deletion_policy=jobs.DELETE, is_protected=False),
     jobs.RollBack(),
     jobs.RollBack(instant_time="20250101000000000"),
     WRITE,

@@ -263,17 +263,6 @@ def test_copy_on_write_table_is_not_compacted() -> None:
     assert here.condition(policy)[0] == "Ready"
 
 
-@pytest.mark.parametrize("action_type", ["Delete", "Create"])
-def test_tables_are_made_and_deleted_by_their_own_actions_alone(action_type: str) -> None:
-    here = Flights()
-    spec = {"tableRef": {"name": "flights"}, "type": action_type}
-    key = here.add(kinds.TABLE_ACTION, "mine", spec)
-    here.settle()
-    assert here.condition(key)[:2] == ("Failed", "InvalidSpec")
-    assert "HudiTable flights makes itself, expected Compaction" in here.condition(key)[2]
-    assert here.started == []
-
-
 def test_action_that_takes_too_long_is_stopped() -> None:
     here = Flights()
     here.see_table(here.table_key, [ow.commit(n) for n in (1, 2)])

@@ -14,15 +14,17 @@ from support.operator_world import Outside
 from support.rule_examples import edited
 
 UNPROTECTED = edited(ow.TABLE, deletionPolicy="Delete", deletionProtection=False)
+DROP = jobs.DropTable(table_uid="000002-flights", deletion_policy="Delete", is_protected=False)
 
 
-def test_table_is_created_by_an_action_of_a_deterministic_name() -> None:
+def test_table_is_created_by_a_run_of_its_own() -> None:
     here = Flights(is_ready=False)
     here.see_table(here.table_key, is_there=False)
     here.settle()
-    (create,) = here.actions()
-    assert create.name == "flights-create-000002-g1"
+    assert not here.actions()
     (start,) = here.started
+    assert start.id.owner == here.table_key
+    assert (start.writer_id, start.action_id) == (None, None)
     assert start.work == jobs.CreateTable(may_create=True, may_adopt=True)
     assert start.table.uri == "file:///data/flights"
     assert here.condition(here.table_key)[:2] == ("Provisioning", "Creating")
@@ -32,30 +34,35 @@ def test_table_is_ready_when_the_storage_has_it_and_not_before() -> None:
     here = Flights(is_ready=False)
     here.see_table(here.table_key, is_there=False)
     here.settle()
-    (create,) = here.actions()
     here.now_ms += 1000
-    here.end(here.uid(create), is_told=True)
+    here.end(here.uid(here.table_key), is_told=True)
     here.settle()
-    assert here.condition(create)[:2] == ("Pending", "Confirming")
-    assert here.condition(here.table_key)[0] == "Provisioning"
+    state, reason, message = here.condition(here.table_key)
+    assert (state, reason) == ("Provisioning", "Creating")
+    assert message == "the timeline is being read for what is committed"
     here.see_table(here.table_key)
     here.settle()
     assert here.condition(here.table_key)[0] == "Ready"
+    assert here.status(here.table_key).runs.history[0].outcome.value == "Succeeded"
 
 
 def test_table_tells_what_holds_up_its_creation() -> None:
     here = Flights(is_ready=False)
     here.see_table(here.table_key, is_there=False)
     here.settle()
-    (create,) = here.actions()
-    uneventful = ("Provisioning", "Creating", f"by TableAction {create.name}")
-    assert here.condition(here.table_key) == uneventful
-    here.end(here.uid(create), "Storage")
+    told = "attempt 1, pid 1 on test starts"
+    assert here.condition(here.table_key) == ("Provisioning", "Creating", told)
+    waiting = facts.Waiting(obstacle=facts.Obstacle.NO_NODE, message="so", since_ms=here.now_ms)
+    here.put_run(dataclasses.replace(here.run(here.uid(here.table_key)), waiting=waiting))
+    here.now_ms += 6_000
+    here.settle()
+    assert here.condition(here.table_key)[:2] == ("Provisioning", "Unschedulable")
+    here.end(here.uid(here.table_key), "Storage")
     here.see_table(here.table_key, is_there=False)
     here.settle()
-    state, _, message = here.condition(here.table_key)
-    assert state == "Provisioning"
-    assert message.startswith(f"{uneventful[2]}: next attempt at ")
+    state, reason, message = here.condition(here.table_key)
+    assert (state, reason) == ("Provisioning", "BackingOff")
+    assert message.startswith("next attempt at ")
     assert message.endswith("attempt 1: Storage: as told")
 
 
@@ -63,12 +70,56 @@ def test_creation_that_the_storage_does_not_show_is_a_failure() -> None:
     here = Flights(is_ready=False)
     here.see_table(here.table_key, is_there=False)
     here.settle()
-    (create,) = here.actions()
-    here.end(here.uid(create), is_told=True)
+    here.end(here.uid(here.table_key), is_told=True)
     here.see_table(here.table_key, is_there=False)
     here.settle()
-    assert here.condition(create)[:2] == ("Failed", "RunFailed")
-    assert here.condition(here.table_key)[:2] == ("Stalled", "ActionFailed")
+    assert here.condition(here.table_key)[:2] == ("Stalled", "RunFailed")
+    assert len(here.started) == 1
+
+
+def test_creation_that_failed_for_good_begins_anew_when_the_table_is_edited() -> None:
+    here = Flights(is_ready=False)
+    here.see_table(here.table_key, is_there=False)
+    here.settle()
+    here.end(here.uid(here.table_key), "Configuration")
+    here.see_table(here.table_key, is_there=False)
+    here.settle()
+    assert here.condition(here.table_key)[:2] == ("Stalled", "RunFailed")
+    here.edit(here.table_key, files={"codec": "Zstd"})
+    here.settle()
+    assert [start.id.attempt for start in here.started] == [1, 2]
+
+
+@pytest.mark.parametrize(("kind", "may_adopt"), [(None, True), ("AlreadyExists", False)])
+def test_what_a_killed_creation_has_left_is_taken_over_and_nothing_else(
+    kind: str | None, *, may_adopt: bool
+) -> None:
+    here = Flights(edited(ow.TABLE, adoption="CreateOnly"), is_ready=False)
+    here.see_table(here.table_key, is_there=False)
+    here.settle()
+    assert here.started[0].work == jobs.CreateTable(may_create=True, may_adopt=False)
+    here.end(here.uid(here.table_key), kind)
+    here.now_ms += 60_000
+    here.see_table(here.table_key)
+    here.edit(here.table_key, files={"codec": "Zstd"})
+    here.settle()
+    if may_adopt:
+        assert here.started[-1].work == jobs.CreateTable(may_create=True, may_adopt=True)
+    else:
+        assert here.condition(here.table_key)[:2] == ("Stalled", "AlreadyExists")
+
+
+def test_creation_at_work_is_stopped_with_its_table() -> None:
+    here = Flights(is_ready=False)
+    here.see_table(here.table_key, is_there=False)
+    here.settle()
+    here.delete(here.table_key)
+    here.settle()
+    assert [stop.reason for stop in here.stopped] == ["HudiTable flights is deleted"]
+    assert here.condition(here.table_key)[:2] == ("Deleting", "Stopping")
+    here.end(here.uid(here.table_key), "Cancelled")
+    here.settle()
+    assert here.table_key not in here.by_key
     assert len(here.started) == 1
 
 
@@ -206,9 +257,8 @@ def test_table_that_does_not_say_its_buckets_is_compared_by_a_run_before_it_is_r
     here.see_table(here.table_key)
     here.change_stored(bucket_count=None, hash_fields=())
     here.settle()
-    (create,) = here.actions()
     assert here.condition(here.table_key)[0] == "Provisioning"
-    here.end(here.uid(create), is_told=True)
+    here.end(here.uid(here.table_key), is_told=True)
     here.see_table(here.table_key)
     here.settle()
     assert here.condition(here.table_key)[0] == "Ready"
@@ -345,7 +395,7 @@ def test_deleted_table_waits_for_the_run_of_a_writer_that_is_gone() -> None:
     assert "pod old-3 of Writer old" in here.condition(here.table_key)[2]
     here.runs["u-old"] = [dataclasses.replace(run, ended_ms=here.now_ms)]
     here.settle()
-    assert here.started[-1].work == jobs.DropTable()
+    assert here.started[-1].work == DROP
 
 
 def test_writers_of_a_table_that_waits_for_them_to_go_are_stalled() -> None:
@@ -362,19 +412,20 @@ def test_writers_of_a_table_that_waits_for_them_to_go_are_stalled() -> None:
     assert decide.is_settled(here.world)
 
 
-def test_action_of_a_table_whose_lock_is_gone_stalls_with_it_and_goes_on_after() -> None:
+def test_deletion_of_a_table_whose_lock_is_gone_stalls_with_it_and_goes_on_after() -> None:
     here = Flights(UNPROTECTED)
     here.see_lock(here.lock_key, is_ready=False)
     here.now_ms += 61_000
     here.settle()
     here.delete(here.table_key)
     here.settle()
-    (deletion,) = (key for key in here.actions() if "delete" in key.name)
-    assert here.condition(deletion)[:2] == ("Failed", "TableNotReady")
+    state, reason, message = here.condition(here.table_key)
+    assert (state, reason) == ("Stalled", "LockNotReady")
+    assert message.endswith("deletionPolicy Retain lets the object go alone")
     assert decide.is_settled(here.world)
     here.see_lock(here.lock_key)
     here.settle()
-    assert here.condition(deletion)[0] == "Starting"
+    assert here.started[-1].work == DROP
     assert here.condition(here.table_key)[:2] == ("Deleting", "Deleting")
 
 
@@ -382,13 +433,11 @@ def test_deletion_that_failed_for_good_is_told_and_settles() -> None:
     here = Flights(UNPROTECTED)
     here.delete(here.table_key)
     here.settle()
-    (deletion,) = (key for key in here.actions() if "delete" in key.name)
     here.now_ms += 1
-    here.end(here.uid(deletion), "InvalidInput")
+    here.end(here.uid(here.table_key), "InvalidInput")
     here.see_table(here.table_key)
     here.settle()
-    assert here.condition(here.table_key)[:2] == ("Stalled", "ActionFailed")
-    assert f"TableAction {deletion.name}" in here.condition(here.table_key)[2]
+    assert here.condition(here.table_key)[:2] == ("Stalled", "RunFailed")
     assert decide.is_settled(here.world)
 
 
@@ -433,9 +482,8 @@ def test_deletion_that_was_begun_waits_for_nobody() -> None:
     here.settle()
     late = here.add_writer("late")
     here.settle()
-    (deletion,) = (key for key in here.actions() if "delete" in key.name)
     here.now_ms += 1
-    here.end(here.uid(deletion), is_told=True)
+    here.end(here.uid(here.table_key), is_told=True)
     here.see_table(here.table_key, is_there=False)
     here.settle()
     assert here.table_key not in here.by_key
@@ -453,9 +501,8 @@ def test_deleted_table_waits_for_its_writers_and_then_drops_its_data() -> None:
     here.end(here.uid(writer))
     here.delete(writer)
     here.settle()
-    assert here.started[-1].work == jobs.DropTable()
-    (drop,) = (key for key in here.actions() if "delete" in key.name)
-    here.end(here.uid(drop), is_told=True)
+    assert here.started[-1].work == DROP
+    here.end(here.uid(here.table_key), is_told=True)
     here.see_table(here.table_key, is_there=False)
     here.settle()
     assert here.table_key not in here.by_key

@@ -23,7 +23,7 @@ import random
 import pytest
 
 from hoodie.model import jobs
-from hoodie_operator.api import kinds, objects, times
+from hoodie_operator.api import execution, kinds, objects, times
 from hoodie_operator.api.conditions import Type
 from hoodie_operator.reconcile import decide, effects, facts
 from support import operator_world as ow
@@ -131,7 +131,8 @@ class History:
         """Check that an attempt that was started waited long enough, and is not one too many."""
         found = self.here.by_key[key]
         runs = found.status.model_dump()["runs"]
-        assert runs["failures"] <= found.spec.model_dump()["retry"]["limit"]
+        retry = getattr(found.spec, "retry", execution.Retry())
+        assert runs["failures"] <= retry.limit
         if runs["next_attempt_time"] is not None:
             assert self.here.now_ms >= times.epoch_ms(runs["next_attempt_time"])
 

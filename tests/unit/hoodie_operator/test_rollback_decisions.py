@@ -24,8 +24,7 @@ class Place(Outside):
         self.table_key = self.add(kinds.HUDI_TABLE, "flights", table or ow.TABLE)
         self.see_table(self.table_key)
         self.settle()
-        (create,) = [key for key in self.by_key if key.kind == "TableAction"]
-        self.end(self.uid(create), is_told=True)
+        self.end(self.uid(self.table_key), is_told=True)
         self.see([])
         self.settle()
         self.started.clear()

@@ -1,0 +1,156 @@
+"""The runs that a HudiTable has of its own: its creation or adoption, and the deletion of its data.
+
+They follow from the HudiTable alone, its spec, its storage and that it is being deleted. Nothing
+else starts them: no TableAction, and no owner reference, name or label of any object. Of both there
+is never more than one attempt at work, and an attempt for the one is stopped before the other's.
+"""
+
+import enum
+from typing import Final
+
+from hoodie.model import jobs
+from hoodie_operator.api import execution, fields, objects
+from hoodie_operator.api.reasons import Reason
+from hoodie_operator.api.states import State
+from hoodie_operator.reconcile import attempts, effective, interlocks, runs
+from hoodie_operator.reconcile.verdicts import Verdict
+from hoodie_operator.reconcile.world import World
+
+_RUNTIME: Final = execution.Runtime()
+_RETRY: Final = execution.Retry()
+_SILENCE_MS: Final = fields.duration_ms("2h")
+"""For so long one of them may tell of no progress; a large table takes its time in all."""
+
+_UNEVENTFUL: Final = frozenset({Reason.STARTING, Reason.RUNNING, Reason.CONFIRMING})
+"""What is told of every run on its way to success."""
+
+
+class Purpose(enum.Enum):
+    """What such a run is for."""
+
+    CREATION = "create"
+    DELETION = "delete"
+
+
+def situation(
+    world: World,
+    table: objects.Table,
+    purpose: Purpose,
+    resolved: effective.EffectiveTable | Verdict,
+) -> runs.Situation:
+    """Return where the table's own runs are.
+
+    Args:
+        world: Everything.
+        table: The table.
+        purpose: What the next run would be for.
+        resolved: The table's effective configuration, or why it has none now.
+    """
+    deadlines = attempts.Deadlines(
+        schedule_ms=world.limits.schedule_deadline_ms,
+        image_ms=world.limits.image_deadline_ms,
+        start_ms=world.limits.start_deadline_ms,
+        progress_ms=_SILENCE_MS,
+        total_ms=None,
+        stop_ms=world.limits.stop_grace_ms,
+    )
+    previous = table.status.runs
+    is_known = isinstance(resolved, effective.EffectiveTable)
+    protocol_hash = resolved.protocol_hash if isinstance(resolved, effective.EffectiveTable) else ""
+    basis = runs.basis(
+        [purpose.value, str(table.generation), protocol_hash],
+        previous.basis if previous else None,
+        is_known=is_known,
+    )
+    return runs.situation(world, table, previous, _RETRY, deadlines, basis)
+
+
+def is_for(found: runs.Situation, purpose: Purpose) -> bool:
+    """Return whether the newest attempt was started for a purpose."""
+    return (found.status.tried_basis or "").partition(" ")[0] == purpose.value
+
+
+def has_succeeded(found: runs.Situation) -> bool:
+    """Return whether what is wanted now was done, as the newest attempt tells."""
+    is_current = found.status.tried_basis == found.status.basis
+    return is_current and runs.has_succeeded(found.status)
+
+
+def watch(
+    world: World,
+    table: objects.Table,
+    found: runs.Situation,
+    resolved: effective.EffectiveTable | Verdict,
+    unwanted: str | None,
+) -> runs.Outcome:
+    """Return what to do about the attempt at work, of which there must be one.
+
+    Args:
+        world: Everything.
+        table: The table.
+        found: Where its own runs are.
+        resolved: The table's effective configuration, or why it has none now.
+        unwanted: Why it is to end, as its purpose has it; None when it may go on.
+    """
+    why = unwanted or _outdated(world, table, found, resolved)
+    return runs.leave_off(found, why) if why else runs.carry_on(found, None)
+
+
+def _outdated(
+    world: World,
+    table: objects.Table,
+    found: runs.Situation,
+    resolved: effective.EffectiveTable | Verdict,
+) -> str | None:
+    assert found.run is not None
+    if isinstance(resolved, Verdict):
+        return None
+    if found.run.protocol_hash != resolved.protocol_hash:
+        return f"the protocol of HudiTable {table.name} changed"
+    run_hash = effective.run_hash(table, resolved, _RUNTIME, world.limits.run_defaults)
+    return runs.OVERTAKEN if runs.is_overtaken(found.run, run_hash) else None
+
+
+def go_on(
+    world: World,
+    table: objects.Table,
+    found: runs.Situation,
+    wanted: effective.EffectiveTable,
+    work: jobs.Work,
+) -> runs.Outcome:
+    """Return what to do where no attempt is at work and something is left to do.
+
+    Args:
+        world: Everything.
+        table: The table.
+        found: Where its own runs are.
+        wanted: The table's effective configuration.
+        work: What an attempt would do.
+    """
+    busy = interlocks.check_alone(world, table, wanted, table)
+    if busy is not None:
+        return runs.Outcome(effects=[], verdict=busy, status=found.status)
+    job = runs.Job(
+        table=wanted,
+        work=work,
+        runtime=_RUNTIME,
+        run_hash=effective.run_hash(table, wanted, _RUNTIME, world.limits.run_defaults),
+    )
+    return runs.carry_on(found, job)
+
+
+def told(verdict: Verdict, state: State, reason: Reason) -> Verdict:
+    """Return the verdict about a table from the one about its run.
+
+    Args:
+        verdict: About the run.
+        state: Of the table while it has such a run.
+        reason: The usual one; what is in the run's way has its own.
+    """
+    if verdict.state is State.STALLED:
+        return verdict
+    return Verdict(
+        state=state,
+        reason=reason if verdict.reason in _UNEVENTFUL else verdict.reason,
+        message=verdict.message,
+    )
