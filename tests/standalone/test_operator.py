@@ -1,10 +1,13 @@
 """The standalone operator on real processes: killed, restarted, edited, pruned; jobs are fakes."""
 
+import dataclasses
+import json
 import os
 import signal
 from pathlib import Path
 
 from hoodie import errors
+from hoodie_operator.api import documents, kinds, objects
 from support.standalone_place import PATIENCE_S, Place
 
 FILES = ["1.csv", "2.csv", "3.csv", "4.csv"]
@@ -270,6 +273,37 @@ def test_pruned_table_is_dropped_when_its_policy_is_delete(place: Place) -> None
     place.start("--serve", "--prune")
     place.wait_for(lambda: place.object("HudiTable", "flights") is None, "pruning")
     assert not (place.data / "flights" / ".hoodie").exists()
+
+
+def test_actions_that_an_earlier_release_left_in_the_state_folder_drop_nothing(
+    place: Place,
+) -> None:
+    place.declare_flights()
+    assert place.settle()[0] == 0
+    table = place.object("HudiTable", "flights")
+    assert table is not None
+    for action_type in ("Create", "Delete"):
+        spec = {"tableRef": {"name": "flights"}, "type": action_type}
+        name = f"flights-{action_type.lower()}"
+        key = dataclasses.replace(table.key, kind=kinds.TABLE_ACTION.name, name=name)
+        old: objects.AnyObject = objects.Object(
+            key=key,
+            uid=name,
+            generation=1,
+            created_ms=table.created_ms,
+            owner=objects.Owner(kind="HudiTable", name="flights", uid=table.uid),
+            spec=kinds.TABLE_ACTION.spec.model_validate_json(json.dumps(spec)),
+            status=kinds.TABLE_ACTION.status(),
+        )
+        path = place.state / "objects" / "TableAction" / f"default.{name}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(documents.to_document(old)))
+    runs = sorted((place.state / "runs").iterdir())
+    assert place.settle()[0] == 0
+    assert place.object("TableAction", "flights-create") is None
+    assert place.object("TableAction", "flights-delete") is None
+    assert sorted((place.state / "runs").iterdir()) == runs
+    assert (place.data / "flights" / ".hoodie" / "hoodie.properties").exists()
 
 
 def test_broken_manifest_freezes_pruning(place: Place) -> None:
