@@ -299,7 +299,8 @@ def test_actions_that_an_earlier_release_left_in_the_state_folder_drop_nothing(
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(documents.to_document(old)))
     runs = sorted((place.state / "runs").iterdir())
-    assert place.settle()[0] == 0
+    code, told = place.settle()
+    assert code == 0, told
     assert place.object("TableAction", "flights-create") is None
     assert place.object("TableAction", "flights-delete") is None
     assert sorted((place.state / "runs").iterdir()) == runs

@@ -71,8 +71,11 @@ def is_for(found: runs.Situation, purpose: Purpose) -> bool:
 
 
 def has_succeeded(found: runs.Situation) -> bool:
-    """Return whether what is wanted now was done, as the newest attempt tells."""
-    is_current = found.status.tried_basis == found.status.basis
+    """Return whether what is wanted now was done, as the newest attempt tells.
+
+    A cluster whose schema is older than this release keeps no basis.
+    """
+    is_current = found.status.tried_basis in (None, found.status.basis)
     return is_current and runs.has_succeeded(found.status)
 
 

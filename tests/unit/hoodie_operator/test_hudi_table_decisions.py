@@ -308,8 +308,7 @@ def test_wrong_number_of_buckets_is_corrected_before_the_table_is_taken_over() -
     assert here.condition(here.table_key)[:2] == ("Stalled", "ImmutableMismatch")
     here.edit(here.table_key, writeIndex__bucket__count=4)
     here.settle()
-    (create,) = here.actions()
-    here.end(here.uid(create), is_told=True)
+    here.end(here.uid(here.table_key), is_told=True)
     here.see_table(here.table_key)
     here.settle()
     assert here.condition(here.table_key)[0] == "Ready"
@@ -321,15 +320,13 @@ def test_number_of_buckets_that_a_run_refused_is_corrected() -> None:
     here.change_stored(bucket_count=None, hash_fields=())
     unnumbered = here.tables[here.uid(here.table_key)]
     here.settle()
-    (refused,) = here.actions()
-    here.end(here.uid(refused), "Configuration")
+    here.end(here.uid(here.table_key), "Configuration")
     here.tables[here.uid(here.table_key)] = unnumbered
     here.settle()
-    assert here.condition(here.table_key)[:2] == ("Stalled", "ActionFailed")
+    assert here.condition(here.table_key)[:2] == ("Stalled", "RunFailed")
     here.edit(here.table_key, writeIndex__bucket__count=8)
     here.settle()
-    (again,) = (key for key in here.actions() if key != refused)
-    here.end(here.uid(again), is_told=True)
+    here.end(here.uid(here.table_key), is_told=True)
     here.see_table(here.table_key)
     here.settle()
     assert here.condition(here.table_key)[0] == "Ready"
