@@ -19,6 +19,7 @@ What to do about them is told by [kubernetes.md](kubernetes.md).
 |---|---|---|
 """
 _ABOUT_A_TABLE = "CompactionPolicy, of one of its tables"
+_EVENTS_ALONE = {Reason.OTHER_OPERATOR: "an event of whatever has runs"}
 
 
 def page() -> str:
@@ -35,7 +36,7 @@ def _places(reason: Reason) -> str:
         named = [state.value for state, row in rows.items() if reason in row.reasons]
         if named:
             found.append(f"{kind}: {', '.join(named)}")
-    return "; ".join(found) or _ABOUT_A_TABLE
+    return "; ".join(found) or _EVENTS_ALONE.get(reason, _ABOUT_A_TABLE)
 
 
 if __name__ == "__main__":

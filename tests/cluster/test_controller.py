@@ -61,6 +61,29 @@ def _told(place: cluster_place.Place) -> list[str]:
     return [each["reason"] for each in events if each["involvedObject"]["kind"] == "HudiTable"]
 
 
+def test_second_release_over_one_namespace_is_told_of(
+    cluster: clusters.Cluster, namespace: str, lake: cluster_helpers.Lake
+) -> None:
+    place = cluster_place.Place(cluster, namespace)
+    here = (cluster.kubeconfig, namespace, lake.folder)
+
+    def warned() -> bool:
+        events = place.items(resources.EVENT.path(namespace))
+        return any(
+            (each["reason"], each["type"]) == ("OtherOperator", "Warning") for each in events
+        )
+
+    with cluster_operator.leading(*here), cluster_operator.leading(*here, home="default"):
+        for number in range(40):
+            name = f"t{number}"
+            spec = edited(rule_examples.TABLE, storage={"path": name})
+            place.create(kinds.HUDI_TABLE, name, spec)
+            place.await_state(kinds.HUDI_TABLE, name, "Ready", "Ready")
+            if warned():
+                break
+        programs.wait_until(warned, "the other release is told of", WAIT_S)
+
+
 @pytest.mark.usefixtures("leader")
 def test_status_that_does_not_change_is_not_written_again(place: cluster_place.Place) -> None:
     place.create(kinds.HUDI_TABLE, "flights", rule_examples.TABLE)

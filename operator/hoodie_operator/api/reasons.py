@@ -97,6 +97,9 @@ class Reason(enum.Enum):
     POLICY_CONFLICT = "PolicyConflict", "Another policy goes before it on all its tables."
     TIMED_OUT = "TimedOut", "It stayed in its state for too long."
 
+    # Of events alone.
+    OTHER_OPERATOR = "OtherOperator", "Another release of the operator works in the namespace too."
+
     # Of a policy's single tables.
     NOT_DUE = "NotDue", "No trigger has fired."
     NOTHING_TO_COMPACT = "NothingToCompact", "No delta commit since the last compaction."

@@ -83,6 +83,7 @@ class Api:
         random: identity.Random | None = None,
         on_answer: Callable[[str, int], None] = lambda method, status: None,
         change_s: Callable[[], float] = lambda: math.inf,
+        creator: str = resources.MANAGER,
     ) -> None:
         """Take the way in; nothing is asked yet.
 
@@ -93,12 +94,14 @@ class Api:
             on_answer: Hears method and HTTP status of every answer (0: none came).
             change_s: Asked before every try of a change: within how many seconds it has to be
                 answered or given up; 0 for not to ask.
+            creator: As whom it is recorded to have made an object.
         """
         self._login = login
         self._patience = patience
         self._random = random or identity.SystemRandom()
         self._on_answer = on_answer
         self._change_s = change_s
+        self.creator = creator
         self._changes = 0
         self._session: aiohttp.ClientSession | None = None
         self._server = ""
@@ -189,7 +192,13 @@ class Api:
         """
         metadata = manifest["metadata"]
         path = resources.of(manifest).path(metadata["namespace"])
-        return await self._ask("POST", path, body=manifest, headers={"Content-Type": _JSON})
+        return await self._ask(
+            "POST",
+            path,
+            query={"fieldManager": self.creator},
+            body=manifest,
+            headers={"Content-Type": _JSON},
+        )
 
     async def replace(self, manifest: Manifest) -> Manifest:
         """Put an object in place of the version of it that the manifest names."""

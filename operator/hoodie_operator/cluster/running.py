@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from hoodie import clock, identity
+from hoodie_operator.api.resources import Manifest
 from hoodie_operator.cluster import (
     acting,
     api,
@@ -25,6 +26,7 @@ from hoodie_operator.cluster import (
     logins,
     metrics,
     ports,
+    rivals,
     statuses,
     store,
     watching,
@@ -113,7 +115,12 @@ async def run(
             our_clock=our_clock,
             random=random,
         )
-        server = api.Api(login, on_answer=_counting(counted, probes), change_s=election.change_s)
+        server = api.Api(
+            login,
+            on_answer=_counting(counted, probes),
+            change_s=election.change_s,
+            creator=rivals.creator(place.namespace, place.lease),
+        )
         connections.push_async_callback(server.close)
         probes.problem = ""
         try:
@@ -204,7 +211,13 @@ async def lead(
             known, working.observation.seen.tables, working.queue, parts.clock
         )
         parts.counted.registry.register(collector)
-        watch = watching.watch(working.hear, parts.login, settings.namespaces)
+        others = rivals.Rivals(parts.server.creator, hands.recorder)
+
+        def hear(change: str | None, manifest: Manifest) -> None:
+            others.hear(change, manifest)
+            working.hear(change, manifest)
+
+        watch = watching.watch(hear, parts.login, settings.namespaces)
         tasks = [
             keeping,
             asyncio.create_task(watch),

@@ -48,6 +48,13 @@ def refused(status: int, reason: str = "", headers: dict[str, str] | None = None
     return status, {"kind": "Status", "reason": reason, "message": "told so"}, headers or {}
 
 
+def test_object_is_recorded_to_be_made_by_who_made_it() -> None:
+    server = Server(ok())
+    server.use(lambda client: client.create(JOB))
+    ((_, path, _),) = server.asked
+    assert path.endswith("/jobs?fieldManager=hudi-operator")
+
+
 @pytest.mark.parametrize(
     ("status", "reason", "expected"),
     [
