@@ -55,7 +55,7 @@ class Table:
         return self._storage.uri
 
     def timeline(self) -> active.ActiveTimeline:
-        """Return the active timeline; one list request."""
+        """Return the active timeline; see `timeline.active.load`."""
         return active.load(self._storage)
 
     def slices(self) -> list[files.FileSlice]:

@@ -1,13 +1,22 @@
 """The object storage against an S3 server (moto): the contract, and what the server itself has."""
 
+import contextlib
+import http.server
+import threading
+import urllib.parse
 import urllib.request
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from hoodie import errors
+from hoodie.model.instants import format_time
 from hoodie.storage import locations
 from hoodie.storage.protocol import Storage
+from hoodie.timeline import active
 from support.storage_contract import StorageContract
+
+PAGE_NAMES = 3
 
 
 class TestS3Storage(StorageContract):
@@ -30,3 +39,64 @@ def test_missing_bucket_is_not_found_and_secret_is_not_told(bucket: str) -> None
         storage.create("file", b"")
     assert f"s3://{bucket}-none/table/file" in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+@contextlib.contextmanager
+def paging(server: str, happening: Callable[[], None]) -> Iterator[str]:
+    """Give the URL of the same server with small pages; something happens after the first one."""
+    happenings = [happening]
+
+    class Pages(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            address = urllib.parse.urlsplit(self.path)
+            query = [*urllib.parse.parse_qsl(address.query), ("max-keys", str(PAGE_NAMES))]
+            target = f"{server}{address.path}?{urllib.parse.urlencode(query)}"
+            with urllib.request.urlopen(target) as answer:
+                body = answer.read()
+            if b"<IsTruncated>true" in body and happenings:
+                happenings.pop()()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/xml")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *ignored: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages) as proxy:
+        thread = threading.Thread(target=proxy.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{proxy.server_port}"
+        finally:
+            proxy.shutdown()
+            thread.join()
+
+
+def test_commit_that_completes_behind_a_page_is_not_missed(
+    aws_server: str, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I5, I6, I11: a listing that comes in pages is no snapshot, a read is."""
+    storage = locations.open_storage(f"s3://{bucket}/table")
+    long, others, short = (format_time(1_780_000_000_000 + n) for n in (1, 2, 5))
+    ends = (format_time(1_780_000_000_000 + n) for n in (3, 6, 7))
+
+    def create(name: str) -> None:
+        storage.create(f"{active.DIRECTORY}/{name}", b"x")
+
+    for time in (long, others):
+        for state in ("requested", "inflight"):
+            create(f"{time}.deltacommit.{state}")
+    create(f"{others}_{next(ends)}.deltacommit")
+
+    def commit_both() -> None:
+        for time in (long, short):
+            create(f"{time}_{next(ends)}.deltacommit")
+
+    with paging(aws_server, commit_both) as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+        timeline = active.load(locations.open_storage(f"s3://{bucket}/table"))
+    shown = [each.requested_time for each in timeline.completed_writes]
+    assert shown == [others, long, short][: len(shown)]
+    assert len(shown) == 3

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from hoodie.filegroup import slicing, snapshots
-from hoodie.timeline import transitions, true_time
+from hoodie.timeline import active, transitions, true_time
 from hoodie.transaction import (
     fencing,
     leftovers,
@@ -55,6 +55,7 @@ MUTANTS: Mapping[str, mutants.Patches] = {
     "N1": {(combinations, "order_dependence"): lambda config, mine, other: None},
     "O2": {(conflicts, "candidates"): lambda *_: ()},
     "Q1: slices by completion time": {(slicing, "_barrier_of"): mutants.by_requested_time},
+    "reads of a prefix": {(active, "load"): active.listed},
     "reads of what is committed": {
         (snapshots.CommittedFiles, "is_committed"): lambda self, requested_time: True
     },
@@ -101,6 +102,8 @@ def plan_against(name: str, seed: int) -> Plan:
             return replace(plan, writers=3, batches=2, janitors=3)
         case "late files of what was taken back":
             return replace(plan, writers=3, batches=1, janitors=2, crash_rate=0.0, pause_rate=0.05)
+        case "reads of a prefix":
+            return replace(plan, writers=3, compactors=0, readers=3, crash_rate=0.0, page_names=2)
         case "N1":
             return replace(plan, batches=3, compactors=2, has_shared_columns=True)
         case _:

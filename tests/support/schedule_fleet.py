@@ -76,6 +76,7 @@ class Plan:
         misjudgement_rate: How often a living process is proved dead, of all times that it is asked.
         is_in_place: Whether data files show under their names while they are written.
         pause_with_lock_ms_max: How long who has the lock is paused at most.
+        page_names: How many names a page of a listing has; None for listings that are atomic.
     """
 
     seed: int
@@ -98,6 +99,7 @@ class Plan:
     misjudgement_rate: float = 0.0
     is_in_place: bool = False
     pause_with_lock_ms_max: int = SHORT_PAUSE_MS
+    page_names: int | None = None
 
 
 KINDS = (
@@ -121,12 +123,14 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
         readers=source.choice((1, 1, 1, 2)),
         has_shared_columns=scenario is Scenario.NON_BLOCKING and source.random() < 0.3,
         switch_rate=source.choice((0.1, 0.3, 1.0)),
+        page_names=source.choice((None, 6, 24)),
     )
     match scenario:
         case Scenario.OPTIMISTIC:
             plan = replace(plan, mode=settings.ConcurrencyMode.OPTIMISTIC)
         case Scenario.FAILING:
-            plan = replace(plan, crash_rate=0.007, pause_rate=0.012)
+            # With small pages each try takes so many steps that hardly one survives its crashes.
+            plan = replace(plan, crash_rate=0.007, pause_rate=0.012, page_names=24)
         case Scenario.CLOCKS:
             plan = replace(plan, step_rate=0.008, step_ms_max=WRONG_CLOCK_MS)
         case Scenario.LATE:
@@ -201,6 +205,7 @@ class Fleet:
             config=CONFIGS[plan.table_type],
             is_in_place=plan.is_in_place,
         )
+        self.world.page_names = plan.page_names
         self.world.lock.loss_rate = plan.loss_rate
         self.world.misjudgement_rate = plan.misjudgement_rate
         self.world.witness.may_misjudge = plan.misjudgement_rate > 0

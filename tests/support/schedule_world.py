@@ -70,6 +70,7 @@ class World:
         config: table_config.TableConfig = CONFIG,
         is_in_place: bool = False,
     ) -> None:
+        self.page_names: int | None = None  # How listings come; see `faulty_storage`.
         self.time = time or schedule.Schedule()
         self.faults = faults or faulty_storage.NoFaults()
         self.settings = write_settings
@@ -156,6 +157,7 @@ class World:
             self.faults,
             self,
             is_in_place=self.is_in_place,
+            page_names=self.page_names,
         )
 
     def lock_of(self, process: schedule.Process) -> schedule.SessionLockProvider:

@@ -1,11 +1,12 @@
 """A snapshot of a table: one timeline, one listing, and what follows from both.
 
 Everything that reads, plans or checks a table starts here. The timeline is read first, so that
-every file of a write that it shows as completed is in the listing.
+every file of a write that it shows as completed exists before the listing begins: pages of the
+listing cannot miss it, and what else they show belongs to no write that the timeline shows.
 
-Cost: a list request for the timeline and one for the data files, and a read for each pending
-compaction and completed replace commit. Where a data file is older than the timeline's first write,
-a read for each rollback, too.
+Cost: two list requests for the timeline (one under the table lock) and one for the data files, and
+a read for each pending compaction and completed replace commit. Where a data file is older than the
+timeline's first write, a read for each rollback, too.
 """
 
 from dataclasses import dataclass, replace

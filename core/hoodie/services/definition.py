@@ -49,7 +49,7 @@ def load_schema(storage: protocol.Storage, config: table_config.TableConfig) -> 
         FormatError: Neither tells.
         UnsupportedError: Columns were renamed since files were written.
     """
-    stored = stored_schemas.as_of(storage, active.load(storage))
+    stored = stored_schemas.as_of(storage, active.listed(storage))
     if stored is not None:
         if stored.has_history:
             schema_history.check_names(storage)

@@ -50,7 +50,7 @@ def roll_back_failed(
     provider = sessions.open_lock(target.storage, transaction, outside)
     try:
         client = sessions.open_client(target, provider, transaction, outside)
-        timeline = active.load(target.storage)
+        timeline = active.listed(target.storage)
         found = failed_writes.roll_back_all(client, target.config, timeline)
         return replace(found, leftovers=leftovers.sweep(client))
     finally:

@@ -49,6 +49,11 @@ class LocalStorage:
         """The root as a `file:///` URI, symbolic links resolved."""
         return self._uri
 
+    @property
+    def has_atomic_listings(self) -> bool:
+        """False: the system reads a directory in parts, of some 500 names on ext4."""
+        return False
+
     def list(self, directory: str, *, is_recursive: bool = False) -> "list[FileInfo]":
         """Return the files in a directory, sorted by path.
 

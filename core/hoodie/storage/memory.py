@@ -93,6 +93,11 @@ class MemoryStorage:
         """The URI it was given."""
         return self._uri
 
+    @property
+    def has_atomic_listings(self) -> bool:
+        """True: the store is locked meanwhile."""
+        return True
+
     def list(self, directory: str, *, is_recursive: bool = False) -> "list[FileInfo]":
         """Return the files in a directory, sorted by path."""
         name = paths.checked_directory(directory)

@@ -61,6 +61,11 @@ class ObjectStorage:
         """The prefix as a URI, aliases of schemes replaced."""
         return self._uri
 
+    @property
+    def has_atomic_listings(self) -> bool:
+        """False: pages of a thousand files, and even for one page no store promises it."""
+        return False
+
     def list(self, directory: str, *, is_recursive: bool = False) -> "list[FileInfo]":
         """Return the files in a directory, sorted by path; a request for each thousand files."""
         name = paths.checked_directory(directory)

@@ -53,11 +53,22 @@ class Storage(Protocol):
         """The root, normalised, without trailing slash; equal for equal tables."""
         ...
 
+    @property
+    def has_atomic_listings(self) -> bool:
+        """Whether a listing shows a directory as it was at one moment.
+
+        A listing that is not atomic takes a while. It has every file that exists all that while; of
+        those that appear or vanish meanwhile it has any, so it may have the later of two and lack
+        the earlier. No object store promises more, not even of a single page, and a local disk is
+        read in parts.
+        """
+        ...
+
     def list(self, directory: str, *, is_recursive: bool = False) -> "list[FileInfo]":
         """Return the files in a directory, sorted by path; empty when there is no such directory.
 
-        One listing is a snapshot only as far as the store gives one: a file created meanwhile may
-        be missing, one deleted meanwhile may be there. Temporary files of a `create` may be there.
+        What appears or vanishes meanwhile may be in it or not, see `has_atomic_listings`. Temporary
+        files of a `create` may be there.
         """
         ...
 

@@ -8,7 +8,29 @@ Terms:
 
 A timeline is read once and never changes; who needs a newer one lists again. It is made from the
 one before where files were only added: the table lock is not to be held the longer, the longer the
-history is. Source: `TimelineLayout.java`, `BaseTimelineV2.java`, `CompletionTimeQueryViewV2.java`;
+history is.
+
+Invariant of `load`: its completed instants are a prefix of the order of completion. If it shows
+one, it shows every instant that completed earlier, and each that completed before it was called.
+A listing alone does not promise that, because it is not of one moment (`Storage`): it may hold the
+later of two completed files and lack the earlier. A second listing, cut at the greatest completion
+time of the first, does:
+
+1. Completed files are created one at a time under the table lock, with growing completion times
+   (T1, T2; Apache Hudi's writers do the same). So when the first listing ends, every completed file
+   up to the greatest completion time in it exists, and the second listing has it.
+2. A completed file vanishes only when the instant is archived, or when a restore takes it back. The
+   archive gets the oldest instants, holds them before their files are deleted, and the files are
+   deleted in the order of their requested times. So whatever vanished is either older than all
+   writes that the second listing shows, and counts as archived, or there is one more listing.
+   Instants are not archived while a listing lasts that began before they completed: Apache Hudi
+   keeps the newest 20 (`hoodie.keep.min.commits`).
+
+What completes after the cut is left out, though the second listing may show it: it is shown as
+pending, as it was when the first listing ended. Under the table lock nothing completes meanwhile,
+and one listing is enough (`listed`).
+
+Source: `TimelineLayout.java`, `BaseTimelineV2.java`, `CompletionTimeQueryViewV2.java`;
 format-timeline 2.1, 4.4, 5.3.
 """
 
@@ -40,7 +62,7 @@ class CompletionTimes(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveTimeline:
-    """The instants of one listing. Make it with `load` or `from_files`.
+    """The instants of one moment. Make it with `load`, `listed` or `from_files`.
 
     Attributes:
         instants: One for each requested time and comparable action, in its furthest state; sorted
@@ -119,13 +141,63 @@ class ActiveTimeline:
 
 
 def load(storage: Storage) -> ActiveTimeline:
-    """Read the active timeline; one listing.
+    """Read the active timeline: a prefix of the order of completion.
+
+    Two listings; one where the storage's listings are atomic, and one more each time that instants
+    are archived across a listing, or restored.
 
     Raises:
         UnsupportedError: It holds a completed instant of timeline layout 1.
     """
-    found = _recent(storage.uri).timeline_of(storage.names(DIRECTORY))
+    before = _names(storage)
+    while not storage.has_atomic_listings:
+        after = _names(storage)
+        kept = _cut(before, after)
+        if not _has_gap(before - kept, kept):
+            return _timeline(storage, kept)
+        before = after
+    return _timeline(storage, before)
+
+
+def listed(storage: Storage) -> ActiveTimeline:
+    """Read the active timeline by one listing: for holders of the table lock.
+
+    Without the lock it may lack instants that completed before others that it shows. That is fine
+    where the decision is made again under the lock, and where one instant matters.
+
+    Raises:
+        UnsupportedError: It holds a completed instant of timeline layout 1.
+    """
+    return _timeline(storage, _names(storage))
+
+
+def _names(storage: Storage) -> frozenset[str]:
+    return frozenset(storage.names(DIRECTORY))
+
+
+def _timeline(storage: Storage, names: frozenset[str]) -> ActiveTimeline:
+    found = _recent(storage.uri).timeline_of(names)
     return replace(found, archive=archived.ArchivedTimeline(storage))
+
+
+def _completion(name: str) -> str:
+    """Return the completion time in a file's name; empty text if it has none."""
+    instant = instant_names.parse(name)
+    return "" if instant is None else instant.completion_time or ""
+
+
+def _cut(before: frozenset[str], after: frozenset[str]) -> frozenset[str]:
+    """Return a listing without what completed after all that the one before it shows."""
+    added = [each for each in after - before if _completion(each)]
+    last = max(map(_completion, before), default="") if added else ""
+    return after - {each for each in added if _completion(each) > last}
+
+
+def _has_gap(vanished: Iterable[str], kept: Iterable[str]) -> bool:
+    """Return whether a completed write that vanished is missed between those that are there."""
+    writes = [each for each in _parsed(vanished) if each.is_completed and each.action.is_write]
+    start = _start(from_files(_parsed(kept)).instants) if writes else None
+    return any(start is None or each.requested_time >= start for each in writes)
 
 
 def from_files(files: Iterable[Instant], archive: CompletionTimes | None = None) -> ActiveTimeline:
@@ -201,15 +273,14 @@ class _Recent:
         # One value, which threads replace as a whole.
         self._known = (frozenset[str](), from_files(()))
 
-    def timeline_of(self, names: Iterable[str]) -> ActiveTimeline:
+    def timeline_of(self, names: frozenset[str]) -> ActiveTimeline:
         """Return the timeline of a listing of these names."""
-        listed = frozenset(names)
         before, timeline = self._known
-        if before - listed or len(listed) > 2 * len(before):
-            timeline = from_files(_parsed(listed))
-        elif listed != before:
-            timeline = extended(timeline, _parsed(listed - before))
-        self._known = (listed, timeline)
+        if before - names or len(names) > 2 * len(before):
+            timeline = from_files(_parsed(names))
+        elif names != before:
+            timeline = extended(timeline, _parsed(names - before))
+        self._known = (names, timeline)
         return timeline
 
 

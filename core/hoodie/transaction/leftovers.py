@@ -40,7 +40,7 @@ def sweep(client: Client) -> int:
         StorageError: The storage failed; what is left is found again.
     """
     listed = _paths_by_instant(client)
-    timeline = active.load(client.storage)
+    timeline = active.listed(client.storage)
     taken_back = _taken_back(client, timeline)
     if not any(_left(timeline, taken_back, time, paths) for time, paths in listed.items()):
         return 0

@@ -329,7 +329,7 @@ def _check_target(client: Client, rollback: OpenRollback) -> None:
 
     No writer of ours does after the request; one that does not look for rollbacks may.
     """
-    found = active.load(client.storage).find(rollback.plan.target)
+    found = active.listed(client.storage).find(rollback.plan.target)
     if found is None or found.is_pending:
         return
     if not rollback.may_have_deleted:

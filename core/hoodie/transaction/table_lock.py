@@ -156,7 +156,7 @@ class TableLock:
             acquired_s = self._clock.monotonic_s()
             self._times += LockTimes(wait_ms=_ms(acquired_s - begun_s))
         try:
-            yield LockScope(self._provider, active.load(self._storage))
+            yield LockScope(self._provider, active.listed(self._storage))
         finally:
             self._release()
             self._times += LockTimes(hold_ms=_ms(self._clock.monotonic_s() - acquired_s))

@@ -82,7 +82,7 @@ def _timeline(
 ) -> Iterator[active.ActiveTimeline]:
     """Yield the timeline as it is now; where the strategy asks for it, in the lock scope."""
     if detection.settings.early_detection is settings.EarlyDetection.SIMPLE:
-        yield active.load(storage)
+        yield active.listed(storage)
         return
     name = f"marker of {detection.author}"
     provider = opening.open_for(name, detection.lock, storage, outside)

@@ -47,7 +47,7 @@ def roll_back(
         UnsupportedError: It is nothing that can be taken back.
         HoodieError: It stays pending, and may be taken back by another try.
     """
-    timeline = timeline or active.load(transaction_client.storage)
+    timeline = timeline or active.listed(transaction_client.storage)
     pending = _rollback_of(transaction_client, timeline, requested_time)
     if pending is not None:
         resumed = rollbacks.resume(transaction_client, config, pending)

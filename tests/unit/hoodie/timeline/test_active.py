@@ -1,6 +1,7 @@
 """The active timeline as a value: grouping, completion, archived instants (format-timeline 2)."""
 
 import pickle
+from collections.abc import Sequence
 
 import pytest
 
@@ -136,3 +137,92 @@ def test_timeline_pickles_without_its_storage() -> None:
     assert copy.completion_time(time(10)) == time(11)
     with pytest.raises(AssertionError, match="away from the archive"):
         copy.completion_time(time(5))
+
+
+class Listings(MemoryStorage):
+    """A storage whose listings are not atomic; each is as the test says, the last one again."""
+
+    def __init__(self, *listings: Sequence[str]) -> None:
+        super().__init__(uri="memory://listings")
+        self._listings = listings
+        self.count = 0
+
+    @property
+    def has_atomic_listings(self) -> bool:
+        return False
+
+    def names(self, directory: str) -> Sequence[str]:
+        assert directory == active.DIRECTORY
+        self.count += 1
+        return self._listings[min(self.count, len(self._listings)) - 1]
+
+
+def completed_in(storage: Listings) -> list[InstantTime]:
+    return [each.requested_time for each in active.load(storage).completed_writes]
+
+
+def test_commit_behind_the_page_is_not_missed_where_a_later_one_is_seen() -> None:
+    """I5, I6: what is read is a prefix of the order of completion."""
+    long, short = commit(1, 5), commit(6, 7)
+    storage = Listings([*long[:2], *short], [*long, *short])
+    assert completed_in(storage) == [time(1), time(6)]
+    assert storage.count == 2
+    assert [each.requested_time for each in active.listed(storage).pending] == []
+
+
+def test_commit_after_the_first_listing_is_pending_in_both() -> None:
+    """The second listing may miss what completed before it, as the first one did."""
+    first, missed, last = commit(1, 2), commit(3, 5), commit(4, 6)
+    storage = Listings(first, [*first, *missed[:2], *last])
+    assert completed_in(storage) == [time(1)]
+    storage.count = 0
+    timeline = active.load(storage)
+    assert [each.requested_time for each in timeline.pending] == [time(3), time(4)]
+    assert not timeline.is_committed(time(4))
+
+
+@pytest.mark.parametrize(
+    "listing", [[], commit(1, 2)[:2], commit(1, 2), [*commit(1, 2), *commit(3, 4)]]
+)
+def test_quiet_timeline_takes_two_listings(listing: list[str]) -> None:
+    storage = Listings(listing)
+    active.load(storage)
+    assert storage.count == 2
+
+
+def test_one_listing_is_enough_where_it_is_atomic() -> None:
+    class Atomic(Listings):
+        @property
+        def has_atomic_listings(self) -> bool:
+            return True
+
+    storage = Atomic(commit(1, 2))
+    assert completed_in(storage) == [time(1)]
+    assert storage.count == 1
+
+
+def test_archived_while_listed_is_older_than_the_timeline() -> None:
+    writes = [commit(n, n + 1) for n in (10, 20, 30)]
+    storage = Listings([*writes[0], *writes[1], *writes[2]], [*writes[1], *writes[2]])
+    timeline = active.load(storage)
+    assert storage.count == 2
+    assert timeline.start == time(20)
+    assert timeline.is_committed(time(10))
+
+
+def test_archiving_that_overtakes_a_listing_leaves_no_gap() -> None:
+    """The first is listed before it is deleted, the second deleted before it would be listed."""
+    writes = [commit(n, n + 1) for n in (10, 20, 30)]
+    everything = [*writes[0], *writes[1], *writes[2]]
+    storage = Listings(everything, [*writes[0], *writes[2]], writes[2])
+    timeline = active.load(storage)
+    assert storage.count == 3
+    assert timeline.start == time(30)
+    assert all(timeline.is_committed(time(n)) for n in (10, 20, 30))
+
+
+def test_commit_that_a_restore_takes_back_is_gone() -> None:
+    first, restored = commit(1, 2), commit(3, 4)
+    storage = Listings([*first, *restored], first)
+    assert completed_in(storage) == [time(1)]
+    assert storage.count == 3
