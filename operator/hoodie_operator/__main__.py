@@ -1,24 +1,30 @@
 """The command `hudi-operator`, also `python -m hoodie_operator`.
 
 Exit codes: 0 everything is Ready; 1 something is Stalled; 2 usage; others as `hoodie.errors`: 20
-for manifests that do not fit, 22 for what is not there, 23 for a state folder that is owned.
+for manifests that do not fit, 22 for what is not there, 23 for a state folder that is owned, 24
+for an installation without what the operator needs.
 """
 
 import importlib
+import importlib.metadata
+import inspect
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 from typer import main as typer_main
 
 from hoodie import errors, startup
+from hoodie.cli import command, failures, output
 
+_NAME = "hudi-operator"
+_OURS = frozenset({"hoodie", "hoodie_jobs", "hoodie_operator"})
 _COMMANDS = {
     "standalone": "Run the operator here, without a cluster: jobs are processes of this machine.",
     "run": "Run the operator of a cluster: in a pod, or anywhere with a kubeconfig.",
-    "observe": "Be an observer: read tables and sources for an operator in a cluster.",
-    "lock-server": "Be the ZooKeeper server of a LockProvider with `embedded`, in a pod.",
+    "observe": "Run an observer: read tables and sources for an operator in a cluster.",
+    "lock-server": "Run the ZooKeeper server of a LockProvider with `embedded`, in a pod.",
     "get": "Print objects, the reason for what does not run included.",
     "describe": "Print everything about objects: spec, status, attempts, conditions.",
     "validate": "Check manifests, and do nothing.",
@@ -26,20 +32,32 @@ _COMMANDS = {
 """The summary of each command, which is the function of its name in the module of its name."""
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command; a reported error is one line and its exit code.
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line and return the exit code.
 
     Args:
         argv: Without the program's name; None takes the process's own, which then is ours.
     """
-    given = list(sys.argv[1:] if argv is None else argv)
     if argv is None:
         startup.leave_out_pandas()
+    given = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     try:
-        typer_main.get_command(_app(given)).main(given, prog_name="hudi-operator")
-    except errors.HoodieError as error:
-        typer.echo(f"hudi-operator: {error}", err=True)
-        sys.exit(error.exit_code)
+        app = typer_main.get_command(_app(given))
+        result = app.main(given, prog_name=_NAME, standalone_mode=False)
+    except typer.Abort:
+        return _tell(failures.of(KeyboardInterrupt()))
+    except Exception as error:
+        return _tell(failures.of(error))
+    return result if isinstance(result, int) else errors.EXIT_DONE
+
+
+def _tell(failure: failures.Failure) -> int:
+    if failure.trace:
+        typer.echo(failure.trace, err=True)
+    output.note(f"error: {failure.message}")
+    if failure.hint:
+        output.note(f"hint: {failure.hint}")
+    return failure.exit_code
 
 
 def _app(argv: Sequence[str]) -> typer.Typer:
@@ -49,19 +67,53 @@ def _app(argv: Sequence[str]) -> typer.Typer:
     """
     app = typer.Typer(
         help="Run Apache Hudi tables as they are declared in manifests.",
-        no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
+    app.callback()(_configure)
     wanted = next((word for word in argv if not word.startswith("-")), None)
     for name, summary in _COMMANDS.items():
-        app.command(name, short_help=summary)(_load(name) if name == wanted else _listed_only)
+        run = _load(name) if name == wanted else _listed_only
+        told = command.reflowed(inspect.getdoc(run) or "")
+        app.command(name, short_help=summary, help=told)(run)
     return app
+
+
+def _configure(
+    *,
+    is_version_wanted: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            metavar="",
+            help="Print the version.",
+            is_eager=True,
+            callback=lambda is_wanted: _print_version() if is_wanted else None,
+        ),
+    ] = False,
+) -> None:
+    """Take what holds for every command."""
+    del is_version_wanted
+
+
+def _print_version() -> None:
+    output.line(f"{_NAME} {importlib.metadata.version('hudi-operator')}")
+    raise typer.Exit
 
 
 def _load(name: str) -> Callable[..., Any]:
     word = name.replace("-", "_")
-    module = importlib.import_module(f"hoodie_operator.commands.{word}")
+    try:
+        module = importlib.import_module(f"hoodie_operator.commands.{word}")
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in _OURS:
+            raise
+        raise errors.ConfigurationError(
+            f"{_NAME} {name} needs the package {package}, expected an installation with "
+            "hudi-operator[operator]"
+        ) from error
     return cast("Callable[..., Any]", getattr(module, word))
 
 
@@ -71,4 +123,4 @@ def _listed_only() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

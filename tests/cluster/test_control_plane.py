@@ -29,11 +29,15 @@ def test_frozen_api_server_answers_when_it_goes_on(
     own_control_plane: control_plane.ControlPlane,
 ) -> None:
     plane = own_control_plane
-    plane.program("kube-apiserver").pause()
+    server = plane.program("kube-apiserver")
+    server.pause()
+    states = server.thread_states()
+    assert set(states) == {"T"}
+    assert len(states) > 1
     watch = plane.api.watch(CONFIG_MAPS, timeout_s=0.5)
     with pytest.raises(TimeoutError):
         next(watch)
-    plane.program("kube-apiserver").resume()
+    server.resume()
     programs.wait_until(lambda: plane.api.is_there("/readyz"), "the API server answers again")
 
 

@@ -16,18 +16,16 @@ GROWTH_MAX_MIB = 64
 
 ATTACKED = textwrap.dedent(
     """
-    import resource, sys, threading, time
+    import sys, threading, time
     from hoodie import clock, errors
     from hoodie.model import jobs
     from hoodie.transaction import fence_nodes
     from hoodie.transaction.locks import addresses, zookeeper_session
-
-    def used():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    from support import peak_memory
 
     fence_nodes._ANSWER_S = 4.0
     node = jobs.FenceNode(servers=(sys.argv[1],), path="/locks/t.fences/w")
-    before, threads = used(), threading.active_count()
+    before, threads = peak_memory.begin(), threading.active_count()
     try:
         fence_nodes.write(
             node, jobs.Fence(attempt=1, protocol_hash="h", lease=1), clock.SystemClock()
@@ -39,7 +37,7 @@ ATTACKED = textwrap.dedent(
     deadline = time.monotonic() + 60
     while threading.active_count() > threads and time.monotonic() < deadline:
         time.sleep(0.1)
-    print(used() - before, threading.active_count() - threads)
+    print(peak_memory.peak_mib() - before, threading.active_count() - threads)
     """
 )
 

@@ -329,8 +329,20 @@ def test_broken_manifest_stops_no_other(place: Place) -> None:
     (place.manifests / "broken.yaml").write_text("kind: [")
     code, output = place.settle()
     assert code == errors.InvalidInputError.exit_code
-    assert "refused: broken.yaml: is no YAML" in output
+    assert "refused: broken.yaml: is not valid YAML" in output
     assert place.commits("left") == FILES
+
+
+def test_object_whose_manifest_no_longer_fits_is_not_told_to_have_vanished(place: Place) -> None:
+    place.declare_flights()
+    assert place.settle()[0] == 0
+    place.declare_writer("left", operation="Merge")
+    code, output = place.settle()
+    assert code == errors.InvalidInputError.exit_code
+    assert output.count("Writer-left.yaml") == 1
+    assert "no manifest declares" not in output
+    (place.manifests / "Writer-right.yaml").unlink()
+    assert "no manifest declares Writer right any more; kept" in place.settle()[1]
 
 
 def test_second_operator_of_a_state_folder_is_refused(place: Place) -> None:
@@ -341,4 +353,4 @@ def test_second_operator_of_a_state_folder_is_refused(place: Place) -> None:
         "standalone", "-f", str(place.manifests), "--state", str(place.state), "--until-settled"
     )
     assert refused.returncode == errors.AlreadyExistsError.exit_code
-    assert "is owned by pid" in refused.stderr
+    assert "another operator (pid " in refused.stderr

@@ -1,13 +1,18 @@
 """Servers that do to their clients what they can: on this machine, in threads of the test."""
 
 import contextlib
+import functools
 import socket
 import struct
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 
 Answer = Callable[[socket.socket], None]
 """Answers whoever has connected, until the connection ends."""
+
+Body = Callable[[], Iterator[bytes]]
+"""Makes the body of an answer by HTTP."""
 
 _MEBIBYTE = bytes(1 << 20)
 _VERSION = b"Zookeeper version: 3.9.3-pretended\nMode: standalone\n"
@@ -67,3 +72,45 @@ def _open_session(opened: socket.socket) -> None:
     opened.recv(4096)
     weeks_ms = 0x7FFF_FFFF
     opened.sendall(struct.pack(">iiiqi16s", 36, 0, weeks_ms, 1, 16, bytes(16)))
+
+
+def http(body: Body, *headers: str) -> Answer:
+    """Return what answers each request by a body that is sent until the asker has enough."""
+
+    def answer(opened: socket.socket) -> None:
+        opened.recv(1 << 20)
+        opened.sendall("\r\n".join(("HTTP/1.1 200 OK", *headers, "", "")).encode())
+        for chunk in body():
+            opened.sendall(chunk)
+
+    return answer
+
+
+def many_values() -> Iterator[bytes]:
+    """Yield the beginning of JSON of few bytes, each value of which takes far more memory."""
+    yield b'{"tables":['
+    for _ in range(1 << 10):
+        yield b"[]," * (1 << 14)
+
+
+def long_texts() -> Iterator[bytes]:
+    """Yield JSON of a few values, each of which is as long as an answer may be."""
+    text = b"x" * (3 << 20) + "\N{SNOWMAN}".encode()
+    yield b'{"tables":[{"digest":"d","table":{"properties":{"a":"' + text + b'"}}}]}'
+
+
+def packed() -> Iterator[bytes]:
+    """Yield many zeros, packed."""
+    yield _packed()
+
+
+@functools.cache
+def _packed() -> bytes:
+    packer = zlib.compressobj(wbits=31)
+    return b"".join(packer.compress(_MEBIBYTE) for _ in range(256)) + packer.flush()
+
+
+def one_table(batches: int) -> Iterator[bytes]:
+    """Yield a valid answer about one table, of which much is to be remembered."""
+    ledger = ",".join(f'"{number:x}":["x"]' for number in range(batches))
+    yield f'{{"tables":[{{"digest":"d","table":{{"ledger":{{{ledger}}}}}}}]}}'.encode()

@@ -48,6 +48,12 @@ def writer_spec(**edits: object) -> rule_examples.Spec:
     return rule_examples.edited(rule_examples.WRITER, **edits)
 
 
+def limits(**edits: object) -> world.Limits:
+    """Return the operator's own settings, edited."""
+    plain = world.Limits(data_roots=(DATA_ROOT,))
+    return dataclasses.replace(plain, **edits)  # type: ignore[arg-type]  # fields of it
+
+
 class Outside:
     """An outside in memory, whose clock and runs the test moves.
 
@@ -59,7 +65,7 @@ class Outside:
         self.now_ms = START_MS
         self.clock_ahead_ms = 0
         self._began_ms = 0
-        self.limits = world.Limits(data_roots=(DATA_ROOT,))
+        self.limits = limits()
         self.by_key: dict[objects.ObjectKey, objects.AnyObject] = {}
         self.tables: dict[str, facts.TableFacts] = {}
         self.sources: dict[str, facts.SourceFacts] = {}

@@ -121,7 +121,8 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "PYTHONPATH": str(PROGRAMS), "FAKE_CONTROL": str(self.control)}
+        paths = os.pathsep.join(filter(None, (str(PROGRAMS), os.environ.get("PYTHONPATH"))))
+        return {**os.environ, "PYTHONPATH": paths, "FAKE_CONTROL": str(self.control)}
 
     def start(self, *options: str) -> "subprocess.Popen[str]":
         """Start an operator with fake jobs."""

@@ -1,7 +1,10 @@
 """The Go module of the test cluster, as far as it can be checked without building it."""
 
 import re
+import stat
 from pathlib import Path
+
+import pytest
 
 from support.kube import binaries
 
@@ -30,3 +33,39 @@ def test_fingerprint_changes_with_every_file_of_the_module(tmp_path: Path) -> No
         (tmp_path / name).write_text("changed")
         seen.add(binaries.fingerprint(tmp_path))
     assert len(seen) == 1 + len(files)
+
+
+_GO = """#!/bin/sh
+case $1 in
+list) echo one ;;
+build)
+    echo "$@" >>"$BUILT"
+    while [ "$1" != -o ]; do shift; done
+    echo program >"$2" ;;
+esac
+"""
+
+
+def test_only_what_is_asked_for_is_built_and_each_program_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    go, built = tmp_path / "bin" / "go", tmp_path / "built"
+    go.parent.mkdir()
+    go.write_text(_GO)
+    go.chmod(go.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", str(go.parent), prepend=":")
+    monkeypatch.setenv("BUILT", str(built))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def packages() -> list[str]:
+        return [line.split()[-1] for line in built.read_text().splitlines()]
+
+    found = binaries.ensure(*binaries.FIRST)
+    assert Path(found.kube).read_text() == "program\n"
+    assert packages() == ["./pause", "."]
+    assert Path(found.helm).exists()
+    assert Path(found.helm).exists()
+    assert packages() == ["./pause", ".", "helm.sh/helm/v3/cmd/helm"]
+    binaries.ensure()
+    assert sorted(packages()) == sorted(each.package for each in binaries.PROGRAMS.values())
+    assert "GB" in capsys.readouterr().err

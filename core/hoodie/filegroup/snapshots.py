@@ -9,6 +9,7 @@ a read for each pending compaction and completed replace commit. Where a data fi
 timeline's first write, a read for each rollback, too.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from hoodie import errors
@@ -88,14 +89,14 @@ class Snapshot:
         listing: The data files, listed when first asked for.
         committed: Which of them count.
         compactions: The plan of each pending compaction.
-        replaced: File groups that completed replace commits retired.
+        replaced: When each file group that a completed replace commit retired was retired.
     """
 
     timeline: active.ActiveTimeline
     listing: listing.Listing
     committed: CommittedFiles
     compactions: dict[instants.InstantTime, plans.CompactionPlan]
-    replaced: frozenset[files.FileGroupId]
+    replaced: Mapping[files.FileGroupId, instants.InstantTime]
 
     @property
     def view(self) -> view.FileSystemView:
@@ -157,14 +158,19 @@ def read_plan(
 
 def replaced_groups(
     storage: protocol.Storage, timeline: active.ActiveTimeline
-) -> frozenset[files.FileGroupId]:
-    """Return the file groups that completed replace commits on the timeline retired."""
-    return frozenset(
-        group
+) -> Mapping[files.FileGroupId, instants.InstantTime]:
+    """Return the file groups that replace commits on the timeline retired, and when.
+
+    The time is the completion of the last replace commit that names the group. Replace commits are
+    archived once the files of the groups that they retired are cleaned, so archived ones retire
+    nothing.
+    """
+    return {
+        group: instant.completion_time
         for instant in timeline.completed_writes
-        if instant.action is instants.Action.REPLACE_COMMIT
+        if instant.action is instants.Action.REPLACE_COMMIT and instant.completion_time
         for group in replaced_by(storage, instant)
-    )
+    }
 
 
 def replaced_by(

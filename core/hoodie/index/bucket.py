@@ -1,7 +1,9 @@
 """The simple bucket index: a record's key alone says its file group.
 
     bucket   (Java's List.hashCode of the hash values, sign bit off) modulo the number of buckets
-    file id  the bucket in eight digits and a constant rest, so that concurrent writers agree
+    file id  the bucket in eight digits and a rest that concurrent writers agree on: zeros for the
+             first group of a bucket; once a replace commit has retired a group of the bucket, the
+             time at which the last one that did so completed
 
 The hash values are parsed out of the record key again, by Hudi's own rules: a key without comma or
 without colon is the one value; otherwise it reads `field:value,field:value`, and the values of the
@@ -19,7 +21,7 @@ import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.format import java_hash
-from hoodie.model import table_config
+from hoodie.model import instants, table_config
 
 Buckets = npt.NDArray[np.int32]
 
@@ -30,8 +32,9 @@ NULL_VALUE = "__null__"
 EMPTY_VALUE = "__empty__"
 """What stands for a null and an empty value in a record key of several fields."""
 
-_FILE_ID_REST = "-0000-0000-0000-000000000000-0"
 _BUCKET_DIGITS = 8
+_FIRST = instants.InstantTime("0" * 17)
+_FILE_ID = re.compile(r"\d{8}-(\d{4})-(\d{4})-(\d{4})-(\d{5})0{7}-0", re.ASCII)
 _SIGN_OFF = np.int32(0x7FFFFFFF)
 
 
@@ -96,10 +99,41 @@ def hash_fields(config: table_config.TableConfig) -> tuple[str, ...]:
     return tuple(name for name in config.record_key_fields if name in config.bucket_fields)
 
 
-def file_id(bucket: int) -> str:
-    """Return the id of a bucket's file group, the same for every writer."""
+def file_id(bucket: int, retired_at: instants.InstantTime | None = None) -> str:
+    """Return the id of an empty bucket's file group, the same for every writer.
+
+    Apache Hudi hides a file group whose id a replace commit retired, whatever is written to it
+    later, so a retired id is not used again. The id without a retirement is the one that its
+    non-blocking writers use.
+
+    Args:
+        bucket: The bucket.
+        retired_at: When the last replace commit that retired a group of this bucket completed; None
+            where none did.
+    """
     assert 0 <= bucket < 10**_BUCKET_DIGITS, bucket
-    return f"{bucket:0{_BUCKET_DIGITS}d}{_FILE_ID_REST}"
+    time = retired_at or _FIRST
+    groups = f"{time[:4]}-{time[4:8]}-{time[8:12]}-{time[12:]}"
+    return f"{bucket:0{_BUCKET_DIGITS}d}-{groups}0000000-0"
+
+
+def retired_at(file_id: str) -> instants.InstantTime | None:
+    """Return the completion time that `file_id` put into an id; None for any other id."""
+    match = _FILE_ID.fullmatch(file_id)
+    time = instants.InstantTime("".join(match.groups())) if match else _FIRST
+    return None if time == _FIRST else time
+
+
+def own_bucket(file_id: str, config: table_config.TableConfig) -> int | None:
+    """Return the bucket of a file group; None for a group that is of no bucket of the table.
+
+    Clustering, and writers with another index, name groups by random ids, of which some begin with
+    eight digits. Where a group is of no bucket any key may be in it.
+    """
+    if config.bucket_count is None or not is_bucket_file_id(file_id):
+        return None
+    number = bucket_of(file_id)
+    return number if number < config.bucket_count else None
 
 
 def is_bucket_file_id(file_id: str) -> bool:

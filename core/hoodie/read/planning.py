@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from hoodie import errors
 from hoodie.filegroup import snapshots
-from hoodie.index import bucket
+from hoodie.index import bucket, foreign_groups
 from hoodie.model import files, predicates, schemas, table_config
 from hoodie.read import pruning, tasks
 
@@ -26,19 +26,28 @@ def plan(
     view = snapshot.view
     arrow = schema.arrow
     buckets = pruning.matching_buckets(query.where, config, arrow)
-    return [
-        tasks.ReadTask(
-            table_uri=table_uri,
-            config=config,
-            schema=schema,
-            committed=snapshots.committed_instants(snapshot.timeline),
-            file_slice=file_slice,
-            query=query,
-        )
-        for path in pruning.matching_partitions(view.partitions(), query.where, config, arrow)
-        for file_slice in view.latest_slices(path)
-        if buckets is None or _bucket(file_slice) in buckets
-    ]
+    planned = []
+    foreign: list[files.FileGroupId] = []
+    for path in pruning.matching_partitions(view.partitions(), query.where, config, arrow):
+        for file_slice in view.latest_slices(path):
+            number = bucket.own_bucket(file_slice.group.file_id, config)
+            if number is None:
+                foreign.append(file_slice.group)
+            elif buckets is not None and number not in buckets:
+                continue
+            planned.append(
+                tasks.ReadTask(
+                    table_uri=table_uri,
+                    config=config,
+                    schema=schema,
+                    committed=snapshots.committed_instants(snapshot.timeline),
+                    file_slice=file_slice,
+                    query=query,
+                )
+            )
+    if foreign and config.bucket_count is not None:
+        foreign_groups.warn(table_uri, foreign)
+    return planned
 
 
 def _check(schema: schemas.TableSchema, query: tasks.Query) -> None:
@@ -50,11 +59,6 @@ def _check(schema: schemas.TableSchema, query: tasks.Query) -> None:
             )
     if query.where is not None:
         predicates.to_expression(query.where, tasks.full_schema(schema))
-
-
-def _bucket(file_slice: files.FileSlice) -> int | None:
-    file_id = file_slice.group.file_id
-    return bucket.bucket_of(file_id) if bucket.is_bucket_file_id(file_id) else None
 
 
 def _names(names: Sequence[str]) -> str:

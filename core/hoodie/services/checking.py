@@ -221,10 +221,14 @@ def _of_files(target: sessions.Target, snapshot: snapshots.Snapshot) -> Findings
     pending = {instant.requested_time for instant in timeline.pending}
     for path in snapshot.listing.partitions():
         groups: defaultdict[int, set[str]] = defaultdict(set)
+        late: set[files.FileGroupId] = set()
         for data_file in snapshot.listing.files(path):
             time = data_file.instant_time
             if snapshot.committed.is_committed(time):
-                if target.config.bucket_count is not None:
+                retired_at = snapshot.replaced.get(data_file.group)
+                if retired_at is not None and time > retired_at:
+                    late.add(data_file.group)
+                elif retired_at is None and target.config.bucket_count is not None:
                     yield from _of_bucket(target, data_file, groups)
             elif time not in pending:
                 yield results.Finding(
@@ -233,12 +237,15 @@ def _of_files(target: sessions.Target, snapshot: snapshots.Snapshot) -> Findings
                     message=f"is of instant {time}, which the timeline has not",
                     remedy=results.Remedy.ROLL_BACK,
                 )
+        for group in sorted(late):
+            yield _error(
+                str(group),
+                f"was retired at {snapshot.replaced[group]} and written later: Apache Hudi does "
+                "not show these rows, and its cleaner removes them",
+            )
         for number, file_ids in sorted(groups.items()):
-            live = {
-                each for each in file_ids if files.FileGroupId(path, each) not in snapshot.replaced
-            }
-            if len(live) > 1:
-                names = ", ".join(sorted(live))
+            if len(file_ids) > 1:
+                names = ", ".join(sorted(file_ids))
                 yield _error(
                     path or ".", f"bucket {number} has the file groups {names}, expected one"
                 )

@@ -5,6 +5,8 @@
 - A version is inode, modification time and size. Changes by us make the time grow, so that no
   version of a file comes twice; only one deleted and created anew within one step of the file
   system's clock (up to 10 ms before Linux 6.13) could be taken for its predecessor.
+- The time of a file that is touched goes back with the file system's clock, if that was set back by
+  a second or more: the ages of heartbeats are measured by such files.
 - A symbolic link may lead from one place of the table to another, never out of it.
 
 Source: `org.apache.hudi.storage.HoodieStorage.createImmutableFileInPath` for the temporary name.
@@ -24,6 +26,7 @@ from hoodie.storage import local_files, paths, uris
 from hoodie.storage.protocol import FileInfo
 
 _WRITE_BUFFER_BYTES = 1 << 20
+_SECOND_NS = 1_000_000_000
 
 
 class LocalStorage:
@@ -219,7 +222,7 @@ class LocalStorage:
                     raise errors.ConflictError(f"{self._named(path)} was deleted while touched")
                 local_files.remove_checksum(target)
                 os.utime(target)  # By the store's clock, not ours.
-                return _info(path, local_files.make_later(target, before))
+                return _info(path, local_files.make_distinct(target, before))
 
     def delete(self, path: str) -> bool:
         """Delete a file, with the checksum beside it; False when there was none."""
@@ -318,11 +321,14 @@ def resolved(location: uris.Location) -> uris.Location:
 
 
 def _info(path: str, seen: os.stat_result) -> FileInfo:
+    # Some network file systems keep whole seconds, which a finer time hits once in a while.
+    is_whole = seen.st_mtime_ns % _SECOND_NS == 0
     return FileInfo(
         path=path,
         size_bytes=seen.st_size,
         modified_ms=seen.st_mtime_ns // 1_000_000,
         version=f"{seen.st_ino:x}-{seen.st_mtime_ns:x}-{seen.st_size:x}",
+        modified_step_ms=1_000 if is_whole else local_files.CLOCK_STEP_MS,
     )
 
 

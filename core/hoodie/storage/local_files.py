@@ -20,6 +20,11 @@ from hoodie import errors
 ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 """What the operating system raises where there is no file."""
 
+CLOCK_STEP_MS = 10
+"""The longest step of the clock that modification times are taken from, before Linux 6.13."""
+
+_SET_BACK_NS = 1_000_000_000
+
 
 @contextmanager
 def reported(action: str, what: str) -> Iterator[None]:
@@ -194,6 +199,16 @@ def make_later(path: Path, before: os.stat_result) -> os.stat_result:
         os.utime(path, ns=(seen.st_atime_ns, before.st_mtime_ns + 1))
         seen = path.stat()
     return seen
+
+
+def make_distinct(path: Path, before: os.stat_result) -> os.stat_result:
+    """Return the status of a file that was touched, its modification time unlike `before`.
+
+    As `make_later`, unless the file system's clock was set back: then the time stays what it is.
+    """
+    if path.stat().st_mtime_ns <= before.st_mtime_ns - _SET_BACK_NS:
+        return path.stat()
+    return make_later(path, before)
 
 
 def remove_checksum(path: Path) -> None:

@@ -29,6 +29,10 @@ from hoodie.storage.protocol import FileInfo
 _QUERY = re.compile(r"\?\S*")
 
 
+_TIME_STEP_MS = 1_000
+"""Stores tell the time of an object by HTTP's `Last-Modified`, which has whole seconds."""
+
+
 class ObjectStorage:
     """A prefix of a bucket or container."""
 
@@ -205,6 +209,7 @@ class ObjectStorage:
             size_bytes=meta["size"],
             modified_ms=int(modified.timestamp() * 1000),
             version=meta["e_tag"] or "",
+            modified_step_ms=_TIME_STEP_MS,
         )
 
     def _put_info(self, path: str, content: bytes, done: "obstore.PutResult") -> FileInfo:
@@ -218,6 +223,7 @@ class ObjectStorage:
             size_bytes=len(content),
             modified_ms=modified_ms,
             version=done["e_tag"] or "",
+            modified_step_ms=_TIME_STEP_MS,
         )
 
     @contextmanager

@@ -8,7 +8,8 @@ Invariants that every implementation keeps (`tests/support/storage_contract.py` 
       what it published survives a crash of the machine;
     - a `version` changes whenever the content does; where it is a hash of the content (S3), equal
       content has an equal one, so what must tell two states apart puts something unique into them;
-    - `modified_ms` is the store's own clock: compare it only with times from the same store.
+    - `modified_ms` is the store's own clock, and goes back when that does: compare it only with
+      times from the same store.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,14 +26,22 @@ class FileInfo:
     Attributes:
         path: Below the root.
         size_bytes: Its length.
-        modified_ms: Last modification by the store's clock, milliseconds since the epoch.
+        modified_ms: Last modification by the store's clock, milliseconds since the epoch; rounded
+            down.
         version: An opaque tag of exactly this content (ETag; inode, mtime and size).
+        modified_step_ms: What it is rounded to: the file was modified less than this later.
     """
 
     path: str
     size_bytes: int
     modified_ms: int
     version: str
+    modified_step_ms: int = 0
+
+    @property
+    def modified_before_ms(self) -> int:
+        """The earliest moment by which it certainly was modified: ages are counted from here."""
+        return self.modified_ms + self.modified_step_ms
 
     @property
     def name(self) -> str:

@@ -4,6 +4,7 @@ The file `.hoodie/.heartbeat/{requested time}` is touched every interval; its mo
 the heartbeat. Silence for the expiry, or no file, means dead: others may then take the work back.
 
 - Time is the store's: a file's age is measured against a file touched now on the same store (H1).
+  Where the store rounds times, the age is the least that it can be.
 - The owner judges itself by its own clock, which does not stop while the process is paused, and
   from before each touch: it never thinks itself alive longer than others do. Once it was silent for
   too long it is dead for good; the file is not touched again (C2).
@@ -282,15 +283,15 @@ class Heartbeats:
         Returns:
             None when there is no such file.
         """
-        changes = [info.modified_ms for info in self._storage.list(directory, is_recursive=True)]
+        changes = list(self._storage.list(directory, is_recursive=True))
         for path in paths:
             try:
-                changes.append(self._storage.stat(path).modified_ms)
+                changes.append(self._storage.stat(path))
             except errors.NotFoundError:
                 continue
         if not changes:
             return None
-        return self._now_ms() - max(changes)
+        return _silence_ms(self._now_ms(), max(each.modified_before_ms for each in changes))
 
     def _now_ms(self) -> int:
         if self._is_only_watching:
@@ -298,19 +299,19 @@ class Heartbeats:
         return self._storage.touch(layout.PROBE).modified_ms
 
     def _find(self, requested_time: instants.InstantTime) -> tuple[int, Owner | None] | None:
-        """Return when an instant's heartbeat file was touched, and whom it names."""
+        """Return when an instant's heartbeat file was touched at the latest, and whom it names."""
         path = path_of(requested_time)
         try:
-            modified_ms = self._storage.stat(path).modified_ms
-            return modified_ms, decode_owner(self._storage.read(path), path)
+            beat_ms = self._storage.stat(path).modified_before_ms
+            return beat_ms, decode_owner(self._storage.read(path), path)
         except errors.NotFoundError:
             return None
 
     def _judge(self, seen: tuple[int, Owner | None] | None, now_ms: int) -> Sighting:
         if seen is None:
             return Sighting(liveness=Liveness.MISSING)
-        modified_ms, owner = seen
-        silence_ms = now_ms - modified_ms
+        beat_ms, owner = seen
+        silence_ms = _silence_ms(now_ms, beat_ms)
         if silence_ms >= self._settings.heartbeat_expiry_ms:
             liveness = Liveness.EXPIRED
         elif owner is not None and self._is_proved_dead(owner.process):
@@ -378,6 +379,10 @@ def settings_refusal(
         f"{least_ms} ms: interval {interval_ms}, {write_ms} to write one, "
         f"lock session {lock_session_ms}"
     )
+
+
+def _silence_ms(now_ms: int, beat_ms: int) -> int:
+    return max(0, now_ms - beat_ms)
 
 
 def _read(storage: Storage, path: str) -> bytes | None:

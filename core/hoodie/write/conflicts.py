@@ -11,9 +11,14 @@ against what others have published since it began; where both changed a file gro
 The check runs in every mode. A single writer is alone as far as the heartbeats show when it begins;
 a live writer that was wrongly judged dead may have completed since.
 
-Under non-blocking concurrency control only base files can conflict, those that a bulk insert makes
-of empty buckets: a log file of another writer that completes later lies on top of one, but one that
-completed meanwhile would lie below it, and be hidden.
+Under non-blocking concurrency control writes conflict only in base files, those that a bulk insert
+makes of empty buckets: a log file of another writer that completes later lies on top of one, but
+one that completed meanwhile would lie below it, and be hidden. Replace commits and clusterings
+conflict in every mode: readers do not show the file groups that they retire.
+
+The id of an empty bucket's new group follows from the last replace commit that retired a group of
+that bucket (`index.bucket.file_id`). A write that used such an id is given up when that replace
+commit was archived since it began: writers that begin after that name the group otherwise.
 
 Strategies, by Apache Hudi's names:
 
@@ -111,26 +116,57 @@ def check(
     Raises:
         WriteConflictError: It does.
     """
-    of_base_files = client.settings.concurrency is settings.ConcurrencyMode.NON_BLOCKING
-    mine = groups_of(each for each in metadata.stats if not (of_base_files and each.log_files))
-    if not mine:
-        return
+    mine = groups_of(metadata.stats)
+    _check_archived(client, scope, write, mine)
     if client.settings.conflict_strategy is not settings.ConflictStrategy.PREFER_WRITER:
         _check_clustering(client, scope, write, mine)
+    is_non_blocking = client.settings.concurrency is settings.ConcurrencyMode.NON_BLOCKING
+    exclusive = groups_of(
+        each for each in metadata.stats if not (is_non_blocking and each.log_files)
+    )
     known = write.timeline.write_completion_times
     table_type = write.config.table_type
     for other in candidates(known, scope.timeline, write.requested_time, table_type):
+        is_replacement = other.action is instants.Action.REPLACE_COMMIT
+        compared = mine if is_replacement else exclusive
+        if not compared:
+            continue
         theirs = writer_batches.read_metadata(client.storage, other)
         changed = groups_of(theirs.stats)
-        if other.action is instants.Action.REPLACE_COMMIT:
+        if is_replacement:
             changed += snapshots.replaced_by(client.storage, other)
-        shared = shared_groups(mine, changed)
+        shared = shared_groups(compared, changed)
         if shared:
             raise errors.WriteConflictError(
                 f"{write.inflight} of {_writer(client.author.writer_id)} and {other} of "
                 f"{_writer_of(theirs.extra)}, which completed first, both wrote to "
                 f"{_names(shared)}: write the batch again, on what the table holds now"
             )
+
+
+def _check_archived(
+    client: Client,
+    scope: table_lock.LockScope,
+    write: OpenWrite,
+    mine: Iterable[files.FileGroupId],
+) -> None:
+    """Refuse groups that are named after a replace commit which was archived since the begin."""
+    archived = _replacements(write.timeline) - _replacements(scope.timeline)
+    named = tuple(sorted({each for each in mine if bucket.retired_at(each.file_id) in archived}))
+    if named:
+        raise errors.WriteConflictError(
+            f"{write.inflight} of {_writer(client.author.writer_id)} wrote to {_names(named)}; the "
+            "replace commit that this name follows from was archived since the write began: write "
+            "the batch again"
+        )
+
+
+def _replacements(timeline: active.ActiveTimeline) -> set[instants.InstantTime | None]:
+    return {
+        each.completion_time
+        for each in timeline.completed_writes
+        if each.action is instants.Action.REPLACE_COMMIT
+    }
 
 
 def _check_clustering(

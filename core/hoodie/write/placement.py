@@ -1,14 +1,15 @@
 """Which file group a bucket's rows go to.
 
-With the simple bucket index a (partition, bucket) has one file group. Ours are named as
-non-blocking concurrency control names them, the same for every writer; groups that Apache Hudi made
-otherwise have a random tail and are found by their first eight characters.
+With the simple bucket index a (partition, bucket) has one file group. Groups of others are found by
+the first eight characters of their id. An empty bucket's new group gets an id that follows from the
+timeline (`index.bucket.file_id`), so that concurrent writers agree on it. Writers whose timelines
+differ about that bucket are told apart when they complete (`write.conflicts`).
 
 Cost: one list request a partition, when its first row is placed.
 """
 
 import contextlib
-from collections.abc import Collection
+from collections.abc import Mapping
 
 from hoodie import errors
 from hoodie.filegroup import snapshots
@@ -25,7 +26,7 @@ class Placement:
         self,
         storage: protocol.Storage,
         committed: snapshots.CommittedFiles,
-        replaced: Collection[files.FileGroupId],
+        replaced: Mapping[files.FileGroupId, instants.InstantTime],
         instant_time: instants.InstantTime,
     ) -> None:
         """Place rows into the table as a timeline shows it.
@@ -33,12 +34,17 @@ class Placement:
         Args:
             storage: The table's.
             committed: Tells committed groups from leftovers of failed writes.
-            replaced: Groups that a replace commit retired.
+            replaced: When each group that a replace commit retired was retired.
             instant_time: The write's own.
         """
         self._storage = storage
         self._committed = committed
         self._replaced = replaced
+        self._retired_at: dict[tuple[str, int], instants.InstantTime] = {}
+        for group, time in replaced.items():
+            if bucket.is_bucket_file_id(group.file_id):
+                place = (group.partition_path, bucket.bucket_of(group.file_id))
+                self._retired_at[place] = max(time, self._retired_at.get(place, time))
         self._instant_time = instant_time
         self._partitions: dict[str, dict[int, list[files.BaseFile | files.LogFile]]] = {}
 
@@ -66,41 +72,47 @@ class Placement:
         """Return the file group of a bucket in a prepared partition.
 
         Raises:
-            UnsupportedError: The bucket's group was replaced: rows written to it would not be seen.
+            UnsupportedError: Another engine wrote into the bucket's group after it was retired.
             FormatError: The bucket has several groups.
         """
-        present = self._partitions[partition_path].get(bucket_number, [])
-        committed = {
-            each.group for each in present if self._committed.is_committed(each.instant_time)
+        place = f"bucket {bucket_number} of partition {partition_path or '.'!r}"
+        live = {
+            each.group
+            for each in self._partitions[partition_path].get(bucket_number, ())
+            if self._committed.is_committed(each.instant_time)
+            and each.instant_time > self._replaced.get(each.group, "")
         }
-        if committed & set(self._replaced):
+        for group in sorted(live.intersection(self._replaced)):
             raise errors.UnsupportedError(
-                f"bucket {bucket_number} of partition {partition_path or '.'!r} was replaced by a "
-                "replace commit; writing it again is not supported"
+                f"{place} has rows in file group {group.file_id}, written after a replace commit "
+                f"retired that group at {self._replaced[group]}: Apache Hudi does not show these "
+                "rows, and its cleaner removes them; read them with hoodie and write the partition "
+                "anew with Apache Hudi's insert_overwrite"
             )
-        if len(committed) > 1:
-            names = ", ".join(sorted(group.file_id for group in committed))
-            raise errors.FormatError(
-                f"bucket {bucket_number} of partition {partition_path or '.'!r} has the file "
-                f"groups {names}, expected one"
-            )
-        if committed:
-            return committed.pop()
-        return files.FileGroupId(partition_path, bucket.file_id(bucket_number))
+        if len(live) > 1:
+            names = ", ".join(sorted(group.file_id for group in live))
+            raise errors.FormatError(f"{place} has the file groups {names}, expected one")
+        if live:
+            return live.pop()
+        retired_at = self._retired_at.get((partition_path, bucket_number))
+        return files.FileGroupId(partition_path, bucket.file_id(bucket_number, retired_at))
 
     def base_file_of(self, group: files.FileGroupId) -> files.BaseFile | None:
         """Return the newest committed base file of a group in a prepared partition."""
-        present = self._partitions[group.partition_path].get(bucket.bucket_of(group.file_id), [])
         committed = [
             each
-            for each in present
+            for each in self._files_of(group)
             if isinstance(each, files.BaseFile) and self._committed.is_committed(each.instant_time)
         ]
         return max(committed, key=lambda each: (each.instant_time, each.write_token), default=None)
 
-    def is_new(self, partition_path: str, bucket_number: int) -> bool:
-        """Return whether a bucket in a prepared partition holds no file, not even a failed one."""
-        return bucket_number not in self._partitions[partition_path]
+    def is_new(self, group: files.FileGroupId) -> bool:
+        """Return whether a group in a prepared partition holds no file, not even a failed one."""
+        return not self._files_of(group)
+
+    def _files_of(self, group: files.FileGroupId) -> list[files.BaseFile | files.LogFile]:
+        present = self._partitions[group.partition_path].get(bucket.bucket_of(group.file_id), ())
+        return [each for each in present if each.group == group]
 
     def _create_metadata(self, partition_path: str) -> None:
         depth = len(partition_path.split("/")) if partition_path else 0

@@ -39,7 +39,7 @@ class WriteTask:
         operation: Upsert, insert, bulk insert or delete.
         settings: The writer's settings.
         committed: As the write began; tells committed file groups from leftovers.
-        replaced: File groups that replace commits retired.
+        replaced: When each file group that a replace commit retired was retired.
         known: Slices whose keys an insert leaves out; none unless it drops duplicates.
         detection: How to find conflicts before writing; None for not.
     """
@@ -52,7 +52,7 @@ class WriteTask:
     operation: commits.Operation
     settings: settings.WriteSettings
     committed: snapshots.CommittedInstants
-    replaced: frozenset[files.FileGroupId]
+    replaced: Mapping[files.FileGroupId, instants.InstantTime]
     known: Mapping[files.FileGroupId, files.FileSlice] = field(default_factory=dict)
     detection: early_conflicts.Detection | None = None
 
@@ -138,7 +138,7 @@ def run(
             ),
             first_row=first_rows[place],
         )
-        is_new = groups.is_new(group.partition_path, group.bucket)
+        is_new = groups.is_new(group_id)
         if is_cow or (is_bulk and is_new):
             return _rewrite_group(task, batch, group, target, groups.base_file_of(group_id))
         based = replace(target, base_instant_time=None if is_new else task.instant_time)

@@ -7,12 +7,15 @@ processes: images, service accounts, resources of pods, namespaces, observers.
 import enum
 from typing import Annotated, Final
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from hoodie import errors
 from hoodie_operator.api import execution, fields, manifests
 
 _SHOWN_MAX: Final = 5
+
+HostPattern = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.*:-]+$", max_length=253)]
+"""A host, or several: `zk-*.example.com`."""
 
 
 class PullPolicy(enum.Enum):
@@ -72,6 +75,13 @@ class Observers(fields.Block):
     )
     threads: int = Field(default=8, ge=1, le=64, description="Looks at one time, of an observer.")
     time_limit: fields.Duration = Field(default="20s", description="Of one look.")
+    memory: fields.Memory = Field(
+        default="128Mi",
+        description=(
+            "What the operator holds of what observers tell; where it is used up, namespaces that "
+            "hold more than an equal share are refused."
+        ),
+    )
 
 
 class LockServers(fields.Block):
@@ -82,6 +92,13 @@ class LockServers(fields.Block):
     )
     storage_class: fields.ObjectReference | None = Field(
         default=None, description="Of the claim; by default the cluster's."
+    )
+    allowed: Annotated[tuple[HostPattern, ...], Field(max_length=256)] = Field(
+        default=(),
+        description=(
+            "Hosts that LockProviders without `embedded` may name, without port; `*` stands for "
+            "any letters. Addresses of the machine itself have to be named one by one."
+        ),
     )
 
 

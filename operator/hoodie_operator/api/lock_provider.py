@@ -75,6 +75,13 @@ class LockProviderSpec(fields.Block):
         default="60s", description="How long a run waits for the lock of a table."
     )
 
+    @property
+    def servers(self) -> tuple[Server, ...]:
+        """The servers that are declared; none where there are no servers, or ours."""
+        if self.zookeeper is not None:
+            return self.zookeeper.servers or ()
+        return () if self.hive_metastore is None else self.hive_metastore.servers
+
 
 class LockProviderStatus(conditions.Status):
     """Whether the locks can be had."""

@@ -34,12 +34,14 @@ class Problem:
         document: Which document of it, from 1; 0 for the file itself.
         path: Where in the document; empty for the document itself.
         message: What is there and what was expected.
+        key: Of the object that the document is about; None where that cannot be told.
     """
 
     source: str
     document: int
     path: str
     message: str
+    key: objects.ObjectKey | None = None
 
     def __str__(self) -> str:
         place = self.source if self.document == 0 else f"{self.source}, document {self.document}"
@@ -110,8 +112,10 @@ def parse(content: bytes, source: str) -> tuple[list[Manifest], list[Problem]]:
     A document with a problem yields no object; the others of the file do.
     """
 
-    def problem(document: int, path: str, message: str) -> Problem:
-        return Problem(source=source, document=document, path=path, message=message)
+    def problem(
+        document: int, path: str, message: str, key: objects.ObjectKey | None = None
+    ) -> Problem:
+        return Problem(source=source, document=document, path=path, message=message, key=key)
 
     manifests: list[Manifest] = []
     problems: list[Problem] = []
@@ -121,14 +125,15 @@ def parse(content: bytes, source: str) -> tuple[list[Manifest], list[Problem]]:
                 continue
             found = _parse_document(data)
             if isinstance(found, list):
-                problems.extend(problem(number, path, message) for path, message in found)
+                key = _key(data)
+                problems.extend(problem(number, path, message, key) for path, message in found)
             else:
                 key, labels, spec = found
                 manifests.append(
                     Manifest(key=key, labels=labels, spec=spec, source=source, document=number)
                 )
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        problems.append(problem(0, "", f"is no YAML: {_one_line(error)}"))
+        problems.append(problem(0, "", f"is not valid YAML: {_one_line(error)}"))
     return manifests, problems
 
 
@@ -143,7 +148,7 @@ def parse_block(content: bytes, model: type[Model], source: str) -> Model | list
         else:
             found.append(("", f"holds {len(documents)} documents, expected one"))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        found.append(("", f"is no YAML: {_one_line(error)}"))
+        found.append(("", f"is not valid YAML: {_one_line(error)}"))
     if block is not None:
         return block
     return [
@@ -230,6 +235,17 @@ def _parse_document(data: object) -> _Found | list[tuple[str, str]]:
         return problems
     key = objects.ObjectKey(kind=kind.name, namespace=metadata.namespace, name=metadata.name)
     return key, metadata.labels, spec
+
+
+def _key(data: object) -> objects.ObjectKey | None:
+    """Return what object a document is about that does not fit; None where it does not tell."""
+    if not isinstance(data, dict) or not isinstance(data.get("kind"), str):
+        return None
+    kind = kinds.BY_NAME.get(data["kind"])
+    metadata = _validate(_Metadata, data.get("metadata"), "metadata", [])
+    if kind is None or metadata is None:
+        return None
+    return objects.ObjectKey(kind=kind.name, namespace=metadata.namespace, name=metadata.name)
 
 
 def _validate(

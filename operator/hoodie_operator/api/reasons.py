@@ -69,6 +69,10 @@ class Reason(enum.Enum):
     # Someone has to mend something.
     INVALID_SPEC = "InvalidSpec", "The spec breaks a rule."
     PATH_NOT_ALLOWED = "PathNotAllowed", "A path leads out of the allowed root."
+    NOT_ALLOWED = (
+        "NotAllowed",
+        "The operator's configuration does not allow a host, Secret, claim or variable of it.",
+    )
     ACCOUNT_NOT_ALLOWED = (
         "AccountNotAllowed",
         "The service account is none that the operator allows.",

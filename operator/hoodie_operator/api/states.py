@@ -297,7 +297,9 @@ LOCK_PROVIDER: Final[Mapping[State, Row]] = {
     ),
     State.READY: _good(Reason.READY),
     State.DELETING: _DELETING,
-    State.STALLED: _stalled(Reason.INVALID_SPEC, Reason.LOCK_UNREACHABLE, Reason.TIMED_OUT),
+    State.STALLED: _stalled(
+        Reason.INVALID_SPEC, Reason.NOT_ALLOWED, Reason.LOCK_UNREACHABLE, Reason.TIMED_OUT
+    ),
 }
 
 TABLE: Final[Mapping[str, Mapping[State, Row]]] = {

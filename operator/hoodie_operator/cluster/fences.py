@@ -2,20 +2,28 @@
 
 Each is written with the number of the lease that this process leads by, so that one that has lost
 its lease without knowing changes nothing any more. ZooKeeper's client waits in threads of its own,
-so many at once for one ZooKeeper.
+so many at once for one ZooKeeper, and for one namespace, whose users say which servers these are.
 """
 
+import dataclasses
 from collections.abc import Callable
 
 from hoodie import clock, errors
 from hoodie.model import jobs
 from hoodie.transaction import fence_nodes
-from hoodie_operator.cluster import turns
+from hoodie_operator.cluster import names, turns
 
 _TRIES = 3
-_THREADS_MAX = 64
+_THREADS_MAX = 128
+_OF_NAMESPACE_MAX = 8
 _AT_ONCE_MAX = 4
 _ANSWER_S = 20.0
+_HARMLESS = (
+    errors.StorageError,
+    errors.InvalidInputError,
+    errors.ConflictError,
+    errors.ConfigurationError,
+)
 
 
 class Fences:
@@ -26,6 +34,7 @@ class Fences:
         lease: Callable[[], int],
         waiting_clock: clock.Clock,
         is_leading: Callable[[], bool] = lambda: True,
+        found: names.Names | None = None,
     ) -> None:
         """Take who leads.
 
@@ -33,35 +42,49 @@ class Fences:
             lease: Tells the number of the lease.
             waiting_clock: For waiting.
             is_leading: Asked before every try of a change.
+            found: Looks up servers.
         """
         self._lease = lease
         self._is_leading = is_leading
         self._clock = waiting_clock
+        self._names = found or names.Names()
         self._threads = turns.Threads(
-            "fences", in_all=_THREADS_MAX, at_once=_AT_ONCE_MAX, limit_s=_ANSWER_S
+            "fences",
+            in_all=_THREADS_MAX,
+            of_share=_OF_NAMESPACE_MAX,
+            at_once=_AT_ONCE_MAX,
+            limit_s=_ANSWER_S,
         )
 
-    async def admit(self, node: jobs.FenceNode, attempt: int, protocol_hash: str) -> None:
+    async def admit(
+        self, namespace: str, node: jobs.FenceNode, attempt: int, protocol_hash: str
+    ) -> None:
         """Let one attempt commit, and no other.
 
         Raises:
             FencedError: Somebody leads by a later lease.
             StorageError: The ZooKeeper does not answer.
+            ConfigurationError: It is where the operator does not connect to.
         """
         fence = jobs.Fence(attempt=attempt, protocol_hash=protocol_hash, lease=self._lease())
-        await self._change(node, lambda: fence_nodes.write(node, fence, self._clock))
+        await self._change(
+            namespace, node, lambda there: fence_nodes.write(there, fence, self._clock)
+        )
 
-    async def close(self, node: jobs.FenceNode, attempt: int) -> None:
+    async def close(self, namespace: str, node: jobs.FenceNode, attempt: int) -> None:
         """Let an attempt commit no more; another one that may, still may.
 
         Raises:
             FencedError: Somebody leads by a later lease.
             StorageError: The ZooKeeper does not answer.
+            ConfigurationError: It is where the operator does not connect to.
         """
         lease = self._lease()
-        await self._change(node, lambda: fence_nodes.close(node, attempt, lease, self._clock))
+        await self._change(
+            namespace, node, lambda there: fence_nodes.close(there, attempt, lease, self._clock)
+        )
 
-    async def forget(self, node: jobs.FenceNode, attempt: int) -> None:
+    async def forget(self, namespace: str, node: jobs.FenceNode, attempt: int) -> None:
         """Remove the fence of an attempt that has ended, if it is still its own.
 
         One that stays does no harm: it names an attempt that is no more.
@@ -71,26 +94,53 @@ class Fences:
         """
         lease = self._lease()
         try:
-            await self._change(node, lambda: fence_nodes.remove(node, attempt, lease, self._clock))
-        except (errors.StorageError, errors.InvalidInputError, errors.ConflictError):
+            await self._change(
+                namespace,
+                node,
+                lambda there: fence_nodes.remove(there, attempt, lease, self._clock),
+            )
+        except _HARMLESS:
             return
 
-    async def _change(self, node: jobs.FenceNode, change: Callable[[], None]) -> None:
+    async def _change(
+        self, namespace: str, node: jobs.FenceNode, change: Callable[[jobs.FenceNode], None]
+    ) -> None:
         for left in range(_TRIES - 1, -1, -1):
             if not self._is_leading():
                 raise errors.FencedError("the lease is not held for certain any more")
+            there = await self._found(namespace, node)
             try:
-                await self._call(node, change)
+                await self._call(namespace, there, change)
             except errors.ConflictError:
                 if not left:
                     raise
             else:
                 return
 
-    async def _call(self, node: jobs.FenceNode, change: Callable[[], None]) -> None:
+    async def _found(self, namespace: str, node: jobs.FenceNode) -> jobs.FenceNode:
+        """Return a node at addresses of its servers.
+
+        Raises:
+            StorageError: None of them is found.
+            ConfigurationError: One of them is none to connect to.
+        """
+        addresses: list[str] = []
+        problem: errors.StorageError | None = None
+        for server in node.servers:
+            try:
+                addresses.extend(await self._names.addresses(namespace, server))
+            except errors.StorageError as error:
+                problem = error
+        if not addresses:
+            raise errors.StorageError(f"the fence {node.path} cannot be reached: {problem}")
+        return dataclasses.replace(node, servers=tuple(addresses))
+
+    async def _call(
+        self, namespace: str, node: jobs.FenceNode, change: Callable[[jobs.FenceNode], None]
+    ) -> None:
         servers = ",".join(node.servers)
         try:
-            await self._threads.call(servers, change)
+            await self._threads.call(namespace, servers, lambda: change(node))
         except TimeoutError as error:
             raise errors.StorageError(
                 f"the fence {node.path} at {servers} does not answer"

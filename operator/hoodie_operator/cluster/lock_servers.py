@@ -6,18 +6,19 @@ import functools
 from collections.abc import Sequence
 from typing import Final
 
-from hoodie import clock
+from hoodie import clock, errors
 from hoodie_operator.api import configuration, objects
-from hoodie_operator.cluster import turns
+from hoodie_operator.cluster import names, turns
 from hoodie_operator.cluster.api import Api
 from hoodie_operator.cluster.silences import Silences
 from hoodie_operator.manifests import lock_servers
 from hoodie_operator.observing import locks
-from hoodie_operator.reconcile import facts
+from hoodie_operator.reconcile import allowances, facts
 
 _THREADS_MAX: Final = 128
+_OF_NAMESPACE_MAX: Final = 16
 _ANSWER_S: Final = 3.0
-"""A name that does not resolve keeps its thread for longer than that."""
+"""More than a server takes that answers."""
 _START_MS: Final = 10_000
 """For so long any server is silent that was made a moment ago."""
 
@@ -26,14 +27,25 @@ class LockServers:
     """The lock servers of one cluster."""
 
     def __init__(
-        self, api: Api, told: configuration.Configuration, operator_clock: clock.Clock
+        self,
+        api: Api,
+        told: configuration.Configuration,
+        operator_clock: clock.Clock,
+        found: names.Names | None = None,
     ) -> None:
-        """Take the API server and the operator's configuration."""
+        """Take the API server, the operator's configuration, and what looks up servers."""
         self._api = api
         self._told = told
         self._clock = operator_clock
         self._silences = Silences(api, operator_clock)
-        self._threads = turns.Threads("locks", in_all=_THREADS_MAX, at_once=1, limit_s=_ANSWER_S)
+        self._threads = turns.Threads(
+            "locks",
+            in_all=_THREADS_MAX,
+            of_share=_OF_NAMESPACE_MAX,
+            at_once=1,
+            limit_s=_ANSWER_S,
+        )
+        self._names = found or names.Names(told.lock_servers.allowed)
 
     async def look(self, lock: objects.Lock, before: facts.LockFacts | None) -> facts.LockFacts:
         """Return whether a provider answers now; nothing is raised."""
@@ -55,16 +67,37 @@ class LockServers:
                 return found
             question = found
         silences = await asyncio.gather(
-            *(self._silence(question, server) for server in question.servers)
+            *(
+                self._silence(lock.key.namespace, question, server, is_ours=lock.spec.embedded)
+                for server in question.servers
+            )
         )
         return locks.answered(question, dict(zip(question.servers, silences, strict=True)))
 
-    async def _silence(self, question: locks.Question, server: str) -> str | None:
+    async def _silence(
+        self, namespace: str, question: locks.Question, server: str, *, is_ours: bool
+    ) -> str | None:
+        """Return why a server cannot be used; of one that is refused nothing is found out."""
+        allowed = self._told.lock_servers.allowed
+        refused = None if is_ours else allowances.refused_host(server, allowed)
+        if refused is not None:
+            return refused
         try:
-            asked = functools.partial(question.silence_of, server)
-            return await self._threads.call(server, asked)
-        except TimeoutError:
+            addresses = await self._names.addresses(namespace, server)
+        except errors.ConfigurationError:
+            return allowances.REFUSED_ADDRESS
+        except errors.StorageError:
             return locks.SILENT
+        silence: str | None = locks.SILENT
+        for address in addresses:
+            try:
+                asked = functools.partial(question.silence_of, address)
+                silence = await self._threads.call(namespace, address, asked)
+            except TimeoutError:
+                silence = locks.SILENT
+            if silence is None:
+                break
+        return silence
 
     async def serve(self, lock: objects.Lock, users: Sequence[objects.Owner]) -> None:
         """See to it that the server of a LockProvider runs as declared.

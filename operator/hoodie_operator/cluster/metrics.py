@@ -26,7 +26,7 @@ from hoodie_operator.api.conditions import Type
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.cluster import queues, store
-from hoodie_operator.reconcile import facts
+from hoodie_operator.reconcile import facts, retries
 
 _TABLE: Final = ("namespace", "table")
 _FAST: Final = (0.0002, 0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0)
@@ -112,7 +112,8 @@ class Metrics:
         ended = _ended_attempts(before, after.status)
         if after.key.kind == kinds.WRITER.name:
             for each in ended:
-                self.attempts.labels(each.error_kind or each.outcome.value).inc()
+                told = retries.known(each.error_kind) if each.error_kind else each.outcome.value
+                self.attempts.labels(told).inc()
         if after.key.kind == kinds.TABLE_ACTION.name:
             self._action_began(before, after)
             if before.state != after.status.state:

@@ -1,7 +1,8 @@
 """Observers of a cluster: kept as declared, and asked over HTTP.
 
 They are asked at the operator's pace, many tables with one question; what they tell is never
-written to the API server, so that tables at rest cost it nothing (docs/adr/0013).
+written to the API server, so that tables at rest cost it nothing (docs/adr/0013). An observer is
+its tenant's: what it answers is bounded (`guests`, `holdings`), and may be nonsense.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from hoodie import clock, errors
 from hoodie.model import json_values
 from hoodie_operator.api import configuration, fields, objects, resources
 from hoodie_operator.api.resources import Manifest
-from hoodie_operator.cluster import api_errors
+from hoodie_operator.cluster import api_errors, guests, holdings
 from hoodie_operator.cluster.api import Api
 from hoodie_operator.cluster.ports import TableLook
 from hoodie_operator.cluster.silences import Silences
@@ -31,6 +32,7 @@ from hoodie_operator.reconcile import facts
 logger = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
+FactT = TypeVar("FactT", facts.TableFacts, facts.SourceFacts)
 
 _START_S: Final = 90.0
 """An observer that was made a moment ago, and is not there, starts; later, it is missing."""
@@ -41,8 +43,6 @@ _ROUNDS: Final = 3
 _CONNECT_S: Final = 3.0
 _KNOWN_MS: Final = 3_600_000
 _TOKEN_BYTES: Final = 32
-_ANSWER_BYTES_MAX: Final = 64 << 20
-_CHUNK_BYTES: Final = 64 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +62,10 @@ class _Known:
 
 class _SilentError(errors.StorageError):
     """An observer gave no answer."""
+
+
+class _NonsenseError(errors.FormatError):
+    """An observer gave an answer that is none."""
 
 
 class ClusterObservers:
@@ -94,6 +98,8 @@ class ClusterObservers:
         self._unmade: dict[str, errors.HoodieError] = {}
         self._answered: set[str] = set()
         self._known: dict[str, _Known] = {}
+        self._answers = guests.Answers()
+        self._holdings = holdings.Holdings(fields.size_bytes(told.observers.memory))
 
     async def close(self) -> None:
         """Close the connections to observers."""
@@ -144,7 +150,7 @@ class ClusterObservers:
                 identity, dialogue.TABLES_PATH, question, dialogue.TablesAnswer, len(looks)
             )
             if len(answer.tables) != len(looks):
-                raise _SilentError(f"observer {identity.name} answers what was not asked")
+                raise _NonsenseError(f"{len(answer.tables)} tables, expected {len(looks)}")
         except errors.HoodieError as error:
             problem = await self._problem(identity, error)
             fact = None
@@ -152,27 +158,69 @@ class ClusterObservers:
                 fact = facts.TableFacts(observed_ms=asked_ms, problem=problem)
             return dict.fromkeys(uids, fact)
         return {
-            uid: self._heard_table(uid, each, told, asked_ms)
-            for uid, each, told in zip(uids, asked, answer.tables, strict=True)
+            look.table.uid: self._heard_table(look, each, told, asked_ms)
+            for look, each, told in zip(looks, asked, answer.tables, strict=True)
         }
 
     def _heard_table(
-        self, uid: str, asked: dialogue.TableQuestion, told: dialogue.TableAnswer, asked_ms: int
-    ) -> facts.TableFacts:
-        known = self._known.get(uid)
-        if told.table is None:
-            assert known is not None, "nothing was known that could be the same"
-            assert isinstance(known.fact, facts.TableFacts)
-            same = dataclasses.replace(known.fact, observed_ms=asked_ms)
-            self._known[uid] = dataclasses.replace(known, fact=same)
-            return same
+        self,
+        look: TableLook,
+        asked: dialogue.TableQuestion,
+        told: dialogue.TableAnswer,
+        asked_ms: int,
+    ) -> facts.TableFacts | None:
+        """Return what an answer tells of a table; None where it leaves it for the next question."""
+        table, uid = look.table, look.table.uid
+        if told.is_left:
+            return None
         try:
+            if told.table is None:
+                same = dataclasses.replace(
+                    self._same(uid, asked, facts.TableFacts), observed_ms=asked_ms
+                )
+                self._known[uid] = dataclasses.replace(self._known[uid], fact=same)
+                return same
             fact = dialogue.heard_table(told.table, asked_ms)
+            self._hold(table, dialogue.memory_bytes(json_values.encode(told.table)))
         except errors.HoodieError as error:
-            problem = facts.Problem(kind=error.kind, message=str(error), is_transient=False)
-            return facts.TableFacts(observed_ms=asked_ms, problem=problem)
+            return facts.TableFacts(observed_ms=asked_ms, problem=self._forgotten(uid, error))
         self._known[uid] = _Known(asked=asked, digest=told.digest, fact=fact)
         return fact
+
+    def _same(
+        self,
+        uid: str,
+        asked: dialogue.TableQuestion | dialogue.SourceQuestion,
+        fact_type: type[FactT],
+    ) -> FactT:
+        """Return what is known, of which an observer says that it is the same.
+
+        Raises:
+            _NonsenseError: Nothing is known that could be.
+        """
+        known = self._known.get(uid)
+        if known is None or known.asked != asked or not isinstance(known.fact, fact_type):
+            raise _NonsenseError("that nothing has changed, where nothing is known")
+        return known.fact
+
+    def _hold(self, found: objects.AnyObject, size: int) -> None:
+        """Count what is held of an object.
+
+        Raises:
+            UnsupportedError: There is no room for it.
+        """
+        if not self._holdings.hold(found.key.namespace, found.uid, size):
+            raise errors.UnsupportedError(
+                f"what observers tell of namespace {found.key.namespace} takes more memory than "
+                f"its share of {self._told.observers.memory}; raise observers.memory in the "
+                "operator's configuration, and the memory of its container"
+            )
+
+    def _forgotten(self, uid: str, error: errors.HoodieError) -> facts.Problem:
+        """Return why nothing is known of an object any more."""
+        self._known.pop(uid, None)
+        self._holdings.release(uid)
+        return _problem_of(error)
 
     async def look_at_source(
         self, writer: objects.Writer, table: objects.Table
@@ -193,17 +241,34 @@ class ClusterObservers:
             return facts.SourceFacts(
                 generation=writer.generation, observed_ms=asked_ms, problem=problem
             )
-        known = self._known.get(writer.uid)
-        if answer.source is None:
-            assert known is not None, "nothing was known that could be the same"
-            assert isinstance(known.fact, facts.SourceFacts)
-            same = dataclasses.replace(
-                known.fact, generation=writer.generation, observed_ms=asked_ms
+        try:
+            fact = self._heard_source(writer, plain, answer, asked_ms)
+        except errors.HoodieError as error:
+            return facts.SourceFacts(
+                generation=writer.generation,
+                observed_ms=asked_ms,
+                problem=self._forgotten(writer.uid, error),
             )
-            self._known[writer.uid] = dataclasses.replace(known, fact=same)
+        return fact
+
+    def _heard_source(
+        self,
+        writer: objects.Writer,
+        asked: dialogue.SourceQuestion,
+        answer: dialogue.SourceAnswer,
+        asked_ms: int,
+    ) -> facts.SourceFacts:
+        if answer.source is None:
+            same = dataclasses.replace(
+                self._same(writer.uid, asked, facts.SourceFacts),
+                generation=writer.generation,
+                observed_ms=asked_ms,
+            )
+            self._known[writer.uid] = dataclasses.replace(self._known[writer.uid], fact=same)
             return same
         fact = dialogue.heard_source(answer.source, writer.generation, asked_ms)
-        self._known[writer.uid] = _Known(asked=plain, digest=answer.digest, fact=fact)
+        self._hold(writer, dialogue.memory_bytes(json_values.encode(answer.source)))
+        self._known[writer.uid] = _Known(asked=asked, digest=answer.digest, fact=fact)
         return fact
 
     def _digest(self, uid: str, asked: dialogue.TableQuestion | dialogue.SourceQuestion) -> str:
@@ -215,6 +280,8 @@ class ClusterObservers:
         self, identity: manifests.Identity, error: errors.HoodieError
     ) -> facts.Problem | None:
         """Return what is to be said of a silent observer; None of one that only starts."""
+        if isinstance(error, _NonsenseError):
+            return _problem_of(error)
         unmade = self._unmade.get(identity.address)
         if unmade is not None:
             return facts.Problem(
@@ -253,29 +320,34 @@ class ClusterObservers:
             HoodieError: There is no answer to be had.
         """
         if self._session is None:
-            # Within the cluster: no proxy has anything to do with it.
-            self._session = aiohttp.ClientSession(trust_env=False)
+            self._session = guests.session()
         rounds = _ROUNDS + looks / self._told.observers.threads
         limit_s = fields.duration_ms(self._told.observers.time_limit) / 1000 * rounds
         address = f"{self._address_of(identity)}{path}"
         token = await self._token(identity)
         try:
-            async with self._session.post(
-                address,
-                data=json_values.encode(question),
-                headers={"Authorization": f"Bearer {token}"},
-                timeout=aiohttp.ClientTimeout(total=limit_s, sock_connect=_CONNECT_S),
-                allow_redirects=False,
-            ) as answer:
-                content = await _content(answer)
+            async with (
+                self._answers.turn(identity.namespace),
+                self._session.post(
+                    address,
+                    data=json_values.encode(question),
+                    headers={"Authorization": f"Bearer {token}"},
+                    timeout=aiohttp.ClientTimeout(total=limit_s, sock_connect=_CONNECT_S),
+                    allow_redirects=False,
+                ) as answer,
+            ):
                 if answer.status == http.HTTPStatus.UNAUTHORIZED:
                     # Somebody has renewed the Secret, or the pod has not seen ours yet.
                     self._tokens.pop(identity.address, None)
                 if answer.status != http.HTTPStatus.OK:
-                    raise _SilentError(f"{answer.status} {content[:200].decode(errors='replace')}")
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                    raise _SilentError(f"it answers {answer.status}")
+                content = await self._answers.read(answer, identity.namespace)
+        except (aiohttp.ClientError, OSError, TimeoutError, errors.StorageError) as error:
             raise _SilentError(str(error) or type(error).__name__) from error
-        decoded = json_values.decode(answer_type, content, f"the answer of {identity.name}")
+        try:
+            decoded = json_values.decode(answer_type, content, "its answer")
+        except errors.InvalidInputError as error:
+            raise _NonsenseError(str(error)) from error
         self._answered.add(identity.address)
         return decoded
 
@@ -305,9 +377,9 @@ class ClusterObservers:
                 await self._remove(found)
         # Nobody asks any more for what is gone.
         since_ms = clock.monotonic_ms(self._clock) - _KNOWN_MS
-        self._known = {
-            uid: known for uid, known in self._known.items() if known.fact.observed_ms > since_ms
-        }
+        for uid in [uid for uid, each in self._known.items() if each.fact.observed_ms <= since_ms]:
+            del self._known[uid]
+            self._holdings.release(uid)
         if unmade:
             raise next(iter(unmade.values()))
 
@@ -383,15 +455,7 @@ class ClusterObservers:
         return token
 
 
-async def _content(answer: aiohttp.ClientResponse) -> bytes:
-    """Return a whole answer.
-
-    Raises:
-        _SilentError: It is too long to be one: whoever answers is not to take all our memory.
-    """
-    content = bytearray()
-    async for chunk in answer.content.iter_chunked(_CHUNK_BYTES):
-        content += chunk
-        if len(content) > _ANSWER_BYTES_MAX:
-            raise _SilentError(f"its answer goes on, expected {_ANSWER_BYTES_MAX} bytes at most")
-    return bytes(content)
+def _problem_of(error: errors.HoodieError) -> facts.Problem:
+    is_nonsense = isinstance(error, _NonsenseError)
+    message = f"its observer answers nonsense: {error}" if is_nonsense else str(error)
+    return facts.Problem(kind=error.kind, message=message, is_transient=is_nonsense)

@@ -28,7 +28,7 @@ from hoodie import clock, errors
 from hoodie.model import jobs
 from hoodie_operator.api import configuration, objects, resources
 from hoodie_operator.api.resources import Manifest
-from hoodie_operator.cluster import api_errors
+from hoodie_operator.cluster import api_errors, guests
 from hoodie_operator.cluster.api import Api
 from hoodie_operator.cluster.fences import Fences
 from hoodie_operator.cluster.ports import RunOwner
@@ -86,7 +86,9 @@ class JobRuns:
             fence = run_manifests.fence(start)
             if isinstance(fence, jobs.FenceNode):
                 self._fenced[start.id] = fence
-                await self._fences.admit(fence, start.fence_number, start.table.protocol_hash)
+                await self._fences.admit(
+                    start.id.namespace, fence, start.fence_number, start.table.protocol_hash
+                )
             await self._provide_spec(attempt)
             job = await self._resume(attempt, await self._make(attempt))
         await self._remove_specs(start.id, job)
@@ -262,8 +264,8 @@ class JobRuns:
             return
         number = decided_runs.fence_number(of.found, stop.id.attempt)
         try:
-            await self._fences.close(fence, number)
-        except errors.StorageError as error:
+            await self._fences.close(stop.id.namespace, fence, number)
+        except (errors.StorageError, errors.ConfigurationError) as error:
             # The lock is in the same ZooKeeper: as long as it is silent nothing is completed.
             logger.warning("%s is stopped without its fence: %s", stop.id, error)
 
@@ -307,7 +309,9 @@ class JobRuns:
         metadata = job["metadata"]
         fence = self._fence(run, of)
         if fence is not None:
-            await self._fences.forget(fence, decided_runs.fence_number(of.found, run.attempt))
+            await self._fences.forget(
+                run.namespace, fence, decided_runs.fence_number(of.found, run.attempt)
+            )
         self._fenced.pop(run, None)
         await self._remove_specs(run, job)
         told_by = run_manifests.told_by(job)
@@ -327,9 +331,7 @@ class JobRuns:
         if address is None:
             return None
         if self._session is None:
-            self._session = aiohttp.ClientSession(
-                timeout=aiohttp.ClientTimeout(total=_ANSWER_S), trust_env=False
-            )
+            self._session = guests.session(_ANSWER_S)
         try:
             async with self._session.get(address, allow_redirects=False) as answer:
                 if answer.status != http.HTTPStatus.OK:

@@ -2,7 +2,7 @@
 
 from hoodie import clock
 from hoodie_operator.api import configuration, fields
-from hoodie_operator.cluster import api, controller, leases, observation, running
+from hoodie_operator.cluster import api, controller, leases, names, observation, running
 from hoodie_operator.cluster.fences import Fences
 from hoodie_operator.cluster.lock_servers import LockServers
 from hoodie_operator.cluster.observers import ClusterObservers
@@ -26,11 +26,12 @@ async def run(told: configuration.Configuration, place: running.Place) -> None:
         server: api.Api, election: leases.Election, our_clock: clock.Clock
     ) -> running.Helpers:
         lease = election.number
-        fences = Fences(lambda: lease, our_clock, lambda: election.is_held)
+        found = names.Names(told.lock_servers.allowed)
+        fences = Fences(lambda: lease, our_clock, lambda: election.is_held, found)
         return running.Helpers(
             runs=JobRuns(server, fences, told, our_clock),
             observers=ClusterObservers(server, told, our_clock),
-            locks=LockServers(server, told, our_clock),
+            locks=LockServers(server, told, our_clock, found),
         )
 
     await running.run(place, settings(told), effective.locator(told.data_roots), make_helpers)
@@ -45,6 +46,7 @@ def settings(told: configuration.Configuration) -> controller.Settings:
             data_roots=told.data_roots,
             reference_grace_ms=fields.duration_ms(limits.reference_grace),
             service_accounts=frozenset({accounts.default, *accounts.allowed}),
+            lock_hosts=told.lock_servers.allowed,
             schedule_deadline_ms=fields.duration_ms(limits.schedule_deadline),
             image_deadline_ms=fields.duration_ms(limits.image_deadline),
             start_deadline_ms=fields.duration_ms(limits.start_deadline),

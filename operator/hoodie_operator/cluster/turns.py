@@ -36,39 +36,56 @@ class Threads:
     """Threads for calls that may hang: names that do not resolve, hosts that do not answer.
 
     Python cannot end a call. One whose time is up is left to its thread, and keeps its turn: where
-    many hang at one place no more threads go there.
+    many hang at one place no more threads go there. Each share, a namespace's, has some of them:
+    what one tenant has hang leaves threads for others.
     """
 
-    def __init__(self, name: str, *, in_all: int, at_once: int, limit_s: float) -> None:
+    def __init__(
+        self, name: str, *, in_all: int, of_share: int, at_once: int, limit_s: float
+    ) -> None:
         """Start no thread yet.
 
         Args:
             name: Of the threads.
             in_all: So many threads; where all hang, others wait.
-            at_once: So many at one place.
+            of_share: So many for one share.
+            at_once: So many at one place, for one share.
             limit_s: For one call, the wait for its turn included.
         """
         self._threads = ThreadPoolExecutor(max_workers=in_all, thread_name_prefix=name)
         self._turns = Turns(at_once)
+        self._shares = Turns(of_share)
         self._limit_s = limit_s
 
-    async def call(self, place: str, asked: Callable[[], T]) -> T:
+    async def call(self, share: str, place: str, asked: Callable[[], T]) -> T:
         """Return what a call returns.
+
+        Args:
+            share: On whose behalf.
+            place: Where it may hang.
+            asked: The call.
 
         Raises:
             TimeoutError: It has not returned in time.
             Exception: As the call does.
         """
         loop = asyncio.get_running_loop()
-        turn = self._turns.at(place)
+        turn, room = self._turns.at(f"{share} {place}"), self._shares.at(share)
 
         def release(call: Future[Any]) -> None:
             del call
             with contextlib.suppress(RuntimeError):  # The loop has ended before the call.
                 loop.call_soon_threadsafe(turn.release)
+                loop.call_soon_threadsafe(room.release)
 
         async with asyncio.timeout(self._limit_s):
+            # In this order: who waits for a place takes nobody's room.
             await turn.acquire()
+            try:
+                await room.acquire()
+            except BaseException:
+                turn.release()
+                raise
             call = self._threads.submit(asked)
             call.add_done_callback(release)
             return await asyncio.wrap_future(call)

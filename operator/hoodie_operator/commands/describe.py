@@ -17,9 +17,11 @@ def describe(
 ) -> None:
     """Print everything about objects: spec, status, attempts, conditions."""
     everything = store.load(state)
+    refused = store.load_refused(state)
     runs = processes.Processes(state, clock.SystemClock())
     texts = []
     for found in stored.objects_of(state, printing.kind_named(kind), name):
         owned = [each for each in everything.values() if each.owner and each.owner.uid == found.uid]
-        texts.append(printing.describe(found, owned, runs.newest_log(found.uid)))
+        told = [each for each in refused if each.key == found.key]
+        texts.append(printing.describe(found, owned, told, runs.newest_log(found.uid)))
     sys.stdout.write("\n\n".join(texts))

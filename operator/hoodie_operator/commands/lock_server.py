@@ -17,5 +17,5 @@ def lock_server(
         server.PORT
     ),
 ) -> None:
-    """Be the ZooKeeper server of a LockProvider with `embedded`, in a pod."""
+    """Run the ZooKeeper server of a LockProvider with `embedded`, in a pod."""
     server.become(folder.absolute(), host, port)

@@ -23,7 +23,7 @@ def observe(
         float, typer.Option("--time-limit", min=0.1, help="Of one look, in seconds.")
     ] = 20.0,
 ) -> None:
-    """Be an observer: read tables and sources for an operator in a cluster.
+    """Run an observer: read tables and sources for an operator in a cluster.
 
     It is beside their storage, reads, and never writes; it asks nothing of the API server.
     """

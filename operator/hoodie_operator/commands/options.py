@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from hoodie import errors
-from hoodie_operator.standalone.folder import Folder
+from hoodie_operator.standalone.folder import Folder, FolderState
 
 STATE_VARIABLE = "HUDI_OPERATOR_STATE"
 STATE_DEFAULT = Path(".hudi-operator")
@@ -34,6 +34,18 @@ Data = Annotated[
         "the folder of the manifests.",
     ),
 ]
+
+
+def declared(folder: Folder, filename: Path) -> FolderState:
+    """Return what a folder declares.
+
+    Raises:
+        InvalidInputError: It declares nothing at all: it is hardly the folder that was meant.
+    """
+    state = folder.read()
+    if not state.declared and not state.problems:
+        raise errors.InvalidInputError(f"{filename} declares nothing, expected YAML manifests")
+    return state
 
 
 def data_root(folder: Folder, data: Path | None) -> Path:

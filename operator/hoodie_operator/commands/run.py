@@ -33,7 +33,7 @@ def run(
     port: Annotated[
         int, typer.Option("--port", help="Where probes and metrics are answered.")
     ] = 8080,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Log more.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", metavar="", help="Log more.")] = False,
 ) -> None:
     """Run the operator of a cluster: in a pod, or anywhere with a kubeconfig.
 

@@ -24,16 +24,17 @@ def standalone(
     data: options.Data = None,
     until_settled: Annotated[
         bool,
-        typer.Option("--until-settled", help="End when nothing runs or is due."),
+        typer.Option("--until-settled", metavar="", help="End when nothing runs or is due."),
     ] = False,
     prune: Annotated[
         bool,
         typer.Option(
             "--prune",
+            metavar="",
             help="Remove objects whose manifest vanished; data goes only by deletionPolicy Delete.",
         ),
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Log to stderr.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", metavar="", help="Log to stderr.")] = False,
 ) -> None:
     """Run the operator here, without a cluster: jobs are processes of this machine.
 
@@ -44,9 +45,7 @@ def standalone(
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     folder = Folder(filename)
     root = options.data_root(folder, data)
-    first = folder.read()
-    if not first.declared and not first.problems:
-        raise errors.InvalidInputError(f"{filename} declares nothing, expected YAML manifests")
+    first = options.declared(folder, filename)
     if until_settled and first.problems:
         # What is half declared is not begun when the end is what counts.
         options.ERR.print(reporting.problems_text(first.problems), markup=False, soft_wrap=True)

@@ -17,7 +17,8 @@ def objects_of(state: Path, kind: kinds.Kind, name: str | None) -> list[objects.
     """
     if not state.is_dir():
         raise errors.NotFoundError(
-            f"{state} is no state folder; give --state or set {options.STATE_VARIABLE}"
+            f"{state} is not a state folder: no operator has run with it; give --state or set "
+            f"{options.STATE_VARIABLE}"
         )
     found = [
         each
@@ -28,6 +29,15 @@ def objects_of(state: Path, kind: kinds.Kind, name: str | None) -> list[objects.
         # "Running" would not be true.
         told = f"no operator runs on {state}: this is how the last one left it"
         options.ERR.print(told, markup=False, soft_wrap=True)
+    refused = [
+        each
+        for each in store.load_refused(state)
+        if each.key is None or (each.key.kind == kind.name and name in (None, each.key.name))
+    ]
+    if refused:
+        # What is printed is what goes on, and not what the manifests say.
+        options.ERR.print("refused, so that what was declared before goes on:", markup=False)
+        options.ERR.print(reporting.problems_text(refused), markup=False, soft_wrap=True)
     if name is not None and not found:
         raise errors.NotFoundError(f"{kind.name} {name} does not exist")
     return found

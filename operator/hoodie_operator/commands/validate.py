@@ -13,7 +13,7 @@ from hoodie_operator.standalone.folder import Folder
 def validate(filename: options.Manifests, data: options.Data = None) -> None:
     """Check manifests, and do nothing."""
     folder = Folder(filename)
-    state = folder.read()
+    state = options.declared(folder, filename)
     problems = validating.problems(state, str(options.data_root(folder, data)))
     if problems:
         options.ERR.print(reporting.problems_text(problems), markup=False, soft_wrap=True)

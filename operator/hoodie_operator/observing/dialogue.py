@@ -6,18 +6,23 @@
 
 An answer carries a digest of what it tells. Who asks again names the digest that is known, and is
 told no more than that nothing has changed.
+
+An observer is a tenant's. The operator takes answers of a bounded length and of a bounded number of
+values, since a value costs its reader far more than its text. An observer keeps within both: what
+does not fit beside others is left for the next question, what does not fit alone is a problem.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import pydantic
 
 from hoodie import errors
-from hoodie.model import json_values, settings, table_config
+from hoodie.model import instants, json_values, schemas, settings, table_config
 from hoodie_operator.api import writer
 from hoodie_operator.reconcile import facts
 
@@ -26,8 +31,21 @@ SOURCE_PATH: Final = "/v1/source"
 HEALTH_PATH: Final = "/healthz"
 TABLES_MAX: Final = 500
 BODY_BYTES_MAX: Final = 4 << 20
+VALUES_MAX: Final = 200_000
+"""In one answer: about 10,000 commits, or 30,000 files."""
 
+_BETWEEN_VALUES: Final = (b",", b":", b"[", b"{")
+_VALUE_BYTES: Final = 64
+_FRAME_BYTES: Final = 64 << 10
+_FRAME_VALUES: Final = 8_000
+"""For what is around the tables of an answer, and for what says that some are left."""
 _DIGEST_LENGTH: Final = 32
+_ACTIONS: Final = frozenset(action.value for action in instants.Action)
+_TIME: Final = re.compile(r"[0-9]{1,32}", re.ASCII)
+_NUMBER_MAX: Final = (1 << 63) - 1
+_MESSAGE_LENGTH_MAX: Final = 1024
+_COLUMN_LENGTH_MAX: Final = 256
+_SHOWN_MAX: Final = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +88,12 @@ class TableAnswer:
     Attributes:
         digest: Of what it tells.
         table: What it tells; None that it is what is known.
+        is_left: Whether it is left for the next question, because the answer is full.
     """
 
     digest: str
     table: Table | None = None
+    is_left: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +142,9 @@ def told_table(seen: facts.TableFacts, known: str = "") -> TableAnswer:
         pending=seen.pending,
         ledger=seen.ledger,
     )
+    content = json_values.encode(table)
+    if not _is_fitting_alone(content):
+        table = Table(problem=_too_much(f"its timeline of {len(seen.commits)} commits", content))
     digest = _digest(table)
     return TableAnswer(digest=digest, table=None if digest == known else table)
 
@@ -134,13 +157,24 @@ def heard_table(told: Table, observed_ms: int) -> facts.TableFacts:
         observed_ms: When it was asked for, by the monotonic time of who asked.
 
     Raises:
-        FormatError: Its properties are those of no table.
+        FormatError: Its properties are those of no table, or it tells what no timeline holds.
         UnsupportedError: They are those of a table that this version does not read.
     """
+    for commit in told.commits:
+        _check_instant(commit.action, commit.requested_time, commit.completion_time)
+        _check_number("log_bytes", commit.log_bytes)
+    for pending in told.pending:
+        target = () if pending.target is None else (pending.target,)
+        _check_instant(pending.action, pending.requested_time, *target)
+        _check_number("attempt", pending.attempt or 0)
+    config = None
+    if told.properties is not None:
+        config = table_config.from_properties(told.properties)
+        _check_columns(config)
     return facts.TableFacts(
         observed_ms=observed_ms,
-        problem=told.problem,
-        config=None if told.properties is None else table_config.from_properties(told.properties),
+        problem=_known(told.problem),
+        config=config,
         commits=told.commits,
         pending=told.pending,
         ledger=told.ledger,
@@ -168,6 +202,10 @@ def asked_source(question: SourceQuestion) -> writer.Source:
 def told_source(seen: facts.SourceFacts, known: str = "") -> SourceAnswer:
     """Return the answer about a source."""
     source = Source(problem=seen.problem, groups=seen.groups, columns=seen.columns)
+    content = json_values.encode(source)
+    if not _is_fitting_alone(content):
+        count = sum(len(group) for group in seen.groups)
+        source = Source(problem=_too_much(f"its source of {count} files", content))
     digest = _digest(source)
     return SourceAnswer(digest=digest, source=None if digest == known else source)
 
@@ -179,14 +217,107 @@ def heard_source(told: Source, generation: int, observed_ms: int) -> facts.Sourc
         told: The answer.
         generation: Of the Writer that it was asked for.
         observed_ms: When it was asked for, by the monotonic time of who asked.
+
+    Raises:
+        FormatError: A column has a longer name than any.
     """
+    if any(len(name) > _COLUMN_LENGTH_MAX for name in told.columns or ()):
+        raise errors.FormatError(
+            f"a column of the source has a longer name than {_COLUMN_LENGTH_MAX} characters"
+        )
     return facts.SourceFacts(
         generation=generation,
         observed_ms=observed_ms,
-        problem=told.problem,
+        problem=_known(told.problem),
         groups=told.groups,
         columns=told.columns,
     )
+
+
+def _known(problem: facts.Problem | None) -> facts.Problem | None:
+    """Return a problem as it may be told: its kind is one of ours, its message short."""
+    if problem is None:
+        return None
+    message = " ".join(problem.message[:_MESSAGE_LENGTH_MAX].split())
+    kind = problem.kind if problem.kind in errors.EXIT_CODES else errors.HoodieError.kind
+    return facts.Problem(kind=kind, message=message, is_transient=problem.is_transient)
+
+
+def _check_instant(action: str, *times: str) -> None:
+    """Raise where it is none.
+
+    Raises:
+        FormatError: It is none.
+    """
+    if action not in _ACTIONS:
+        raise errors.FormatError(f"an action {action[:_SHOWN_MAX]!r}, expected one of a timeline")
+    for time in times:
+        if _TIME.fullmatch(time) is None:
+            raise errors.FormatError(f"an instant {time[:_SHOWN_MAX]!r}, expected its digits")
+
+
+def _check_number(name: str, number: int) -> None:
+    if not 0 <= number <= _NUMBER_MAX:
+        raise errors.FormatError(f"{name} of {number:.3g}, expected 0 to {_NUMBER_MAX}")
+
+
+def _check_columns(config: table_config.TableConfig) -> None:
+    """Raise where the schema of a table is none that decisions can compare."""
+    if config.create_schema is None:
+        return
+    try:
+        schemas.from_avro(config.create_schema)
+    except errors.HoodieError:
+        raise
+    except Exception as error:
+        raise errors.FormatError(
+            f"hoodie.table.create.schema cannot be read: {type(error).__name__}"
+        ) from error
+
+
+def count_values(content: bytes) -> int:
+    """Return how many values a JSON text holds at most, without making any of them."""
+    return sum(content.count(each) for each in _BETWEEN_VALUES)
+
+
+def memory_bytes(content: bytes) -> int:
+    """Return about how much memory what an answer tells takes while it is held."""
+    is_wide = not content.isascii() or b"\\u" in content
+    return len(content) * (4 if is_wide else 1) + _VALUE_BYTES * count_values(content)
+
+
+def _is_fitting_alone(content: bytes) -> bool:
+    return (
+        len(content) <= BODY_BYTES_MAX - 2 * _FRAME_BYTES
+        and count_values(content) <= VALUES_MAX - 2 * _FRAME_VALUES
+    )
+
+
+def _too_much(what: str, content: bytes) -> facts.Problem:
+    return facts.Problem(
+        kind=errors.UnsupportedError.kind,
+        message=(
+            f"{what} has {count_values(content)} values in {len(content)} bytes, expected no more "
+            f"than an observer tells of at once: {VALUES_MAX} values in {BODY_BYTES_MAX} bytes"
+        ),
+        is_transient=False,
+    )
+
+
+def fitted(answers: Sequence[TableAnswer]) -> TablesAnswer:
+    """Return an answer about tables that is no longer than one may be."""
+    taken: list[TableAnswer] = []
+    left_bytes, left_values = BODY_BYTES_MAX - _FRAME_BYTES, VALUES_MAX - _FRAME_VALUES
+    for answer in answers:
+        content = json_values.encode(answer)
+        size, count = len(content) + 1, count_values(content) + 1
+        # Each that follows has at least to be told that it is left.
+        if size <= left_bytes and count <= left_values:
+            taken.append(answer)
+            left_bytes, left_values = left_bytes - size, left_values - count
+        else:
+            taken.append(TableAnswer(digest="", is_left=True))
+    return TablesAnswer(tables=tuple(taken))
 
 
 def _digest(told: Table | Source) -> str:

@@ -61,15 +61,15 @@ class Observer:
             )
         looks = {each.uri: self._table_look(each) for each in question.tables}
         seen = self._table_looks.make(looks)
-        return dialogue.TablesAnswer(
-            tables=tuple(
+        return dialogue.fitted(
+            [
                 dialogue.told_table(seen[each.uri], each.known)
                 if each.uri in seen
                 else dialogue.told_table(
                     facts.TableFacts(observed_ms=0, problem=self._table_looks.silence(each.uri))
                 )
                 for each in question.tables
-            )
+            ]
         )
 
     def _table_look(self, question: dialogue.TableQuestion) -> Callable[[], facts.TableFacts]:

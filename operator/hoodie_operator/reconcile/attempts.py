@@ -198,7 +198,7 @@ def _ended(run: facts.Run, ended_ms: int) -> attempts.Attempt:
         outcome, kind = Outcome.FAILED, retries.KILLED
         message = f"it ended without a result, exit code {code}"
     elif result.error is not None:
-        outcome, kind, message = Outcome.FAILED, result.error.kind, result.error.message
+        outcome, kind, message = Outcome.FAILED, result.error.kind[:100], result.error.message
     is_own = retries.is_own_end(run.stop_reason)
     if outcome is Outcome.FAILED and not is_own:
         outcome = Outcome.STOPPED

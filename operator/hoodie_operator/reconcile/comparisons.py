@@ -13,6 +13,7 @@ from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import effective
 from hoodie_operator.reconcile.verdicts import Verdict
 
+_REMEMBERED_MAX = 16 << 10
 _BUCKETS = frozenset({table_config.BUCKET_COUNT_KEY, table_config.HASH_FIELDS_KEY})
 # Properties that can never change, and what tells of them in messages.
 _COMPARED = (
@@ -86,8 +87,17 @@ def _schema_mismatch(
     ]
 
 
-@functools.lru_cache(maxsize=4096)
 def _columns(avro: str) -> Mapping[str, str]:
+    # What storages hold is not bounded by us: only what is short is remembered.
+    return _known_columns(avro) if len(avro) <= _REMEMBERED_MAX else _read_columns(avro)
+
+
+@functools.lru_cache(maxsize=1024)
+def _known_columns(avro: str) -> Mapping[str, str]:
+    return _read_columns(avro)
+
+
+def _read_columns(avro: str) -> Mapping[str, str]:
     return {column.name: str(column.type) for column in schemas.from_avro(avro).arrow}
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from hoodie_operator.api import lock_provider, objects
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
-from hoodie_operator.reconcile import facts, names
+from hoodie_operator.reconcile import allowances, facts, names
 from hoodie_operator.reconcile.effects import Effect, RemoveObject, ServeLock, SetStatus
 from hoodie_operator.reconcile.verdicts import TRIED_AGAIN, Verdict, broken_rule, stated
 from hoodie_operator.reconcile.world import World
@@ -37,14 +37,30 @@ def decide(world: World, me: objects.Lock) -> Sequence[Effect]:
             message=f"HudiTable {', '.join(users[:5])} refers to it",
         )
         return [_set(world, me, users, verdict)]
-    broken = broken_rule(me)
-    if broken is not None:
-        return [_set(world, me, users, broken)]
+    refused = broken_rule(me) or _host_refusal(world, me)
+    if refused is not None:
+        return [_set(world, me, users, refused)]
     effects: list[Effect] = [_set(world, me, users, _verdict(world, me))]
     if me.spec.embedded:
         owners = tuple(names.owner(table) for table in tables[:_OWNERS_MAX])
         effects.append(ServeLock(key=me.key, uid=me.uid, users=owners))
     return effects
+
+
+def _host_refusal(world: World, me: objects.Lock) -> Verdict | None:
+    """Return why nobody is to connect to a server that a LockProvider names."""
+    allowed = world.limits.lock_hosts
+    if allowed is None or me.spec.embedded:
+        return None
+    for server in me.spec.servers:
+        why = allowances.refused_host(server, allowed)
+        if why is not None:
+            return Verdict(
+                state=State.STALLED,
+                reason=Reason.NOT_ALLOWED,
+                message=f"{server} {why}: lockServers.allowed has {', '.join(allowed) or 'none'}",
+            )
+    return None
 
 
 def _verdict(world: World, me: objects.Lock) -> Verdict:

@@ -15,6 +15,9 @@ NO_PROGRESS = "NoProgress"
 INFRASTRUCTURE = "Infrastructure"
 """Kind of the error of an attempt whose pod was taken from it: evicted, preempted, deleted."""
 
+OTHER = "Other"
+"""What an error is counted as whose kind is not known."""
+
 NOT_CREATED = "NotCreated"
 """Kind of the error of an attempt that the API server refused to make."""
 
@@ -64,6 +67,11 @@ _IS_TRANSIENT = _kinds(errors.HoodieError) | {
     # Another attempt took over; what follows is decided by that one's end.
     errors.FencedError.kind: True,
 }
+
+
+def known(kind: str) -> str:
+    """Return the kind of an error, or `OTHER` for one that is none: what runs tell is theirs."""
+    return kind if kind in _IS_TRANSIENT else OTHER
 
 
 def is_transient(kind: str) -> bool:

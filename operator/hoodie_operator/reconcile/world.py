@@ -16,6 +16,7 @@ class Limits:
         data_roots: URIs of which every table lies below one; relative paths begin at the first.
         reference_grace_ms: How long a missing reference may be on its way.
         service_accounts: Those that tables may name; None where accounts mean nothing.
+        lock_hosts: Names and patterns of hosts that lock providers may name; None for all.
         schedule_deadline_ms: An attempt waits no longer for a pod and a node for it.
         image_deadline_ms: An attempt waits no longer for its image and container.
         start_deadline_ms: An attempt that tells of no progress for this long was not started.
@@ -26,6 +27,7 @@ class Limits:
     data_roots: tuple[str, ...]
     reference_grace_ms: int = 0
     service_accounts: frozenset[str] | None = None
+    lock_hosts: tuple[str, ...] | None = None
     schedule_deadline_ms: int = 600_000
     image_deadline_ms: int = 600_000
     start_deadline_ms: int = 180_000

@@ -110,6 +110,7 @@ def _refusals(manifest: manifests.Manifest, found: objects.AnyObject) -> list[ma
             document=manifest.document,
             path=f"spec.{rule.field}",
             message=f"{rule.message} ({manifest.key} exists)",
+            key=manifest.key,
         )
         for rule in rules.forbidden_changes(
             manifest.spec, found.spec, is_provisioned=is_provisioned

@@ -38,6 +38,12 @@ class FolderState:
         """Whether everything that is there was read and fits."""
         return not self.problems
 
+    def may_declare(self, key: objects.ObjectKey) -> bool:
+        """Return whether an object is declared, or may be in what could not be read."""
+        return any(manifest.key == key for manifest in self.declared) or any(
+            problem.key in (None, key) for problem in self.problems
+        )
+
 
 class Folder:
     """A folder of manifests, or a single file of them."""
@@ -143,8 +149,8 @@ def _raise(error: OSError) -> None:
 def _problem(
     source: str, message: str, manifest: manifests.Manifest | None = None
 ) -> manifests.Problem:
-    document = manifest.document if manifest else 0
-    return manifests.Problem(source=source, document=document, path="", message=message)
+    document, key = (manifest.document, manifest.key) if manifest else (0, None)
+    return manifests.Problem(source=source, document=document, path="", message=message, key=key)
 
 
 def _unreadable(source: str, error: OSError) -> FolderState:

@@ -88,7 +88,7 @@ class Operator:
             FormatError: A stored object cannot be read.
             StorageError: The state folder cannot be read.
         """
-        self.problems: tuple[manifests.Problem, ...] = ()
+        self.problems: tuple[manifests.Problem, ...] | None = None
         self.limits = world.Limits(data_roots=(str(options.data_root),))
         self._options = options
         self._folder = folder
@@ -196,8 +196,10 @@ class Operator:
         for found in changes.put:
             self._store.put(found)
         self._tell_problems((*state.problems, *changes.problems), now_ms)
-        if changes.vanished != self._vanished:
-            self._vanished = tuple(changes.vanished)
+        # What could not be read is told of already, and may be what seems to have vanished.
+        vanished = tuple(key for key in changes.vanished if not state.may_declare(key))
+        if vanished != self._vanished:
+            self._vanished = vanished
             self._tell_kept(
                 self._vanished, _why_kept(state, may_prune=self._options.may_prune), now_ms
             )
@@ -211,10 +213,13 @@ class Operator:
             self._reporter.told(f"no manifest declares {names} any more; kept, {why}", now_ms)
 
     def _tell_problems(self, problems: tuple[manifests.Problem, ...], now_ms: int) -> None:
+        if problems == self.problems:
+            return
         for problem in problems:
-            if problem not in self.problems:
+            if problem not in (self.problems or ()):
                 self._reporter.told(f"refused: {problem}", now_ms)
         self.problems = problems
+        self._store.refuse(problems)
 
     def _world(self) -> world.World:
         return world.World(

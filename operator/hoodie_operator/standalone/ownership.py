@@ -33,7 +33,8 @@ def owned(folder: Path) -> Iterator[None]:
             file.seek(0)
             owner = file.read().strip() or "another process"
             raise errors.AlreadyExistsError(
-                f"state folder {folder} is owned by {owner}, expected nobody"
+                f"another operator ({owner}) uses the state folder {folder}: stop it, or take "
+                "another one by --state"
             ) from None
         except OSError as error:
             raise errors.StorageError(f"{folder}: {error.strerror}") from error

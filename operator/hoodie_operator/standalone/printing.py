@@ -7,7 +7,8 @@ from typing import Any
 import yaml
 
 from hoodie import errors
-from hoodie_operator.api import documents, json_paths, kinds, objects, times
+from hoodie_operator.api import documents, json_paths, kinds, manifests, objects, times
+from hoodie_operator.api.states import State
 
 _ALIASES: Mapping[str, kinds.Kind] = {
     alias: kind
@@ -33,7 +34,7 @@ def kind_named(name: str) -> kinds.Kind:
     kind = _ALIASES.get(name.lower())
     if kind is None:
         raise errors.InvalidInputError(
-            f"{name!r} is no kind, expected tables, writers, actions, policies or locks"
+            f"{name!r} is not a kind, expected tables, writers, actions, policies or locks"
         )
     return kind
 
@@ -64,12 +65,18 @@ def get_json(found: Sequence[objects.AnyObject], *, is_one: bool) -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-def describe(found: objects.AnyObject, owned: Sequence[objects.AnyObject], log: str | None) -> str:
+def describe(
+    found: objects.AnyObject,
+    owned: Sequence[objects.AnyObject],
+    refused: Sequence[manifests.Problem],
+    log: str | None,
+) -> str:
     """Return everything about one object.
 
     Args:
         found: The object.
         owned: What was made for it.
+        refused: What of its manifest was refused; the spec is the one before.
         log: Where the output of its newest attempt is; None when it had none.
     """
     document = documents.to_document(found)
@@ -91,11 +98,12 @@ def describe(found: objects.AnyObject, owned: Sequence[objects.AnyObject], log: 
         lines.append(f"Made for:     {found.owner.kind}/{found.owner.name}")
     if found.is_deleting:
         lines.append(f"Deleting:     since {metadata['deletionTimestamp']}")
+    lines += [f"Refused:      {each}" for each in refused]
     text = "\n".join(lines) + "\n"
     text += "Spec:\n" + _indented(document["spec"])
     text += "Status:\n" + _indented(status)
     if runs:
-        text += _runs(runs, log)
+        text += _runs(runs, found.status.state, log)
     text += _conditions(standing)
     if owned:
         text += "Made for it:\n"
@@ -105,10 +113,12 @@ def describe(found: objects.AnyObject, owned: Sequence[objects.AnyObject], log: 
     return text
 
 
-def _runs(runs: Mapping[str, Any], log: str | None) -> str:
-    attempts, failures = runs.get("attempts", 0), runs.get("failures", 0)
-    text = f"Runs:         {attempts} attempts, {failures} failures in a row"
-    if runs.get("nextAttemptTime"):
+def _runs(runs: Mapping[str, Any], state: str | None, log: str | None) -> str:
+    text = f"Runs:         {_counted(runs.get('attempts', 0), 'attempt')}"
+    if failures := runs.get("failures", 0):
+        text += f", {_counted(failures, 'failure')} in a row"
+    # In other states nothing is begun then: it is the time before which nothing would be.
+    if state == State.BACKING_OFF.value and runs.get("nextAttemptTime"):
         text += f", next at {runs['nextAttemptTime']}"
     text += "\n"
     rows = [["ATTEMPT", "STARTED", "ENDED", "OUTCOME", "COMMITS", "MESSAGE"]]
@@ -143,6 +153,10 @@ def _runs(runs: Mapping[str, Any], log: str | None) -> str:
     if log is not None:
         text += f"  Log:        {log}\n"
     return text
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _conditions(standing: Sequence[Mapping[str, Any]]) -> str:

@@ -1,19 +1,28 @@
 """The objects of a state folder: one JSON file each, as Kubernetes would store it.
 
     STATE/objects/KIND/NAMESPACE.NAME.json
+    STATE/refused.json                       what of the manifests was refused
 
 Only the folder's owner writes; anybody may read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from hoodie import clock, errors
-from hoodie_operator.api import documents, kinds, objects
+from hoodie.model import json_values
+from hoodie_operator.api import documents, kinds, manifests, objects
 from hoodie_operator.reconcile import catalog, facts, hearing
 from hoodie_operator.standalone import state_files
 
 _FOLDER = "objects"
+_REFUSED = "refused.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Refused:
+    problems: tuple[manifests.Problem, ...]
 
 
 class Store:
@@ -31,6 +40,7 @@ class Store:
             FormatError: A file is no object; the message names it.
             StorageError: The folder cannot be read.
         """
+        self._state = state
         self._folder = state / _FOLDER
         self._objects = catalog.Catalog(locate, load(state).values())
         self._clock = our_clock
@@ -54,6 +64,11 @@ class Store:
         self._objects.put(found)
         self._statuses.hear(found, clock.monotonic_ms(self._clock))
 
+    def refuse(self, problems: Sequence[manifests.Problem]) -> None:
+        """Store what of the manifests was refused, in place of what was before."""
+        content = json_values.encode(_Refused(problems=tuple(problems)))
+        state_files.replace(self._state / _REFUSED, content)
+
     def remove(self, key: objects.ObjectKey) -> None:
         """Remove an object; nothing when it is gone."""
         self._path(key).unlink(missing_ok=True)
@@ -65,6 +80,18 @@ class Store:
     def _path(self, key: objects.ObjectKey) -> Path:
         # Names hold no dot, so the file's name is taken apart in one way only.
         return self._folder / key.kind / f"{key.namespace}.{key.name}.json"
+
+
+def load_refused(state: Path) -> Sequence[manifests.Problem]:
+    """Return what of the manifests was refused when they were read last.
+
+    Raises:
+        InvalidInputError: The file holds something else.
+        StorageError: It cannot be read.
+    """
+    path = state / _REFUSED
+    content = state_files.read(path)
+    return () if content is None else json_values.decode(_Refused, content, str(path)).problems
 
 
 def load(state: Path) -> dict[objects.ObjectKey, objects.AnyObject]:

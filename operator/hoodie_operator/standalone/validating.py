@@ -1,6 +1,6 @@
 """Checking a folder of manifests without doing anything: all that it alone can tell."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from hoodie_operator.api import hudi_table, kinds, manifests, objects, table_action, writer
 from hoodie_operator.api.compaction_policy import CompactionPolicySpec
@@ -11,20 +11,17 @@ from hoodie_operator.standalone.folder import FolderState
 def problems(state: FolderState, data_root: str) -> list[manifests.Problem]:
     """Return everything that is wrong with a folder's manifests, their references included."""
     found = list(state.problems)
-    declared = {manifest.key: manifest for manifest in state.declared}
     for manifest in state.declared:
-        found.extend(_references(manifest, declared))
+        found.extend(_references(manifest, state))
         if isinstance(manifest.spec, hudi_table.HudiTableSpec):
             found.extend(_table(manifest, manifest.spec, data_root))
     return found
 
 
-def _references(
-    manifest: manifests.Manifest, declared: Mapping[objects.ObjectKey, manifests.Manifest]
-) -> Iterator[manifests.Problem]:
+def _references(manifest: manifests.Manifest, state: FolderState) -> Iterator[manifests.Problem]:
     for path, kind, name in _referred(manifest):
         key = objects.ObjectKey(kind=kind.name, namespace=manifest.key.namespace, name=name)
-        if key not in declared:
+        if not state.may_declare(key):
             yield _problem(
                 manifest, path, f"refers to {key}, which no manifest of this folder declares"
             )
@@ -61,5 +58,9 @@ def _table(
 
 def _problem(manifest: manifests.Manifest, path: str, message: str) -> manifests.Problem:
     return manifests.Problem(
-        source=manifest.source, document=manifest.document, path=path, message=message
+        source=manifest.source,
+        document=manifest.document,
+        path=path,
+        message=message,
+        key=manifest.key,
     )

@@ -120,7 +120,7 @@ class Cluster:
 
 def of_kubeconfig(path: Path) -> Cluster:
     """Return the cluster of a kubeconfig."""
-    return Cluster(kubeconfig=path, api=api.connect(path), binaries=binaries.ensure())
+    return Cluster(kubeconfig=path, api=api.connect(path), binaries=binaries.ensure("kube"))
 
 
 def install_crds(cluster: Cluster) -> None:
@@ -137,8 +137,8 @@ def install_crds(cluster: Cluster) -> None:
 
 @pytest.fixture(scope="session")
 def built() -> binaries.Binaries:
-    """All programs of a cluster."""
-    return binaries.ensure()
+    """The programs of a cluster; each that a test asks for is built by then."""
+    return binaries.ensure("kube")
 
 
 @pytest.fixture(scope="session")

@@ -183,7 +183,7 @@ def main(folder: Path) -> None:
     """Run one control plane in a folder, which is emptied first, until told to end."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     shutil.rmtree(folder, ignore_errors=True)
-    plane = ControlPlane(binaries.ensure(), folder.resolve())
+    plane = ControlPlane(binaries.ensure("kube"), folder.resolve())
     try:
         plane.start()
         print(f"export KUBECONFIG={plane.kubeconfig}", flush=True)

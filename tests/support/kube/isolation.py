@@ -43,7 +43,8 @@ def main(command: list[str]) -> int:
     """Run a command beside a cluster and return its exit code."""
     folder = binaries.cache_folder() / "cluster"
     folder.mkdir(parents=True, exist_ok=True)
-    binaries.ensure()
+    # Within, nothing can be fetched.
+    binaries.ensure(*binaries.FIRST)
     with _only_one(folder / "lock"):
         _sweep()
         shutil.rmtree(LOGS, ignore_errors=True)
@@ -80,7 +81,9 @@ def run_inside(run_name: str, folder: Path, command: list[str]) -> int:
     run = folder / "run"
     _cover_machine(run)
     node.make_bridge()
-    plane = control_plane.ControlPlane(binaries.ensure(), run / "cluster", node.ADDRESS, logs=LOGS)
+    plane = control_plane.ControlPlane(
+        binaries.ensure(*binaries.FIRST), run / "cluster", node.ADDRESS, logs=LOGS
+    )
     plane.start()
     real = node.Node(plane, folder / "containerd", f"{_CGROUP_PREFIX}{run_name}")
     real.start()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 _POLL_S = 0.05
 _TAIL_LINES = 15
+_STOPPED = "T"
 
 
 class Program:
@@ -53,8 +54,15 @@ class Program:
             self.kill()
 
     def pause(self) -> None:
-        """Freeze it: its connections stay open, and nothing is answered."""
+        """Freeze it: its connections stay open, and nothing is answered from here on."""
         self._process.send_signal(signal.SIGSTOP)
+        # On a busy machine each thread goes on until it comes up again.
+        wait_until(lambda: set(self.thread_states()) == {_STOPPED}, f"{self.name} stands still")
+
+    def thread_states(self) -> list[str]:
+        """Return the state of each of its threads, as of `man proc_pid_stat`."""
+        found = Path(f"/proc/{self.pid}/task").glob("*/stat")
+        return [stat.read_text().rpartition(")")[2].split()[0] for stat in found]
 
     def resume(self) -> None:
         self._process.send_signal(signal.SIGCONT)

@@ -40,7 +40,7 @@ limits: {imageDeadline: 30s, runsKept: 2}
         (b"dataRoots: [/d]\nobservers: {threads: 0}", "observers.threads: is 0, expected 1"),
         (b"dataRoots: [/d]\nlimits: {stopGrace: soon}", "limits.stopGrace"),
         (b"- a", "expected an object"),
-        (b"a: [", "is no YAML"),
+        (b"a: [", "is not valid YAML"),
         (b"a: 1\n---\nb: 1", "holds 2 documents, expected one"),
     ],
 )

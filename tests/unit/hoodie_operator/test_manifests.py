@@ -85,10 +85,10 @@ def test_spec_that_does_not_fit_is_told_by_path_and_expectation(
             'metadata.name: is "A_b", expected lower-case letters',
         ),
         ("3", "document 1: is 3, expected an object"),
-        ("a: [", "x.yaml: is no YAML"),
-        ("a: 1\na: 2", "x.yaml: is no YAML: found key 'a' twice"),
-        ("? [a]\n: b", "x.yaml: is no YAML: found a key that is no text"),
-        ("a: !!python/object:os.system x", "x.yaml: is no YAML: could not determine"),
+        ("a: [", "x.yaml: is not valid YAML"),
+        ("a: 1\na: 2", "x.yaml: is not valid YAML: found key 'a' twice"),
+        ("? [a]\n: b", "x.yaml: is not valid YAML: found a key that is no text"),
+        ("a: !!python/object:os.system x", "x.yaml: is not valid YAML: could not determine"),
         (_text("Writer", {}).replace("{}", "{a: .nan}"), "spec: holds a value that JSON has not"),
         (_text("Writer", {}).replace("{}", "{a: !!binary aGk=}"), "spec: holds a value that JSON"),
     ],
@@ -165,7 +165,7 @@ def test_hostile_text_is_refused_in_bounded_time(text: str) -> None:
 def test_bytes_that_are_no_utf8_are_told() -> None:
     found, (problem,) = manifests.parse(b"a: \xff", "x.yaml")
     assert not found
-    assert str(problem).startswith("x.yaml: is no YAML")
+    assert str(problem).startswith("x.yaml: is not valid YAML")
 
 
 _JSON = st.recursive(

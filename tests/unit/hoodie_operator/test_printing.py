@@ -1,8 +1,11 @@
 """What `get` prints: aligned, no wider than needed, with namespaces where there are several."""
 
+import dataclasses
 import json
 
-from hoodie_operator.api import kinds, objects
+import pytest
+
+from hoodie_operator.api import attempts, kinds, manifests, objects, states
 from hoodie_operator.standalone import printing
 from support import rule_examples
 
@@ -42,3 +45,28 @@ def test_json_of_a_name_is_the_object_and_of_several_a_list() -> None:
     assert json.loads(printing.get_json([left], is_one=True))["kind"] == "Writer"
     assert json.loads(printing.get_json([left], is_one=False))["kind"] == "List"
     assert len(json.loads(printing.get_json([left, right], is_one=True))["items"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("state", "count", "told"),
+    [
+        (states.State.BACKING_OFF, 1, "1 attempt, 1 failure in a row, next at 2030"),
+        (states.State.STALLED, 2, "2 attempts, 2 failures in a row"),
+        (states.State.COMPLETED, 0, "0 attempts"),
+    ],
+)
+def test_next_attempt_is_told_of_what_waits_for_it(
+    state: states.State, count: int, told: str
+) -> None:
+    runs = attempts.Runs(attempts=count, failures=count, next_attempt_time="2030")
+    status = kinds.WRITER.status.model_validate({"state": state.value}).model_copy(
+        update={"runs": runs}
+    )
+    writer = dataclasses.replace(_writer("left"), status=status)
+    assert f"Runs:         {told}\n" in printing.describe(writer, [], [], None)
+
+
+def test_what_was_refused_of_a_manifest_stands_above_the_spec_that_goes_on() -> None:
+    problem = manifests.Problem(source="a.yaml", document=1, path="spec", message="no")
+    text = printing.describe(_writer("left"), [], [problem], None)
+    assert "Refused:      a.yaml, document 1: spec: no\nSpec:\n" in text

@@ -78,7 +78,7 @@ def view_of(
     names: Iterable[str],
     timeline: active.ActiveTimeline,
     pending: Mapping[instants.InstantTime, plans.CompactionPlan] | None = None,
-    replaced: Iterable[files.FileGroupId] = (),
+    replaced: Mapping[files.FileGroupId, instants.InstantTime] | None = None,
 ) -> view.FileSystemView:
     storage = storage_of(["p/.hoodie_partition_metadata", *(f"p/{name}" for name in names)])
     return view.FileSystemView(
@@ -86,7 +86,7 @@ def view_of(
         listing.StorageListing(storage),
         timeline.is_committed,
         pending or {},
-        frozenset(replaced),
+        replaced or {},
     )
 
 
@@ -173,7 +173,7 @@ def test_replaced_groups_are_not_shown() -> None:
     table = view_of(
         [base_name(1), base_name(1, "other-0")],
         timeline_of({1: 2}),
-        replaced=[files.FileGroupId("p", FILE_ID)],
+        replaced={files.FileGroupId("p", FILE_ID): at(2)},
     )
     assert shown(table.latest_slices("p")) == [(base_name(1, "other-0"), [])]
     assert table.slices_for_compaction(at(9)) == []

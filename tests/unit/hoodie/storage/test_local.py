@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -118,6 +119,25 @@ def test_replace_never_gives_a_version_twice(storage: LocalStorage) -> None:
 def test_touch_changes_version(storage: LocalStorage) -> None:
     versions = {storage.touch("beat").version for _ in range(100)}
     assert len(versions) == 100
+
+
+def test_touch_goes_back_with_the_clock(storage: LocalStorage, root: Path) -> None:
+    """H1: a file that was touched while the clock was ahead tells the time all the same."""
+    storage.touch("probe")
+    ahead_s = time.time() + 3600
+    os.utime(root / "probe", (ahead_s, ahead_s))
+    assert storage.touch("probe").modified_ms < ahead_s * 1000 - 3_000_000
+
+
+def test_times_of_a_file_system_that_keeps_whole_seconds_are_known_to_be_inexact(
+    storage: LocalStorage, root: Path
+) -> None:
+    storage.touch("fine")
+    storage.touch("coarse")
+    os.utime(root / "coarse", (1_800_000_000, 1_800_000_000))
+    assert storage.stat("coarse").modified_before_ms == 1_800_000_001_000
+    os.utime(root / "fine", ns=(0, 1_800_000_000_004_000_000))
+    assert storage.stat("fine").modified_before_ms == 1_800_000_000_014
 
 
 def test_temporary_file_is_named_as_hudi_names_it(

@@ -1,12 +1,16 @@
 """Signs of life: who judges them, by which clock, and what a late one means (2.8, H1 to H3, C2)."""
 
+import dataclasses
+import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from hoodie import errors, identity
+from hoodie import environment, errors, identity
 from hoodie.model.instants import InstantTime
 from hoodie.model.settings import WriteSettings
+from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
 from hoodie.storage.protocol import FileInfo
 from hoodie.transaction import heartbeats, layout
@@ -229,6 +233,52 @@ def test_owner_on_another_machine_is_waited_for() -> None:
     assert heart.seen() is Liveness.BEATING
     heart.world.time.advance(EXPIRY_MS)
     assert heart.seen() is Liveness.EXPIRED
+
+
+class _WholeSeconds(MemoryStorage):
+    """A storage that tells times in whole seconds, as S3 does."""
+
+    def stat(self, path: str) -> FileInfo:
+        return self._rounded(super().stat(path))
+
+    def touch(self, path: str) -> FileInfo:
+        return self._rounded(super().touch(path))
+
+    def _rounded(self, info: FileInfo) -> FileInfo:
+        whole_ms = info.modified_ms // 1000 * 1000
+        return dataclasses.replace(info, modified_ms=whole_ms, modified_step_ms=1000)
+
+
+@pytest.mark.parametrize("begun_ms", [0, 1, 500, 999])
+def test_whole_seconds_never_make_a_silence_longer_than_it_is(begun_ms: int) -> None:
+    """H1: nobody is expired for others before it is for itself."""
+    heart = Heart(host="another")
+    storage = _WholeSeconds(heart.world.store)
+    heart.world.time.advance(begun_ms)
+    storage.touch(PATH)
+    heart.heartbeat.stop()
+    other = heart.world.process("other")
+    heart.world.time.advance(EXPIRY_MS - 1)
+    assert heart.heartbeats(other, storage).look(TIME).liveness is Liveness.BEATING
+    heart.world.time.advance(2000)
+    assert heart.heartbeats(other, storage).look(TIME).liveness is Liveness.EXPIRED
+
+
+def test_store_whose_clock_was_set_back_does_not_make_new_heartbeats_look_old(
+    tmp_path: Path,
+) -> None:
+    """H1: the probe was touched while the clock was an hour ahead."""
+    storage = LocalStorage(str(tmp_path))
+    outside = environment.system(parallelism=1)
+    lives = Heartbeats(storage, outside.clock, outside.background, SETTINGS)
+    storage.touch(layout.PROBE)
+    ahead_s = outside.clock.now_ms() / 1000 + 3600
+    os.utime(tmp_path / layout.PROBE, (ahead_s, ahead_s))
+    started = lives.start(TIME, Owner(name="writer", write_id="1", process=outside.process))
+    try:
+        assert lives.look(TIME).liveness is Liveness.BEATING
+    finally:
+        started.end()
 
 
 def test_live_owner_is_not_replaced() -> None:

@@ -1,12 +1,9 @@
 """Optimistic writers that overlap in time: the first to complete wins; T-O* of the research."""
 
-import io
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import fastavro
 import pytest
 
 from hoodie import errors
@@ -15,62 +12,10 @@ from hoodie.model.settings import ConflictStrategy as Strategy
 from hoodie.timeline import active
 from hoodie.write import conflicts, sessions, tasks
 from hoodie.write import retries as retries_module
+from support.replacements import Replacements
 from support.tables import CONFIG, Rows, SmallTable
 
 OPTIMISTIC = settings.ConcurrencyMode.OPTIMISTIC
-REPLACE_SCHEMA = {
-    "type": "record",
-    "name": "HoodieReplaceCommitMetadata",
-    "fields": [
-        {
-            "name": "partitionToReplaceFileIds",
-            "type": {"type": "map", "values": {"type": "array", "items": "string"}},
-        },
-        {"name": "operationType", "type": "string"},
-    ],
-}
-CLUSTERING_SCHEMA = {
-    "type": "record",
-    "name": "HoodieRequestedReplaceMetadata",
-    "fields": [
-        {
-            "name": "clusteringPlan",
-            "type": {
-                "type": "record",
-                "name": "HoodieClusteringPlan",
-                "fields": [
-                    {
-                        "name": "inputGroups",
-                        "type": {
-                            "type": "array",
-                            "items": {
-                                "type": "record",
-                                "name": "HoodieClusteringGroup",
-                                "fields": [
-                                    {
-                                        "name": "slices",
-                                        "type": {
-                                            "type": "array",
-                                            "items": {
-                                                "type": "record",
-                                                "name": "HoodieSliceInfo",
-                                                "fields": [
-                                                    {"name": "partitionPath", "type": "string"},
-                                                    {"name": "fileId", "type": "string"},
-                                                ],
-                                            },
-                                        },
-                                    }
-                                ],
-                            },
-                        },
-                    }
-                ],
-            },
-        }
-    ],
-}
-"""What we read of them."""
 WHOLE_ROWS = replace(CONFIG, has_partial_updates=False, bucket_count=1)
 
 
@@ -150,25 +95,6 @@ def test_compaction_is_no_conflict(small: SmallTable, strategy: Strategy) -> Non
     assert values(small) == {"1": 2}
 
 
-def put_instant(small: SmallTable, suffix: str, content: bytes, *, is_completed: bool) -> None:
-    """Put an instant of Apache Hudi on the timeline, requested now."""
-    now_ms = small.outside.clock.now_ms()
-    completed = f"_{instants.format_time(now_ms + 1)}" if is_completed else ""
-    name = f"{instants.format_time(now_ms)}{completed}.{suffix}"
-    (small.path / ".hoodie" / "timeline" / name).write_bytes(content)
-
-
-def avro(schema: Mapping[str, object], stored: Mapping[str, object]) -> bytes:
-    content = io.BytesIO()
-    fastavro.writer(content, fastavro.parse_schema(schema), [stored])
-    return content.getvalue()
-
-
-def clustering_plan(partition_path: str, file_id: str) -> bytes:
-    slices = [{"partitionPath": partition_path, "fileId": file_id}]
-    return avro(CLUSTERING_SCHEMA, {"clusteringPlan": {"inputGroups": [{"slices": slices}]}})
-
-
 @pytest.mark.parametrize("is_same", [True, False])
 @pytest.mark.parametrize("strategy", Strategy)
 def test_pending_clustering_gives_way_to_a_preferred_writer_only(
@@ -178,8 +104,8 @@ def test_pending_clustering_gives_way_to_a_preferred_writer_only(
     upsert(small, "w", [row("1", "p", 1)])
     slow = begin(small, "slow", conflict_strategy=strategy)
     stats = small.write_files(slow, [row("1", "p", 2)])
-    plan = clustering_plan("p" if is_same else "q", stats[0].file_id)
-    put_instant(small, "clustering.requested", plan, is_completed=False)
+    planned = files.FileGroupId("p" if is_same else "q", stats[0].file_id)
+    Replacements(small).plan_clustering([planned])
     is_conflict = is_same and strategy is not Strategy.PREFER_WRITER
     if is_conflict:
         with pytest.raises(errors.WriteConflictError, match="clustering requested is to retire"):
@@ -199,11 +125,7 @@ def test_write_to_a_file_group_that_was_retired_loses(
     slow = begin(small, "slow", conflict_strategy=strategy)
     stats = small.write_files(slow, [row("1", "p", 2)])
     retired = stats[0].file_id
-    stored = {
-        "partitionToReplaceFileIds": {"p" if is_same else "q": [retired]},
-        "operationType": "CLUSTER",
-    }
-    put_instant(small, "replacecommit", avro(REPLACE_SCHEMA, stored), is_completed=True)
+    Replacements(small).retire([files.FileGroupId("p" if is_same else "q", retired)])
     if is_same:
         with pytest.raises(
             errors.WriteConflictError, match=f"both wrote to file group p/{retired}"

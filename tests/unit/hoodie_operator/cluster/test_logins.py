@@ -84,9 +84,8 @@ def test_kubeconfig_that_leads_nowhere_is_refused_in_a_sentence(
         logins.connection()
     config = kubeconfig.with_name("operator.yaml")
     config.write_text("dataRoots: [/data]\nimage: {name: hudi}")
-    with pytest.raises(SystemExit) as ended:
-        program.main(["run", "--config", str(config), "--port", "0"])
-    assert ended.value.code == errors.InvalidInputError.exit_code
+    code = program.main(["run", "--config", str(config), "--port", "0"])
+    assert code == errors.InvalidInputError.exit_code
     (line,) = capsys.readouterr().err.splitlines()
     assert "kubeconfig " in line
     assert "secret-token" not in line

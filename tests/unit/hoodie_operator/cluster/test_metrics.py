@@ -59,6 +59,15 @@ def test_end_of_an_attempt_is_counted_once_with_its_times_at_the_lock() -> None:
     assert counted.value("hudi_lock_hold_seconds_sum") == 1
 
 
+def test_error_of_a_kind_that_only_its_run_knows_makes_no_series_of_its_own() -> None:
+    counted = Counted()
+    key = counted.here.add_writer("left")
+    counted.settle()
+    counted.here.end(counted.here.uid(key), error="x" * 5000)
+    counted.settle()
+    assert counted.value("hudi_writer_attempts_total", **{"class": "Other"}) == 1
+
+
 def test_wait_of_an_action_for_its_first_attempt_is_counted() -> None:
     counted = Counted()
     here = counted.here

@@ -19,7 +19,14 @@ from support import cluster_helpers, moved_clock, operator_world, rule_examples
 
 LIMITS = world.Limits(data_roots=("file:///data",), service_accounts=frozenset({"lake"}))
 CLOCK = clock.SystemClock()
-TOLD = configuration.parse(b"dataRoots: [/data]\nimage: {name: 'hudi:1'}", "operator.yaml")
+TOLD = configuration.parse(
+    b"""
+dataRoots: [/data]
+image: {name: 'hudi:1'}
+lockServers: {allowed: ["*.nowhere", 127.0.0.1]}
+""",
+    "operator.yaml",
+)
 HANGING = "hanging"
 
 
@@ -185,14 +192,17 @@ def silent_resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     ended.set()
 
 
-def lock(name: str, server: str) -> Manifest:
+def lock(name: str, server: str, namespace: str = "n") -> Manifest:
     spec = {"type": "HiveMetastore", "hiveMetastore": {"servers": [server], "database": "lake"}}
-    return manifest(kinds.LOCK_PROVIDER, name, spec)
+    return manifest(kinds.LOCK_PROVIDER, name, spec, namespace=namespace)
 
 
 @pytest.mark.usefixtures("silent_resolver")
 def test_lock_hosts_that_do_not_resolve_keep_nobody_from_another() -> None:
-    silent = [lock(f"silent-{number}", f"host-{number}.nowhere:9083") for number in range(60)]
+    silent = [
+        lock(f"silent-{number}", f"host-{number}.nowhere:9083", f"hostile-{number % 3}")
+        for number in range(150)
+    ]
 
     async def look() -> tuple[bool, list[str]]:
         listening = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1")

@@ -251,8 +251,44 @@ def test_endless_answer_is_cut_off_and_told() -> None:
             await runner.cleanup()
         assert told is not None
         assert told.is_transient
-        assert "expected 67108864 bytes at most" in told.message
+        assert "expected 4194304 bytes and 200000 values at most" in told.message
 
     clocked = Clock()
     addresses: list[str] = []
     use(server, scenario, our_clock=clocked, address=lambda: addresses[0])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"tables":[{"digest":"","table":null}]}',
+        b'{"tables":[]}',
+        b'{"tables":[{"digest":"","table":{"commits":7}}]}',
+        b"[[[[[",
+    ],
+)
+def test_nonsense_of_an_observer_is_told_of_its_tables(body: bytes) -> None:
+    server = ApiServer()
+
+    async def answer(request: web.Request) -> web.Response:
+        del request
+        return web.Response(body=body)
+
+    async def scenario(observers: ClusterObservers) -> None:
+        application = web.Application()
+        application.router.add_post("/{path:.*}", answer)
+        runner = web.AppRunner(application)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        addresses.append(f"http://127.0.0.1:{runner.addresses[0][1]}")
+        try:
+            await observers.keep([table("one")])
+            told = await problem_of(observers, "one")
+        finally:
+            await runner.cleanup()
+        assert told is not None
+        assert told.is_transient
+        assert "its observer answers nonsense" in told.message
+
+    addresses: list[str] = []
+    use(server, scenario, address=lambda: addresses[0])

@@ -318,13 +318,16 @@ class Noted(Fences):
         self.closed: list[tuple[jobs.FenceNode, int]] = []
         self.forgotten: list[tuple[jobs.FenceNode, int]] = []
 
-    async def admit(self, node: jobs.FenceNode, attempt: int, protocol_hash: str) -> None:
+    async def admit(
+        self, namespace: str, node: jobs.FenceNode, attempt: int, protocol_hash: str
+    ) -> None:
         del node, attempt, protocol_hash
 
-    async def close(self, node: jobs.FenceNode, attempt: int) -> None:
+    async def close(self, namespace: str, node: jobs.FenceNode, attempt: int) -> None:
+        del namespace
         self.closed.append((node, attempt))
 
-    async def forget(self, node: jobs.FenceNode, attempt: int) -> None:
+    async def forget(self, namespace: str, node: jobs.FenceNode, attempt: int) -> None:
         self.forgotten.append((node, attempt))
 
 
@@ -408,6 +411,10 @@ def test_forgotten_attempt_takes_only_what_tells_it_what_to_do(attempt: Attempt)
 def test_fence_is_not_changed_without_the_lease() -> None:
     node = jobs.FenceNode(servers=("127.0.0.1:1",), path="/a.fences/b")
     fences = Fences(lambda: 1, CLOCK, lambda: False)
-    for change in (fences.admit(node, 1, "h"), fences.close(node, 1), fences.forget(node, 1)):
+    for change in (
+        fences.admit("n", node, 1, "h"),
+        fences.close("n", node, 1),
+        fences.forget("n", node, 1),
+    ):
         with pytest.raises(errors.FencedError, match="not held for certain"):
             asyncio.run(change)

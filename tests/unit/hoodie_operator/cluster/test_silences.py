@@ -24,7 +24,10 @@ from support import rule_examples
 from support.api_server import ApiServer
 from support.moved_clock import MovedClock
 
-TOLD = configuration.parse(b"dataRoots: [/data]\nimage: {name: 'hudi:1'}", "operator.yaml")
+TOLD = configuration.parse(
+    b"dataRoots: [/data]\nimage: {name: 'hudi:1'}\nlockServers: {allowed: [127.0.0.1]}",
+    "operator.yaml",
+)
 PODS = "/api/v1/namespaces/default/pods"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 UNBOUND = "pod has unbound immediate PersistentVolumeClaims"

@@ -23,7 +23,7 @@ def silence() -> Iterator[threading.Event]:
 def test_place_that_hangs_takes_so_many_threads_and_keeps_nobody_from_others(
     silence: threading.Event,
 ) -> None:
-    threads = turns.Threads("t", in_all=3, at_once=2, limit_s=LIMIT_S)
+    threads = turns.Threads("t", in_all=3, of_share=3, at_once=2, limit_s=LIMIT_S)
     begun = []
 
     def hang() -> None:
@@ -31,23 +31,49 @@ def test_place_that_hangs_takes_so_many_threads_and_keeps_nobody_from_others(
         silence.wait()
 
     async def run() -> None:
-        silent = [threads.call("dead", hang) for _ in range(5)]
+        silent = [threads.call("us", "dead", hang) for _ in range(5)]
         ended = await asyncio.gather(*silent, return_exceptions=True)
         assert [type(each) for each in ended] == [TimeoutError] * 5
-        assert await threads.call("alive", lambda: "well") == "well"
+        assert await threads.call("us", "alive", lambda: "well") == "well"
 
     asyncio.run(run())
     assert len(begun) == 2
 
 
+def test_share_whose_threads_all_hang_leaves_those_of_others(silence: threading.Event) -> None:
+    threads = turns.Threads("t", in_all=3, of_share=2, at_once=1, limit_s=LIMIT_S)
+
+    async def run() -> None:
+        silent = [threads.call("hostile", f"dead-{number}", silence.wait) for number in range(9)]
+        hanging = asyncio.gather(*silent, return_exceptions=True)
+        await asyncio.sleep(0)
+        assert await threads.call("us", "dead-1", lambda: "well") == "well"
+        assert [type(each) for each in await hanging] == [TimeoutError] * 9
+
+    asyncio.run(run())
+
+
+def test_call_that_had_no_room_in_time_leaves_its_place(silence: threading.Event) -> None:
+    threads = turns.Threads("t", in_all=2, of_share=1, at_once=1, limit_s=LIMIT_S)
+
+    async def run() -> None:
+        for place in ("a", "b"):
+            with pytest.raises(TimeoutError):
+                await threads.call("us", place, silence.wait)
+        silence.set()
+        assert await threads.call("us", "b", lambda: "well") == "well"
+
+    asyncio.run(run())
+
+
 def test_place_is_free_again_when_what_hung_there_returns(silence: threading.Event) -> None:
-    threads = turns.Threads("t", in_all=1, at_once=1, limit_s=LIMIT_S)
+    threads = turns.Threads("t", in_all=1, of_share=1, at_once=1, limit_s=LIMIT_S)
 
     async def run() -> str:
         with pytest.raises(TimeoutError):
-            await threads.call("dead", silence.wait)
+            await threads.call("us", "dead", silence.wait)
         silence.set()
-        return await threads.call("dead", lambda: "well")
+        return await threads.call("us", "dead", lambda: "well")
 
     assert asyncio.run(run()) == "well"
 
