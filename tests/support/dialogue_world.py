@@ -286,7 +286,9 @@ class DialogueWorld:
             return
         yield f"planned at {planned}"
         timeline = opened.timeline()
-        plan = snapshots.read_plan(self._storage, planned)
+        instant = timeline.find(planned)
+        assert instant is not None
+        plan = snapshots.read_plan(self._storage, instant)
         for operation in sorted(plan.operations, key=lambda operation: operation.group):
             found = dialogue_texts.data_files((operation.base_file_name, *operation.log_file_names))
             group = dialogue_texts.group(operation.group)

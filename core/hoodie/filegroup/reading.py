@@ -243,11 +243,27 @@ def base_rows(
     Raises:
         NotFoundError: The file is gone.
         FormatError: It is broken.
+        UnsupportedError: It is a skeleton.
     """
     if base_file is None:
         return
+    check_is_whole(base_file)
     with log_scanning.named(base_file), storage.open_input(base_file.path) as source:
         yield from parquet_reading.ParquetInput(source).pieces(columns, where)
+
+
+def check_is_whole(base_file: files.BaseFile) -> None:
+    """Refuse a base file whose rows are elsewhere: all of its columns would be null.
+
+    Raises:
+        UnsupportedError: It is a skeleton.
+    """
+    if base_file.is_skeleton:
+        raise errors.UnsupportedError(
+            f"base file {base_file.path} was made by a METADATA_ONLY bootstrap: its rows are in "
+            "the bootstrapped files, which are not read; expected a FULL_RECORD bootstrap, or a "
+            "partition that Apache Hudi has clustered since"
+        )
 
 
 def _names_base_rows(block: log_blocks.Block, base_file: files.BaseFile | None) -> bool:

@@ -10,7 +10,7 @@ timeline's first write, a read for each rollback, too.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hoodie import errors
 from hoodie.filegroup import listing, view
@@ -128,31 +128,26 @@ def take(
         listing=listing.StorageListing(storage, is_partitioned=bool(config.partition_fields)),
         committed=CommittedFiles(storage, committed_instants(timeline)),
         compactions={
-            pending.requested_time: read_plan(storage, pending.requested_time)
+            pending.requested_time: read_plan(storage, pending)
             for pending in timeline.pending_compactions
         },
         replaced=replaced_groups(storage, timeline),
     )
 
 
-def read_plan(
-    storage: protocol.Storage, requested_time: instants.InstantTime
-) -> plans.CompactionPlan:
-    """Return the plan of a compaction.
+def read_plan(storage: protocol.Storage, compaction: instants.Instant) -> plans.CompactionPlan:
+    """Return the plan of a pending compaction.
 
     Raises:
-        NotFoundError: There is no such compaction.
+        NotFoundError: It is gone.
     """
-    requested = instants.Instant(
-        requested_time=requested_time,
-        action=instants.Action.COMPACTION,
-        state=instants.State.REQUESTED,
-    )
-    path = transitions.path(requested)
+    path = transitions.path(compaction.pending_in(instants.State.REQUESTED))
     try:
         content = storage.read(path)
     except errors.NotFoundError as error:
-        raise errors.NotFoundError(f"there is no compaction {requested_time}: no {path}") from error
+        raise errors.NotFoundError(
+            f"there is no compaction {compaction.requested_time}: no {path}"
+        ) from error
     return timeline_avro.decode_compaction_plan(content, path)
 
 
@@ -185,5 +180,5 @@ def clustered_by(
     storage: protocol.Storage, pending: instants.Instant
 ) -> frozenset[files.FileGroupId]:
     """Return the file groups that a pending clustering is to retire; one request."""
-    path = transitions.path(replace(pending, state=instants.State.REQUESTED))
+    path = transitions.path(pending.pending_in(instants.State.REQUESTED))
     return frozenset(timeline_avro.decode_clustered_groups(storage.read(path), path))

@@ -4,6 +4,8 @@
     inflight    {requested time}.{action}.inflight; a commit's is `{requested time}.inflight`
     completed   {requested time}_{completion time}.{action}, as the completed action
 
+A time of 14 digits stays as it is in the names of all files of its instant.
+
 Whatever has another name is no instant, as it is none for Hudi: among them are the temporary names
 that files are written under before they appear. Source: `InstantFileNameGeneratorV2.java`,
 `InstantGeneratorV2.java`.
@@ -44,8 +46,9 @@ def file_name(instant: instants.Instant) -> str:
     """Return the name of the file that puts an instant into its state."""
     suffix = _suffix(instant.action, instant.state)
     assert suffix is not None, instant
-    completion = f"_{instant.completion_time}" if instant.is_completed else ""
-    return f"{instant.requested_time}{completion}.{suffix}"
+    completed = instant.short_completion or instant.completion_time
+    completion = f"_{completed}" if instant.is_completed else ""
+    return f"{instant.short_name or instant.requested_time}{completion}.{suffix}"
 
 
 @functools.lru_cache(maxsize=1 << 16)
@@ -75,4 +78,6 @@ def parse(name: str) -> instants.Instant | None:
         action=action,
         state=state,
         completion_time=instants.checked_time(completion) if completion else None,
+        short_name=instants.short_text(match["requested"]),
+        short_completion=instants.short_text(completion) if completion else None,
     )

@@ -16,6 +16,9 @@ from hoodie.model import instants
 
 LOG_VERSION_FIRST = 1
 
+METADATA_BOOTSTRAP_TIME = instants.checked_time("00000000000001")
+"""The requested time of every bootstrap that leaves the rows where they are (METADATA_ONLY)."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class FileGroupId:
@@ -50,6 +53,11 @@ class BaseFile:
     def path(self) -> str:
         """The path below the table root."""
         return join(self.group.partition_path, self.name)
+
+    @property
+    def is_skeleton(self) -> bool:
+        """Whether it holds meta columns alone: the rows are in a file outside the table."""
+        return self.instant_time == METADATA_BOOTSTRAP_TIME
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,12 +5,14 @@ Terms:
     completion time  when it took effect; part of the completed file's name (timeline layout 2)
     pending          requested or inflight
 
-Times are compared as strings of equal length. Source: RFC-66; `HoodieInstantTimeGenerator.java`.
+Times are compared as strings of equal length. Names of files hold some of them in 14 digits, from
+writers before 0.10 and from bootstraps: such a name is kept beside the time. Source: RFC-66;
+`HoodieInstantTimeGenerator.java`.
 """
 
 import enum
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import NewType
 
@@ -76,15 +78,24 @@ class Instant:
         action: As its furthest state's file is named: a finished compaction is a COMMIT.
         state: The furthest state.
         completion_time: Set exactly when the state is COMPLETED.
+        short_name: The requested time as names of files hold it, where that is 14 digits.
+        short_completion: The completion time likewise.
     """
 
     requested_time: InstantTime
     action: Action
     state: State
     completion_time: InstantTime | None = None
+    short_name: str | None = None
+    short_completion: str | None = None
 
     def __post_init__(self) -> None:
         assert (self.completion_time is not None) == (self.state is State.COMPLETED)
+        assert self.short_completion is None or self.completion_time is not None
+
+    def pending_in(self, state: State) -> "Instant":
+        """Return the instant as it is, or was, in a state before completion."""
+        return replace(self, state=state, completion_time=None, short_completion=None)
 
     @property
     def is_completed(self) -> bool:
@@ -118,6 +129,11 @@ def parse_time(text: str) -> int:
     except ValueError as error:
         raise errors.InvalidInputError(f"{text!r} is no instant time yyyyMMddHHmmssSSS") from error
     return (seconds - _EPOCH) // timedelta(milliseconds=1) + int(checked[14:])
+
+
+def short_text(text: str) -> str | None:
+    """Return the text of an instant time if it is one of 14 digits."""
+    return None if len(text) == _DIGITS else text
 
 
 def checked_time(text: str) -> InstantTime:

@@ -21,6 +21,7 @@ TIMELINE_LAYOUT = "2"
 BUCKET_COUNT_KEY = "hoodie.bucket.index.num.buckets"
 HASH_FIELDS_KEY = "hoodie.bucket.index.hash.field"
 CHANGE_DATA_CAPTURE_KEY = "hoodie.table.cdc.enabled"
+BOOTSTRAP_BASE_PATH_KEY = "hoodie.bootstrap.base.path"
 METADATA_PARTITIONS_KEY = "hoodie.table.metadata.partitions"
 METADATA_PARTITIONS_INFLIGHT_KEY = "hoodie.table.metadata.partitions.inflight"
 
@@ -146,6 +147,11 @@ class TableConfig:
     def has_change_data_capture(self) -> bool:
         """Whether each write also writes what it changed."""
         return _flag(self.properties, CHANGE_DATA_CAPTURE_KEY)
+
+    @property
+    def bootstrap_base_path(self) -> str | None:
+        """Where the files are that the table was bootstrapped from; None where it was not."""
+        return self.properties.get(BOOTSTRAP_BASE_PATH_KEY) or None
 
     @property
     def bucket_fields(self) -> tuple[str, ...]:

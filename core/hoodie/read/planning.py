@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hoodie import errors
-from hoodie.filegroup import snapshots
+from hoodie.filegroup import reading, snapshots
 from hoodie.index import bucket, foreign_groups
 from hoodie.model import files, predicates, schemas, table_config
 from hoodie.read import pruning, tasks
@@ -21,6 +21,7 @@ def plan(
     Raises:
         NotFoundError: The query names a column that the table has not.
         InvalidInputError: The filter compares a column with a value of another type.
+        UnsupportedError: The rows of a slice are in a file outside the table.
     """
     _check(schema, query)
     view = snapshot.view
@@ -35,6 +36,8 @@ def plan(
                 foreign.append(file_slice.group)
             elif buckets is not None and number not in buckets:
                 continue
+            if file_slice.base_file is not None:
+                reading.check_is_whole(file_slice.base_file)
             planned.append(
                 tasks.ReadTask(
                     table_uri=table_uri,

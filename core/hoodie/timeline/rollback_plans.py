@@ -42,12 +42,7 @@ def targets(
 
 def path(rollback: instants.Instant) -> str:
     """Return the path of a rollback's plan."""
-    requested = instants.Instant(
-        requested_time=rollback.requested_time,
-        action=rollback.action,
-        state=instants.State.REQUESTED,
-    )
-    return transitions.path(requested)
+    return transitions.path(rollback.pending_in(instants.State.REQUESTED))
 
 
 def target(storage: Storage, rollback: instants.Instant) -> instants.InstantTime | None:

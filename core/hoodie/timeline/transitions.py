@@ -23,6 +23,7 @@ concurrency 2.1, 2.5.
 import enum
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from hoodie import errors
 from hoodie.format import instant_names
@@ -108,11 +109,7 @@ def start(
         OutcomeUnknownError: Neither done nor not done, as far as could be found out.
         StorageError: Not done.
     """
-    inflight = instants.Instant(
-        requested_time=requested.requested_time,
-        action=requested.action,
-        state=_next(requested.state, Event.START),
-    )
+    inflight = requested.pending_in(_next(requested.state, Event.START))
     _create(storage, inflight, content, proof)
     return inflight
 
@@ -143,8 +140,8 @@ def complete(
         StorageError: The storage failed, and the file is not there.
     """
     completion_time = times.generate(timeline)
-    completed = instants.Instant(
-        requested_time=inflight.requested_time,
+    completed = replace(
+        inflight,
         action=inflight.action.completed,
         state=_next(inflight.state, Event.COMPLETE),
         completion_time=completion_time,
@@ -163,11 +160,7 @@ def complete(
 
 def revert(storage: Storage, inflight: instants.Instant) -> instants.Instant:
     """Make an inflight instant requested again; done already is fine."""
-    requested = instants.Instant(
-        requested_time=inflight.requested_time,
-        action=inflight.action,
-        state=_next(inflight.state, Event.REVERT),
-    )
+    requested = inflight.pending_in(_next(inflight.state, Event.REVERT))
     storage.delete(path(inflight))
     return requested
 

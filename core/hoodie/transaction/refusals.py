@@ -30,6 +30,19 @@ _FIXED: Mapping[str, Callable[[table_config.TableConfig], object]] = {
 """What data files were made by: a write that began under one value cannot end under another."""
 
 
+def name_refusal(instant: instants.Instant) -> Refusal:
+    """Return why a pending instant of another writer is not carried on or taken back by us.
+
+    What we write names it in 17 digits, and Apache Hudi would not find it by them.
+    """
+    if instant.short_name is None:
+        return None
+    return errors.UnsupportedError(
+        f"{instant} is named {instant.short_name} in its files, expected 17 digits: a writer "
+        "before Apache Hudi 0.10 left it pending; complete it or roll it back with Apache Hudi"
+    )
+
+
 def table_refusal(config: table_config.TableConfig, expected: table_config.TableConfig) -> Refusal:
     """Return why a table, as it is configured now, cannot be written.
 
@@ -42,7 +55,9 @@ def table_refusal(config: table_config.TableConfig, expected: table_config.Table
         return errors.UnsupportedError(
             f"table {config.name} has a metadata table, with {', '.join(partitions)}, that another "
             f"engine made and this version does not maintain: expected no "
-            f"{table_config.METADATA_PARTITIONS_KEY}"
+            f"{table_config.METADATA_PARTITIONS_KEY}. One write of Apache Hudi with "
+            "hoodie.metadata.enable=false removes it; every writer needs that option "
+            "(`hoodie describe --spark-options` prints all of them)"
         )
     if not config.is_utc:
         return errors.UnsupportedError(

@@ -249,6 +249,9 @@ def target_refusal(
             f"{target} is being worked on by {sighting.owner or 'another'}, which gave a sign of "
             f"life {sighting.silence_ms} ms ago, expected one whose owner is dead"
         )
+    unnamed = refusals.name_refusal(target)
+    if unnamed is not None:
+        return unnamed
     for rollback, taken in pending_targets.items():
         if taken is None or taken == target.requested_time:
             what = "is taken back" if taken else "may be taken back"
@@ -284,6 +287,9 @@ def _pending(
         raise errors.NotFoundError(f"there is no rollback {requested_time} on the timeline")
     if rollback.is_completed:
         raise errors.ConflictError(f"{rollback} was completed at {rollback.completion_time}")
+    unnamed = refusals.name_refusal(rollback)
+    if unnamed is not None:
+        raise unnamed
     return rollback
 
 

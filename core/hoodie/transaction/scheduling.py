@@ -188,6 +188,9 @@ def _pending(
         raise errors.ConflictError(f"{instant} was completed at {instant.completion_time}")
     if instant.action is not instants.Action.COMPACTION:
         raise errors.NotFoundError(f"{instant} is no compaction")
+    unnamed = refusals.name_refusal(instant)
+    if unnamed is not None:
+        raise unnamed
     return instant
 
 

@@ -61,7 +61,14 @@ def check_table(config: table_config.TableConfig, mode: settings.ConcurrencyMode
         missing.append(f"table type MERGE_ON_READ, it is {config.table_type.value}")
     if config.bucket_count is None:
         missing.append(
-            f"a simple bucket index, the table's properties have no {table_config.BUCKET_COUNT_KEY}"
+            f"{table_config.BUCKET_COUNT_KEY} in the table's properties, where Apache Hudi never "
+            "puts it: tables that hoodie or the operator created have it (docs/spark-writers.md)"
+        )
+    if config.bootstrap_base_path is not None:
+        # A file group may stand on a file outside the table.
+        missing.append(
+            "a table that was not bootstrapped, it has "
+            f"{table_config.BOOTSTRAP_BASE_PATH_KEY}={config.bootstrap_base_path}"
         )
     if missing and is_non_blocking:
         raise errors.ConfigurationError(

@@ -180,7 +180,7 @@ def _ids(storage: Storage, instant: instants.Instant) -> Mapping[str, str]:
     """Return what a plan or an inflight write says of its author; nothing when it does not."""
     try:
         if instant.action is instants.Action.COMPACTION:
-            return snapshots.read_plan(storage, instant.requested_time).extra
+            return snapshots.read_plan(storage, instant).extra
         if instant.action in admission.WRITES and instant.state is instants.State.INFLIGHT:
             path = transitions.path(instant)
             return timeline_avro.decode_commit(storage.read(path), path).extra
