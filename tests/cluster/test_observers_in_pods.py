@@ -54,12 +54,12 @@ def test_observer_whose_secret_is_missing_tells_so(
 def test_observer_that_ends_again_and_again_tells_how_and_where_its_log_is(
     cluster: Cluster, namespace: str, operator_image: str
 ) -> None:
-    broken = {"PYTHONHOME": "/nowhere"}
+    broken = {"PATH": "/nowhere"}
     message = told(cluster, namespace, operator_image, "exit code", storage__env=broken)
-    assert " ended with exit code 1 (Error) and is started again: kubectl logs -n " in message
+    assert " ended with exit code 127 (Error) and is started again: kubectl logs -n " in message
     # As it is told, it can be typed.
     words = message.rpartition("kubectl ")[2].removesuffix(" tells more").split()
-    assert "PYTHONHOME = '/nowhere'" in cluster.kubectl(*words)
+    assert "python: not found" in cluster.kubectl(*words)
 
 
 def test_observer_whose_program_is_not_in_the_image_tells_so(

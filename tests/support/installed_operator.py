@@ -207,6 +207,7 @@ def _values(namespace: str, image: str) -> Mapping[str, Any]:
         "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"},
         "config": {
             "dataRoots": ["file:///data", BUCKET],
+            "allowed": {"claims": ["lake"], "secrets": ["lake"]},
             "watchNamespaces": [namespace],
             "resources": {"runs": _RUNS, "executors": _RUNS},
             "lockServers": {"storageClass": namespace},

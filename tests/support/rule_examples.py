@@ -82,6 +82,26 @@ _IN_S3 = {"storage__path": "s3://lake/flights"}
 _LAKE = {"name": "lake", "persistentVolumeClaim": "lake", "mountPath": "/data"}
 
 
+def _variables_examples(base: Spec, field: str) -> Examples:
+    """Return variables that only what reads them obeys, and those that make programs run others."""
+    return Examples(
+        accepted=[
+            base,
+            edited(base, **{field: {}}),
+            edited(base, **{field: {"AWS_REGION": "eu-west-1", "MY_PYTHON": "x", "PATHS": "x"}}),
+        ],
+        refused=[
+            edited(base, **{field: {"AWS_REGION": "eu-west-1", name: "x"}})
+            for name in (
+                *("PYTHONWARNINGS", "PYTHONPATH", "PYTHONSTARTUP", "BROWSER", "PATH", "HOME"),
+                *("LD_PRELOAD", "LD_LIBRARY_PATH", "GCONV_PATH", "BASH_ENV", "ENV"),
+                *("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_HOME"),
+                *("AWS_CONFIG_FILE", "HUDI_OPERATOR_POD_IP", "GOOGLE_EXTERNAL_ACCOUNT_ALLOW_X"),
+            )
+        ],
+    )
+
+
 def _runtime_examples(kind: str) -> dict[tuple[str, str], Examples]:
     base = VALID[kind]
     on_spark = {"runtime__engine": "Spark"}
@@ -93,6 +113,7 @@ def _runtime_examples(kind: str) -> dict[tuple[str, str], Examples]:
     fitting = [sized(None, None), sized("1Gi", None), sized(None, "1Gi"), sized("512Mi", "1Gi")]
     tight = [sized("1Gi", "512Mi"), sized("1Gi", "1G")]
     return {
+        (kind, "variables-of-runtime"): _variables_examples(base, "runtime__env"),
         (kind, "spark-properties-of-operator"): Examples(
             accepted=[
                 base,
@@ -132,6 +153,7 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
     **_runtime_examples("Writer"),
     **_runtime_examples("CompactionPolicy"),
     **_runtime_examples("TableAction"),
+    ("HudiTable", "variables-of-storage"): _variables_examples(TABLE, "storage__env"),
     ("HudiTable", "one-schema"): Examples(
         accepted=[TABLE, edited(TABLE, schema={"avro": '{"type": "record"}'})],
         refused=[edited(TABLE, schema={}), edited(TABLE, schema__avro="{}")],

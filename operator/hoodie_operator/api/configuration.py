@@ -14,6 +14,12 @@ from hoodie_operator.api import execution, fields, manifests
 
 _SHOWN_MAX: Final = 5
 
+NamePattern = Annotated[str, StringConstraints(pattern=r"^[a-z0-9.*-]+$", max_length=253)]
+"""The name of an object, or of several: `hudi-*`."""
+
+VariablePattern = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_*]+$", max_length=128)]
+"""The name of an environment variable, or of several: `AWS_*`."""
+
 HostPattern = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.*:-]+$", max_length=253)]
 """A host, or several: `zk-*.example.com`."""
 
@@ -58,6 +64,31 @@ class ServiceAccounts(fields.Block):
     )
     allowed: Annotated[tuple[fields.ObjectReference, ...], Field(max_length=256)] = Field(
         default=(), description="Others that a table may name."
+    )
+
+
+class Allowed(fields.Block):
+    """What tables and runs may take of their namespace, by names and patterns; `*` for any letters.
+
+    Who declares tables may have no right to read a Secret or to mount a claim: the pods of a table
+    do both, and their runs tell what they have read.
+    """
+
+    secrets: Annotated[tuple[NamePattern, ...], Field(max_length=256)] = Field(
+        default=("hudi-*",), description="Secrets that storages may name."
+    )
+    claims: Annotated[tuple[NamePattern, ...], Field(max_length=256)] = Field(
+        default=("hudi-*",), description="PersistentVolumeClaims that storages may name."
+    )
+    variables: Annotated[tuple[VariablePattern, ...], Field(max_length=256)] = Field(
+        default=(
+            *("AWS_*", "AZURE_*", "GOOGLE_*", "OBJECT_STORE_*", "TZ"),
+            *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
+        ),
+        description=(
+            "Environment variables of storages and runtimes. Those that interpreters obey are "
+            "refused by the kinds themselves."
+        ),
     )
 
 
@@ -135,6 +166,7 @@ class Configuration(fields.Block):
         default=(), description="By default all."
     )
     service_accounts: ServiceAccounts = ServiceAccounts()
+    allowed: Allowed = Allowed()
     image: Image = Image()
     resources: PodResources = PodResources()
     observers: Observers = Observers()

@@ -148,6 +148,54 @@ class Retry(fields.Block):
     out_of_memory: OutOfMemory = OutOfMemory()
 
 
+_OBEYED_PREFIXES: Final = (
+    *("PYTHON", "PYSPARK_", "LD_", "DYLD_", "GLIBC_", "MALLOC_", "BASH", "SHELL"),
+    *("JAVA_", "JDK_", "SPARK_", "HADOOP_", "OPENSSL_", "PERL"),
+    *("KUBERNETES_", "HUDI_OPERATOR_", "GOOGLE_EXTERNAL_ACCOUNT_"),
+)
+_OBEYED_SUFFIX: Final = "JAVA_OPTIONS"
+_OBEYED_NAMES: Final = (
+    *("PATH", "HOME", "USER", "ENV", "IFS", "PS4", "PROMPT_COMMAND", "BROWSER", "EDITOR", "PAGER"),
+    *("GCONV_PATH", "CLASSPATH"),
+    # By files of these the clients of clouds run programs.
+    *("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_DATA_PATH"),
+)
+"""Variables that have a program load or run what they name, or that are the operator's own."""
+
+_OBEYED_CEL: Final = " || ".join(
+    (
+        *(f"name.startsWith('{prefix}')" for prefix in _OBEYED_PREFIXES),
+        f"name.endsWith('{_OBEYED_SUFFIX}')",
+        f"name in [{', '.join(repr(name) for name in _OBEYED_NAMES)}]",
+    )
+)
+
+
+def variables_rule(field: str, get: Callable[[Spec], dict[str, str] | None]) -> rules.Rule[Spec]:
+    """Return the rule that environment variables are none that interpreters obey.
+
+    Args:
+        field: Where they are.
+        get: The variables of a spec.
+    """
+    return rules.Rule(
+        name=f"variables-of-{field.partition('.')[0]}",
+        field=field,
+        message=(
+            "has a variable that interpreters, loaders or clients obey (PYTHON*, LD_*, JAVA_*, "
+            "SPARK_*, PATH, HOME, AWS_CONFIG_FILE, ...), expected none of those"
+        ),
+        cel=f"!has(self.{field}) || self.{field}.all(name, !({_OBEYED_CEL}))",
+        holds=lambda spec: not any(_is_obeyed(name) for name in get(spec) or ()),
+    )
+
+
+def _is_obeyed(name: str) -> bool:
+    return (
+        name.startswith(_OBEYED_PREFIXES) or name.endswith(_OBEYED_SUFFIX) or name in _OBEYED_NAMES
+    )
+
+
 _POD_PROPERTIES: Final = "spark.kubernetes."
 """With these Spark would make other pods than the operator says: other volumes, other accounts."""
 
@@ -162,6 +210,7 @@ def runtime_rules(get: Callable[[Spec], Runtime]) -> Sequence[rules.Rule[Spec]]:
         get: The runtime of a spec.
     """
     return (
+        variables_rule("runtime.env", lambda spec: get(spec).env),
         rules.Rule(
             name="spark-properties-of-operator",
             field="runtime.sparkConf",

@@ -402,6 +402,7 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
             cel="has(self.schema.columns) != has(self.schema.avro)",
             holds=lambda spec: (spec.schema_.columns is None) != (spec.schema_.avro is None),
         ),
+        execution.variables_rule("storage.env", lambda spec: spec.storage.env),
         rules.Rule(
             name="simple-bucket-index",
             field="writeIndex",

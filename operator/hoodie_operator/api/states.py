@@ -181,6 +181,7 @@ HUDI_TABLE: Final[Mapping[State, Row]] = {
         Reason.INVALID_SPEC,
         Reason.REFERENCE_NOT_FOUND,
         Reason.PATH_NOT_ALLOWED,
+        Reason.NOT_ALLOWED,
         Reason.ACCOUNT_NOT_ALLOWED,
         Reason.LOCATION_CONFLICT,
         Reason.TABLE_UNREADABLE,
@@ -221,6 +222,7 @@ WRITER: Final[Mapping[State, Row]] = {
         Reason.REFERENCE_NOT_FOUND,
         Reason.TABLE_NOT_READY,
         Reason.PATH_NOT_ALLOWED,
+        Reason.NOT_ALLOWED,
         Reason.SECOND_WRITER,
         Reason.DUPLICATE_WRITER_ID,
         Reason.SHARED_COLUMNS,
@@ -255,6 +257,7 @@ TABLE_ACTION: Final[Mapping[State, Row]] = {
     State.DELETING: _DELETING,
     State.FAILED: _stalled(
         Reason.INVALID_SPEC,
+        Reason.NOT_ALLOWED,
         Reason.REFERENCE_NOT_FOUND,
         Reason.TABLE_NOT_READY,
         Reason.DISABLED,

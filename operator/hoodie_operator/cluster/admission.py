@@ -13,7 +13,12 @@ from hoodie_operator.reconcile.verdicts import Verdict
 from hoodie_operator.reconcile.world import World
 
 _REFUSED: Final = frozenset(
-    {Reason.INVALID_SPEC, Reason.ACCOUNT_NOT_ALLOWED, Reason.PATH_NOT_ALLOWED}
+    {
+        Reason.INVALID_SPEC,
+        Reason.ACCOUNT_NOT_ALLOWED,
+        Reason.NOT_ALLOWED,
+        Reason.PATH_NOT_ALLOWED,
+    }
 )
 """What a table waits for otherwise, a lock for one, does not make a look at it wrong."""
 

@@ -47,6 +47,7 @@ def settings(told: configuration.Configuration) -> controller.Settings:
             reference_grace_ms=fields.duration_ms(limits.reference_grace),
             service_accounts=frozenset({accounts.default, *accounts.allowed}),
             lock_hosts=told.lock_servers.allowed,
+            allowed=told.allowed,
             schedule_deadline_ms=fields.duration_ms(limits.schedule_deadline),
             image_deadline_ms=fields.duration_ms(limits.image_deadline),
             start_deadline_ms=fields.duration_ms(limits.start_deadline),

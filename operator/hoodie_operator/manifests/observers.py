@@ -209,7 +209,7 @@ def _pod(found: Identity, told: configuration.Configuration) -> pods.Pod:
         name=naming.OBSERVER,
         image=told.image.name,
         arguments=(
-            *("hudi-operator", "observe", *roots),
+            *(*pods.PYTHON, "hoodie_operator", "observe", *roots),
             *("--port", str(PORT), "--token-file", f"{_TOKEN_FOLDER}/{_FILE}"),
             *("--threads", str(told.observers.threads), "--time-limit", f"{limit_s:g}"),
         ),

@@ -15,6 +15,13 @@ from hoodie_operator.api.resources import Manifest
 USER: Final = 10001
 """The image's user and group, which owns what is on the volumes of pods."""
 
+PYTHON: Final = ("python", "-I", "-u", "-B", "-m")
+"""How a module of ours is run where a tenant may set variables.
+
+Isolated from them and from folders, and told by itself what the image's variables say: output
+without delay, and no bytecode, which could not be written.
+"""
+
 START_TIME: Final = {"periodSeconds": 2, "failureThreshold": 150}
 """Of the start-up probe of what serves: so long nobody asks whether it is alive."""
 

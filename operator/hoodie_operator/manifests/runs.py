@@ -292,7 +292,7 @@ def _driver(attempt: Attempt) -> pods.Pod:
     container = pods.Container(
         name=naming.DRIVER,
         image=attempt.image,
-        arguments=("python", "-m", _PROGRAMS[type(attempt.start.work)], f"{FOLDER}/{SPEC}"),
+        arguments=(*pods.PYTHON, _PROGRAMS[type(attempt.start.work)], f"{FOLDER}/{SPEC}"),
         resources=attempt.resources,
         storage=attempt.table.spec.storage,
         runtime=attempt.start.runtime,

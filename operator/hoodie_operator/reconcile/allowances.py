@@ -8,12 +8,48 @@ does not name, by a name or by a pattern with `*`.
 import contextlib
 import fnmatch
 import ipaddress
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
+
+from hoodie_operator.api import configuration, hudi_table
+
+_OWN_SECRETS: Final = ("hudi-observer-*", "hudi-lock-*")
+"""By these the operator and what it has started know each other: they are nobody's to take."""
 
 REFUSED_ADDRESS: Final = "is an address that the operator does not connect to"
 
 _LOCAL_NAMES: Final = ("localhost", ".localhost")
+
+
+def refused_storage(storage: hudi_table.Storage, allowed: configuration.Allowed) -> str | None:
+    """Return what of a storage is not allowed, and by which key; None where all of it is."""
+    secrets = list(storage.secrets or ())
+    refused = [name for name in secrets if name not in others(secrets, _OWN_SECRETS)]
+    if refused:
+        return f"storage.secrets has {', '.join(refused)}, which is the operator's own"
+    claims = [volume.persistent_volume_claim for volume in storage.volumes or ()]
+    for field, names, patterns, key in (
+        ("storage.secrets", secrets, allowed.secrets, "secrets"),
+        ("storage.volumes", claims, allowed.claims, "claims"),
+    ):
+        if found := others(names, patterns):
+            return _refusal(field, found, key, patterns)
+    return refused_variables("storage.env", storage.env, allowed)
+
+
+def refused_variables(
+    field: str, variables: Mapping[str, str] | None, allowed: configuration.Allowed
+) -> str | None:
+    """Return which environment variables are not allowed; None where all of them are."""
+    found = others(variables or (), allowed.variables)
+    return _refusal(field, found, "variables", allowed.variables) if found else None
+
+
+def _refusal(field: str, found: Sequence[str], key: str, patterns: Sequence[str]) -> str:
+    return (
+        f"{field} has {', '.join(found)}, expected what allowed.{key} of the operator's "
+        f"configuration names: {', '.join(patterns) or 'nothing'}"
+    )
 
 
 def others(names: Iterable[str], patterns: Sequence[str]) -> list[str]:

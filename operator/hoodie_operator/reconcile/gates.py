@@ -10,7 +10,7 @@ from hoodie_operator.api import kinds, objects
 from hoodie_operator.api.conditions import Type
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
-from hoodie_operator.reconcile import effective, facts, hudi_tables, references, runs
+from hoodie_operator.reconcile import allowances, effective, facts, hudi_tables, references, runs
 from hoodie_operator.reconcile.verdicts import Verdict, broken_rule, stalled, stalled_state
 from hoodie_operator.reconcile.world import World
 
@@ -116,9 +116,9 @@ def enter(world: World, me: Runner, found: Target) -> OpenTarget | Verdict:
         me: Who wants to run.
         found: The table.
     """
-    broken = broken_rule(me)
-    if broken is not None:
-        return broken
+    refused = broken_rule(me) or _variables_refusal(world, me)
+    if refused is not None:
+        return refused
     if me.spec.suspend:
         return _suspended(Reason.SUSPENDED, "nothing is started")
     table = found.table
@@ -136,6 +136,15 @@ def enter(world: World, me: Runner, found: Target) -> OpenTarget | Verdict:
         reason=Reason.TABLE_NOT_READY,
         message=f"HudiTable {table.name}: {found.wanted.message}",
     )
+
+
+def _variables_refusal(world: World, me: Runner) -> Verdict | None:
+    """Return why a run may not take the environment variables that its runtime names."""
+    allowed = world.limits.allowed
+    if allowed is None:
+        return None
+    why = allowances.refused_variables("runtime.env", me.spec.runtime.env, allowed)
+    return None if why is None else stalled(me, Reason.NOT_ALLOWED, why)
 
 
 def check_ready(table: objects.Table, asking: objects.AnyObject) -> Verdict | None:

@@ -17,6 +17,7 @@ from hoodie_operator.api.conditions import Type
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import (
+    allowances,
     comparisons,
     deletions,
     effective,
@@ -55,7 +56,7 @@ def decide(world: World, table: objects.Table) -> Sequence[Effect]:
 
 def resolve(world: World, table: objects.Table) -> effective.EffectiveTable | Verdict:
     """Return the table's effective configuration, or why it has none now."""
-    refused = broken_rule(table) or _account_refusal(world, table)
+    refused = broken_rule(table) or _account_refusal(world, table) or _storage_refusal(world, table)
     if refused is not None:
         return refused
     uri = effective.location(table.spec, world.limits.data_roots)
@@ -99,6 +100,13 @@ def _account_refusal(world: World, table: objects.Table) -> Verdict | None:
         f"storage.serviceAccount is {account}, expected one that the operator allows: "
         f"{', '.join(sorted(allowed))}",
     )
+
+
+def _storage_refusal(world: World, table: objects.Table) -> Verdict | None:
+    """Return why pods may not take what a table's storage names."""
+    allowed = world.limits.allowed
+    why = None if allowed is None else allowances.refused_storage(table.spec.storage, allowed)
+    return None if why is None else _stalled(Reason.NOT_ALLOWED, why)
 
 
 def _location_conflict(world: World, table: objects.Table, uri: str) -> Verdict | None:

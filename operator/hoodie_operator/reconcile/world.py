@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from hoodie_operator.api import kinds, objects
+from hoodie_operator.api import configuration, kinds, objects
 from hoodie_operator.reconcile import catalog, facts, hearing, names
 
 
@@ -17,6 +17,7 @@ class Limits:
         reference_grace_ms: How long a missing reference may be on its way.
         service_accounts: Those that tables may name; None where accounts mean nothing.
         lock_hosts: Names and patterns of hosts that lock providers may name; None for all.
+        allowed: What else objects may name; None where that means nothing, or for all.
         schedule_deadline_ms: An attempt waits no longer for a pod and a node for it.
         image_deadline_ms: An attempt waits no longer for its image and container.
         start_deadline_ms: An attempt that tells of no progress for this long was not started.
@@ -28,6 +29,7 @@ class Limits:
     reference_grace_ms: int = 0
     service_accounts: frozenset[str] | None = None
     lock_hosts: tuple[str, ...] | None = None
+    allowed: configuration.Allowed | None = None
     schedule_deadline_ms: int = 600_000
     image_deadline_ms: int = 600_000
     start_deadline_ms: int = 180_000
