@@ -180,7 +180,9 @@ class FakeRuns:
             resources.JOB, metadata["namespace"], metadata["name"], propagation="Background"
         )
 
-    async def progress(self, job: Manifest, pods: Sequence[Manifest]) -> jobs.JobProgress | None:
+    async def progress(
+        self, job: Manifest, pods: Sequence[Manifest]
+    ) -> jobs.JobProgress | str | None:
         del job, pods
         return None
 

@@ -157,8 +157,15 @@ class Runs(Protocol):
         """
         ...
 
-    async def progress(self, job: Manifest, pods: Sequence[Manifest]) -> jobs.JobProgress | None:
-        """Return what a running attempt tells of itself; None when it does not. Never raises."""
+    async def progress(
+        self, job: Manifest, pods: Sequence[Manifest]
+    ) -> jobs.JobProgress | str | None:
+        """Return what a running attempt tells of itself; nothing is raised.
+
+        Returns:
+            What it tells; where it was asked, and how, if the network was in the way; None when it
+            has nothing to tell yet.
+        """
         ...
 
     def read(

@@ -17,6 +17,7 @@ asks before each change whether it leads. One that was withdrawn cannot be resum
 """
 
 import asyncio
+import errno
 import http
 import logging
 from collections.abc import Sequence
@@ -325,22 +326,32 @@ class JobRuns:
             propagation="Background",
         )
 
-    async def progress(self, job: Manifest, pods: Sequence[Manifest]) -> jobs.JobProgress | None:
-        """Return what a running attempt tells of itself; None when it does not. Never raises."""
+    async def progress(
+        self, job: Manifest, pods: Sequence[Manifest]
+    ) -> jobs.JobProgress | str | None:
+        """Return what a running attempt tells of itself; nothing is raised (`ports.Runs`)."""
         address = next((found for pod in pods if (found := _address(pod)) is not None), None)
         if address is None:
             return None
         if self._session is None:
             self._session = guests.session(_ANSWER_S)
         try:
-            async with self._session.get(address, allow_redirects=False) as answer:
-                if answer.status != http.HTTPStatus.OK:
-                    return None
+            async with self._session.get(
+                f"http://{address}/progress", allow_redirects=False
+            ) as answer:
                 content = await answer.content.read(_ANSWER_BYTES_MAX)
-            return jobs.decode_progress(content, job["metadata"]["name"])
-        except (TimeoutError, aiohttp.ClientError, OSError, errors.HoodieError) as error:
+            if answer.status == http.HTTPStatus.OK:
+                return jobs.decode_progress(content, job["metadata"]["name"])
+        except TimeoutError:
+            return f"{address} (no answer within {_ANSWER_S:.0f} s)"
+        except (aiohttp.ClientError, OSError, errors.HoodieError) as error:
             logger.debug("%s tells nothing: %s", job["metadata"]["name"], error)
-            return None
+            # Refused by the pod itself: nothing listens there yet.
+            is_refused = getattr(error, "errno", None) == errno.ECONNREFUSED
+            return None if is_refused else f"{address} ({type(error).__name__})"
+        # A run that has nothing to tell yet answers so.
+        is_early = answer.status == http.HTTPStatus.NO_CONTENT
+        return None if is_early else f"{address} (it answers {answer.status})"
 
     def read(
         self,
@@ -371,4 +382,4 @@ def _address(pod: Manifest) -> str | None:
     if not address:
         return None
     host = f"[{address}]" if ":" in address else address
-    return f"http://{host}:{run_manifests.PROGRESS_PORT}/progress"
+    return f"{host}:{run_manifests.PROGRESS_PORT}"

@@ -65,6 +65,7 @@ class Attempt:
         candidates: The Pods that name a parent as its own do, by uid.
         pods: Those of them that are its own, see `ownership.pods_of`.
         progress: What it told last.
+        unreached: Where the network was in the way of asking it, and how; empty where it was not.
         started: The mark that it is being started; None once its Job was seen to be.
     """
 
@@ -73,6 +74,7 @@ class Attempt:
     candidates: Mapping[str, Manifest] = field(default_factory=dict)
     pods: Sequence[Manifest] = ()
     progress: jobs.JobProgress | None = None
+    unreached: str = ""
     started: facts.Run | None = None
 
 
@@ -239,16 +241,22 @@ class Store:
         if before is not None:
             self._hold(dataclasses.replace(before, started=None))
 
-    def note_progress(self, run: facts.RunId, progress: jobs.JobProgress) -> set[objects.ObjectKey]:
-        """Hold what an attempt tells of itself.
+    def note_progress(
+        self, run: facts.RunId, told: jobs.JobProgress | str
+    ) -> set[objects.ObjectKey]:
+        """Hold what an attempt tells of itself, or why the network kept it from being asked.
 
         Returns:
             What changed by it.
         """
         before = self.attempt(run)
-        if before is None or before.progress == progress:
+        if before is None:
             return set()
-        return self._hold(dataclasses.replace(before, progress=progress))
+        if isinstance(told, str):
+            after = dataclasses.replace(before, unreached=told)
+        else:
+            after = dataclasses.replace(before, progress=told, unreached="")
+        return set() if after == before else self._hold(after)
 
     def reread(self, run: facts.RunId) -> set[objects.ObjectKey]:
         """Find out what an attempt's Job and Pods mean by now."""
@@ -362,7 +370,9 @@ class Store:
         if attempt.job is None and not attempt.pods:
             return attempt.started
         read = self._read_run(attempt.job, attempt.pods, attempt.progress, self._clock.now_ms())
-        return attempt.started if read is None else read
+        if read is None:
+            return attempt.started
+        return dataclasses.replace(read, unreached=attempt.unreached) if read.is_running else read
 
     def _foreign_job(self, attempt: Attempt) -> str | None:
         """Return the uid of a Job that has an attempt's name, and is not the attempt."""

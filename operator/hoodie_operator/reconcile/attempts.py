@@ -228,6 +228,7 @@ def phase(
     retry: execution.Retry,
     deadlines: Deadlines,
     now: hearing.Now,
+    life_ms: int | None = None,
 ) -> Phase:
     """Return where the runs are.
 
@@ -237,9 +238,10 @@ def phase(
         retry: How failures are answered.
         deadlines: For the attempt at work.
         now: When.
+        life_ms: When the storage last showed that the attempt at work lives; None for not yet.
     """
     if run is not None:
-        return _phase_at_work(run, deadlines, now.monotonic_ms)
+        return _phase_at_work(run, deadlines, now.monotonic_ms, life_ms)
     last = status.history[-1] if status.history else None
     failed = last is not None and last.outcome is Outcome.FAILED
     if status.failures and failed and not retries.is_transient(last_kind(status)):
@@ -254,7 +256,7 @@ def phase(
     return Phase.IDLE if is_over else Phase.BACKING_OFF
 
 
-def _phase_at_work(run: facts.Run, deadlines: Deadlines, now_ms: int) -> Phase:
+def _phase_at_work(run: facts.Run, deadlines: Deadlines, now_ms: int, life_ms: int | None) -> Phase:
     heard = _heard(run)
     if heard.stop_ms is not None:
         is_over = now_ms - heard.stop_ms > deadlines.stop_ms
@@ -265,12 +267,14 @@ def _phase_at_work(run: facts.Run, deadlines: Deadlines, now_ms: int) -> Phase:
         allowed_ms = deadlines.image_ms if run.waiting.is_placed else deadlines.schedule_ms
         is_too_long = now_ms - heard.waiting_ms > allowed_ms
         return Phase.OVERDUE if is_too_long else Phase.STARTING
-    silence_ms = now_ms - heard.news_ms
-    allowed_ms = deadlines.progress_ms if run.progress else deadlines.start_ms
+    silence_ms = now_ms - max(heard.news_ms, life_ms or 0)
+    # What the network keeps back may have begun long ago.
+    has_begun = run.progress is not None or life_ms is not None or bool(run.unreached)
+    allowed_ms = deadlines.progress_ms if has_begun else deadlines.start_ms
     is_too_long = deadlines.total_ms is not None and now_ms - heard.begun_ms > deadlines.total_ms
     if silence_ms > allowed_ms or is_too_long:
         return Phase.OVERDUE
-    return Phase.RUNNING if run.progress else Phase.STARTING
+    return Phase.RUNNING if run.progress or life_ms is not None else Phase.STARTING
 
 
 def last_failure(status: attempts.Runs) -> str:

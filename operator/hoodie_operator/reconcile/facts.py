@@ -260,10 +260,12 @@ class Waits:
     Attributes:
         state: In one waiting state, for one reason.
         attempt: For the next attempt, from the end of the last one.
+        commit: Since the newest commit of the object's own.
     """
 
     state: Wait | None = None
     attempt: Wait | None = None
+    commit: Wait | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,6 +289,8 @@ class Run:
         stop_requested_ms: When it was told to stop; None while it was not.
         stop_reason: Why; empty while it was not.
         progress: What it told last.
+        unreached: Where it was asked how far it is and the network was in the way, and how; empty
+            where it was not.
         ended_ms: When it ended or was seen to have ended, for people; None while it runs.
         result: What it told at its end; None when it did not come to that.
         exit_code: None where unknown.
@@ -308,6 +312,7 @@ class Run:
     stop_requested_ms: int | None = None
     stop_reason: str = ""
     progress: jobs.JobProgress | None = None
+    unreached: str = ""
     ended_ms: int | None = None
     result: jobs.JobResult | None = None
     exit_code: int | None = None

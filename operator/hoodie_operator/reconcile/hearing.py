@@ -15,7 +15,7 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from hoodie_operator.api import attempts, conditions, objects, times
+from hoodie_operator.api import attempts, conditions, objects, times, writer
 from hoodie_operator.reconcile import facts
 
 
@@ -83,9 +83,11 @@ def hear_status(before: facts.Waits | None, status: conditions.Status, now_ms: i
     known = before or facts.Waits()
     runs: attempts.Runs | None = getattr(status, "runs", None)
     ended = runs.history[-1].end_time if runs and runs.history else None
+    commit: writer.LastCommit | None = getattr(status, "last_commit", None)
     return facts.Waits(
         state=_wait(known.state, status.waiting.since if status.waiting else None, now_ms),
         attempt=_wait(known.attempt, ended if runs and runs.next_attempt_time else None, now_ms),
+        commit=_wait(known.commit, commit.completion_time if commit else None, now_ms),
     )
 
 

@@ -121,15 +121,16 @@ def _sharing(
     other: objects.Writer,
 ) -> Verdict | None:
     """Return why what two Writers make of one row would be chance."""
-    seen = source_of(world, other)
-    if seen is None:
-        return Verdict(
-            state=State.PENDING,
-            reason=Reason.NOT_OBSERVED,
-            message=f"the source of Writer {other.name} was not read yet, to compare the columns",
-        )
-    if seen.problem is not None:
-        return None
+    for writer in (me, other):
+        seen = source_of(world, writer)
+        if seen is None and columns_of(world, writer) is None:
+            return Verdict(
+                state=State.PENDING,
+                reason=Reason.NOT_OBSERVED,
+                message=f"the source of Writer {writer.name} was not read yet, to compare columns",
+            )
+        if seen is not None and seen.problem is not None:
+            return None
     why = combinations.order_dependence(
         wanted.config, _stream(world, me, wanted), _stream(world, other, wanted)
     )

@@ -92,10 +92,20 @@ def too_slow(run: facts.Run) -> str:
     waiting = run.waiting
     if run.is_abandoned:
         return f"{EXECUTORS_LEFT}: its driver has ended, and left executors at work"
+    if waiting is None and run.unreached:
+        return f"{NO_PROGRESS}: {unreached(run)}"
     if waiting is None:
         return NO_PROGRESS
     told = f"{waiting.obstacle.value}: {waiting.message}".rstrip(": ")
     return f"{TOO_SLOW[waiting.obstacle]}: {told}"
+
+
+def unreached(run: facts.Run) -> str:
+    """Return why an attempt cannot tell how far it is, and what may be done about that."""
+    return (
+        f"its progress cannot be asked for at {run.unreached}: a NetworkPolicy, a service mesh or "
+        "a firewall may keep the operator from its pods"
+    )
 
 
 def stopped_as(reason: str) -> facts.Cause | None:

@@ -5,11 +5,12 @@ Shared by Writers and TableActions; `attempts.STEPS` is the machine behind it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from hoodie import errors
 from hoodie.model import jobs
 from hoodie_operator.api import attempts as api_attempts
-from hoodie_operator.api import execution, objects
+from hoodie_operator.api import execution, objects, table_action, writer
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import attempts, effective, facts, hearing, retries
@@ -111,10 +112,49 @@ def situation(
         owner=owner,
         status=status,
         run=run,
-        phase=attempts.phase(status, run, retry, deadlines, now),
+        phase=attempts.phase(
+            status, run, retry, deadlines, now, None if run is None else _life_ms(world, owner, run)
+        ),
         deadlines=deadlines,
         now=now,
     )
+
+
+def _life_ms(world: World, owner: objects.AnyObject, run: facts.Run) -> int | None:
+    """Return when the storage last showed that an attempt lives, as of `facts.Heard`.
+
+    Its heart beats beside a write that it has begun, or its owner's newest commit is a new one: a
+    run that cannot be asked how far it is, the network being in the way, is known by these.
+    """
+    told = world.seen.waits.get(owner.uid, facts.Waits()).commit
+    begun_ms = run.heard.begun_ms if run.heard is not None else 0
+    signs = [told.heard_ms] if told is not None and told.heard_ms > begun_ms else []
+    table = _table_of(world, owner)
+    seen = None if table is None else world.seen.tables.get(table.uid)
+    if seen is not None and any(_is_heart(each, owner, run) for each in seen.pending):
+        signs.append(seen.observed_ms)
+    return max(signs, default=None)
+
+
+def _table_of(world: World, owner: objects.AnyObject) -> objects.Table | None:
+    if not isinstance(owner.spec, writer.WriterSpec | table_action.TableActionSpec):
+        return None
+    return world.table(owner.key.namespace, owner.spec.table_ref.name)
+
+
+def _is_heart(pending: facts.Pending, owner: objects.AnyObject, run: facts.Run) -> bool:
+    """Return whether an attempt is at work on a pending instant, as its heartbeat tells.
+
+    What an action has planned may be executed by a later attempt of it than planned it.
+    """
+    if not pending.is_alive:
+        return False
+    if isinstance(owner.spec, table_action.TableActionSpec):
+        parameters = owner.spec.compaction
+        instant = None if parameters is None else parameters.instant
+        return pending.action_id == owner.name or pending.requested_time == instant
+    is_mine = pending.writer_id == effective.writer_id(cast("objects.Writer", owner))
+    return is_mine and pending.attempt == fence_number(owner, run.id.attempt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +279,9 @@ def at_work(found: Situation) -> Verdict:
     if run.waiting is not None and not _is_usual(run, found.now.monotonic_ms):
         told = f"{where}{at}: {run.waiting.obstacle.value}: {run.waiting.message}".rstrip(": ")
         return Verdict(state=State.STARTING, reason=_OBSTACLES[run.waiting.obstacle], message=told)
-    if run.progress is None:
+    if run.progress is None and run.unreached:
+        at = f": {retries.unreached(run)}"
+    elif run.progress is None and found.phase is not Phase.RUNNING:
         return Verdict(state=State.STARTING, reason=Reason.STARTING, message=f"{where} starts")
     return Verdict(state=State.RUNNING, reason=Reason.RUNNING, message=f"{where}{at}")
 
