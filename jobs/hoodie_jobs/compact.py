@@ -3,11 +3,9 @@
 An execution that was killed is run again: the plan stays, and files of the dead one are removed.
 """
 
-import dataclasses
 import sys
 from contextlib import closing
 
-from hoodie import table
 from hoodie.model import instants, jobs
 from hoodie_jobs import opening, program, runtimes, watching
 from hoodie_jobs.run import Run
@@ -61,8 +59,7 @@ def execute(run: Run, instant_time: instants.InstantTime, runtime: runtimes.Runt
         ConflictError: Somebody alive is executing it.
     """
     engine = watching.WatchedEngine(runtime.engine, run, f"{_PHASE} {instant_time}")
-    outside = dataclasses.replace(opening.environment_of(run.spec), engine=engine)
-    opened = table.open_table(run.spec.table_uri, outside)
+    opened = opening.open_table(run.spec, engine)
     start_s = run.clock.monotonic_s()
     commit = opened.compact(instant_time, opening.transaction_of(run.spec))
     run.add(write_ms=int((run.clock.monotonic_s() - start_s) * 1000), file_groups=len(commit.stats))

@@ -1,8 +1,10 @@
 """What every job opens by its spec: the machine's environment, the table, input within bounds."""
 
+import dataclasses
 from collections.abc import Iterable
 
 from hoodie import environment, errors, table
+from hoodie.engine import protocol
 from hoodie.model import jobs, settings
 from hoodie.storage import locations
 from hoodie.transaction import authors
@@ -16,8 +18,12 @@ def environment_of(spec: jobs.JobSpec) -> environment.Environment:
     return environment.system(parallelism=spec.engine.parallelism, allowed_roots=spec.allowed_roots)
 
 
-def open_table(spec: jobs.JobSpec) -> table.Table:
-    """Open the spec's table as its run's current attempt.
+def open_table(spec: jobs.JobSpec, engine: protocol.Engine | None = None) -> table.Table:
+    """Open the spec's table as its run's current attempt: every job that changes one begins so.
+
+    Args:
+        spec: The job's.
+        engine: Does the table's parallel work; the environment's if none is given.
 
     Raises:
         ConfigurationError: As of `transaction_of`: what cannot be written is not read either.
@@ -27,6 +33,8 @@ def open_table(spec: jobs.JobSpec) -> table.Table:
     """
     _lock_of(spec)
     outside = environment_of(spec)
+    if engine is not None:
+        outside = dataclasses.replace(outside, engine=engine)
     opened = table.open_table(spec.table_uri, outside)
     # Not before it is known to be a table: nothing is left behind where there is none.
     fence.claim(spec, outside.open_storage(spec.table_uri))

@@ -1,5 +1,6 @@
 """Tables are created, taken over, compacted and dropped by jobs that may be run again."""
 
+import contextlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -331,3 +332,46 @@ def test_failed_write_is_taken_back(workshop: Workshop) -> None:
     assert workshop.run(workshop.spec(jobs.RollBack(), attempt=3)).instants == ()
     with pytest.raises(errors.NotFoundError):
         workshop.run(workshop.spec(jobs.RollBack(instant_time=first), attempt=4))
+
+
+FENCE = jobs.FenceRecord(owner="action.a")
+
+
+def test_plan_of_one_attempt_is_executed_by_the_next_with_a_fence_record(
+    workshop: Workshop, engine: jobs.EngineKind
+) -> None:
+    """Each attempt makes its record, whichever step it does: an older one is refused from then."""
+    workshop.write(workshop.file("1", "a,eu,1,x\n"))
+    schedule = jobs.Compact(step=jobs.CompactionStep.SCHEDULE)
+    [plan] = workshop.run(workshop.spec(schedule, fence=FENCE, attempt=1)).instants
+    execute = jobs.Compact(step=jobs.CompactionStep.EXECUTE, instant_time=plan.requested_time)
+    [done] = workshop.run(workshop.spec(execute, engine, fence=FENCE, attempt=2)).instants
+    assert (done.requested_time, done.action) == (plan.requested_time, "commit")
+    with pytest.raises(errors.FencedError, match="attempt 2 is the current one"):
+        workshop.run(workshop.spec(schedule, fence=FENCE, attempt=1))
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        jobs.CreateTable(may_adopt=True),
+        batches_of(),
+        COMPACT,
+        jobs.Compact(step=jobs.CompactionStep.SCHEDULE),
+        jobs.Compact(step=jobs.CompactionStep.EXECUTE, instant_time="20260101000000000"),
+        jobs.RollBack(),
+        jobs.RollBack(instant_time="20260101000000000"),
+        DROP,
+    ],
+    ids=["create", "write", "compact", "plan", "execute", "rollback all", "rollback", "drop"],
+)
+def test_every_job_makes_its_fence_record_first(workshop: Workshop, work: jobs.Work) -> None:
+    """Whatever a job does: an attempt that came later has fenced it off before it does anything."""
+    workshop.run(workshop.spec(jobs.RollBack(), fence=FENCE, attempt=2))
+    with pytest.raises(errors.FencedError, match="attempt 2 is the current one"):
+        workshop.run(workshop.spec(work, fence=FENCE, attempt=1))
+    with contextlib.suppress(errors.NotFoundError):
+        workshop.run(workshop.spec(work, fence=FENCE, attempt=3))
+    if work is not DROP:
+        with pytest.raises(errors.FencedError, match="attempt 3 is the current one"):
+            workshop.run(workshop.spec(jobs.RollBack(), fence=FENCE, attempt=2))
