@@ -43,7 +43,7 @@ class Triggers(fields.Block):
 
 
 class History(fields.Block):
-    """How many finished TableActions of a policy are kept."""
+    """How many finished TableActions of a policy are kept, beside the newest of each table."""
 
     successful: int = Field(default=10, ge=0, le=1000)
     failed: int = Field(default=5, ge=1, le=1000)

@@ -243,16 +243,26 @@ def _at_work(world: World, table: objects.Table) -> objects.Action | None:
 
 
 def _forgotten(world: World, me: objects.Policy) -> list[Effect]:
-    """Return the removal of finished actions of this policy beyond what its history keeps."""
-    mine = [action for action in world.actions_for(me) if not world.has_run_at_work(action)]
-    mine.sort(key=lambda action: action.seniority, reverse=True)
+    """Return the removal of finished actions of this policy beyond what its history keeps.
+
+    The newest of each table stays, whatever the limits: it stands for that the table was compacted,
+    or could not be, at the basis that its name holds. Without it the same would be tried again.
+    """
+    mine = sorted(world.actions_for(me), key=lambda action: action.seniority, reverse=True)
+    mine = [action for action in mine if not world.has_run_at_work(action)]
+    newest = {action.spec.table_ref.name: action.uid for action in reversed(mine)}
     done = [action for action in mine if action.status.finished_time is not None]
     failed = [action for action in mine if action.status.is_true(Type.STALLED)]
     history = me.spec.history
     return [
         RemoveObject(key=action.key, uid=action.uid)
         for action in (*done[history.successful :], *failed[history.failed :])
+        if newest[action.spec.table_ref.name] != action.uid or not _has_table(world, action)
     ]
+
+
+def _has_table(world: World, action: objects.Action) -> bool:
+    return world.table(action.key.namespace, action.spec.table_ref.name) is not None
 
 
 def _verdict(me: objects.Policy, findings: Sequence[_Finding]) -> Verdict:
