@@ -273,7 +273,7 @@ def create_table(
     """
     definition.check(config, schema)
     storage = outside.open_storage(uri)
-    stored = replace(config, create_schema=schema.avro)
+    stored = replace(config, create_schema=schemas.with_fixed_decimals(schema).avro)
     table_properties.create(storage, stored, outside.clock)
     return open_table(uri, outside)
 

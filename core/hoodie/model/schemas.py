@@ -100,6 +100,29 @@ def from_arrow(schema: pa.Schema, table_name: str) -> TableSchema:
     return from_avro(_json(record))
 
 
+def with_fixed_decimals(schema: TableSchema) -> TableSchema:
+    """Return the schema of a new table with its decimals as Avro's `fixed`, as `from_arrow` has it.
+
+    Apache Hudi rewrites a decimal of `bytes` into a base file in a form that Spark cannot read.
+    """
+    record = avro_types.parse_record(schema.avro)
+    full_name = ".".join(filter(None, (record.get("namespace"), record["name"])))
+    fields = [
+        _with_fixed_decimal(each, schema.arrow.field(each["name"]), full_name)
+        for each in record["fields"]
+    ]
+    return schema if fields == record["fields"] else from_avro(_json(record | {"fields": fields}))
+
+
+def decimals_of_bytes(schema: TableSchema) -> tuple[str, ...]:
+    """Return the columns that `with_fixed_decimals` would change."""
+    return tuple(
+        column.arrow.name
+        for column in avro_types.columns(schema.avro)
+        if pa.types.is_decimal(column.arrow.type) and column.wire is avro_types.Wire.BYTES
+    )
+
+
 def check_names(names: Collection[str]) -> None:
     """Check that columns can have these names beside each other.
 
@@ -269,6 +292,25 @@ def _avro_type(column: pa.Field, record_name: str) -> object:
     raise errors.UnsupportedError(
         f"column {column.name!r} is {type_}: tables with such columns are not made here yet"
     )
+
+
+def _with_fixed_decimal(
+    field: dict[str, object], column: pa.Field, record_name: str
+) -> dict[str, object]:
+    if not pa.types.is_decimal(column.type):
+        return field
+    fixed = _avro_type(column, record_name)
+    declared, default = field["type"], field.get("default")
+    if isinstance(declared, list):
+        kind: object = ["null" if each == "null" else fixed for each in declared]
+    else:
+        kind = ["null", fixed] if column.nullable else fixed
+    changed = field | {"type": kind}
+    if isinstance(default, str):
+        value = int.from_bytes(default.encode("latin-1"), "big", signed=True)
+        content = value.to_bytes(_decimal_size(column.type.precision), "big", signed=True)
+        changed["default"] = content.decode("latin-1")
+    return changed
 
 
 def _decimal_size(precision: int) -> int:

@@ -46,6 +46,7 @@ def check(
     snapshot = snapshots.take(target.storage, target.config)
     lives = heartbeats.Heartbeats(target.storage, outside.clock, outside.background, write_settings)
     found = [
+        *_of_columns(target),
         *_of_timeline(target, snapshot),
         *_of_pending(liveness.pending(target.storage, snapshot.timeline, write_settings, outside)),
         *_of_leftovers(target.storage, snapshot.timeline, lives),
@@ -98,6 +99,15 @@ def _of_contents(
         progress=progress,
     )
     return [each for findings in per_slice for each in findings]
+
+
+def _of_columns(target: sessions.Target) -> Findings:
+    for name in schemas.decimals_of_bytes(target.schema):
+        yield _note(
+            f"column {name}",
+            "is a decimal of Avro bytes: Spark cannot read base files that Apache Hudi rewrites "
+            "with it, ours can; a new table has it as fixed",
+        )
 
 
 def _of_timeline(target: sessions.Target, snapshot: snapshots.Snapshot) -> Findings:

@@ -2,6 +2,7 @@
 
 import json
 
+import fastavro
 import pyarrow as pa
 import pytest
 
@@ -381,3 +382,36 @@ def test_missing_column_is_null_even_where_the_table_has_no_nulls() -> None:
     conformed = schemas.conform(pa.table({"a": pa.array([1], pa.int32())}), target)
     assert conformed.column("b").to_pylist() == [None]
     assert [field.nullable for field in conformed.schema] == [False, True]
+
+
+@pytest.mark.parametrize("nullable", [True, False])
+@pytest.mark.parametrize(
+    ("default", "fixed_default"),
+    [(None, None), ("\u0001", "\0\0\0\0\0\u0001"), ("\u00ff", "\u00ff" * 6)],
+)
+def test_decimal_of_bytes_becomes_a_fixed_of_equal_meaning(
+    default: str | None, fixed_default: str | None, nullable: bool
+) -> None:
+    """Spark cannot read what Apache Hudi writes into base files for decimals of bytes."""
+    decimal: object = {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2}
+    if nullable:
+        decimal = ["null", decimal] if default is None else [decimal, "null"]
+    given: dict[str, object] = {"name": "d", "type": decimal, "doc": "kept"}
+    if default is not None or nullable:
+        given["default"] = default
+    text = json.dumps({"type": "record", "name": "r", "namespace": "n", "fields": [given]})
+    found = schemas.with_fixed_decimals(schemas.from_avro(text))
+    (field,) = json.loads(found.avro)["fields"]
+    branches = field["type"] if nullable else [field["type"]]
+    (kind,) = [each for each in branches if each != "null"]
+    assert (kind["type"], kind["size"], kind["logicalType"]) == ("fixed", 6, "decimal")
+    assert field.get("default") == fixed_default
+    assert field["doc"] == "kept"
+    assert found.arrow == schemas.from_avro(text).arrow
+    assert schemas.with_fixed_decimals(found) == found
+    fastavro.parse_schema(json.loads(found.avro))
+
+
+def test_schema_without_decimals_stays_as_it_is() -> None:
+    schema = schemas.from_arrow(pa.schema([("a", pa.int64()), ("b", pa.string())]), "t")
+    assert schemas.with_fixed_decimals(schema) is schema
