@@ -23,8 +23,14 @@ from hoodie.write import batches, sessions, tasks
 
 KEYS = ("k1", "k2", "k3")
 COLUMNS = ("a", "b", "c", "d")
+FLAG = "_hoodie_is_deleted"
 SCHEMA = pa.schema(
-    [("id", pa.string()), ("at", pa.int64()), *((name, pa.int64()) for name in COLUMNS)]
+    [
+        ("id", pa.string()),
+        ("at", pa.int64()),
+        *((name, pa.int64()) for name in COLUMNS),
+        (FLAG, pa.bool_()),
+    ]
 )
 SETTINGS = write_settings.WriteSettings(
     concurrency=write_settings.ConcurrencyMode.NON_BLOCKING, clock_wait_ms=0
@@ -80,19 +86,23 @@ def histories(streams: st.SearchStrategy[list[list[list[Row]]]]) -> st.SearchStr
 
 @st.composite
 def whole_rows(draw: st.DrawFn) -> list[list[list[Row]]]:
-    """Case (a): whole rows, no ordering value twice."""
+    """Case (a): whole rows, and deletes in both forms; no ordering value twice."""
     times = draw(st.permutations(range(1, 60)))
     found = iter(times)
     keys = st.lists(st.sampled_from(KEYS), min_size=1, max_size=3, unique=True)
+
+    def row(key: str) -> Row:
+        values = {name: draw(VALUES) for name in COLUMNS}
+        is_deleted = draw(st.sampled_from([None, False, False, True]))
+        return {"id": key, "at": next(found), **values, FLAG: is_deleted}
+
+    def batch() -> list[Row]:
+        if draw(st.integers(0, 3)) == 0:
+            return [{"id": key, "at": next(found)} for key in draw(keys)]
+        return [row(key) for key in draw(keys)]
+
     return [
-        [
-            [
-                {"id": key, "at": next(found), **{name: draw(VALUES) for name in COLUMNS}}
-                for key in draw(keys)
-            ]
-            for _ in range(draw(st.integers(1, 3)))
-        ]
-        for _ in range(draw(st.integers(2, 4)))
+        [batch() for _ in range(draw(st.integers(1, 3)))] for _ in range(draw(st.integers(2, 4)))
     ]
 
 
@@ -130,11 +140,12 @@ def keys_once(draw: st.DrawFn) -> list[list[list[Row]]]:
 @settings(max_examples=25, deadline=None)
 @given(histories(whole_rows()))
 def test_whole_rows_by_event_time(history: History) -> None:
-    expected: Rows = {}
+    newest: dict[str, Row] = {}
     for row in _rows_of(history):
-        there = expected.get(str(row["id"]))
+        there = newest.get(str(row["id"]))
         if there is None or int(there["at"] or 0) < int(row["at"] or 0):
-            expected[str(row["id"])] = dict(row)
+            newest[str(row["id"])] = row
+    expected = {key: dict(row) for key, row in newest.items() if FLAG in row and not row[FLAG]}
     assert play(history, WHOLE_ROWS) == expected
 
 
@@ -178,12 +189,12 @@ def play(
         data = pa.Table.from_pylist(
             [dict(row) for row in rows], pa.schema([SCHEMA.field(name) for name in names])
         )
-        options = sessions.WriteOptions(
-            operation=commits.Operation.UPSERT, transaction=transaction(f"w{number}")
-        )
+        is_delete = config == WHOLE_ROWS and FLAG not in names
+        operation = commits.Operation.DELETE if is_delete else commits.Operation.UPSERT
+        options = sessions.WriteOptions(operation=operation, transaction=transaction(f"w{number}"))
         session = opened.begin_write(options, names)
         assert isinstance(session, sessions.WriteSession)
-        batch = batches.prepare(data, config, schema, commits.Operation.UPSERT)
+        batch = batches.prepare(data, config, schema, operation)
         storage = outside.open_storage(opened.uri)
         stats = tasks.run(session.task, batch, tasks.WriteToken(), storage, outside.engine)
         return session, stats
@@ -208,7 +219,7 @@ def play(
         instant = pending or opened.schedule_compaction(transaction(None))
         if instant is not None:
             opened.compact(instant, transaction(None))
-    assert not any(each.log_files for each in opened.slices())
+    assert not any(set(each.log_files) - set(each.kept_deletes) for each in opened.slices())
     assert _content(opened) == content
     return content
 

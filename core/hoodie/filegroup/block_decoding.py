@@ -41,6 +41,12 @@ _CLASSES: Mapping[Wrapper, ValueClass] = {
 """The class of a wrapped value once a reader holds it, as Spark does."""
 
 
+def deleting_columns(config: table_config.TableConfig) -> frozenset[str]:
+    """Return the columns by which a row may say that it is deleted."""
+    marker = () if config.delete_marker is None else config.delete_marker[:1]
+    return frozenset((IS_DELETED, OPERATION, *marker))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoder:
     """What of a table decides how its blocks are decoded.

@@ -5,6 +5,10 @@ readers bring older files to the wider one: int to long, float or double, long t
 float to double. Nothing is dropped, renamed or narrowed, so that columns that several writers add
 at once are all there in the end, in the order of their commits. Source: RFC-82; Apache Hudi's page
 on schema evolution ("on write").
+
+Ordering fields keep their type: a delete in a log file keeps the class of its ordering value, and
+to every reader a delete of another class than the column's wins over any row. So do the fields that
+a key or partition path is the text of, where the text would change: 1 and 1.0 are two keys.
 """
 
 import json
@@ -12,7 +16,7 @@ import json
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.model import avro_types, schemas
+from hoodie.model import avro_types, schemas, table_config
 
 _WIDER = {
     pa.int32(): (pa.int64(), pa.float32(), pa.float64()),
@@ -65,6 +69,36 @@ def additions(table: schemas.TableSchema, data: pa.Schema) -> pa.Schema:
             if column.name not in table.arrow.names or _is_wider(column, table)
         ]
     )
+
+
+def check_fixed(
+    table: schemas.TableSchema, added: pa.Schema, config: table_config.TableConfig
+) -> None:
+    """Check that what a write adds changes no column whose type has to stay.
+
+    Args:
+        table: The table's columns.
+        added: What the write adds or widens, as of `additions`.
+        config: The table's configuration.
+
+    Raises:
+        InvalidInputError: It does.
+    """
+    named = {*config.record_key_fields, *config.partition_fields, *config.bucket_fields}
+    for column in added:
+        if column.name not in table.arrow.names:
+            continue
+        why = None
+        if column.name in config.ordering_fields:
+            why = "an ordering field: deletes of the older type would win over newer rows"
+        elif column.name in named and pa.types.is_floating(column.type):
+            why = "part of keys or partition paths, whose texts would change"
+        if why is not None:
+            held = table.arrow.field(column.name).type
+            raise errors.InvalidInputError(
+                f"column {column.name!r} is not widened from {held} to {column.type}, it is {why}; "
+                f"expected {held}, or a new table with the wider type"
+            )
 
 
 def _is_wider(column: pa.Field, table: schemas.TableSchema) -> bool:

@@ -13,12 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import errors
-from hoodie.filegroup import projecting
+from hoodie.filegroup import block_decoding, projecting
 from hoodie.index import bucket
 from hoodie.model import commits, schemas, table_config
 from hoodie.write import keys
-
-DELETED_COLUMN = "_hoodie_is_deleted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +118,7 @@ def _may_miss(
     if config.has_partial_updates:
         return frozenset(schema.arrow.names) - key_fields - set(config.ordering_fields)
     # A batch without the flag deletes nothing.
-    return frozenset((DELETED_COLUMN,)) & frozenset(schema.arrow.names)
+    return frozenset((block_decoding.IS_DELETED,)) & frozenset(schema.arrow.names)
 
 
 def _filled(config: table_config.TableConfig, schema: schemas.TableSchema) -> frozenset[str]:

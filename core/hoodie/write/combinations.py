@@ -6,9 +6,10 @@ they complete (`write.conflicts`). Under non-blocking concurrency control nobody
 nobody checks for conflicts; the merge at read and compaction decides. Its result does not depend on
 when compaction ran in exactly these cases:
 
-    (a) whole rows with distinct ordering values (event time ordering);
+    (a) whole rows, and deletes, with distinct ordering values (event time ordering): a compaction
+        keeps such deletes (`filegroup.kept_deletes`), so that they hold against what comes late;
     (b) column streams with disjoint columns, each stream serial, under commit time ordering with
-        partial updates;
+        partial updates; none of them deletes, which would touch the columns of the others;
     (c) event time ordering with partial updates, where each stream writes a key once: nothing
         that can be seen here proves it, so it has to be acknowledged.
 
@@ -20,6 +21,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from hoodie import errors
+from hoodie.filegroup import block_decoding
 from hoodie.model import commits, instants, json_values, settings, table_config
 from hoodie.transaction import heartbeats
 
@@ -32,7 +34,7 @@ class Stream:
         writer_id: Its name; empty for a writer that does not tell, such as another engine's.
         instant: Its requested time, for messages; empty for a stream that is only about to begin.
         columns: The columns it writes; None when it does not tell, which counts as all.
-        is_order_dependent_delete: Whether it deletes rows without an ordering value.
+        is_order_dependent_delete: Whether it may delete rows without an ordering value.
         mode: Its concurrency mode; None when it does not tell, and is taken to run in ours.
     """
 
@@ -160,7 +162,10 @@ def order_dependence(config: table_config.TableConfig, mine: Stream, other: Stre
             )
         return None
     if mine.is_order_dependent_delete or other.is_order_dependent_delete:
-        return "a delete touches every column of its rows"
+        written = {*(mine.columns or ()), *(other.columns or ())}
+        marks = sorted(block_decoding.deleting_columns(config) & written)
+        how = f", by column {' or '.join(marks)}," if marks else ""
+        return f"a delete{how} touches every column of its row, those of other writers too"
     if not config.has_partial_updates:
         return (
             f"both write whole rows, sharing columns {_names(_shared(config, mine, other))}, and "
@@ -173,10 +178,21 @@ def order_dependence(config: table_config.TableConfig, mine: Stream, other: Stre
 def is_order_dependent_delete(
     config: table_config.TableConfig, operation: commits.Operation, columns: Iterable[str]
 ) -> bool:
-    """Return whether a write deletes rows whatever their ordering value."""
-    if operation is not commits.Operation.DELETE:
-        return False
-    return not (config.ordering_fields and set(config.ordering_fields) <= set(columns))
+    """Return whether a write may delete rows whatever their ordering value.
+
+    Args:
+        config: The table's configuration.
+        operation: What the write does.
+        columns: Its input's.
+    """
+    given = set(columns)
+    if config.merge_mode is table_config.MergeMode.EVENT_TIME:
+        # A row that says it is deleted has an ordering value, as every row.
+        has_values = bool(config.ordering_fields) and given.issuperset(config.ordering_fields)
+        return operation is commits.Operation.DELETE and not has_values
+    return operation is commits.Operation.DELETE or bool(
+        block_decoding.deleting_columns(config) & given
+    )
 
 
 def _shared(config: table_config.TableConfig, mine: Stream, other: Stream) -> set[str] | None:

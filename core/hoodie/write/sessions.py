@@ -95,8 +95,13 @@ class Target:
     added: pa.Schema = _NO_COLUMNS
 
     def grown_to(self, columns: schemas.TableSchema) -> "Target":
-        """Return the target of a write that adds columns: the table's, grown by them."""
+        """Return the target of a write that adds columns: the table's, grown by them.
+
+        Raises:
+            InvalidInputError: The type of one of them has to stay.
+        """
         added = schema_evolution.additions(self.schema, columns.arrow)
+        schema_evolution.check_fixed(self.schema, added, self.config)
         return replace(self, schema=columns, added=added)
 
 

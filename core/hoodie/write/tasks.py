@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.engine import protocol as engine_protocol
-from hoodie.filegroup import reading, rewriting, snapshots, writing
+from hoodie.filegroup import block_decoding, reading, rewriting, snapshots, writing
 from hoodie.format import file_names
 from hoodie.model import commits, files, instants, schemas, settings, table_config
 from hoodie.storage import protocol
@@ -237,9 +237,8 @@ def _changes(task: WriteTask, batch: batches.Batch, rows: pa.Array) -> writing.L
 
 def _makes_base_rows(task: WriteTask, changes: writing.LogRows) -> bool:
     """Return whether rows can stand in a base file: no key twice, and none that says it is gone."""
-    tells_of_deletes = (
-        task.config.delete_marker is not None or batches.DELETED_COLUMN in task.schema.arrow.names
-    )
+    deleting = block_decoding.deleting_columns(task.config)
+    tells_of_deletes = not deleting.isdisjoint(task.schema.arrow.names)
     keys = changes.record_keys
     is_delete = task.operation is commits.Operation.DELETE
     return not tells_of_deletes and not is_delete and len(pc.unique(keys)) == len(keys)

@@ -1,5 +1,6 @@
 """Which writers may overlap: design section 5, cases (a), (b), (c)."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -92,6 +93,22 @@ def test_delete_with_an_ordering_value_is_decided_by_it() -> None:
     assert not combinations.is_order_dependent_delete(EVENT_TIME, delete, ["id", "ts"])
     assert combinations.is_order_dependent_delete(EVENT_TIME, delete, ["id"])
     assert combinations.is_order_dependent_delete(COLUMN_STREAMS, delete, ["id"])
+
+
+@pytest.mark.parametrize("column", ["_hoodie_is_deleted", "_hoodie_operation", "op"])
+def test_rows_that_say_they_are_deleted_are_deletes(column: str) -> None:
+    upsert = commits.Operation.UPSERT
+    streams = replace(COLUMN_STREAMS, delete_marker=("op", "D"))
+    assert combinations.is_order_dependent_delete(streams, upsert, ["id", "a", column])
+    assert not combinations.is_order_dependent_delete(streams, upsert, ["id", "a"])
+    # By event time such a row has an ordering value, as every row.
+    events = replace(EVENT_TIME, delete_marker=("op", "D"))
+    assert not combinations.is_order_dependent_delete(events, upsert, ["id", "ts", column])
+    marking = stream("a", "id", column, is_order_dependent_delete=True)
+    for mine, other in itertools.permutations((marking, stream("b", "x"))):
+        with pytest.raises(errors.ConfigurationError, match=f"a delete, by column {column}, "):
+            combinations.check(streams, mine, [other])
+        combinations.check(streams, mine, [other], is_acknowledged=True)
 
 
 def test_second_run_of_one_writer_is_refused() -> None:

@@ -218,6 +218,37 @@ def test_types_that_do_not_widen_are_refused(name: str, given: pa.DataType) -> N
         schema_evolution.merged(TABLE, pa.schema([(name, given)]))
 
 
+@pytest.mark.parametrize("version", [8, 9])
+def test_ordering_field_is_not_widened(version: int, tmp_path: Path) -> None:
+    """A delete in a log keeps the class of its value, and of another class it wins over any row."""
+    mode = table_config.MergeMode.EVENT_TIME
+    config = replace(
+        CONFIG,
+        ordering_fields=("at",),
+        merge_mode=mode,
+        has_partial_updates=False,
+        bucket_count=1,
+        version=version,
+    )
+    small = SmallTable(tmp_path / "t", config, at="int32")
+    small.upsert([{"id": "k", "part": "p", "a": 1, "b": "x", "at": 10}])
+    small.delete([{"id": "k", "part": "p", "at": 5}])
+    wider = rows(at=pa.array([1], pa.int64()))
+    with pytest.raises(errors.InvalidInputError, match="'at' is not widened from int32 to int64"):
+        small.table.write(wider, small.options(adds_columns=True))
+    assert [row["id"] for row in small.rows()] == ["k"]
+    assert small.table.schema.arrow.field("at").type == pa.int32()
+
+
+@pytest.mark.parametrize("name", ["id", "part"])
+def test_what_keys_and_paths_are_made_of_keeps_its_text(name: str) -> None:
+    schema = schemas.from_arrow(pa.schema([("id", pa.int32()), ("part", pa.int32())]), "t")
+    added = pa.schema([(name, pa.float64())])
+    with pytest.raises(errors.InvalidInputError, match=f"'{name}' is not widened"):
+        schema_evolution.check_fixed(schema, added, CONFIG)
+    schema_evolution.check_fixed(schema, pa.schema([(name, pa.int64())]), CONFIG)
+
+
 @pytest.mark.parametrize("name", ["I", "_hoodie_file_name", "a b"])
 def test_names_that_readers_would_not_tell_apart_are_refused(name: str) -> None:
     with pytest.raises(errors.InvalidInputError):
