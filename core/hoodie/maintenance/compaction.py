@@ -156,7 +156,9 @@ def compact_slice(
     kept = rows.kept_deletes(keeping)
     name = file_names.base_file_name(file_slice.group.file_id, task.write_token, task.instant_time)
     on_top = replace(target, base_instant_time=task.instant_time, base_file=name)
-    return (stat, *writing.write_kept_deletes(on_top, kept, task.schema, task.settings))
+    on_top_stats = writing.write_kept_deletes(on_top, kept, task.schema, task.settings)
+    # They were counted with the base file already.
+    return (stat, *(replace(each, deletes=0) for each in on_top_stats))
 
 
 def _slice(operation: plans.CompactionOperation) -> files.FileSlice:

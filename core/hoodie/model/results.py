@@ -42,6 +42,11 @@ class CommitResult:
         return sum(stat.size_bytes for stat in self.stats)
 
     @property
+    def group_count(self) -> int:
+        """File groups written to."""
+        return len({(stat.partition_path, stat.file_id) for stat in self.stats})
+
+    @property
     def file_count(self) -> int:
         """Files written."""
         return sum(max(1, len(stat.log_files)) for stat in self.stats)

@@ -141,7 +141,7 @@ def compacted(uri: str, result: results.CommitResult) -> CompactDocument:
         table=uri,
         instant=instant.requested_time,
         completion_time=instant.completion_time,
-        file_groups=len(result.stats),
+        file_groups=result.group_count,
         records=result.records,
         bytes=result.size_bytes,
         duration_ms=quantities.elapsed_ms(instant.requested_time, instant.completion_time) or 0,

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from hoodie import clock, table
-from hoodie.model import instants
+from hoodie import clock, errors, table
+from hoodie.model import instants, results, table_config
 from hoodie.timeline import transitions
-from hoodie.transaction import authors
+from hoodie.transaction import authors, lifecycle
 from hoodie.transaction.locks import address_texts
 from support.tables import SmallTable
 
@@ -20,6 +20,16 @@ class ClockAhead(clock.SystemClock):
 
     def now_ms(self) -> int:
         return super().now_ms() + AHEAD_MS
+
+
+class ClockAt(clock.SystemClock):
+    """The machine's clock, set forward once."""
+
+    def __init__(self, now_ms: int) -> None:
+        self._ahead_ms = now_ms - super().now_ms()
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self._ahead_ms
 
 
 def test_log_file_that_a_plan_has_missed_is_merged(
@@ -55,3 +65,108 @@ def test_log_file_that_a_plan_has_missed_is_merged(
 
     assert [row["a"] for row in small.rows()] == [2]
     assert small.problems() == []
+
+
+EVENTS = table_config.TableConfig(
+    name="events",
+    record_key_fields=("id",),
+    ordering_fields=("a",),
+    merge_mode=table_config.MergeMode.EVENT_TIME,
+    bucket_count=1,
+)
+
+
+class Events(SmallTable):
+    """A table whose keys are written and deleted by event time."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, EVENTS)
+
+    def put(self, **times: int) -> None:
+        self.upsert([{"id": key, "part": "p", "a": a, "b": "x"} for key, a in times.items()])
+
+    def remove(self, **times: int) -> None:
+        self.delete([{"id": key, "a": a} for key, a in times.items()])
+
+    def compact_keeping(self, hours: int) -> results.CommitResult:
+        transaction = self.options(deletes_kept_hours=hours).transaction
+        planned = self.table.schedule_compaction(transaction)
+        assert planned is not None
+        return self.table.compact(planned, transaction)
+
+    @property
+    def keys(self) -> list[object]:
+        return sorted(str(row["id"]) for row in self.rows())
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Events:
+    found = Events(tmp_path / "t")
+    found.put(x=1, y=1)
+    found.remove(x=5)
+    return found
+
+
+def test_delete_with_an_ordering_value_outlives_the_compaction(events: Events) -> None:
+    done = events.compact_keeping(1)
+    assert done.group_count == 1
+    (kept,) = events.table.slices()
+    assert [log.instant_time for log in kept.kept_deletes] == [done.instant.requested_time]
+    assert kept.log_files == kept.kept_deletes
+    events.put(x=4)
+    assert events.keys == ["y"]
+    events.put(x=5)
+    assert events.keys == ["x", "y"]
+    assert events.problems() == []
+
+
+def test_slice_that_holds_kept_deletes_alone_needs_no_compaction(events: Events) -> None:
+    events.compact_keeping(1)
+    assert events.table.schedule_compaction(events.options().transaction) is None
+
+
+def test_kept_deletes_are_carried_on_and_keep_their_age(
+    events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = events.compact_keeping(2).instant.requested_time
+    hours_later = instants.parse_time(first) + 3_600_000 + 60_000
+    events.outside = replace(events.outside, clock=ClockAt(hours_later))
+    events.table = table.open_table(str(events.path), events.outside)
+    events.put(z=1)
+    events.remove(z=2)
+    events.compact_keeping(2)
+    events.put(x=4, z=1)
+    assert events.keys == ["y"]
+    # More than an hour old is the first, the second is not.
+    events.compact_keeping(1)
+    events.put(x=4, z=1)
+    assert events.keys == ["x", "y"]
+
+
+def test_no_deletes_are_kept_for_no_hours(events: Events) -> None:
+    events.compact_keeping(0)
+    (kept,) = events.table.slices()
+    assert kept.log_files == ()
+    events.put(x=4)
+    assert events.keys == ["x", "y"]
+
+
+def test_files_of_an_execution_that_failed_are_removed_and_made_again(
+    events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    transaction = events.options().transaction
+    planned = events.table.schedule_compaction(transaction)
+    assert planned is not None
+
+    def fail(*arguments: object) -> None:
+        raise errors.StorageError("nothing is published")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lifecycle, "complete", fail)
+        with pytest.raises(errors.StorageError):
+            events.table.compact(planned, transaction)
+    assert not [path for path in events.path.glob(f"*{planned}*") if path.is_file()]
+    events.table.compact(planned, transaction)
+    events.put(x=4)
+    assert events.keys == ["y"]
+    assert events.problems() == []
