@@ -62,7 +62,9 @@ def execute(run: Run, instant_time: instants.InstantTime, runtime: runtimes.Runt
     opened = opening.open_table(run.spec, engine)
     start_s = run.clock.monotonic_s()
     commit = opened.compact(instant_time, opening.transaction_of(run.spec))
-    run.add(write_ms=int((run.clock.monotonic_s() - start_s) * 1000), file_groups=commit.group_count)
+    run.add(
+        write_ms=int((run.clock.monotonic_s() - start_s) * 1000), file_groups=commit.group_count
+    )
     run.record(commit)
 
 

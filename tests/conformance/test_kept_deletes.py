@@ -1,4 +1,4 @@
-"""Deletes that outlive our compactions, as Apache Hudi reads and compacts them (docs/adr/0017)."""
+"""Deletes that outlive our compactions, as Apache Hudi reads and compacts them (docs/adr/0018)."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -6,7 +6,7 @@ So a compaction puts the deletes that left nothing of their keys into a log file
 which lies on top of its base file: a delete block as any other, to Apache Hudi's readers, too.
 
 The next compaction carries them on, each block with the instant of the compaction that first kept
-it, so that their age is known; those that are older than the settings say go (docs/adr/0017).
+it, so that their age is known; those that are older than the settings say go (docs/adr/0018).
 """
 
 from collections.abc import Sequence
