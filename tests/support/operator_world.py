@@ -66,6 +66,7 @@ class Outside:
         self.clock_ahead_ms = 0
         self._began_ms = 0
         self.limits = limits()
+        self.identify: catalog.Identify = lambda uri, table: uri
         self.by_key: dict[objects.ObjectKey, objects.AnyObject] = {}
         self.tables: dict[str, facts.TableFacts] = {}
         self.sources: dict[str, facts.SourceFacts] = {}
@@ -86,9 +87,10 @@ class Outside:
         *,
         labels: dict[str, str] | None = None,
         owner: objects.Owner | None = None,
+        namespace: str = "default",
     ) -> objects.ObjectKey:
         """Declare an object."""
-        key = objects.ObjectKey(kind=kind.name, namespace="default", name=name)
+        key = objects.ObjectKey(kind=kind.name, namespace=namespace, name=name)
         self._uids += 1
         self.by_key[key] = objects.Object(
             key=key,
@@ -165,7 +167,9 @@ class Outside:
             now_ms=self.wall_ms,
             monotonic_ms=self.monotonic_ms,
             limits=self.limits,
-            by_key=catalog.Catalog(effective.locator(self.limits.data_roots), self.by_key.values()),
+            by_key=catalog.Catalog(
+                effective.locator(self.limits.data_roots), self.by_key.values(), self.identify
+            ),
             seen=facts.Facts(
                 tables=dict(self.tables),
                 sources=dict(self.sources),

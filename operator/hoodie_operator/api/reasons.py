@@ -79,7 +79,10 @@ class Reason(enum.Enum):
     )
     IMMUTABLE_MISMATCH = "ImmutableMismatch", "The existing table differs where none can change."
     TABLE_UNREADABLE = "TableUnreadable", "What is there is no table that this version reads."
-    LOCATION_CONFLICT = "LocationConflict", "An older HudiTable has the same location."
+    LOCATION_CONFLICT = (
+        "LocationConflict",
+        "Another HudiTable is at the same location, in it or around it.",
+    )
     ALREADY_EXISTS = "AlreadyExists", "The table exists, and adoption is CreateOnly."
     TABLE_NOT_FOUND = "TableNotFound", "The table does not exist where it should."
     LOCK_NOT_SHARED = "LockNotShared", "The lock provider's locks exclude no other process."

@@ -15,7 +15,7 @@ from hoodie.model import jobs
 from hoodie_operator.api import documents, kinds, objects, resources, shared_parts
 from hoodie_operator.api.resources import Manifest, Resource
 from hoodie_operator.manifests import naming, observed, ownership
-from hoodie_operator.reconcile import catalog, effects, facts, hearing
+from hoodie_operator.reconcile import catalog, effective, effects, facts, hearing
 
 _GONE_MAX: Final = 100_000
 
@@ -92,7 +92,7 @@ class Store:
             read_run: Tells what a Job and its Pods mean.
             our_clock: The operator's.
         """
-        self.by_key = catalog.Catalog(locate)
+        self.by_key = catalog.Catalog(locate, identify=effective.spot)
         self.stored: dict[objects.ObjectKey, Stored] = {}
         self._statuses = hearing.HeardStatuses()
         self._read_run = read_run

@@ -15,20 +15,30 @@ _ANY: Final = ""
 Locate = Callable[[hudi_table.HudiTableSpec], str | None]
 """Returns the normalised URI of a table; None when it has none."""
 
+Identify = Callable[[str, objects.AnyObject], str]
+"""Returns what tells the place of a HudiTable at a URI from all others: parts between slashes."""
+
 _Group = dict[objects.ObjectKey, objects.AnyObject]
 
 
 class Catalog(Mapping[objects.ObjectKey, objects.AnyObject]):
     """The objects by key, and by what else they are asked for."""
 
-    def __init__(self, locate: Locate, found: Iterable[objects.AnyObject] = ()) -> None:
+    def __init__(
+        self,
+        locate: Locate,
+        found: Iterable[objects.AnyObject] = (),
+        identify: Identify = lambda uri, table: uri,
+    ) -> None:
         """Take the objects.
 
         Args:
             locate: Tells where a table is.
             found: The objects.
+            identify: Tells places apart; by default one URI is one place.
         """
         self._locate = locate
+        self._identify = identify
         self._by_key: _Group = {}
         self._by_kind: dict[tuple[str, str], _Group] = {}
         self._by_table: dict[tuple[str, str, str], _Group] = {}
@@ -36,6 +46,7 @@ class Catalog(Mapping[objects.ObjectKey, objects.AnyObject]):
         self._at: dict[str, _Group] = {}
         self._below: dict[str, _Group] = {}
         self._places: dict[objects.ObjectKey, str] = {}
+        self._spots: dict[objects.ObjectKey, str] = {}
         for each in found:
             self.put(each)
 
@@ -63,6 +74,7 @@ class Catalog(Mapping[objects.ObjectKey, objects.AnyObject]):
             place = self._locate(found.spec)
             if place is not None:
                 self._places[found.key] = place
+                self._spots[found.key] = self._identify(place, found)
         for group in self._groups(found):
             group[found.key] = found
 
@@ -74,6 +86,7 @@ class Catalog(Mapping[objects.ObjectKey, objects.AnyObject]):
         for group in self._groups(before):
             group.pop(key, None)
         self._places.pop(key, None)
+        self._spots.pop(key, None)
 
     def of(self, kind: kinds.Kind, namespace: str) -> Collection[objects.AnyObject]:
         """Return the objects of a kind in a namespace."""
@@ -98,10 +111,14 @@ class Catalog(Mapping[objects.ObjectKey, objects.AnyObject]):
         """Return the objects that were made for an object."""
         return self._by_owner.get(uid, {}).values()
 
-    def overlapping(self, uri: str) -> list[objects.AnyObject]:
-        """Return the HudiTables of all namespaces at a place, in it and around it."""
-        found = dict(self._below.get(uri, {}))
-        for place in _enclosing(uri):
+    def overlapping(self, table: objects.Table) -> list[objects.AnyObject]:
+        """Return the HudiTables of all namespaces at a table's place, in it and around it."""
+        uri = self.place(table)
+        if uri is None:
+            return []
+        spot = self._identify(uri, table)
+        found = dict(self._below.get(spot, {}))
+        for place in _enclosing(spot):
             found.update(self._at.get(place, {}))
         return list(found.values())
 
@@ -117,7 +134,7 @@ class Catalog(Mapping[objects.ObjectKey, objects.AnyObject]):
             yield self._by_table.setdefault((key.kind, key.namespace, table), {})
         if found.owner is not None:
             yield self._by_owner.setdefault(found.owner.uid, {})
-        place = self._places.get(key)
+        place = self._spots.get(key)
         if place is not None:
             yield self._at.setdefault(place, {})
             yield self._below.setdefault(place, {})

@@ -67,9 +67,7 @@ def of_table(found: catalog.Catalog, table: objects.Table) -> Iterator[objects.O
     if lock is not None:
         yield lock
     yield from _beside(found, table.key.namespace, table.name)
-    place = found.place(table)
-    if place is not None:
-        yield from (each.key for each in found.overlapping(place))
+    yield from (each.key for each in found.overlapping(table))
 
 
 def _users(found: catalog.Catalog, lock: objects.ObjectKey) -> Iterator[objects.ObjectKey]:

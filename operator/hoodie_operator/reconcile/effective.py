@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Final, assert_never
 
 import pyarrow as pa
 
@@ -75,6 +75,9 @@ _ARROW = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
+
+
+_LOCAL: Final = f"{uris.LOCAL}://"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +143,29 @@ def locator(data_roots: Sequence[str]) -> Callable[[hudi_table.HudiTableSpec], s
         return None if isinstance(found, Refusal) else found
 
     return locate
+
+
+def spot(uri: str, table: objects.AnyObject) -> str:
+    """Return what tells the place of a table in a cluster from others.
+
+    A path of a pod is a folder of the claim that is mounted around it, wherever that is mounted;
+    where none is, it is the pod's own. Both belong to the namespace: the same path in another one
+    is another place.
+    """
+    if not uri.startswith(_LOCAL):
+        return uri
+    assert isinstance(table.spec, hudi_table.HudiTableSpec)
+    path = uri.removeprefix(_LOCAL)
+    mounted = [
+        volume
+        for volume in table.spec.storage.volumes or ()
+        if f"{path}/".startswith(f"{volume.mount_path}/")
+    ]
+    if not mounted:
+        return f"pods/{table.key.namespace}{path}"
+    volume = max(mounted, key=lambda volume: len(volume.mount_path))
+    folder = path.removeprefix(volume.mount_path)
+    return f"claims/{table.key.namespace}/{volume.persistent_volume_claim}{folder}"
 
 
 def table_name(table: objects.Table) -> str:

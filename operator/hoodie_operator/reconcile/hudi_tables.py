@@ -110,20 +110,56 @@ def _storage_refusal(world: World, table: objects.Table) -> Verdict | None:
 
 
 def _location_conflict(world: World, table: objects.Table, uri: str) -> Verdict | None:
-    """Return why a table may not be where an older one is, nor in it nor around it (R14)."""
+    """Return why a table may not be where another one is, nor in it nor around it (R14).
+
+    One that is there goes before one that is not, and of two alike the older one. One that was
+    refused, or cannot be brought into being, keeps nobody from a place. Of other namespaces no more
+    is told than that.
+    """
     others = [
         other
-        for other in world.tables_overlapping(uri)
-        if other.uid != table.uid and other.seniority <= table.seniority
+        for other in world.tables_overlapping(table)
+        if other.uid != table.uid and _goes_before(world, other, table)
     ]
     if not others:
         return None
     oldest = min(others, key=lambda other: other.seniority)
-    found = effective.location(oldest.spec, world.limits.data_roots)
+    who = "a HudiTable of another namespace"
+    if oldest.key.namespace == table.key.namespace:
+        found = effective.location(oldest.spec, world.limits.data_roots)
+        who = f"HudiTable {oldest.name} at {found}"
     return _stalled(
         Reason.LOCATION_CONFLICT,
-        f"HudiTable {oldest.name} of namespace {oldest.key.namespace} is at {found} already, "
-        f"expected {uri} to be neither there, nor in it, nor around it",
+        f"{uri} is the place of {who}, or in it, or around it, expected a place of its own",
+    )
+
+
+def _goes_before(world: World, other: objects.Table, table: objects.Table) -> bool:
+    is_there = _is_begun(world, table)
+    if _is_begun(world, other):
+        return not is_there or other.seniority <= table.seniority
+    return not is_there and other.seniority <= table.seniority and _can_begin(world, other)
+
+
+def _is_begun(world: World, table: objects.Table) -> bool:
+    """Return whether a table is there, or is being brought into being."""
+    runs_told = table.status.runs
+    is_tried = runs_told is not None and runs_told.attempts > 0
+    return (
+        table.status.provisioned
+        or world.has_run_at_work(table)
+        or (is_tried and not table.status.is_true(Type.STALLED))
+    )
+
+
+def _can_begin(world: World, table: objects.Table) -> bool:
+    """Return whether a table is about to be brought into being: nothing is in its way."""
+    seen = world.seen.tables.get(table.uid)
+    return (
+        not (table.is_deleting or table.spec.suspend or table.status.is_true(Type.STALLED))
+        and seen is not None
+        and seen.problem is None
+        and isinstance(resolve(world, table), effective.EffectiveTable)
     )
 
 

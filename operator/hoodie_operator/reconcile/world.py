@@ -68,9 +68,9 @@ class World:
         found = self.by_key.of(kinds.HUDI_TABLE, namespace)
         return cast("Collection[objects.Table]", found)
 
-    def tables_overlapping(self, uri: str) -> Collection[objects.Table]:
-        """Return the HudiTables of all namespaces at a place, in it or around it."""
-        return cast("Collection[objects.Table]", self.by_key.overlapping(uri))
+    def tables_overlapping(self, table: objects.Table) -> Collection[objects.Table]:
+        """Return the HudiTables of all namespaces at a table's place, in it or around it."""
+        return cast("Collection[objects.Table]", self.by_key.overlapping(table))
 
     def actions_for(self, policy: objects.Policy) -> Collection[objects.Action]:
         """Return the TableActions that say that they were made for a CompactionPolicy."""

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import random
+from typing import cast
 
 import pytest
 
@@ -99,7 +100,13 @@ def _check(found: catalog.Catalog, held: list[objects.AnyObject]) -> None:
         )
         uri = LOCATE(spec)  # type: ignore[arg-type]
         if uri is not None:
-            assert {each.uid for each in found.overlapping(uri)} == _overlapping(held, uri)
+            asked = dataclasses.replace(
+                _object(random.Random(0)),
+                key=objects.ObjectKey(kind="HudiTable", namespace="asking", name="asking"),
+                spec=spec,
+            )
+            table = cast("objects.Table", asked)
+            assert {each.uid for each in found.overlapping(table)} == _overlapping(held, uri)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -215,6 +215,7 @@ def test_table_in_or_around_an_older_one_is_refused(path: str) -> None:
     here = Flights(edited(ow.TABLE, storage__path=older), is_ready=False)
     second = here.add(kinds.HUDI_TABLE, "second", edited(ow.TABLE, storage__path=path))
     third = here.add(kinds.HUDI_TABLE, "third", edited(ow.TABLE, storage__path=f"{older}2"))
+    here.see_table(here.table_key, is_there=False)
     here.settle()
     assert here.condition(second)[:2] in [
         ("Stalled", "LocationConflict"),

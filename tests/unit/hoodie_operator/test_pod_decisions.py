@@ -208,6 +208,7 @@ def test_of_tables_made_in_one_second_at_one_place_one_is_refused_in_each_order(
         ]
         for key in keys:
             here.by_key[key] = dataclasses.replace(here.by_key[key], created_ms=ow.START_MS)
+            here.see_table(key, is_there=False)
         here.settle()
         refused = [key.name for key in keys if here.condition(key)[1] == "LocationConflict"]
         assert refused == ["b"]
