@@ -6,6 +6,7 @@
     inflight   COMPLETE  completed  take the completion time, create the completed file
     inflight   REVERT    requested  delete the inflight file; the plan is executed anew
     requested  WITHDRAW  -          delete the requested file; no data file is left of it
+    completed  REOPEN    inflight   delete the completed file, which appeared too late to count
 
 All but START belong into a scope of the table lock, since others decide on what they change (L1);
 of requested and inflight nobody makes a difference who does not own the instant's heartbeat.
@@ -42,6 +43,7 @@ class Event(enum.Enum):
     COMPLETE = "complete"
     REVERT = "revert"
     WITHDRAW = "withdraw"
+    REOPEN = "reopen"
 
 
 TRANSITIONS: Mapping[tuple[instants.State | None, Event], instants.State | None] = {
@@ -50,6 +52,7 @@ TRANSITIONS: Mapping[tuple[instants.State | None, Event], instants.State | None]
     (instants.State.INFLIGHT, Event.COMPLETE): instants.State.COMPLETED,
     (instants.State.INFLIGHT, Event.REVERT): instants.State.REQUESTED,
     (instants.State.REQUESTED, Event.WITHDRAW): None,
+    (instants.State.COMPLETED, Event.REOPEN): instants.State.INFLIGHT,
 }
 """The state that an event leads to; None is an instant that is not there. Others are our bugs."""
 
@@ -163,6 +166,12 @@ def revert(storage: Storage, inflight: instants.Instant) -> instants.Instant:
     requested = inflight.pending_in(_next(inflight.state, Event.REVERT))
     storage.delete(path(inflight))
     return requested
+
+
+def reopen(storage: Storage, completed: instants.Instant) -> None:
+    """Make an instant inflight again that a rollback took back before it completed."""
+    assert TRANSITIONS[completed.state, Event.REOPEN] is instants.State.INFLIGHT
+    storage.delete(path(completed))
 
 
 def withdraw(storage: Storage, requested: instants.Instant) -> None:

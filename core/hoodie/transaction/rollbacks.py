@@ -5,6 +5,7 @@
     resume    in one lock scope instead: a pending rollback whose executor is dead is taken over
     execute   inflight                                                          R2
               the target has not completed; the plan's files are deleted        R3, R4, R-D
+              (if it has all the same, `late_completions` ends the rollback)
               in one lock scope: the target's inflight and requested files, the rollback's
               completed file                                                    R7, R8
               markers and heartbeats                                            R9
@@ -32,6 +33,7 @@ from hoodie.transaction import (
     failed_writes,
     fencing,
     heartbeats,
+    late_completions,
     markers,
     refusals,
     table_lock,
@@ -331,26 +333,42 @@ def _withdraw(client: Client, rollback: instants.Instant) -> None:
 
 
 def _check_target(client: Client, rollback: OpenRollback) -> None:
-    """Refuse to delete the files of a target that has completed (R-D).
+    """End a rollback whose target has completed all the same, one way or the other (R-D).
 
-    No writer of ours does after the request; one that does not look for rollbacks may.
+    No writer of ours completes it after the request. One that does not look for rollbacks may, and
+    a store that carries out late what a dead one had asked for.
+
+    Raises:
+        ConflictError: It stands, as far as its files are there; the rollback was withdrawn.
     """
     found = active.listed(client.storage).find(rollback.plan.target)
     if found is None or found.is_pending:
         return
-    if not rollback.may_have_deleted:
-        with client.lock.scope() as scope:
-            rollback.heartbeat.check()
-            scope.check()
-            transitions.withdraw(client.storage, rollback.requested)
-    raise errors.ConflictError(_completed_text(found, rollback))
+    with client.lock.scope() as scope:
+        _admit_author(client)
+        end = late_completions.End.WITHDRAW
+        if rollback.may_have_deleted:
+            end = late_completions.end_of(client.storage, scope.timeline, found)
+        rollback.heartbeat.check()
+        scope.check()
+        if end is late_completions.End.FINISH:
+            for each in scope.timeline.files:
+                if each.requested_time == found.requested_time and each.is_completed:
+                    transitions.reopen(client.storage, each)
+        else:
+            transitions.withdraw(
+                client.storage, transitions.revert(client.storage, rollback.inflight)
+            )
+    outcome = f"{_completed_text(found, rollback)}; the rollback is {end.value}"
+    if end is not late_completions.End.FINISH:
+        raise errors.ConflictError(outcome)
+    logger.warning("%s: %s", client.storage.uri, outcome)
 
 
 def _completed_text(found: instants.Instant, rollback: OpenRollback) -> str:
-    damage = ", which may have deleted its files" if rollback.may_have_deleted else ""
     return (
         f"{found} was completed at {found.completion_time} though rollback "
-        f"{rollback.requested_time} was to take it back{damage}"
+        f"{rollback.requested_time} was to take it back"
     )
 
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from hoodie import errors
-from hoodie.format import rollback_avro
-from hoodie.model import commits, files, instants, plans
+from hoodie.format import rollback_avro, timeline_avro
+from hoodie.model import commits, files, instants, plans, table_config
 from hoodie.model.instants import Action, Instant, InstantTime, State
 from hoodie.timeline import active, rollback_plans, transitions
 from hoodie.transaction import (
@@ -24,6 +24,8 @@ from hoodie.transaction.client import Client, OpenWrite
 from hoodie.write import failed_writes as rolling_back
 from support import faulty_storage, invariants, schedule
 from support.schedule_world import (
+    CONFIG,
+    COPY_ON_WRITE,
     GROUPS,
     SETTINGS,
     World,
@@ -267,6 +269,100 @@ def test_target_that_completed_all_the_same_keeps_its_files() -> None:
     assert len(data_files(world.storage)) == len(GROUPS)
     assert not world.timeline.pending
     assert not [each for each in world.timeline.files if each.action is Action.ROLLBACK]
+
+
+def begin_to_take_back(world: World, opened: OpenWrite, deletions: int) -> None:
+    """Let an executor die after so many deletions of data files."""
+    process = world.process("executor")
+    service = world.client(process)
+    paths = tuple(sorted(data_paths(world, opened)))
+    plan = plans.RollbackPlan(target=opened.requested_time, action=opened.action)
+    held = rollbacks.request(service, world.config, plan)
+    transitions.start(service.storage, held.requested, b"", held.heartbeat.is_own)
+    for path in paths[:deletions]:
+        world.storage.delete(path)
+    process.crash()
+
+
+def publish_late(world: World, opened: OpenWrite, stats: list[commits.WriteStat]) -> None:
+    """Let the store carry out what a dead writer had asked for."""
+    transitions.complete(
+        world.storage,
+        opened.inflight,
+        timeline_avro.encode_commit(metadata(stats)),
+        timeline=world.timeline,
+        times=world.writer("late").times,
+        check=lambda: None,
+    )
+
+
+def half_taken_back(deletions: int, config: table_config.TableConfig = CONFIG) -> World:
+    """Return a world whose rollback is pending, its executor dead, its target completed late."""
+    world = World(config=config)
+    process = world.process("victim")
+    writer = world.client(process)
+    opened = world.begin(writer)
+    stats = write_data(writer, opened, GROUPS)
+    process.crash()
+    begin_to_take_back(world, opened, deletions)
+    publish_late(world, opened, stats)
+    world.told.clear()
+    return world
+
+
+def pending_rollbacks(world: World) -> list[Instant]:
+    return [each for each in world.timeline.pending if each.action is Action.ROLLBACK]
+
+
+@pytest.mark.parametrize("deletions", [1, 2])
+def test_rollback_is_finished_though_its_target_completed_late(deletions: int) -> None:
+    """R-B: the request came first, no success was reported, and nothing was built on the write."""
+    world = half_taken_back(deletions)
+    found = rolling_back.roll_back_all(world.writer("next"), world.config, world.timeline)
+    assert len(found.done) == 1
+    assert not world.timeline.completed_writes
+    assert not data_files(world.storage)
+    assert not world.timeline.pending
+
+
+def test_rollback_that_has_deleted_nothing_leaves_a_target_that_completed_late() -> None:
+    world = half_taken_back(0)
+    found = rolling_back.roll_back_all(world.writer("next"), world.config, world.timeline)
+    assert "withdrawn, since all files of it are there" in found.passed_over[0]
+    assert len(world.timeline.completed_writes) == 1
+    assert len(data_files(world.storage)) == len(GROUPS)
+    assert not pending_rollbacks(world)
+
+
+def plan_compaction(world: World) -> None:
+    assert world.schedule_compaction(world.writer("planner")) is not None
+
+
+def begin_copy_on_write(world: World) -> None:
+    world.begin(world.writer("reads its base files"))
+
+
+def commit_copy_on_write(world: World) -> None:
+    world.write(world.writer("has read its base files"))
+
+
+@pytest.mark.parametrize(
+    ("config", "build"),
+    [
+        (CONFIG, plan_compaction),
+        (COPY_ON_WRITE, begin_copy_on_write),
+        (COPY_ON_WRITE, commit_copy_on_write),
+    ],
+)
+def test_target_that_others_have_built_on_is_reported_and_its_rollback_withdrawn(
+    config: table_config.TableConfig, build: Callable[[World], None]
+) -> None:
+    world = half_taken_back(1, config)
+    build(world)
+    found = rolling_back.roll_back_all(world.writer("next"), world.config, world.timeline)
+    assert any("hoodie check" in reason for reason in found.passed_over)
+    assert not pending_rollbacks(world)
+    assert world.timeline.completed_writes
 
 
 def lose_markers(world: World, opened: OpenWrite) -> None:
