@@ -19,9 +19,15 @@ logger = logging.getLogger(__name__)
 
 PERIOD_S: Final = 120.0
 _PAUSE_S: Final = 0.5
+_GONE_TRIES: Final = 20
+"""An API server that has just begun may not know all kinds yet."""
 
 Listed = Callable[[set[objects.ObjectKey], Sequence[objects.AnyObject]], None]
 """Hears which keys changed by a listing, and which objects are gone by it."""
+
+
+class KindGoneError(Exception):
+    """The CustomResourceDefinition of a kind is gone: its watch is dead and stays so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +73,9 @@ class Listings:
         self._stale: set[Resource] = set(resources.WATCHED)
         self._uncertain: set[Resource] = set(resources.WATCHED)
         self._heard: dict[tuple[Resource, str], set[str]] = {}
+        self._missing: dict[Resource, int] = {}
+        self._problems: dict[Resource, str] = {}
+        self._gone = asyncio.Event()
         self._asked = asyncio.Event()
         self._certain = asyncio.Event()
 
@@ -107,6 +116,15 @@ class Listings:
         """Wait until everything was listed that had to be."""
         await self._certain.wait()
 
+    async def await_end_of_a_kind(self) -> None:
+        """Wait until the API server no longer knows one of our kinds.
+
+        Raises:
+            KindGoneError: It does not.
+        """
+        await self._gone.wait()
+        raise KindGoneError(self._health.problem)
+
     async def run(self) -> None:
         """List what is to be listed, for ever."""
         while True:
@@ -133,14 +151,26 @@ class Listings:
                 await self._resync(resource, namespace, labels)
         except api_errors.ApiError as error:
             self._stale.add(resource)
-            self._health.problem = f"{resource} cannot be listed: {error}"
-            logger.warning("%s", self._health.problem)
+            self._tell_problem(resource, f"{resource} cannot be listed: {error}")
+            is_missing = resource in resources.OURS and isinstance(error, api_errors.NotFoundError)
+            self._missing[resource] = self._missing.get(resource, 0) + 1 if is_missing else 0
+            if self._missing[resource] >= _GONE_TRIES:
+                self._gone.set()
             return
+        self._missing.pop(resource, None)
+        self._problems.pop(resource, None)
         if resource not in self._stale:
             self._uncertain.discard(resource)
         if not self._uncertain:
             self._health.problem = ""
             self._certain.set()
+
+    def _tell_problem(self, resource: Resource, problem: str) -> None:
+        """Tell why a kind cannot be listed, once for as long as that is the same."""
+        if self._problems.get(resource) != problem:
+            logger.warning("%s", problem)
+        self._problems[resource] = problem
+        self._health.problem = problem
 
     async def _resync(self, resource: Resource, namespace: str | None, labels: str) -> None:
         """Hold exactly what a listing has, part by part: all of it at once is much memory."""

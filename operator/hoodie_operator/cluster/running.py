@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from hoodie import clock, identity
+from hoodie_operator.api import resources
 from hoodie_operator.api.resources import Manifest
 from hoodie_operator.cluster import (
     acting,
@@ -23,6 +24,7 @@ from hoodie_operator.cluster import (
     events,
     health,
     leases,
+    listings,
     logins,
     metrics,
     ports,
@@ -141,8 +143,9 @@ async def run(
             logger.error("leaving: %s", error)  # noqa: TRY400 - how it came about is no matter
             # At once: whatever is still being asked for must not be.
             os._exit(_LOST_EXIT_CODE)
-        except watching.EndedError as error:
-            logger.error("leaving: %s", error)  # noqa: TRY400 - Kopf told how it came about
+        except (watching.EndedError, listings.KindGoneError) as error:
+            # The next one waits until all kinds are there, and watches them.
+            logger.error("leaving: %s", error)  # noqa: TRY400 - how it came about was told
             await _release(election, server)
             # Not by returning: Kopf's thread may never end.
             os._exit(_LOST_EXIT_CODE)
@@ -183,6 +186,7 @@ async def lead(
     Raises:
         LostError: The lease is not held any more.
         EndedError: The watch ended.
+        KindGoneError: A kind is gone.
     """
     parts.probes.problem = "it begins to lead, and lists everything first"
     helpers = make_helpers(parts.server, parts.election, parts.clock)
@@ -223,6 +227,7 @@ async def lead(
             asyncio.create_task(watch),
             asyncio.create_task(hands.recorder.run()),
             asyncio.create_task(working.run()),
+            asyncio.create_task(working.listings.await_end_of_a_kind()),
         ]
         await _first_failure(tasks, keeping, working)
     finally:
@@ -268,14 +273,19 @@ async def _while_leading(keeping: asyncio.Task[None], doing: Coroutine[Any, Any,
 
 
 async def _statuses_known(parts: Parts) -> statuses.Known:
-    """Return what the API server knows of statuses, once our kinds are there."""
+    """Return what the API server knows of statuses, once all our kinds are there.
+
+    One that comes later would not be watched: Kopf looks once for what there is.
+    """
+    told = ""
     while True:
         try:
             known = await statuses.known_fields(parts.server)
         except api_errors.ApiError as error:
             parts.probes.problem = f"the API server does not tell its schemas: {error}"
         else:
-            if known:
+            missing = [each.kind for each in resources.OURS if each.kind not in known]
+            if not missing:
                 unknown = statuses.unknown_fields(known)
                 if unknown:
                     logger.warning(
@@ -284,8 +294,13 @@ async def _statuses_known(parts: Parts) -> statuses.Known:
                         ", ".join(unknown),
                     )
                 return known
-            parts.probes.problem = "the CustomResourceDefinitions of hudi-operator are missing"
-        logger.warning("%s", parts.probes.problem)
+            parts.probes.problem = (
+                f"the CustomResourceDefinitions of {', '.join(missing)} are missing: apply those "
+                "of this release"
+            )
+        if parts.probes.problem != told:
+            told = parts.probes.problem
+            logger.warning("%s", told)
         await asyncio.sleep(_PAUSE_S)
 
 

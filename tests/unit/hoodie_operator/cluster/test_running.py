@@ -4,23 +4,26 @@ import asyncio
 from typing import cast
 
 import pytest
+from aiohttp import web
 
 from hoodie import clock, identity
-from hoodie_operator.api import configuration
+from hoodie_operator.api import configuration, resources
 from hoodie_operator.cluster import (
     api,
     controller,
     health,
     leases,
+    listings,
     logins,
     metrics,
     ports,
     running,
     starting,
+    store,
 )
 from hoodie_operator.reconcile import effective
 from support import cluster_helpers
-from support.api_server import ApiServer
+from support.api_server import ApiServer, Served
 
 TOLD = configuration.parse(b"dataRoots: [/data]\nimage: {name: 'hudi:1'}", "operator.yaml")
 
@@ -79,3 +82,89 @@ def test_lease_that_is_lost_while_the_kinds_are_missing_ends_the_leader() -> Non
     empty.refused = look_for_kinds
     with pytest.raises(leases.LostError, match="somebody else"):
         empty.use(lead)
+
+
+def _schemas(*missing: str) -> dict[str, object]:
+    """Return what an API server tells of our kinds, but for some."""
+    return {
+        "components": {
+            "schemas": {
+                each.kind: {
+                    "x-kubernetes-group-version-kind": [
+                        {"group": each.group, "version": each.version, "kind": each.kind}
+                    ],
+                    "properties": {"status": {"properties": {}}},
+                }
+                for each in resources.OURS
+                if each.kind not in missing
+            }
+        }
+    }
+
+
+class Kinds(Served):
+    """An API server that tells of one more kind at each question, and lists none of one."""
+
+    def __init__(self, *answers: dict[str, object]) -> None:
+        self.answers = list(answers)
+
+    async def handle(self, request: web.Request) -> web.Response:
+        if request.path.startswith("/openapi/"):
+            return web.json_response(self.answers.pop(0))
+        return web.json_response({"kind": "Status", "reason": "NotFound", "code": 404}, status=404)
+
+
+def test_leader_begins_when_all_kinds_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "_PAUSE_S", 0.01)
+    probes = health.Health(clock.SystemClock())
+    told = []
+    server = Kinds(_schemas(), _schemas())
+    server.answers[0:0] = [_schemas("HudiTable"), _schemas("HudiTable", "Writer")]
+
+    async def wait(client: api.Api) -> None:
+        parts = running.Parts(
+            server=client,
+            login=logins.connection,
+            election=Election(),  # type: ignore[arg-type]  # what a leader asks of it
+            counted=metrics.Metrics(),
+            probes=probes,
+            clock=clock.SystemClock(),
+            random=identity.SystemRandom(),
+        )
+        known = await running._statuses_known(parts)
+        told.extend(known)
+
+    server.use(wait)
+    assert set(told) == {each.kind for each in resources.OURS}
+    assert "HudiTable, Writer are missing" in probes.problem
+    assert len(server.answers) == 1
+
+
+def test_kind_that_is_gone_for_good_ends_the_leader(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(listings, "_PAUSE_S", 0.001)
+    probes = health.Health(clock.SystemClock())
+
+    async def lead(client: api.Api) -> None:
+        known = store.Store(
+            effective.locator(TOLD.data_roots),
+            cluster_helpers.FakeRuns.read,  # type: ignore[arg-type]  # nothing is read
+            clock.SystemClock(),
+        )
+        listing = listings.Listings(
+            client, known, probes, listings.Scope(), lambda changed, gone: None
+        )
+        async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
+            running_on = tasks.create_task(listing.run())
+            try:
+                await listing.await_end_of_a_kind()
+            finally:
+                running_on.cancel()
+
+    with pytest.raises(ExceptionGroup) as raised:
+        Kinds().use(lead)
+    assert raised.group_contains(listings.KindGoneError, match="cannot be listed")
+    # Each problem is told once, not at each try.
+    told = [each for each in caplog.records if "cannot be listed" in each.message]
+    assert len(told) == len(resources.WATCHED)
