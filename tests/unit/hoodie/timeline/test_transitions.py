@@ -85,6 +85,7 @@ def test_table_of_transitions_is_what_the_module_draws() -> None:
         ((State.INFLIGHT, transitions.Event.COMPLETE), State.COMPLETED),
         ((State.INFLIGHT, transitions.Event.REVERT), State.REQUESTED),
         ((State.REQUESTED, transitions.Event.WITHDRAW), None),
+        ((State.COMPLETED, transitions.Event.REOPEN), State.INFLIGHT),
     }
 
 
