@@ -23,6 +23,7 @@ from hoodie_operator.cluster import api_errors
 
 logger = logging.getLogger(__name__)
 
+_METADATA_ALONE: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _JSON: Final = "application/json"
 _APPLY: Final = "application/apply-patch+yaml"
 _MERGE: Final = "application/merge-patch+json"
@@ -123,6 +124,16 @@ class Api:
             return await self._ask("GET", resource.path(namespace, name))
         except api_errors.NotFoundError:
             return None
+
+    async def version(self, resource: Resource, namespace: str, name: str) -> str | None:
+        """Return the version of an object, of which nothing else is sent; None when it is gone."""
+        try:
+            found = await self._ask(
+                "GET", resource.path(namespace, name), headers={"Accept": _METADATA_ALONE}
+            )
+        except api_errors.NotFoundError:
+            return None
+        return str(found["metadata"]["resourceVersion"])
 
     async def list(
         self, resource: Resource, namespace: str | None = None, labels: str = ""

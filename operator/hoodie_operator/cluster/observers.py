@@ -385,7 +385,11 @@ class ClusterObservers:
 
     async def _make(self, identity: manifests.Identity, observed: Sequence[objects.Table]) -> None:
         await self._api.apply(manifests.service(identity, observed))
-        made = await self._api.apply(manifests.deployment(identity, self._told, observed))
+        versions = {
+            name: await self._api.version(resources.SECRET, identity.namespace, name) or ""
+            for name in identity.storage.secrets or ()
+        }
+        made = await self._api.apply(manifests.deployment(identity, self._told, observed, versions))
         # Whoever deleted the Secret did not tell us. Pods wait for it.
         await self._made_token(identity, made["metadata"]["uid"])
         self._made_s.setdefault(identity.address, self._clock.monotonic_s())

@@ -10,7 +10,7 @@ import hashlib
 import heapq
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,6 +31,7 @@ PORT: Final = 8091
 _FILE: Final = "token"
 _TOKEN_FOLDER: Final = "/etc/hudi-operator/token"  # noqa: S105 - where it is
 _VOLUME: Final = "token"
+_SECRETS: Final = f"{group.GROUP}/secret-versions"
 _DIGEST_LENGTH: Final = 10
 _PREFIX: Final = "hudi-observer-"
 _NAME: Final = re.compile(rf"{_PREFIX}[0-9a-f]{{{_DIGEST_LENGTH}}}")
@@ -175,7 +176,10 @@ def service(found: Identity, tables: Sequence[objects.Table]) -> Manifest:
 
 
 def deployment(
-    found: Identity, told: configuration.Configuration, tables: Sequence[objects.Table]
+    found: Identity,
+    told: configuration.Configuration,
+    tables: Sequence[objects.Table],
+    secret_versions: Mapping[str, str] | None = None,
 ) -> Manifest:
     """Return the Deployment.
 
@@ -184,8 +188,14 @@ def deployment(
         told: The operator's configuration.
         tables: Those that it observes: it goes with the last of them, also where no operator is
             there any more, since it holds their volumes.
+        secret_versions: By the name of each Secret of its storage. A pod keeps the variables that
+            it began with: one of a changed Secret takes its place. A version tells nothing of what
+            is in a Secret.
     """
-    labels = _labels(found.name)
+    template: Manifest = {"labels": _labels(found.name)}
+    if secret_versions:
+        told_versions = [f"{name}={version}" for name, version in sorted(secret_versions.items())]
+        template["annotations"] = {_SECRETS: ",".join(told_versions)}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -194,7 +204,7 @@ def deployment(
             "replicas": 1,
             "selector": {"matchLabels": {naming.IDENTITY: found.name}},
             "template": {
-                "metadata": {"labels": labels},
+                "metadata": template,
                 "spec": pods.spec(_pod(found, told), told.image),
             },
         },

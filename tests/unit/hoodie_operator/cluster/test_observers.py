@@ -292,3 +292,40 @@ def test_nonsense_of_an_observer_is_told_of_its_tables(body: bytes) -> None:
 
     addresses: list[str] = []
     use(server, scenario, address=lambda: addresses[0])
+
+
+def test_observer_of_a_secret_that_was_renewed_is_given_a_new_pod() -> None:
+    server, asked = ApiServer(), []
+    path = resources.SECRET.path("default", "keys")
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "keys", "namespace": "default", "uid": "s", "resourceVersion": "7"},
+        "data": {"AWS_SECRET_ACCESS_KEY": "b2xk"},
+    }
+    server.objects[path] = secret
+    server.heard = lambda method, at: asked.append(at)
+    found = table("one")
+    storage = found.spec.storage.model_copy(update={"secrets": ("keys", "missing")})
+    found = dataclasses.replace(found, spec=found.spec.model_copy(update={"storage": storage}))
+
+    def template() -> Manifest:
+        (deployment,) = server.of("deployments")
+        made: Manifest = deployment["spec"]["template"]
+        return made
+
+    async def scenario(observers: ClusterObservers) -> None:
+        await observers.keep([found])
+        first = template()
+        await observers.keep([found])
+        assert template() == first
+        server.objects[path] = {
+            **secret,
+            "metadata": {**secret["metadata"], "resourceVersion": "8"},
+        }  # type: ignore[dict-item]  # a mapping
+        await observers.keep([found])
+        assert template()["metadata"]["annotations"] != first["metadata"]["annotations"]
+        assert "b2xk" not in str(template())
+
+    use(server, scenario)
+    assert path in asked
