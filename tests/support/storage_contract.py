@@ -1,6 +1,8 @@
 """What every storage promises, as tests: a subclass gives `storage` and is collected."""
 
+import contextlib
 import functools
+import gc
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -188,6 +190,20 @@ class StorageContract(ABC):
         assert storage.read("data/stream") == b"".join(parts)
         assert storage.stat("data/stream").size_bytes == 6_000_000
 
+    def test_streamed_file_that_was_left_by_an_error_holds_nothing(self, storage: Storage) -> None:
+        with contextlib.suppress(_BrokenError), storage.open_write("data/stream") as sink:
+            sink.write(b"half of it")
+            raise _BrokenError
+        sink = storage.open_write("data/discarded")
+        sink.write(b"half of it")
+        sink.discard()
+        sink.close()
+        sink = storage.open_write("data/forgotten")
+        sink.write(b"half of it")
+        del sink
+        gc.collect()
+        assert not [info for info in storage.list("data") if info.size_bytes]
+
     def test_touch_creates_empty_file_and_keeps_content(self, storage: Storage) -> None:
         first = storage.touch("beats/one")
         assert first.size_bytes == 0
@@ -247,6 +263,10 @@ class StorageContract(ABC):
         storage.create(f"{name}/{name}", b"x")
         assert [info.path for info in storage.list(name)] == [f"{name}/{name}"]
         assert storage.read(f"{name}/{name}") == b"x"
+
+
+class _BrokenError(Exception):
+    """What a test raises while it writes."""
 
 
 def _together(calls: list[Callable[[], object]]) -> None:

@@ -9,13 +9,14 @@ Source: format-files 1.4, 1.6.
 """
 
 from collections.abc import Mapping
-from typing import BinaryIO, Self
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.model import schemas
+from hoodie.storage import protocol
 
 ROW_GROUP_BYTES = 128 << 20
 """A row group holds about so many bytes of Arrow data at most."""
@@ -35,7 +36,9 @@ _WITHOUT_STATISTICS = (schemas.COMMIT_SEQNO, schemas.PARTITION_PATH, schemas.FIL
 class ParquetOutput:
     """One parquet file that is written table by table; leaving it by an error abandons it."""
 
-    def __init__(self, sink: BinaryIO | pa.NativeFile, schema: pa.Schema, codec: str) -> None:
+    def __init__(
+        self, sink: protocol.NewFile | pa.NativeFile, schema: pa.Schema, codec: str
+    ) -> None:
         """Begin a file.
 
         Args:

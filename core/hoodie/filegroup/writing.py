@@ -11,7 +11,7 @@ format-files 1.2, 1.4, 2.1 to 2.4.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import BinaryIO, assert_never
+from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -305,7 +305,7 @@ class _LogOutput:
             HeaderKey.SCHEMA: schemas.with_meta(schema.avro),
         }
         self._version = files.LOG_VERSION_FIRST
-        self._sink: BinaryIO | None = None
+        self._sink: protocol.NewFile | None = None
         self._blocks: list[_NewBlock] = []
         self._stats: list[commits.WriteStat] = []
 
@@ -319,7 +319,7 @@ class _LogOutput:
             for part in log_blocks.encode(block.type, header, block.content):
                 self._sink.write(part)
         except BaseException:
-            self._sink.close()
+            self._sink.discard()
             raise
         self._blocks.append(block)
         if self._sink.tell() >= self._settings.log_file_bytes_max:
@@ -383,7 +383,7 @@ class _KeyRange:
         return {"hoodie_min_record_key": ends[0], "hoodie_max_record_key": ends[-1]}
 
 
-def _open(target: FileTarget, name: str) -> BinaryIO:
+def _open(target: FileTarget, name: str) -> protocol.NewFile:
     path = files.join(target.group.partition_path, name)
     target.before_file(path)
     return target.storage.open_write(path)

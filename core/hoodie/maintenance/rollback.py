@@ -13,20 +13,20 @@ from collections.abc import Iterable
 
 from hoodie.format import file_names
 from hoodie.model import instants, plans
-from hoodie.storage import protocol
+from hoodie.storage import paths, protocol
 
 _OWN_FOLDER = ".hoodie/"
 
 
-def plan_of(target: instants.Instant, paths: Iterable[str]) -> plans.RollbackPlan:
+def plan_of(target: instants.Instant, left: Iterable[str]) -> plans.RollbackPlan:
     """Return the plan that takes an instant back.
 
     Args:
         target: Pending.
-        paths: Data files that it may have left, below the table's root; what does not carry its
+        left: Data files that it may have left, below the table's root; what does not carry its
             time is no file of it, whatever a marker says.
     """
-    own = {path for path in paths if is_of(path, target.requested_time)}
+    own = {path for path in left if is_of(path, target.requested_time)}
     return plans.RollbackPlan(
         target=target.requested_time,
         action=target.action,
@@ -44,8 +44,11 @@ def listed_files(storage: protocol.Storage, requested_time: instants.InstantTime
 
 
 def is_of(path: str, requested_time: instants.InstantTime) -> bool:
-    """Return whether a data file, base, log or change data, was written for an instant."""
-    return f"_{requested_time}." in path.rpartition("/")[2]
+    """Return whether a data file, base, log or change data, was written for an instant.
+
+    One that was never finished counts, too.
+    """
+    return f"_{requested_time}." in (paths.finished(path) or path).rpartition("/")[2]
 
 
 def _request(target: instants.Instant, path: str) -> plans.RollbackRequest:

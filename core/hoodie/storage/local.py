@@ -2,6 +2,9 @@
 
 - `create` writes `<name>.<uuid>` beside the target, syncs it, links it to its name and syncs the
   directory. A crash may leave the first name behind, which Apache Hudi and we ignore.
+- `open_write` writes under a name that no reader takes for a data file (`paths.unfinished`), syncs,
+  links it to its name, removes the first and syncs the directory. What a crash leaves behind goes
+  with the file of that name when that is deleted, there or not.
 - A version is inode, modification time and size. Changes by us make the time grow, so that no
   version of a file comes twice; only one deleted and created anew within one step of the file
   system's clock (up to 10 ms before Linux 6.13) could be taken for its predecessor.
@@ -17,13 +20,12 @@ import os
 import stat as file_modes
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.storage import local_files, paths, uris
-from hoodie.storage.protocol import FileInfo
+from hoodie.storage import local_files, new_files, paths, uris
+from hoodie.storage.protocol import FileInfo, NewFile
 
 _WRITE_BUFFER_BYTES = 1 << 20
 _SECOND_NS = 1_000_000_000
@@ -200,16 +202,14 @@ class LocalStorage:
             source.replace(target)
             local_files.remove_checksum(source)
 
-    def open_write(self, path: str) -> BinaryIO:
-        """Open a new file for streaming; closing makes it durable."""
-        target = self._locate(path)
+    def open_write(self, path: str) -> NewFile:
+        """Open a new file for streaming; it has its name once it is whole, and replaces nothing."""
+        target, temporary = self._locate(path), self._locate(paths.unfinished(path))
         with local_files.reported("create", self._named(path)):
             local_files.remove_checksum(target)
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-            descriptor = local_files.open_in_made_directory(target, flags)
-            return io.BufferedWriter(
-                _DurableFile(descriptor, target, self._named(path)), _WRITE_BUFFER_BYTES
-            )
+            descriptor = local_files.open_in_made_directory(temporary, flags)
+        return _NewFile(descriptor, target, temporary, self._named(path))
 
     def touch(self, path: str) -> FileInfo:
         """Create an empty file, or make an existing one's modification time the store's now."""
@@ -225,12 +225,13 @@ class LocalStorage:
                 return _info(path, local_files.make_distinct(target, before))
 
     def delete(self, path: str) -> bool:
-        """Delete a file, with the checksum beside it; False when there was none."""
-        target = self._locate(path)
+        """Delete a file, with its checksum and what was never finished of it; False for none."""
+        target, temporary = self._locate(path), self._locate(paths.unfinished(path))
         with (
             local_files.reported("delete", self._named(path)),
             local_files.held(target) as seen,
         ):
+            temporary.unlink(missing_ok=True)
             if seen is None:
                 return False
             target.unlink()
@@ -289,27 +290,32 @@ class LocalStorage:
         return seen
 
 
-class _DurableFile(io.FileIO):
-    """A new file that is synced, with its directory, when it is closed."""
+class _NewFile(new_files.StreamedFile):
+    """A new file that has a name of its own until it is whole."""
 
-    def __init__(self, descriptor: int, path: Path, name: str) -> None:
-        super().__init__(descriptor, "wb")
-        self._path = path
-        self._shown = name
+    def __init__(self, descriptor: int, target: Path, temporary: Path, shown: str) -> None:
+        super().__init__(shown)
+        self._buffer = io.BufferedWriter(io.FileIO(descriptor, "wb"), _WRITE_BUFFER_BYTES)
+        self._target = target
+        self._temporary = temporary
 
-    def write(self, content: object, /) -> int:
+    def _append(self, content: memoryview) -> None:
         with local_files.reported("write", self._shown):
-            return super().write(content)  # type: ignore[arg-type] # Buffer has a name from 3.12 on
+            self._buffer.write(content)
 
-    def close(self) -> None:
-        if self.closed:
-            return
+    def _publish(self) -> None:
         with local_files.reported("write", self._shown):
-            try:
-                os.fsync(self.fileno())
-            finally:
-                super().close()
-            local_files.sync_directory(self._path.parent)
+            self._buffer.flush()
+            os.fsync(self._buffer.fileno())
+            self._buffer.close()
+            with local_files.gone_if_deleted(self._temporary, self._target):
+                local_files.link_new(self._temporary, self._target)
+            self._temporary.unlink(missing_ok=True)
+            local_files.sync_directory(self._target.parent)
+
+    def _drop(self) -> None:
+        self._buffer.raw.close()  # First, or closing the buffer would write what is left in it.
+        self._temporary.unlink(missing_ok=True)
 
 
 def resolved(location: uris.Location) -> uris.Location:

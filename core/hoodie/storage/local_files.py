@@ -60,15 +60,27 @@ def temporary_file(target: Path, content: bytes, *, is_durable: bool) -> Iterato
     """
     temporary = _write_temporary(target, content, is_durable=is_durable)
     try:
-        yield temporary
+        with gone_if_deleted(temporary, target):
+            yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def gone_if_deleted(temporary: Path, target: Path) -> Iterator[None]:
+    """Have a temporary file that is missing be a failure, and not one of a file to be found.
+
+    Raises:
+        StorageError: Others deleted it, who took this process for dead.
+    """
+    try:
+        yield
     except FileNotFoundError as error:
         if temporary.exists():
             raise
         raise errors.StorageError(
             f"{temporary} was deleted by others before it became {target.name}"
         ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _write_temporary(target: Path, content: bytes, *, is_durable: bool) -> Path:

@@ -5,18 +5,16 @@ the same promises as the others and passes the same contract tests.
 """
 
 import bisect
-import io
 import threading
 import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
 
 import pyarrow as pa
 
 from hoodie import clock, errors
-from hoodie.storage import paths
-from hoodie.storage.protocol import FileInfo
+from hoodie.storage import new_files, paths
+from hoodie.storage.protocol import FileInfo, NewFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +147,7 @@ class MemoryStorage:
                 )
             return self._store.put(path, bytes(content))
 
-    def open_write(self, path: str) -> BinaryIO:
+    def open_write(self, path: str) -> NewFile:
         """Open a new file for streaming; it is there, empty, until closing fills it."""
         with self._store.lock:
             self._store.put(paths.checked(path), b"")
@@ -184,16 +182,21 @@ class MemoryStorage:
         return file
 
 
-class _MemoryWriter(io.BytesIO):
-    """A new file that has its content once it is closed."""
+class _MemoryWriter(new_files.StreamedFile):
+    """A new file that has its content once it is closed, and stays empty if it is discarded."""
 
     def __init__(self, store: MemoryStore, path: str) -> None:
-        super().__init__()
+        super().__init__(path)
         self._store = store
         self._path = path
+        self._content = bytearray()
 
-    def close(self) -> None:
-        if not self.closed:
-            with self._store.lock:
-                self._store.put(self._path, self.getvalue())
-        super().close()
+    def _append(self, content: memoryview) -> None:
+        self._content += content
+
+    def _publish(self) -> None:
+        with self._store.lock:
+            self._store.put(self._path, bytes(self._content))
+
+    def _drop(self) -> None:
+        self._content.clear()

@@ -15,7 +15,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, BinaryIO
 
 import obstore
 import obstore.store
@@ -23,8 +22,8 @@ import pyarrow as pa
 from obstore import exceptions
 
 from hoodie import errors
-from hoodie.storage import paths, uris
-from hoodie.storage.protocol import FileInfo
+from hoodie.storage import new_files, paths, uris
+from hoodie.storage.protocol import FileInfo, NewFile
 
 _QUERY = re.compile(r"\?\S*")
 
@@ -151,11 +150,11 @@ class ObjectStorage:
             raise exceptions.PreconditionError(f"the ETag is {seen['e_tag']}, not {if_match}")
         return {"e_tag": if_match, "version": seen["version"]}
 
-    def open_write(self, path: str) -> BinaryIO:
+    def open_write(self, path: str) -> NewFile:
         """Open a new file for streaming; it is there once it is closed."""
         key = self._key(path)
         with self._reported("create", path):
-            return _Upload(self, path, obstore.open_writer(self._store, key))  # type: ignore[return-value] # a RawIOBase does what BinaryIO says
+            return _Upload(self, path, obstore.open_writer(self._store, key))
 
     def touch(self, path: str) -> FileInfo:
         """Create an empty file, or put an existing one again as it is; up to four requests."""
@@ -302,39 +301,28 @@ class _RangeReader:
         self.closed = True
 
 
-class _Upload(io.RawIOBase):
-    """A new object that is there once this is closed; not at all if a write failed."""
+class _Upload(new_files.StreamedFile):
+    """A new object that is there once this is closed; not at all if it was discarded."""
 
     def __init__(self, storage: ObjectStorage, path: str, writer: "obstore.WritableFile") -> None:
-        super().__init__()
+        super().__init__(path)
         self._storage = storage
         self._path = path
         self._writer: obstore.WritableFile | None = writer
-        self._size_bytes = 0
 
-    def writable(self) -> bool:
-        return True
-
-    def write(self, content: Any, /) -> int:  # noqa: ANN401 - Buffer has a name from 3.12 on
-        if self._writer is None:
-            raise errors.StorageError(f"the upload of {self._path} has failed before")
+    def _append(self, content: memoryview) -> None:
+        assert self._writer is not None
         try:
-            count = self._writer.write(bytes(content))
-        except (exceptions.BaseError, OSError) as error:
-            self._writer = None
-            raise self._storage.upload_error(self._path, error) from error
-        self._size_bytes += count
-        return count
-
-    def tell(self) -> int:
-        return self._size_bytes
-
-    def close(self) -> None:
-        writer, self._writer = self._writer, None
-        try:
-            if writer is not None:
-                writer.close()
+            self._writer.write(bytes(content))
         except (exceptions.BaseError, OSError) as error:
             raise self._storage.upload_error(self._path, error) from error
-        finally:
-            super().close()
+
+    def _publish(self) -> None:
+        assert self._writer is not None
+        try:
+            self._writer.close()
+        except (exceptions.BaseError, OSError) as error:
+            raise self._storage.upload_error(self._path, error) from error
+
+    def _drop(self) -> None:
+        self._writer = None  # The parts of an upload that is not closed never become an object.

@@ -4,6 +4,7 @@ import re
 
 from hoodie import errors
 
+_UNFINISHED = ".unfinished"
 _NO_NAMES = frozenset(("", ".", ".."))
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -47,6 +48,27 @@ def parent(path: str) -> str:
 def joined(directory: str, name: str) -> str:
     """Return the path of a name in a directory, which may be the root."""
     return f"{directory}/{name}" if directory else name
+
+
+def unfinished(path: str) -> str:
+    """Return the path under which a file is written until it is whole.
+
+    Apache Hudi takes whatever holds `.log` for a log file, and whatever ends in the extension of a
+    base file for one; so the name has no point of the file's own, and an extension of its own.
+    Source: `FSUtils.getAllDataFilesInPartition`.
+    """
+    directory, _, name = path.rpartition("/")
+    masked = name.replace("%", "%25").replace(".", "%2E")
+    return joined(directory, f".{masked}{_UNFINISHED}")
+
+
+def finished(path: str) -> str | None:
+    """Return the path of the file that one is to become; None for one that is finished."""
+    directory, _, name = path.rpartition("/")
+    if not (name.startswith(".") and name.endswith(_UNFINISHED)):
+        return None
+    masked = name[1 : -len(_UNFINISHED)]
+    return joined(directory, masked.replace("%2E", ".").replace("%25", "%"))
 
 
 def check_range(path: str, offset: int, length: int | None) -> None:

@@ -14,7 +14,8 @@ Invariants that every implementation keeps (`tests/support/storage_contract.py` 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from types import TracebackType
+from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
@@ -47,6 +48,46 @@ class FileInfo:
     def name(self) -> str:
         """The last part of the path."""
         return self.path.rpartition("/")[2]
+
+
+class NewFile(Protocol):
+    """A file that is being written; Arrow can write to it.
+
+    Left by an error, or forgotten without being closed, it is discarded.
+    """
+
+    def write(self, content: Any, /) -> int:  # noqa: ANN401 - Buffer has a name from 3.12 on
+        """Write all of it and return its length.
+
+        Raises:
+            StorageError: It could not be written; the file is discarded.
+        """
+        ...
+
+    def tell(self) -> int:
+        """Return how many bytes were written."""
+        ...
+
+    def close(self) -> None:
+        """Have the file be there, whole and durable; nothing if it was discarded."""
+        ...
+
+    def discard(self) -> None:
+        """Give it up: what was written of it is not, or not for long, under its name."""
+        ...
+
+    def __enter__(self) -> Self:
+        """Return itself."""
+        ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it, or discard it if there was an error."""
+        ...
 
 
 class Storage(Protocol):
@@ -130,11 +171,15 @@ class Storage(Protocol):
         """
         ...
 
-    def open_write(self, path: str) -> BinaryIO:
-        """Open a new file for streaming; closing makes it durable, `tell` says how long it is.
+    def open_write(self, path: str) -> NewFile:
+        """Open a new file for streaming.
 
-        For names that are unique by construction (data files): the name's freshness is not checked,
-        and what a crash leaves may be partial.
+        For names that are unique by construction (data files): the name's freshness is not checked.
+        Ours have the file under its name once it is whole; others may have it there while it is
+        written, and a crash then leaves a part of it.
+
+        Raises:
+            AlreadyExistsError: When it is closed, where the name turns out to be taken.
         """
         ...
 

@@ -5,6 +5,7 @@ import errno
 import itertools
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -14,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from hoodie import errors
-from hoodie.storage import local_files
+from hoodie.format import file_names
+from hoodie.storage import local_files, paths
 from hoodie.storage.local import LocalStorage
 
 RACER = """
@@ -291,12 +293,72 @@ def test_failed_write_names_the_file_and_leaves_nothing(
     assert not list((root / "d").glob("file.*"))
 
 
-def test_full_disk_while_streaming_is_a_storage_error() -> None:
-    file = LocalStorage("/dev").open_write("full")
-    with pytest.raises(errors.StorageError, match="/dev/full: No space left"):
+def test_full_disk_while_streaming_is_a_storage_error(storage: LocalStorage, root: Path) -> None:
+    file = storage.open_write("d/stream")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, hard))
+    try:
+        with pytest.raises(errors.StorageError, match="d/stream: File too large"):
+            file.write(b"x" * (4 << 20))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with pytest.raises(errors.StorageError, match="d/stream"):
+        file.write(b"x")
+    file.close()
+    assert _names(root / "d") == []
+
+
+def test_streamed_file_appears_whole_and_under_its_name(storage: LocalStorage, root: Path) -> None:
+    name = ".a_20260101000000000.log.1_0-0-0"
+    with storage.open_write(f"d/{name}") as file:
         file.write(b"x" * (4 << 20))
-    with pytest.raises(errors.StorageError):
+        (unfinished,) = _names(root / "d")
+        assert file_names.parse(f"d/{unfinished}", 0) is None
+        # What Apache Hudi lists as a data file: by extension, or because ".log" is in the name.
+        assert ".log" not in unfinished
+        assert unfinished.rpartition(".")[2] == "unfinished"
+        assert paths.finished(f"d/{unfinished}") == f"d/{name}"
+    assert _names(root / "d") == [name]
+
+
+def test_streamed_file_never_replaces_another(storage: LocalStorage, root: Path) -> None:
+    file = storage.open_write("d/file")
+    file.write(b"late")
+    storage.create("d/file", b"first")
+    with pytest.raises(errors.AlreadyExistsError):
         file.close()
+    assert storage.read("d/file") == b"first"
+    assert _names(root / "d") == ["file"]
+
+
+def test_deletion_takes_what_was_never_finished_and_its_writer_then_fails(
+    storage: LocalStorage, root: Path
+) -> None:
+    file = storage.open_write("d/file")
+    file.write(b"late")
+    assert not storage.delete("d/file")
+    with pytest.raises(errors.StorageError, match="deleted by others"):
+        file.close()
+    assert _names(root / "d") == []
+
+
+def test_streamed_file_is_synced_before_it_has_its_name_and_its_directory_after(
+    storage: LocalStorage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash of the machine leaves the whole file, or none of that name."""
+    seen: list[tuple[str, list[str]]] = []
+    fsync = os.fsync
+
+    def record(descriptor: int) -> None:
+        kind = "directory" if Path(f"/proc/self/fd/{descriptor}").resolve().is_dir() else "file"
+        seen.append((kind, _names(root / "d")))
+        fsync(descriptor)
+
+    storage.create("d/other", b"")
+    monkeypatch.setattr(os, "fsync", record)
+    with storage.open_write("d/file") as file:
+        file.write(b"x")
+    assert seen == [("file", [paths.unfinished("file"), "other"]), ("directory", ["file", "other"])]
 
 
 def test_name_that_is_too_long_is_invalid_input(storage: LocalStorage) -> None:
