@@ -20,6 +20,7 @@ from hoodie.storage.protocol import FileInfo, NewFile, Storage
 from support import schedule
 
 Result = TypeVar("Result")
+Listed = TypeVar("Listed")
 
 
 class Fault(enum.StrEnum):
@@ -47,6 +48,9 @@ _FAILURES = (*_TIMELINE_FAILURES, Fault.LATE)
 # Files of the timeline that appear late have a rate of their own: what is published late may be
 # passed by, which docs/simulation.md tells of as a limit.
 _TIMELINE = "create .hoodie/timeline/"
+_NEXT_PAGE = ", next page"
+_SLOW_PAGE_RATE = 0.1
+"""How often a page keeps others waiting: most of what a listing can miss happens then."""
 
 
 class Faults(Protocol):
@@ -118,6 +122,9 @@ class ChanceFaults:
         def sample(source: random.Random) -> str:
             if is_timeline and self._late_rate and source.random() < self._late_rate:
                 return Fault.LATE
+            if call.endswith(_NEXT_PAGE):
+                # It is the same request to who lists, which may fail once.
+                return Fault.SLOW if source.random() < _SLOW_PAGE_RATE else Fault.NONE
             if not is_mutation:
                 return self._sample(source, _READ_FAILURES)
             return self._sample(source, _TIMELINE_FAILURES if is_timeline else _FAILURES)
@@ -165,12 +172,27 @@ class FaultyStorage:
         witness: Witness | None = None,
         *,
         is_in_place: bool = False,
+        page_names: int | None = None,
     ) -> None:
+        """Stand before a storage.
+
+        Args:
+            inner: What does not fail.
+            process: Whose view this is.
+            faults: What goes wrong.
+            witness: Sees what is done.
+            is_in_place: Streamed files show under their names while they are written.
+            page_names: How many names a page of a listing has. Pages come in the order of their
+                names, and others go on between two of them. Where sizes are listed, too, a page
+                has ten times as many, so that a sweep takes no more steps than a read. None for
+                listings that are atomic.
+        """
         self._inner = inner
         self._process = process
         self._faults = faults
         self._witness = witness
-        self._is_in_place = is_in_place  # Streamed files show under their names while written.
+        self._is_in_place = is_in_place
+        self._page_names = page_names
         self._is_late = False
         self.calls: list[str] = []
 
@@ -178,14 +200,43 @@ class FaultyStorage:
     def uri(self) -> str:
         return self._inner.uri
 
+    @property
+    def has_atomic_listings(self) -> bool:
+        return self._page_names is None and self._inner.has_atomic_listings
+
     def list(self, directory: str, *, is_recursive: bool = False) -> "list[FileInfo]":
+        def everything() -> Sequence[FileInfo]:
+            return self._inner.list(directory, is_recursive=is_recursive)
+
         self._read(f"list {directory}")
-        return self._inner.list(directory, is_recursive=is_recursive)
+        return self._paged(f"list {directory}", everything, lambda info: info.path, 10)
 
     def names(self, directory: str) -> Sequence[str]:
+        def everything() -> Sequence[str]:
+            return sorted(self._inner.names(directory))
+
         self._read(f"list {directory}")
         self._process.listed_ms = self._process.schedule.now_ms
-        return self._inner.names(directory)
+        return self._paged(f"list {directory}", everything, str, 1)
+
+    def _paged(
+        self,
+        call: str,
+        everything: Callable[[], Sequence[Listed]],
+        name: Callable[[Listed], str],
+        factor: int,
+    ) -> "list[Listed]":
+        if self._page_names is None:
+            return [*everything()]
+        size = factor * self._page_names
+        found: list[Listed] = []
+        while True:
+            last = name(found[-1]) if found else ""
+            rest = [each for each in everything() if name(each) > last]
+            found += rest[:size]
+            if len(rest) <= size:
+                return found
+            self._read(f"{call}{_NEXT_PAGE}")
 
     def stat(self, path: str) -> FileInfo:
         self._read(f"stat {path}")

@@ -6,10 +6,12 @@ listing cannot miss it, and what else they show belongs to no write that the tim
 
 Cost: two list requests for the timeline (one under the table lock) and one for the data files, and
 a read for each pending compaction and completed replace commit. Where a data file is older than the
-timeline's first write, a read for each rollback, too.
+timeline's first write, a read for each rollback, too. Where an instant has two base files in a file
+group, a read of its commit.
 """
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hoodie import errors
@@ -60,6 +62,7 @@ class CommittedFiles:
         self._storage = storage
         self._known = known
         self._taken_back: frozenset[instants.InstantTime | None] | None = None
+        self._named: dict[instants.InstantTime, frozenset[str] | None] = {}
 
     def is_committed(self, requested_time: instants.InstantTime) -> bool:
         """Return whether data files of that requested time are part of the table.
@@ -71,6 +74,41 @@ class CommittedFiles:
         is_archived = self._known.start is not None and requested_time < self._known.start
         return is_archived and requested_time not in self._targets()
 
+    def without_orphans(self, base_files: Iterable[files.BaseFile]) -> list[files.BaseFile]:
+        """Return base files without those that tasks of a completed instant left behind.
+
+        A task that was taken for dead may finish its file after another has written the same one,
+        and be broken off in doing so. Of several files of one instant and file group those count
+        that the commit names. That is asked only there: a listing of the timeline, and a request
+        for each such instant, once.
+
+        Raises:
+            FormatError: Such a commit cannot be read.
+        """
+        found = list(base_files)
+        by_place: defaultdict[tuple[files.FileGroupId, instants.InstantTime], list[files.BaseFile]]
+        by_place = defaultdict(list)
+        for each in found:
+            by_place[each.group, each.instant_time].append(each)
+        if len(by_place) == len(found):
+            return found
+        return [
+            each
+            for (_, instant_time), same in by_place.items()
+            for each in (same if len(same) == 1 else self._named_of(same, instant_time))
+        ]
+
+    def _named_of(
+        self, same: list[files.BaseFile], instant_time: instants.InstantTime
+    ) -> list[files.BaseFile]:
+        if not self.is_committed(instant_time):
+            return same
+        if instant_time not in self._named:
+            self._named[instant_time] = _named_paths(self._storage, instant_time)
+        named = self._named[instant_time]
+        # All of them where nothing tells: the commit was archived.
+        return same if named is None else [each for each in same if each.path in named] or same
+
     def _targets(self) -> frozenset[instants.InstantTime | None]:
         # Not a cached_property, whose lock all threads would share while one of them reads.
         if self._taken_back is None:
@@ -78,6 +116,18 @@ class CommittedFiles:
                 rollback_plans.target(self._storage, each) for each in self._known.rollbacks
             )
         return self._taken_back
+
+
+def _named_paths(
+    storage: protocol.Storage, instant_time: instants.InstantTime
+) -> frozenset[str] | None:
+    """Return the files that a completed write names; None for one that is not on the timeline."""
+    completed = active.load(storage).find(instant_time)
+    if completed is None or not completed.is_completed:
+        return None
+    path = transitions.path(completed)
+    stats = timeline_avro.decode_commit(storage.read(path), path).stats
+    return frozenset(stat.path for stat in stats)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +157,7 @@ class Snapshot:
             self.committed.is_committed,
             self.compactions,
             self.replaced,
+            self.committed.without_orphans,
         )
 
 

@@ -8,11 +8,14 @@ One deviation, in which Apache Hudi hides rows: its non-blocking writers write i
 group that a bucket has for them also after a replace commit has retired it. Such files are shown.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from hoodie.filegroup import listing, slicing
 from hoodie.model import files, instants, plans
 from hoodie.timeline import active
+
+WithoutOrphans = Callable[[Iterable[files.BaseFile]], Iterable[files.BaseFile]]
+"""Of the base files of a file group those that count; at most one an instant."""
 
 
 class FileSystemView:
@@ -25,6 +28,7 @@ class FileSystemView:
         is_committed: slicing.IsCommitted,
         pending_compactions: Mapping[instants.InstantTime, plans.CompactionPlan],
         replaced: Mapping[files.FileGroupId, instants.InstantTime],
+        without_orphans: WithoutOrphans = list,
     ) -> None:
         """Look at a table.
 
@@ -35,11 +39,13 @@ class FileSystemView:
             pending_compactions: The plan of every pending compaction of the timeline.
             replaced: When each file group that a completed replace commit retired was retired. Of
                 such a group only files of writes that began later are shown.
+            without_orphans: Leaves out base files that the commit of their instant does not name.
         """
         self._timeline = timeline
         self._listing = table_listing
         self._is_committed = is_committed
         self._replaced = replaced
+        self._without_orphans = without_orphans
         self._compactions: dict[files.FileGroupId, list[instants.InstantTime]] = {}
         for instant_time, plan in pending_compactions.items():
             for operation in plan.operations:
@@ -111,7 +117,7 @@ class FileSystemView:
         for group in sorted({*base_files, *log_files}):
             slices = slicing.slices_of(
                 group,
-                base_files.get(group, ()),
+                self._without_orphans(base_files.get(group, ())),
                 log_files.get(group, ()),
                 self._timeline.completion_time,
                 self._is_committed,

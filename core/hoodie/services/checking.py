@@ -19,16 +19,17 @@ import pyarrow.compute as pc
 from hoodie import environment, errors
 from hoodie.engine import protocol as engines
 from hoodie.filegroup import listing, reading, snapshots
-from hoodie.format import log_blocks
+from hoodie.format import file_names, log_blocks
 from hoodie.index import bucket
 from hoodie.model import commits, files, instants, results, schemas, settings
 from hoodie.services import liveness
-from hoodie.storage import protocol
+from hoodie.storage import paths, protocol
 from hoodie.timeline import active
-from hoodie.transaction import heartbeats, layout, writer_batches
+from hoodie.transaction import authors, heartbeats, layout, markers, writer_batches
 from hoodie.write import sessions
 
 Findings = Iterator[results.Finding]
+Commits = Mapping[instants.Instant, commits.CommitMetadata]
 
 
 def check(
@@ -45,12 +46,16 @@ def check(
     """
     snapshot = snapshots.take(target.storage, target.config)
     lives = heartbeats.Heartbeats(target.storage, outside.clock, outside.background, write_settings)
+    read, unreadable = _commits(target, snapshot)
     found = [
+        *unreadable,
         *_of_columns(target),
-        *_of_timeline(target, snapshot),
+        *_of_timeline(target, snapshot, read),
         *_of_pending(liveness.pending(target.storage, snapshot.timeline, write_settings, outside)),
         *_of_leftovers(target.storage, snapshot.timeline, lives),
         *_of_files(target, snapshot),
+        *_of_orphans(snapshot, read),
+        *_of_unfinished(target.storage, snapshot.timeline),
     ]
     return [*found, *_of_contents(target, snapshot, outside, None)]
 
@@ -110,7 +115,21 @@ def _of_columns(target: sessions.Target) -> Findings:
         )
 
 
-def _of_timeline(target: sessions.Target, snapshot: snapshots.Snapshot) -> Findings:
+def _commits(
+    target: sessions.Target, snapshot: snapshots.Snapshot
+) -> tuple[Commits, list[results.Finding]]:
+    """Read what completed writes tell; a finding for each that cannot be read."""
+    read = {}
+    unreadable = []
+    for instant in snapshot.timeline.completed_writes:
+        try:
+            read[instant] = writer_batches.read_metadata(target.storage, instant)
+        except errors.HoodieError as error:
+            unreadable.append(_error(str(instant), str(error)))
+    return read, unreadable
+
+
+def _of_timeline(target: sessions.Target, snapshot: snapshots.Snapshot, read: Commits) -> Findings:
     timeline = snapshot.timeline
     for duplicates in timeline.duplicates:
         names = " and ".join(str(each.completion_time) for each in duplicates)
@@ -130,14 +149,8 @@ def _of_timeline(target: sessions.Target, snapshot: snapshots.Snapshot) -> Findi
         for path in snapshot.listing.partitions()
         for data_file in snapshot.listing.files(path)
     }
-    read = {}
-    for instant in timeline.completed_writes:
-        try:
-            read[instant] = writer_batches.read_metadata(target.storage, instant)
-        except errors.HoodieError as error:
-            yield _error(str(instant), str(error))
-            continue
-        yield from _of_metadata(instant, read[instant], sizes, snapshot)
+    for instant, metadata in read.items():
+        yield from _of_metadata(instant, metadata, sizes, snapshot)
     if target.config.is_copy_on_write:
         yield from _of_succession(read)
 
@@ -160,7 +173,7 @@ def _of_metadata(
             yield _error(str(instant), message)
 
 
-def _of_succession(read: Mapping[instants.Instant, commits.CommitMetadata]) -> Findings:
+def _of_succession(read: Commits) -> Findings:
     """Find base files that were not made of the one before them, and hide what was written there.
 
     No protocol allows it; a writer that is paused for longer than its lock lasts, right before it
@@ -259,6 +272,44 @@ def _of_files(target: sessions.Target, snapshot: snapshots.Snapshot) -> Findings
                 yield _error(
                     path or ".", f"bucket {number} has the file groups {names}, expected one"
                 )
+
+
+def _of_orphans(snapshot: snapshots.Snapshot, read: Commits) -> Findings:
+    """Find files that carry a completed write's time, and that its commit does not name.
+
+    Of other programs' writes base files only: which log files they name is theirs to say.
+    """
+    by_time = {instant.requested_time: instant for instant in read}
+    named = {
+        instant.requested_time: {path for stat in metadata.stats for path in markers.paths_of(stat)}
+        for instant, metadata in read.items()
+    }
+    for path in snapshot.listing.partitions():
+        for data_file in snapshot.listing.files(path):
+            instant = by_time.get(data_file.instant_time)
+            if instant is None or data_file.path in named[data_file.instant_time]:
+                continue
+            is_ours = authors.WRITE_ID_KEY in read[instant].extra
+            if is_ours or isinstance(data_file, files.BaseFile):
+                yield results.Finding(
+                    severity=results.Severity.ERROR,
+                    subject=data_file.path,
+                    message=f"is of {instant}, whose commit does not name it: a task that was "
+                    "judged dead, or repeated, left it; Apache Hudi may read it",
+                    remedy=results.Remedy.ROLL_BACK,
+                )
+
+
+def _of_unfinished(storage: protocol.Storage, timeline: active.ActiveTimeline) -> Findings:
+    pending = {instant.requested_time for instant in timeline.pending}
+    for info in storage.list("", is_recursive=True):
+        finished = paths.finished(info.path)
+        parsed = finished and file_names.parse(finished, info.size_bytes)
+        if parsed and parsed.instant_time not in pending:
+            yield _leftover(
+                info.path,
+                f"was never finished, and is of instant {parsed.instant_time}, which has ended",
+            )
 
 
 def _of_bucket(

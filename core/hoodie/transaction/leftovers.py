@@ -5,6 +5,10 @@ paused while its write was rolled back may even put a data file there later: nob
 the timeline tells that the write is none, but once the archive has moved past that time it would
 count as committed (format-timeline 5.3).
 
+A task of an instant that completed all the same, because another had taken it over or repeated the
+task, may leave one, too. It is known by its marker, or by its sibling: another file of the instant
+in its file group. Which of them counts is what the commit names.
+
 What there is is listed first and judged on a timeline read later, under the lock. A heartbeat is
 older than its instant on the timeline, but made in the same lock scope; a data file is younger, so
 that an instant which is neither pending, completed nor archived was rolled back. One older than the
@@ -14,13 +18,14 @@ concurrency 2.5 (recovery by crash point), 2.9, T-H09.
 
 import logging
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from hoodie import errors
 from hoodie.format import file_names
 from hoodie.model import instants
+from hoodie.storage import paths as storage_paths
 from hoodie.timeline import active, rollback_plans
-from hoodie.transaction import layout
+from hoodie.transaction import layout, markers, writer_batches
 from hoodie.transaction.client import Client
 
 logger = logging.getLogger(__name__)
@@ -32,8 +37,9 @@ _DIRECTORIES = (f"{layout.HEARTBEATS}/", f"{layout.MARKERS}/")
 def sweep(client: Client) -> int:
     """Remove leftovers and return how many files that were.
 
-    One listing of the whole table, a request for each rollback on the timeline; if there is
-    anything, a lock scope, two requests for each instant, and one for each file of it.
+    One listing of the whole table, a request for each rollback on the timeline, and for each
+    completed write with markers or with files of two tasks in a file group; if there is anything, a
+    lock scope, two requests for each instant, and one for each file of it.
 
     Raises:
         LockTimeoutError: The lock was not had.
@@ -42,12 +48,16 @@ def sweep(client: Client) -> int:
     listed = _paths_by_instant(client)
     timeline = active.listed(client.storage)
     taken_back = _taken_back(client, timeline)
-    if not any(_left(timeline, taken_back, time, paths) for time, paths in listed.items()):
+    orphans = {time: _orphans(client, timeline, time, paths) for time, paths in listed.items()}
+    if not any(
+        orphans[time] or _left(timeline, taken_back, time, paths) for time, paths in listed.items()
+    ):
         return 0
     count = 0
     with client.lock.scope() as scope:
         left = {
-            time: _left(scope.timeline, taken_back, time, paths) for time, paths in listed.items()
+            time: orphans[time] + _left(scope.timeline, taken_back, time, paths)
+            for time, paths in listed.items()
         }
         seen = client.heartbeats.look_at(time for time, paths in left.items() if paths)
         for time, sighting in seen.items():
@@ -81,8 +91,50 @@ def _left(
     counts_as_archived = timeline.is_archived(time) and time not in taken_back
     # The archive is asked last, and about the few that nothing else tells of.
     if is_completed or counts_as_archived or timeline.archive.completion_time(time) is not None:
-        return [path for path in paths if _is_own(path)]
+        return [path for path in paths if _is_own(path) or storage_paths.finished(path)]
     return paths
+
+
+def _orphans(
+    client: Client,
+    timeline: active.ActiveTimeline,
+    time: instants.InstantTime,
+    paths: Iterable[str],
+) -> list[str]:
+    """Return the data files of a completed write that its commit does not name.
+
+    Asked only where there is a suspicion; what is completed does not change any more.
+    """
+    if time not in timeline.write_completion_times:
+        return []
+    data_files = [path for path in paths if not _is_own(path) and not storage_paths.finished(path)]
+    suspects = {*_marked(time, paths), *_siblings(data_files)}.intersection(data_files)
+    completed = timeline.find(time)
+    if not suspects or completed is None:
+        return []
+    stats = writer_batches.read_metadata(client.storage, completed).stats
+    return sorted(markers.unclaimed(suspects, stats))
+
+
+def _marked(time: instants.InstantTime, paths: Iterable[str]) -> set[str]:
+    directory = f"{markers.directory_of(time)}/"
+    names = [path.removeprefix(directory) for path in paths if path.startswith(directory)]
+    return {data_path for name in names if (data_path := file_names.marked_file(name))}
+
+
+def _siblings(data_files: Iterable[str]) -> list[str]:
+    """Return the files of an instant in whose file group there are those of several tasks."""
+    by_group = defaultdict(list)
+    for path in data_files:
+        parsed = file_names.parse(path, 0)
+        if parsed is not None:
+            by_group[parsed.group].append(parsed)
+    return [
+        each.path
+        for found in by_group.values()
+        if len({each.write_token for each in found}) > 1
+        for each in found
+    ]
 
 
 def _paths_by_instant(client: Client) -> dict[instants.InstantTime, list[str]]:
@@ -101,7 +153,7 @@ def _is_own(path: str) -> bool:
 
 def _instant_of(path: str) -> instants.InstantTime | None:
     if not path.startswith(_OWN_FOLDER):
-        parsed = file_names.parse(path, 0)
+        parsed = file_names.parse(storage_paths.finished(path) or path, 0)
         return parsed.instant_time if parsed else None
     for directory in _DIRECTORIES:
         if path.startswith(directory):

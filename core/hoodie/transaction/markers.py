@@ -102,7 +102,7 @@ def _read_lines(storage: Storage, path: str) -> list[str]:
 
 def unclaimed(marked: Iterable[str], stats: Iterable[commits.WriteStat]) -> list[str]:
     """Return the marked files that no write stat names: what failed tasks left behind."""
-    claimed = {path for stat in stats for path in _paths(stat)}
+    claimed = {path for stat in stats for path in paths_of(stat)}
     return [path for path in marked if path not in claimed]
 
 
@@ -169,5 +169,6 @@ def directory_of(requested_time: instants.InstantTime) -> str:
     return f"{layout.MARKERS}/{requested_time}"
 
 
-def _paths(stat: commits.WriteStat) -> list[str]:
+def paths_of(stat: commits.WriteStat) -> list[str]:
+    """Return the data files that a write stat names."""
     return [stat.path, *(files.join(stat.partition_path, name) for name in stat.log_files)]

@@ -99,10 +99,11 @@ class Placement:
 
     def base_file_of(self, group: files.FileGroupId) -> files.BaseFile | None:
         """Return the newest committed base file of a group in a prepared partition."""
+        present = [each for each in self._files_of(group) if isinstance(each, files.BaseFile)]
         committed = [
             each
-            for each in self._files_of(group)
-            if isinstance(each, files.BaseFile) and self._committed.is_committed(each.instant_time)
+            for each in self._committed.without_orphans(present)
+            if self._committed.is_committed(each.instant_time)
         ]
         return max(committed, key=lambda each: (each.instant_time, each.write_token), default=None)
 
