@@ -386,7 +386,7 @@ def _rewrite(
 ) -> list[commits.WriteStat]:
     known = snapshots.committed_instants(opened.timeline)
     committed = snapshots.CommittedFiles(writer.storage, known)
-    present = placement.Placement(writer.storage, committed, (), opened.requested_time)
+    present = placement.Placement(writer.storage, committed, {}, opened.requested_time)
     present.prepare(PARTITION)
     stats = []
     token = file_names.write_token(0, opened.stage, 0)

@@ -122,7 +122,7 @@ def _named_paths(
     storage: protocol.Storage, instant_time: instants.InstantTime
 ) -> frozenset[str] | None:
     """Return the files that a completed write names; None for one that is not on the timeline."""
-    completed = active.load(storage).find(instant_time)
+    completed = active.listed(storage).find(instant_time)
     if completed is None or not completed.is_completed:
         return None
     path = transitions.path(completed)
