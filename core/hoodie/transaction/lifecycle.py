@@ -183,9 +183,7 @@ def abort(client: Client, write: OpenWrite, *, has_tasks_left: bool) -> bool:
     try:
         if not has_tasks_left:
             is_emptied = _empty(client, write)
-        if is_emptied:
-            write.heartbeat.end()
-        elif not write.heartbeat.is_in_doubt:
+        if not is_emptied and not write.heartbeat.is_in_doubt:
             fencing.give_up(client.storage, client.author, write.write_id)
     except errors.HoodieError as error:
         logger.warning("%s: left behind by %s: %s", client.storage.uri, write.requested, error)
@@ -297,6 +295,9 @@ def _empty(client: Client, write: OpenWrite) -> bool:
             if write.action not in admission.WRITES:
                 check()
                 transitions.revert(client.storage, write.inflight)
+            # Before another can execute the plan: the file would then be its heartbeat.
+            check()
+            write.heartbeat.end()
         elif _is_gone(client, write, scope):
             # Whoever took it back did not see what was written since, and nobody else has its time.
             markers.delete_data_files(client.storage, write.requested_time, scope.check)
