@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hatchling.builders.wheel import WheelBuilder
 
 ROOT = Path(__file__).parents[2]
 SOURCE_ROOTS = {"core": "hoodie", "operator": "hoodie_operator", "jobs": "hoodie_jobs"}
@@ -42,6 +43,12 @@ def test_source_root_holds_one_package_and_is_none(root: str, package: str) -> N
     assert {path.name for path in (ROOT / root).iterdir() if path.name != "__pycache__"} == {
         package
     }
+
+
+def test_every_package_of_the_wheel_says_that_it_is_typed() -> None:
+    """PEP 561: without the file type checkers pass over our annotations."""
+    files = {each.distribution_path for each in WheelBuilder(str(ROOT)).recurse_included_files()}
+    assert {f"{package}/py.typed" for package in SOURCE_ROOTS.values()} <= files
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -14,10 +14,12 @@ from hoodie import errors
 LOCAL = "file"
 MEMORY = "memory"
 OBJECT_STORES = frozenset({"s3", "gs", "az", "abfs", "abfss"})
+_AZURE_FILE_SYSTEMS = frozenset({"abfs", "abfss"})
 _ALIASES = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "azure": "az"}
 _URI = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/]*)(?P<path>.*)", re.DOTALL
 )
+_WITHOUT_SLASHES = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<rest>.*)", re.DOTALL)
 _AUTHORITY = re.compile(r"(?:[A-Za-z0-9_.-]+@)?[A-Za-z0-9_.-]+")
 
 
@@ -69,6 +71,7 @@ def parse(uri: str, *, working_directory: str) -> Location:
         return _local(_file_path(uri))
     match = _URI.fullmatch(uri)
     if match is None:
+        _refuse_missing_slash(uri)
         return _local(uri if uri.startswith("/") else f"{working_directory}/{uri}")
     scheme = _ALIASES.get(match["scheme"].lower(), match["scheme"].lower())
     if scheme != MEMORY and scheme not in OBJECT_STORES:
@@ -80,10 +83,45 @@ def parse(uri: str, *, working_directory: str) -> Location:
         raise errors.InvalidInputError(
             f"{scheme}://{shown}/ names no bucket: expected its name without credentials"
         )
+    _check_account(scheme, match["authority"])
     parts = [part for part in match["path"].split("/") if part]
     if any(part in {".", ".."} for part in parts):
         raise errors.InvalidInputError(f"{uri!r} has a '.' or '..' in its path")
     return Location(scheme=scheme, authority=match["authority"], path="/".join(parts))
+
+
+def _refuse_missing_slash(text: str) -> None:
+    """Refuse a URI that lacks a slash; it would be taken for a local folder.
+
+    Raises:
+        InvalidInputError: It begins as a URI does.
+    """
+    match = _WITHOUT_SLASHES.fullmatch(text)
+    if match is None:
+        return
+    scheme, rest = match["scheme"].lower(), match["rest"]
+    is_known = _ALIASES.get(scheme, scheme) in {MEMORY, *OBJECT_STORES}
+    if is_known or rest.startswith("/"):
+        # What stands before an @ may be a secret.
+        meant = "BUCKET/PATH" if "@" in rest else rest.lstrip("/")
+        raise errors.InvalidInputError(
+            f"a URI needs two slashes behind {scheme}: write {scheme}://{meant}, or begin with ./ "
+            "for a local folder of that name"
+        )
+
+
+def _check_account(scheme: str, authority: str) -> None:
+    """Refuse an account of Azure without its domain.
+
+    Raises:
+        InvalidInputError: The message has the form that is expected.
+    """
+    container, at, host = authority.partition("@")
+    if scheme in _AZURE_FILE_SYSTEMS and at and "." not in host:
+        raise errors.InvalidInputError(
+            f"{scheme}://{authority}/ does not name a storage account: write "
+            f"{scheme}://{container}@{host}.dfs.core.windows.net/PATH"
+        )
 
 
 def _file_path(uri: str) -> str:

@@ -215,6 +215,8 @@ class FileSystemLock:
             claim = decode(self._files.read(self._path))
             if claim is not None and claim.owner.id == self._owner.id:
                 self._files.move(self._path, self._last_path, if_match=info.version)
+        except errors.NotFoundError:
+            return  # It was not created, or is gone.
         except errors.HoodieError:
             logger.warning("%s may have left the %s behind", self._owner, self.description)
 

@@ -282,6 +282,20 @@ def test_failure_while_taking_leaves_no_lock_behind(
     assert not path.exists()
 
 
+def test_file_that_could_not_be_created_is_not_said_to_be_left_behind(
+    table: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As on a file system that is full, or only readable."""
+
+    def create(self: LocalStorage, path: str, content: bytes) -> object:
+        raise errors.StorageError("Read-only file system")
+
+    monkeypatch.setattr(LocalStorage, "create_volatile", create)
+    with pytest.raises(errors.StorageError, match="Read-only"):
+        _lock(table).acquire(0)
+    assert not caplog.records
+
+
 def test_stale_checksum_of_hadoop_goes_with_the_lock_it_belonged_to(
     table: Path, path: Path
 ) -> None:

@@ -46,6 +46,36 @@ def test_malformed_uri_is_invalid_input(uri: str) -> None:
         locations.open_storage(uri)
 
 
+@pytest.mark.parametrize(
+    ("uri", "meant"),
+    [
+        ("s3:/bucket/x", "s3://bucket/x"),
+        ("s3:bucket/x", "s3://bucket/x"),
+        ("S3A:/bucket/x", "s3a://bucket/x"),
+        ("memory:/t", "memory://t"),
+        ("hdfs:/node/x", "hdfs://node/x"),
+    ],
+)
+def test_uri_that_lacks_a_slash_is_no_local_folder(uri: str, meant: str) -> None:
+    with pytest.raises(errors.InvalidInputError, match=f"write {meant}, or begin with ./"):
+        uris.parse(uri, working_directory="/work")
+    folder = uris.parse(f"./{uri}", working_directory="/work")
+    assert (folder.scheme, folder.path) == (uris.LOCAL, f"work/{uri}")
+
+
+def test_colon_in_a_local_name_is_no_scheme() -> None:
+    assert uris.parse("day:1", working_directory="/work").path == "work/day:1"
+
+
+@pytest.mark.parametrize("scheme", ["abfs", "abfss"])
+def test_account_of_azure_without_its_domain_is_refused(scheme: str) -> None:
+    with pytest.raises(errors.InvalidInputError) as caught:
+        uris.parse(f"{scheme}://c@acc/t", working_directory="/")
+    assert f"write {scheme}://c@acc.dfs.core.windows.net/PATH" in str(caught.value)
+    uris.parse(f"{scheme}://c@acc.dfs.core.windows.net/t", working_directory="/")
+    uris.parse(f"{scheme}://c/t", working_directory="/")
+
+
 def test_dots_in_an_object_uri_are_invalid_input() -> None:
     with pytest.raises(errors.InvalidInputError, match=r"'\.\.'"):
         locations.open_storage("s3://bucket/a/../b")
@@ -59,6 +89,9 @@ def test_unknown_scheme_is_unsupported_and_known_ones_are_named() -> None:
 def test_credentials_are_refused_and_not_repeated() -> None:
     with pytest.raises(errors.InvalidInputError) as caught:
         locations.open_storage("s3://KEY:SECRET@bucket/t")
+    assert "SECRET" not in str(caught.value)
+    with pytest.raises(errors.InvalidInputError) as caught:
+        locations.open_storage("s3:/KEY:SECRET@bucket/t")
     assert "SECRET" not in str(caught.value)
     assert "KEY" not in str(caught.value)
 
