@@ -1,8 +1,9 @@
 """Input columns into the table's types, exactly; what does not fit is an error naming the value.
 
 Nothing is rounded, truncated or turned into null on the way. Texts become numbers, times and truth
-values by Arrow's rules; white space around them does not count. A time without a zone is one of
-UTC where the table has times of a zone; where it has none, a zone is an error.
+values by Arrow's rules; white space around them does not count. Where the table has times of a
+zone, a time without one is of UTC, also beside others that have one; where it has none, a zone is
+an error.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 from hoodie import errors
 
 _SHOWN_LENGTH_MAX = 80
+_ZONED = r":[0-9.]+(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
 _NO_CAST = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
 
@@ -86,6 +88,18 @@ def _cast_or_none(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray
     for parsed in kinds:
         with contextlib.suppress(*_NO_CAST):
             return column.cast(parsed).cast(kind)
+    if len(kinds) > 1:
+        with contextlib.suppress(*_NO_CAST):
+            has_zone = pc.match_substring_regex(column, _ZONED)
+            nothing = pa.scalar(None, column.type)
+            parts = (
+                pc.if_else(has_zone, each, other).cast(parsed).cast(kind)
+                for parsed, each, other in (
+                    (kind, column, nothing),
+                    (kinds[-1], nothing, column),
+                )
+            )
+            return pc.coalesce(*parts)
     return None
 
 

@@ -1,5 +1,7 @@
 """Casting is exact, or an error that names origin, column, value and row."""
 
+import datetime
+
 import pyarrow as pa
 import pytest
 
@@ -93,3 +95,28 @@ def test_null_texts_become_null_in_text_columns_only() -> None:
         "a": [None, None, "x", None],
         "b": [1, 2, 3, 4],
     }
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_times_with_and_without_a_zone_stand_in_one_column(kind: pa.DataType) -> None:
+    texts = [
+        "2026-01-01 10:00:00",
+        "2026-01-01T10:00:00Z",
+        "2026-01-01 12:00:00+02:00",
+        None,
+        "2026-01-01 05:00:00.5-0500",
+        " 2026-01-01 11:00:00+01 ",
+        "2026-01-01",
+    ]
+    schema = pa.schema([("seen", pa.timestamp("us", "UTC"))])
+    found = casting.cast(pa.table({"seen": pa.array(texts, kind)}), schema, "f")
+    ten = datetime.datetime(2026, 1, 1, 10, tzinfo=datetime.UTC)
+    half = ten.replace(microsecond=500_000)
+    assert found["seen"].to_pylist() == [ten, ten, ten, None, half, ten, ten.replace(hour=0)]
+
+
+def test_text_that_is_no_time_is_found_among_times_with_and_without_a_zone() -> None:
+    texts = ["2026-01-01 10:00:00", "2026-01-01T10:00:00Z", "tomorrow", "2026-01-01"]
+    schema = pa.schema([("seen", pa.timestamp("us", "UTC"))])
+    with pytest.raises(errors.InvalidInputError, match="'tomorrow' in row 3"):
+        casting.cast(pa.table({"seen": texts}), schema, "f")
