@@ -99,7 +99,8 @@ MAY = {
         "watch hudi.dev/huditables", "patch hudi.dev/writers:status", "patch hudi.dev/huditables",
         "create hudi.dev/tableactions", "create batch/jobs", "watch pods", "delete pods",
         "create apps/deployments", "patch apps/deployments", "create apps/statefulsets",
-        "patch apps/statefulsets", "patch services", "delete services", "create secrets",
+        "patch apps/statefulsets", "patch networking.k8s.io/networkpolicies",
+        "patch services", "delete services", "create secrets",
         "get secrets", "delete secrets", "create configmaps", "delete configmaps",
         "get events", "create events", "patch events",
         "update hudi.dev/lockproviders:finalizers", "update hudi.dev/writers:finalizers",
@@ -154,6 +155,7 @@ OPERATOR_RIGHTS = {
     "deployments.apps": {"list", "create", "patch", "delete"},
     "secrets": {"get", "create", "delete"},
     "statefulsets.apps": {"create", "patch"},
+    "networkpolicies.networking.k8s.io": {"create", "patch"},
     "services": {"create", "patch", "delete"},
     "events": {"get", "create", "patch"},
 }

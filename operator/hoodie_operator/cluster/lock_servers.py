@@ -32,8 +32,19 @@ class LockServers:
         told: configuration.Configuration,
         operator_clock: clock.Clock,
         found: names.Names | None = None,
+        *,
+        namespace: str = "",
     ) -> None:
-        """Take the API server, the operator's configuration, and what looks up servers."""
+        """Take the API server.
+
+        Args:
+            api: Where servers are made.
+            told: The operator's configuration.
+            operator_clock: For when something was seen.
+            found: Looks up servers.
+            namespace: Where the operator's own pods are.
+        """
+        self._namespace = namespace
         self._api = api
         self._told = told
         self._clock = operator_clock
@@ -107,5 +118,7 @@ class LockServers:
         Raises:
             ApiError: It could not be seen to.
         """
+        # First, so that the server is open to others at no time.
+        await self._api.apply(lock_servers.network_policy(lock, users, self._namespace))
         await self._api.apply(lock_servers.service(lock, users))
         await self._api.apply(lock_servers.stateful_set(lock, users, self._told))

@@ -31,7 +31,7 @@ async def run(told: configuration.Configuration, place: running.Place) -> None:
         return running.Helpers(
             runs=JobRuns(server, fences, told, our_clock),
             observers=ClusterObservers(server, told, our_clock),
-            locks=LockServers(server, told, our_clock, found),
+            locks=LockServers(server, told, our_clock, found, namespace=place.namespace),
         )
 
     await running.run(place, settings(told), effective.locator(told.data_roots), make_helpers)

@@ -46,6 +46,48 @@ def service(lock: objects.Lock, users: Sequence[objects.Owner]) -> Manifest:
     }
 
 
+def network_policy(
+    lock: objects.Lock, users: Sequence[objects.Owner], operator_namespace: str
+) -> Manifest:
+    """Return what keeps others from the server, where the cluster enforces it.
+
+    ZooKeeper asks nobody who he is, since Apache Hudi's writers could not say (docs/adr/0019): who
+    reaches the server can delete locks and fences. The operator reaches it, and pods of the
+    namespace that are the operator's or say that they take locks.
+
+    Args:
+        lock: The LockProvider.
+        users: As of `stateful_set`.
+        operator_namespace: Where the operator's own pods are.
+    """
+    operators = {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": operator_namespace}},
+        "podSelector": {
+            "matchLabels": {
+                "app.kubernetes.io/name": resources.MANAGER,
+                "app.kubernetes.io/component": "operator",
+            }
+        },
+    }
+    ours = {"podSelector": {"matchLabels": {resources.MANAGED_BY: resources.MANAGER}}}
+    clients = {"podSelector": {"matchLabels": {naming.LOCK_CLIENT: "true"}}}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": _metadata(lock, users),
+        "spec": {
+            "podSelector": {"matchLabels": _labels(lock)},
+            "policyTypes": ["Ingress"],
+            "ingress": [
+                {
+                    "from": [operators, ours, clients],
+                    "ports": [{"port": "client", "protocol": "TCP"}],
+                }
+            ],
+        },
+    }
+
+
 def stateful_set(
     lock: objects.Lock, users: Sequence[objects.Owner], told: configuration.Configuration
 ) -> Manifest:

@@ -30,6 +30,8 @@ LOCK_SERVER: Final = "lock-server"
 """What a pod is for, as the label tells."""
 
 IDENTITY: Final = f"{group.GROUP}/identity"
+LOCK_CLIENT: Final = f"{group.GROUP}/lock-client"
+"""Label of a pod that is not the operator's, and takes locks at a lock server of its namespace."""
 """Label of everything that belongs to one observer."""
 
 _DIGEST_LENGTH: Final = 6

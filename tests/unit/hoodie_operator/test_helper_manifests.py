@@ -135,6 +135,23 @@ def test_lock_server_is_found_by_its_service() -> None:
     assert lock_servers.address(found) == f"{name}.default.svc:{port['port']}"
 
 
+def test_lock_server_is_reached_by_the_operator_and_by_lock_clients_of_its_namespace() -> None:
+    found = lock()
+    policy = lock_servers.network_policy(found, (), "hudi")
+    pods = lock_servers.stateful_set(found, (), TOLD)["spec"]["template"]
+    assert (
+        policy["spec"]["podSelector"]["matchLabels"].items() <= pods["metadata"]["labels"].items()
+    )
+    assert policy["metadata"]["ownerReferences"]
+    (rule,) = policy["spec"]["ingress"]
+    (container,) = pods["spec"]["containers"]
+    assert {each["port"] for each in rule["ports"]} == {each["name"] for each in container["ports"]}
+    operator, *others = rule["from"]
+    assert operator["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": "hudi"}
+    # The namespace of the others is the server's own.
+    assert all(list(each) == ["podSelector"] for each in others)
+
+
 @pytest.mark.parametrize("name", ["zk", "z" * 63])
 def test_name_of_a_lock_server_leaves_room_for_what_is_added_to_it(name: str) -> None:
     assert len(naming.lock_server(lock(name))) <= 52
