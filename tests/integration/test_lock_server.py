@@ -99,5 +99,5 @@ def test_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         text=True,
     )
     assert done.returncode == errors.StorageError.exit_code
-    assert done.stderr.startswith("hudi-operator: ")
+    assert done.stderr.startswith("error: ")
     assert "cannot be written" in done.stderr

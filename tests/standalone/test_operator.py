@@ -232,8 +232,8 @@ def test_table_cannot_be_changed_where_none_can(place: Place) -> None:
     code, output = place.settle()
     assert code == errors.InvalidInputError.exit_code
     assert (
-        "HudiTable-flights.yaml, document 1: spec.writeIndex: cannot be changed "
-        "(HudiTable flights exists)" in output
+        "HudiTable-flights.yaml, document 1: spec.writeIndex: cannot be changed once the table was "
+        "created or adopted (HudiTable flights exists)" in output
     )
     found = place.object("HudiTable", "flights")
     assert found is not None
