@@ -8,13 +8,15 @@ neither the memory nor the connections of others.
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator
 from typing import Final
 
 import aiohttp
+from aiohttp import abc
 
 from hoodie import errors
-from hoodie_operator.cluster import turns
+from hoodie_operator.cluster import names, turns
 from hoodie_operator.observing import dialogue
 
 _CHUNK_BYTES: Final = 64 << 10
@@ -65,15 +67,16 @@ class Answers:
             yield
 
 
-def session(limit_s: float | None = None) -> aiohttp.ClientSession:
+def session(found: names.Names, limit_s: float | None = None) -> aiohttp.ClientSession:
     """Return what asks: directly, and keeping nothing of what is answered.
 
     Args:
+        found: Looks up hosts.
         limit_s: For one question, where none is told with it.
     """
     return aiohttp.ClientSession(
         # How many questions are open is bounded by namespace: no tenant takes the places of others.
-        connector=aiohttp.TCPConnector(limit=0),
+        connector=aiohttp.TCPConnector(limit=0, resolver=_Resolver(found)),
         timeout=aiohttp.ClientTimeout(total=limit_s),
         # Within the cluster: no proxy has anything to do with it.
         trust_env=False,
@@ -81,3 +84,39 @@ def session(limit_s: float | None = None) -> aiohttp.ClientSession:
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"Accept-Encoding": "identity"},
     )
+
+
+class _Resolver(abc.AbstractResolver):
+    """Looks up Services as the hosts that tenants name: who may edit one says where it leads."""
+
+    def __init__(self, found: names.Names) -> None:
+        self._names = found
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[abc.ResolveResult]:
+        """Return the addresses of `name.namespace.svc`.
+
+        Raises:
+            OSError: There are none to be had, or none to connect to.
+        """
+        del family
+        namespace = host.split(".")[1] if "." in host else ""
+        try:
+            addresses = await self._names.addresses(namespace, f"{host}:{port}")
+        except errors.HoodieError as error:
+            raise socket.gaierror(socket.EAI_FAIL, str(error)) from error
+        return [
+            abc.ResolveResult(
+                hostname=host,
+                host=address,
+                port=port,
+                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
+                proto=0,
+                flags=socket.AI_NUMERICHOST,
+            )
+            for address in (each.rpartition(":")[0].strip("[]") for each in addresses)
+        ]
+
+    async def close(self) -> None:
+        """Keep nothing."""

@@ -20,7 +20,7 @@ from hoodie import clock, errors
 from hoodie.model import json_values
 from hoodie_operator.api import configuration, fields, objects, resources
 from hoodie_operator.api.resources import Manifest
-from hoodie_operator.cluster import api_errors, guests, holdings
+from hoodie_operator.cluster import api_errors, guests, holdings, names
 from hoodie_operator.cluster.api import Api
 from hoodie_operator.cluster.ports import TableLook
 from hoodie_operator.cluster.silences import Silences
@@ -99,6 +99,7 @@ class ClusterObservers:
         self._answered: set[str] = set()
         self._known: dict[str, _Known] = {}
         self._answers = guests.Answers()
+        self._names = names.Names()
         self._holdings = holdings.Holdings(fields.size_bytes(told.observers.memory))
 
     async def close(self) -> None:
@@ -320,7 +321,7 @@ class ClusterObservers:
             HoodieError: There is no answer to be had.
         """
         if self._session is None:
-            self._session = guests.session()
+            self._session = guests.session(self._names)
         rounds = _ROUNDS + looks / self._told.observers.threads
         limit_s = fields.duration_ms(self._told.observers.time_limit) / 1000 * rounds
         address = f"{self._address_of(identity)}{path}"

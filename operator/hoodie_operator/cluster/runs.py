@@ -29,7 +29,7 @@ from hoodie import clock, errors
 from hoodie.model import jobs
 from hoodie_operator.api import configuration, objects, resources
 from hoodie_operator.api.resources import Manifest
-from hoodie_operator.cluster import api_errors, guests
+from hoodie_operator.cluster import api_errors, guests, names
 from hoodie_operator.cluster.api import Api
 from hoodie_operator.cluster.fences import Fences
 from hoodie_operator.cluster.ports import RunOwner
@@ -334,7 +334,7 @@ class JobRuns:
         if address is None:
             return None
         if self._session is None:
-            self._session = guests.session(_ANSWER_S)
+            self._session = guests.session(names.Names(), _ANSWER_S)
         try:
             async with self._session.get(
                 f"http://{address}/progress", allow_redirects=False

@@ -11,7 +11,7 @@ import pytest
 from hoodie import clock, errors
 from hoodie.model import jobs
 from hoodie_operator.api import configuration, kinds, objects
-from hoodie_operator.cluster import api
+from hoodie_operator.cluster import api, guests
 from hoodie_operator.cluster.fences import Fences
 from hoodie_operator.cluster.lock_servers import LockServers
 from hoodie_operator.cluster.names import Names, RefusedError
@@ -160,3 +160,24 @@ def test_embedded_lock_server_needs_to_be_allowed_by_nobody() -> None:
 def test_pattern_stands_for_any_letters(name: str) -> None:
     assert allowances.others((name,), ("*.example",)) == []
     assert allowances.others((name,), ("zk.*",)) == ([] if name == "zk.example" else [name])
+
+
+def test_service_that_leads_to_the_operators_own_machine_is_not_asked(
+    resolver: dict[str, str],
+) -> None:
+    resolver["hudi-observer-x.tenant.svc"] = "127.0.0.1"
+
+    async def ask(port: int) -> None:
+        session = guests.session(Names(), 5.0)
+        try:
+            async with session.get(f"http://hudi-observer-x.tenant.svc:{port}/v1/tables"):
+                raise AssertionError("it was asked")
+        finally:
+            await session.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        with pytest.raises(OSError, match="does not connect"):
+            asyncio.run(ask(listening.getsockname()[1]))
+        listening.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            listening.accept()
