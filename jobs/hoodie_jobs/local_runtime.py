@@ -48,7 +48,7 @@ class LocalRuntime:
         )
         return LocalInput(batch=batch, columns=tuple(data.column_names))
 
-    def write(self, data: runtimes.Input, task: tasks.WriteTask) -> list[commits.WriteStat]:
+    def write(self, data: runtimes.Input, task: tasks.WriteTask) -> list[commits.Written]:
         """Write all rows, a thread a file group."""
         assert isinstance(data, LocalInput)
         self._stop.check()

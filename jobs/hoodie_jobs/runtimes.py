@@ -59,7 +59,7 @@ class Runtime(Protocol):
         """
         ...
 
-    def write(self, data: Input, task: tasks.WriteTask) -> list[commits.WriteStat]:
+    def write(self, data: Input, task: tasks.WriteTask) -> list[commits.Written]:
         """Write all rows of an input of this runtime into data files, none of them visible yet.
 
         Of two rows with one key, the later one in the order of files and rows is the newer.

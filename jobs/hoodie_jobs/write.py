@@ -103,13 +103,13 @@ def _write_once(
         return
     try:
         write_s = run.clock.monotonic_s()
-        stats = runtime.write(data, session.task)
+        written = runtime.write(data, session.task)
         run.add(write_ms=_ms(run.clock.monotonic_s() - write_s))
         _pace(run, session.requested_time, work.commit_interval_ms)
     except BaseException:
         session.abort(has_tasks_left=runtime.has_tasks_left)
         raise
-    run.record(session.commit(stats))
+    run.record(session.commit(written))
 
 
 def _pace(run: Run, requested_time: instants.InstantTime, interval_ms: int) -> None:

@@ -86,12 +86,12 @@ def look_at(spark: SparkSession, path: str, *, is_small: bool) -> Data:
 
 def write(
     spark: SparkSession, data: Data, session: sessions.WriteSession, count: int
-) -> list[commits.WriteStat]:
+) -> list[commits.Written]:
     if isinstance(data, reading.SparkInput):
         outcomes = writing.write(data, session.task, count)
     else:
         outcomes = small.write(spark.sparkContext, data, session.task, count)
-    return [stat for outcome in outcomes for stat in calls.result_of(outcome)]
+    return [each for outcome in outcomes for each in calls.result_of(outcome)]
 
 
 @pytest.mark.parametrize("is_small", [False, True])

@@ -141,7 +141,7 @@ def test_batch_that_lost_a_conflict_is_written_again(
     commit = sessions.WriteSession.commit
 
     def commit_late(
-        session: sessions.WriteSession, stats: Sequence[commits.WriteStat]
+        session: sessions.WriteSession, stats: Sequence[commits.Written]
     ) -> results.CommitResult:
         # Another writer is faster, once.
         with monkeypatch.context() as patched:

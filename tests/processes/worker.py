@@ -207,7 +207,7 @@ class Worker:
         tell(number, requested_time, begun_ms, invariants.Outcome.ACKNOWLEDGED)
         return True
 
-    def data_files(self, session: sessions.WriteSession, data: pa.Table) -> list[commits.WriteStat]:
+    def data_files(self, session: sessions.WriteSession, data: pa.Table) -> list[commits.Written]:
         outside = environment.system(parallelism=1)
         storage = outside.open_storage(self.opened.uri)
         task = session.task

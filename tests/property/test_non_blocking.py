@@ -50,7 +50,7 @@ KEYS_ONCE = replace(WHOLE_ROWS, has_partial_updates=True)
 Row = Mapping[str, int | str | None]
 Step = int | Literal["compact"]
 Rows = dict[str, dict[str, int | str | None]]
-Begun = tuple[sessions.WriteSession, list[commits.WriteStat]]
+Begun = tuple[sessions.WriteSession, list[commits.Written]]
 
 NUMBERS = itertools.count()
 VALUES = st.none() | st.integers(0, 9)
@@ -184,7 +184,7 @@ def play(
 
     def begin(
         number: int, rows: Sequence[Row]
-    ) -> tuple[sessions.WriteSession, list[commits.WriteStat]]:
+    ) -> tuple[sessions.WriteSession, list[commits.Written]]:
         names = list(dict.fromkeys(name for row in rows for name in row))
         data = pa.Table.from_pylist(
             [dict(row) for row in rows], pa.schema([SCHEMA.field(name) for name in names])

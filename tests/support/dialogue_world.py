@@ -66,7 +66,7 @@ class _Writing:
     """A write that is inflight."""
 
     session: sessions.WriteSession
-    stats: list[commits.WriteStat] = field(default_factory=list)
+    stats: list[commits.Written] = field(default_factory=list)
     tasks: int = 0
 
 

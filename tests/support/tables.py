@@ -69,7 +69,14 @@ class SmallTable:
         return self.table.write(self.data(rows), found)
 
     def write_files(self, session: sessions.WriteSession, rows: Rows) -> list[commits.WriteStat]:
-        """Write the data files of a write that was begun, and do not complete it."""
+        """Write the data files of a write that was begun, one a group, and do not complete it."""
+        found = self.run_task(session, rows)
+        written = [each for each in found if isinstance(each, commits.WriteStat)]
+        assert written == found
+        return written
+
+    def run_task(self, session: sessions.WriteSession, rows: Rows) -> list[commits.Written]:
+        """Write the data files of a write that was begun, as far as there is anything to write."""
         config, schema, task = self.table.config, self.table.schema, session.task
         batch = batches.prepare(self.data(rows), config, schema, task.operation)
         storage = self.outside.open_storage(str(self.path))

@@ -65,6 +65,25 @@ class WriteStat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Untouched:
+    """A file group that a write found nothing to write to: none of its rows change what is there.
+
+    That depends on what is there, so it conflicts with other writes like one that was written to.
+
+    Attributes:
+        file_id: The file group's id within the partition.
+        partition_path: As in `hoodie.model.files`.
+    """
+
+    file_id: str
+    partition_path: str
+
+
+Written = WriteStat | Untouched
+"""What a task tells of each file group that its rows are of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitMetadata:
     """The content of a completed commit or delta commit, or of an inflight's workload profile.
 

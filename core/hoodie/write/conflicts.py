@@ -87,13 +87,13 @@ def shared_groups(
     return tuple(sorted({group for group in mine if _place(group) in taken}))
 
 
-def step(client: Client) -> lifecycle.PreCompletion:
+def step(client: Client, untouched: Collection[commits.Untouched] = ()) -> lifecycle.PreCompletion:
     """Return the check of a client's writes as a step of their completion; as `check`."""
 
     def check_conflicts(
         scope: table_lock.LockScope, write: OpenWrite, metadata: commits.CommitMetadata
     ) -> commits.CommitMetadata:
-        check(client, scope, write, metadata)
+        check(client, scope, write, metadata, untouched)
         return metadata
 
     return check_conflicts
@@ -104,6 +104,7 @@ def check(
     scope: table_lock.LockScope,
     write: OpenWrite,
     metadata: commits.CommitMetadata,
+    untouched: Collection[commits.Untouched] = (),
 ) -> None:
     """Refuse to publish a write that overlaps one that was faster.
 
@@ -112,18 +113,19 @@ def check(
         scope: Of its completion.
         write: About to be published.
         metadata: What it wrote.
+        untouched: File groups that its rows are of, and that it had nothing to write to.
 
     Raises:
         WriteConflictError: It does.
     """
-    mine = groups_of(metadata.stats)
+    mine = groups_of([*metadata.stats, *untouched])
     _check_archived(client, scope, write, mine)
     if client.settings.conflict_strategy is not settings.ConflictStrategy.PREFER_WRITER:
         _check_clustering(client, scope, write, mine)
     is_non_blocking = client.settings.concurrency is settings.ConcurrencyMode.NON_BLOCKING
-    exclusive = groups_of(
-        each for each in metadata.stats if not (is_non_blocking and each.log_files)
-    )
+    exclusive = mine
+    if is_non_blocking:
+        exclusive = groups_of(each for each in metadata.stats if not each.log_files)
     known = write.timeline.write_completion_times
     table_type = write.config.table_type
     for other in candidates(known, scope.timeline, write.requested_time, table_type):
@@ -185,9 +187,9 @@ def _check_clustering(
             )
 
 
-def groups_of(stats: Iterable[commits.WriteStat]) -> list[files.FileGroupId]:
-    """Return the file groups that a write wrote to, by its statistics."""
-    return [files.FileGroupId(stat.partition_path, stat.file_id) for stat in stats]
+def groups_of(written: Iterable[commits.Written]) -> list[files.FileGroupId]:
+    """Return the file groups that a write wrote to, or had nothing to write to."""
+    return [files.FileGroupId(each.partition_path, each.file_id) for each in written]
 
 
 def _place(group: files.FileGroupId) -> tuple[str, int | str]:

@@ -1,8 +1,8 @@
 """A write from begin to commit, around the data files that any number of processes write.
 
     session = begin(...)            checks the table and who else writes it; on the timeline now
-    stats = tasks.run(session.task, ...)    here, or wherever the pickled task is taken
-    session.commit(stats)           all of it is visible, or nothing
+    written = tasks.run(session.task, ...)  here, or wherever the pickled task is taken
+    session.commit(written)         all of it is visible, or nothing
     session.abort(...)              instead, when anything failed
 
 `write` does the three for a batch in memory.
@@ -130,7 +130,7 @@ class WriteSession:
         """The write's instant."""
         return self._write.requested_time
 
-    def commit(self, stats: Sequence[commits.WriteStat]) -> results.CommitResult:
+    def commit(self, written: Sequence[commits.Written]) -> results.CommitResult:
         """Publish what the tasks wrote.
 
         Raises:
@@ -139,9 +139,11 @@ class WriteSession:
             HoodieError: Nothing was published, and the write is aborted; only an
                 OutcomeUnknownError leaves open whether it was.
         """
+        stats = tuple(each for each in written if isinstance(each, commits.WriteStat))
+        untouched = [each for each in written if isinstance(each, commits.Untouched)]
         metadata = commits.CommitMetadata(
             operation=self.task.operation.value,
-            stats=tuple(stats),
+            stats=stats,
             extra={**self._extra, commits.SCHEMA_KEY: self.task.schema.avro},
         )
         try:
@@ -149,7 +151,7 @@ class WriteSession:
                 self._client,
                 self._write,
                 metadata,
-                [conflicts.step(self._client)],
+                [conflicts.step(self._client, untouched)],
                 self._amendments(),
             )
         except BaseException:
@@ -159,7 +161,7 @@ class WriteSession:
         self._provider.close()
         return results.CommitResult(
             instant=completion.instant,
-            stats=tuple(stats),
+            stats=stats,
             batch_id=self._write.batch_id,
             lock_wait_ms=completion.lock_times.wait_ms,
             lock_hold_ms=completion.lock_times.hold_ms,
@@ -308,11 +310,11 @@ def _write_once(
     try:
         mark = early_conflicts.marking(session.task.detection, target.storage, outside)
         token = tasks.WriteToken()
-        stats = tasks.run(session.task, batch, token, target.storage, outside.engine, mark)
+        written = tasks.run(session.task, batch, token, target.storage, outside.engine, mark)
     except BaseException:
         session.abort(has_tasks_left=False)
         raise
-    return session.commit(stats)
+    return session.commit(written)
 
 
 def open_lock(

@@ -90,8 +90,8 @@ def run(
     storage: protocol.Storage,
     engine: engine_protocol.Engine,
     mark: early_conflicts.Mark | None = None,
-) -> list[commits.WriteStat]:
-    """Write a batch's data files and return what was written to each file group.
+) -> list[commits.Written]:
+    """Write a batch's data files and return what was written to each file group, if anything.
 
     Args:
         task: The write.
@@ -121,9 +121,16 @@ def run(
     for group in batch.groups:
         first_rows.append(first_rows[-1] + len(group.rows))
 
-    def write_group(place: int) -> tuple[commits.WriteStat, ...]:
+    def write_group(place: int) -> tuple[commits.Written, ...]:
         group = batch.groups[place]
         group_id = groups.group_of(group.partition_path, group.bucket)
+        return write_rows(group, group_id, first_rows[place]) or (
+            commits.Untouched(file_id=group_id.file_id, partition_path=group_id.partition_path),
+        )
+
+    def write_rows(
+        group: batches.GroupRows, group_id: files.FileGroupId, first_row: int
+    ) -> tuple[commits.WriteStat, ...]:
         if group_id in task.known:
             group = _without_duplicates(task, batch, group, task.known[group_id], storage)
         if not len(group.rows):
@@ -136,7 +143,7 @@ def run(
             before_file=lambda path: (
                 mark(group_id, path) if mark else markers.mark(storage, task.instant_time, path)
             ),
-            first_row=first_rows[place],
+            first_row=first_row,
         )
         is_new = groups.is_new(group_id)
         if is_cow or (is_bulk and is_new):
@@ -145,7 +152,7 @@ def run(
         return _write_group(task, batch, group, based, may_have_base_file=is_new)
 
     found = engine.map(write_group, range(len(batch.groups)))
-    return [stat for stats in found for stat in stats]
+    return [each for written in found for each in written]
 
 
 def _check_empty(batch: batches.Batch, groups: placement.Placement) -> None:

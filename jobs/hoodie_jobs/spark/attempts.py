@@ -15,7 +15,7 @@ from hoodie.write import batches, early_conflicts, tasks
 _TASK_FIRST = 100_000
 
 
-def run(task: tasks.WriteTask, batch: batches.Batch) -> list[commits.WriteStat]:
+def run(task: tasks.WriteTask, batch: batches.Batch) -> list[commits.Written]:
     """Write a batch's data files in the Spark task that calls; errors as of `tasks.run`."""
     context = TaskContext.get()
     assert context is not None

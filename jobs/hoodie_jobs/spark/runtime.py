@@ -41,7 +41,7 @@ class SparkRuntime:
             size_bytes=size_bytes,
         )
 
-    def write(self, data: runtimes.Input, task: tasks.WriteTask) -> list[commits.WriteStat]:
+    def write(self, data: runtimes.Input, task: tasks.WriteTask) -> list[commits.Written]:
         """Write all rows in Spark's tasks."""
         context = self._spark.sparkContext
         with groups.open_group(context, f"write {task.instant_time}") as group:
@@ -50,11 +50,11 @@ class SparkRuntime:
             except BaseException:
                 self.has_tasks_left = not group.has_ended()
                 raise
-        return [stat for outcome in outcomes for stat in calls.result_of(outcome)]
+        return [each for outcome in outcomes for each in calls.result_of(outcome)]
 
     def _write(
         self, data: runtimes.Input, task: tasks.WriteTask
-    ) -> list[calls.Outcome[list[commits.WriteStat]]]:
+    ) -> list[calls.Outcome[list[commits.Written]]]:
         cores = self.engine.parallelism
         if isinstance(data, small.SmallInput):
             count = small.task_count(data.size_bytes, cores)

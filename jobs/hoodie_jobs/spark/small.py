@@ -57,7 +57,7 @@ def task_count(size_bytes: int, parallelism: int) -> int:
 
 def write(
     context: SparkContext, data: SmallInput, task: tasks.WriteTask, count: int
-) -> list[calls.Outcome[list[commits.WriteStat]]]:
+) -> list[calls.Outcome[list[commits.Written]]]:
     """Write all rows into data files; return what each task wrote, or why it did not."""
     numbers = context.parallelize(range(count), count)
     return numbers.map(partial(_outcome, data, task, count)).collect()
@@ -65,13 +65,13 @@ def write(
 
 def _outcome(
     data: SmallInput, task: tasks.WriteTask, count: int, number: int
-) -> calls.Outcome[list[commits.WriteStat]]:
+) -> calls.Outcome[list[commits.Written]]:
     return calls.outcome_of(lambda: _write_own(data, task, count, number))
 
 
 def _write_own(
     data: SmallInput, task: tasks.WriteTask, count: int, number: int
-) -> list[commits.WriteStat]:
+) -> list[commits.Written]:
     batch = tasks.prepare(task, data.read())
     own = tuple(group for group in batch.groups if _owner(group, count) == number)
     return attempts.run(task, replace(batch, groups=own))

@@ -37,7 +37,7 @@ def task_count(size_bytes: int, parallelism: int) -> int:
 
 def write(
     data: reading.SparkInput, task: tasks.WriteTask, count: int
-) -> list[calls.Outcome[list[commits.WriteStat]]]:
+) -> list[calls.Outcome[list[commits.Written]]]:
     """Write all rows into data files; return what each of `count` tasks wrote, or why it did not.
 
     Raises:
@@ -109,7 +109,7 @@ def _write_pieces(task: tasks.WriteTask, rows: Batches) -> Batches:
     yield _outcome_batch(calls.outcome_of(partial(_write, task, pa.concat_tables(tables))))
 
 
-def _write(task: tasks.WriteTask, data: pa.Table) -> list[commits.WriteStat]:
+def _write(task: tasks.WriteTask, data: pa.Table) -> list[commits.Written]:
     return attempts.run(task, tasks.prepare(task, data))
 
 
@@ -131,7 +131,7 @@ def _chunks(rows: Batches) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(received)
 
 
-def _outcome_batch(outcome: calls.Outcome[list[commits.WriteStat]]) -> pa.RecordBatch:
+def _outcome_batch(outcome: calls.Outcome[list[commits.Written]]) -> pa.RecordBatch:
     return pa.record_batch({"outcome": pa.array([calls.encode(outcome)], pa.binary())})
 
 

@@ -224,7 +224,7 @@ def test_late_commit_falls_behind_the_compaction_planned_meanwhile(small: SmallT
 
 def _stats(
     small: SmallTable, task: tasks.WriteTask, rows: list[dict[str, object]]
-) -> list[commits.WriteStat]:
+) -> list[commits.Written]:
     batch = batches.prepare(small.data(rows), task.config, task.schema, task.operation)
     storage = small.outside.open_storage(small.table.uri)
     return tasks.run(task, batch, tasks.WriteToken(), storage, small.outside.engine)

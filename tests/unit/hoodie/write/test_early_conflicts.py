@@ -17,7 +17,7 @@ from support.tables import CONFIG, SmallTable
 OPTIMISTIC = settings.ConcurrencyMode.OPTIMISTIC
 ROW = {"id": "1", "part": "p", "a": 1, "b": None}
 ELSEWHERE = {"id": "1", "part": "q", "a": 1, "b": None}
-Stats = list[commits.WriteStat]
+Stats = list[commits.Written]
 
 
 @pytest.fixture

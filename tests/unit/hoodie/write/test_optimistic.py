@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hoodie import errors
-from hoodie.model import files, instants, results, settings, table_config
+from hoodie.model import commits, files, instants, results, settings, table_config
 from hoodie.model.settings import ConflictStrategy as Strategy
 from hoodie.timeline import active
 from hoodie.write import conflicts, sessions, tasks
@@ -17,6 +17,7 @@ from support.tables import CONFIG, Rows, SmallTable
 
 OPTIMISTIC = settings.ConcurrencyMode.OPTIMISTIC
 WHOLE_ROWS = replace(CONFIG, has_partial_updates=False, bucket_count=1)
+COPY_ON_WRITE = replace(WHOLE_ROWS, table_type=table_config.TableType.COPY_ON_WRITE)
 
 
 @pytest.fixture
@@ -64,6 +65,45 @@ def test_slower_of_two_writes_of_a_file_group_loses(small: SmallTable) -> None:
     assert values(small) == {"1": 1}
     assert not small.table.timeline().pending
     assert small.problems() == []
+
+
+@pytest.mark.parametrize("table_type", table_config.TableType)
+def test_delete_of_an_empty_bucket_conflicts_with_an_insert_that_completed_first(
+    tmp_path: Path, table_type: table_config.TableType
+) -> None:
+    """I3, S62: in the order of completion it would have deleted the row."""
+    small = SmallTable(tmp_path / "t", replace(WHOLE_ROWS, table_type=table_type))
+    delete = begin(small, "late", operation=commits.Operation.DELETE)
+    found = small.run_task(delete, [{"id": "1", "part": "p"}])
+    upsert(small, "fast", [row("1", "p", 1)])
+    with pytest.raises(errors.WriteConflictError, match=r"'late'.*'fast'"):
+        delete.commit(found)
+    assert values(small) == {"1": 1}
+
+
+def test_insert_is_no_conflict_for_having_begun_before_a_delete_of_its_empty_bucket(
+    tmp_path: Path,
+) -> None:
+    small = SmallTable(tmp_path / "t", COPY_ON_WRITE)
+    insert = begin(small, "late")
+    assert isinstance(
+        small.delete([{"id": "1", "part": "p"}], writer_id="fast", concurrency=OPTIMISTIC),
+        results.CommitResult,
+    )
+    insert.commit(small.write_files(insert, [row("1", "p", 1)]))
+    assert values(small) == {"1": 1}
+
+
+def test_insert_that_left_out_all_of_its_rows_conflicts_with_their_deletion(tmp_path: Path) -> None:
+    """I3: in the order of completion it would have added them."""
+    small = SmallTable(tmp_path / "t", COPY_ON_WRITE)
+    upsert(small, "first", [row("1", "p", 1)])
+    insert = begin(small, "late", operation=commits.Operation.INSERT, drops_duplicates=True)
+    found = small.run_task(insert, [row("1", "p", 2)])
+    small.delete([{"id": "1", "part": "p"}], writer_id="fast", concurrency=OPTIMISTIC)
+    with pytest.raises(errors.WriteConflictError, match=r"'late'.*'fast'"):
+        insert.commit(found)
+    assert values(small) == {}
 
 
 def test_write_that_was_pending_at_the_begin_is_a_candidate(small: SmallTable) -> None:
