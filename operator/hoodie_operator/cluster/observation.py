@@ -5,6 +5,7 @@ Everything seen is held as facts by uid; who looks on is told whom a change conc
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
@@ -148,10 +149,11 @@ class Observation:
 
     def _look_at_tables(self) -> None:
         groups: dict[str, list[ports.TableLook]] = {}
-        count = 0
+        # By namespace, so that a crowd in one is never ahead of what there is in others.
+        counts: Counter[str] = Counter()
         now_s = self._clock.monotonic_s()
         for found in self._store.by_key.all_of(kinds.HUDI_TABLE):
-            if self._is_due(found, now_s) and count < _BATCH_MAX:
+            if self._is_due(found, now_s) and counts[found.key.namespace] < _BATCH_MAX:
                 table = cast("objects.Table", found)
                 uri = self._store.by_key.place(table)
                 if uri is None or not self._may_look(table):
@@ -160,7 +162,7 @@ class Observation:
                     table=table, uri=uri, settings=effective.write_settings(table.spec, None)
                 )
                 groups.setdefault(self._eyes.observers.observer_of(table), []).append(look)
-                count += 1
+                counts[found.key.namespace] += 1
         for observer, looks in groups.items():
             uids = [look.table.uid for look in looks]
             self._begin(uids, self._tables_seen(looks), observer)

@@ -174,6 +174,12 @@ def test_observer_that_hangs_blinds_nobody_to_what_others_see() -> None:
     assert (seen.tables, seen.sources) == ({"uid-n-good"}, {"uid-n-w"})
 
 
+def test_crowd_of_tables_in_one_namespace_is_not_ahead_of_another() -> None:
+    crowd = [table(f"t{number}", namespace="crowd") for number in range(300)]
+    seen = watched(*crowd, table("good"), until=lambda seen: "uid-n-good" in seen.tables)
+    assert len(seen.tables) < len(crowd)
+
+
 @pytest.fixture
 def silent_resolver(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have names of `nowhere` neither resolve nor fail, until the test has ended."""
