@@ -225,10 +225,12 @@ def test_attempt_is_stopped_though_its_fence_is_silent(
     cluster: Cluster, namespace: str, made: Made
 ) -> None:
     class Silent(Fences):
-        async def admit(self, node: jobs.FenceNode, attempt: int, protocol_hash: str) -> None:
+        async def admit(
+            self, namespace: str, node: jobs.FenceNode, attempt: int, protocol_hash: str
+        ) -> None:
             """Take what is told as done."""
 
-        async def close(self, node: jobs.FenceNode, attempt: int) -> None:
+        async def close(self, namespace: str, node: jobs.FenceNode, attempt: int) -> None:
             raise errors.StorageError("no ZooKeeper answers")
 
     effective_table = dataclasses.replace(
