@@ -310,6 +310,37 @@ def test_lock_server_is_made_and_its_pod_taken_by_the_restricted_standard(
     cluster.kubectl("create", "--dry-run=server", "-n", namespace, "-f", "-", stdin=json.dumps(pod))
 
 
+def test_lock_server_keeps_its_volume_when_another_is_configured(
+    cluster: Cluster, namespace: str
+) -> None:
+    lock: Any = make(cluster, namespace, kinds.LOCK_PROVIDER, "zk", rule_examples.LOCK)
+    larger = configuration.parse(
+        b"dataRoots: [/data]\nimage: {name: 'hudi:2'}\n"
+        b"lockServers: {volumeSize: 77Gi, storageClass: other}",
+        "operator.yaml",
+    )
+
+    async def act(server: api.Api) -> list[str]:
+        before, after = (LockServers(server, told, CLOCK) for told in (TOLD, larger))
+        await before.serve(lock, ())
+        for _ in range(2):
+            await after.serve(lock, ())
+        return [(await each.look(lock, None)).message for each in (before, after)]
+
+    before, after = run(act)
+    assert "volume" not in before
+    assert "its volume is as it was made" in after
+    path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets/{naming.lock_server(lock)}"
+    found = cluster.api.get(path)["spec"]
+    assert found["updateStrategy"] == {"type": "OnDelete"}
+    assert found["template"]["spec"]["containers"][0]["image"] == "hudi:2"
+    (claim,) = found["volumeClaimTemplates"]
+    size = TOLD.lock_servers.volume_size
+    assert claim["spec"]["resources"]["requests"]["storage"] == size
+    # As it was configured first, nothing is in the way any more.
+    run(lambda server: LockServers(server, TOLD, CLOCK).serve(lock, ()))
+
+
 def test_lock_server_stays_for_the_tables_of_a_provider_that_is_deleted(
     cluster: Cluster, namespace: str
 ) -> None:

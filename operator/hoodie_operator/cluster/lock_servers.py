@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from hoodie import clock, errors
-from hoodie_operator.api import configuration, objects
-from hoodie_operator.cluster import names, turns
+from hoodie_operator.api import configuration, objects, resources
+from hoodie_operator.cluster import api_errors, names, turns
 from hoodie_operator.cluster.api import Api
 from hoodie_operator.cluster.silences import Silences
 from hoodie_operator.manifests import lock_servers
@@ -19,6 +19,10 @@ _THREADS_MAX: Final = 128
 _OF_NAMESPACE_MAX: Final = 16
 _ANSWER_S: Final = 3.0
 """More than a server takes that answers."""
+_KEPT_VOLUME: Final = (
+    "its volume is as it was made, and config.lockServers says otherwise: volumeSize and "
+    "storageClass hold for new servers"
+)
 _START_MS: Final = 10_000
 """For so long any server is silent that was made a moment ago."""
 
@@ -56,12 +60,15 @@ class LockServers:
             at_once=1,
             limit_s=_ANSWER_S,
         )
+        self._kept_volumes: set[str] = set()
         self._names = found or names.Names(told.lock_servers.allowed)
 
     async def look(self, lock: objects.Lock, before: facts.LockFacts | None) -> facts.LockFacts:
         """Return whether a provider answers now; nothing is raised."""
         answer = await self._answer(lock)
         now_ms = self._clock.now_ms()
+        if lock.uid in self._kept_volumes:
+            answer = dataclasses.replace(answer, message=f"{answer.message}; {_KEPT_VOLUME}")
         seen = locks.seen(answer, lock, before, now_ms)
         is_starting = now_ms - seen.since_ms < _START_MS
         if seen.is_ready or not lock.spec.embedded or is_starting:
@@ -121,4 +128,17 @@ class LockServers:
         # First, so that the server is open to others at no time.
         await self._api.apply(lock_servers.network_policy(lock, users, self._namespace))
         await self._api.apply(lock_servers.service(lock, users))
-        await self._api.apply(lock_servers.stateful_set(lock, users, self._told))
+        wanted = lock_servers.stateful_set(lock, users, self._told)
+        try:
+            await self._api.apply(wanted)
+        except api_errors.InvalidError as error:
+            # Its volume is what cannot be changed. All else can, or is refused again.
+            name, namespace = wanted["metadata"]["name"], wanted["metadata"]["namespace"]
+            changed = lock_servers.change(wanted)
+            try:
+                await self._api.merge_patch(resources.STATEFUL_SET, namespace, name, changed)
+            except api_errors.NotFoundError:
+                raise error from None
+            self._kept_volumes.add(lock.uid)
+        else:
+            self._kept_volumes.discard(lock.uid)

@@ -3,6 +3,10 @@
 Its data is on a claim of its own and survives its pod. Were it lost, the numbers by which ZooKeeper
 tells a later lock from an earlier one would begin anew, the fences of runs at work would be gone,
 and two writers could each hold what they take for the lock.
+
+A pod is replaced when somebody deletes it, and not when its image or its resources change: an
+upgrade of the operator would else take all locks of the cluster away at once. What its volume is,
+is said when the server is made, and cannot be changed.
 """
 
 from collections.abc import Sequence
@@ -114,6 +118,7 @@ def stateful_set(
             # One, and never a second one beside it: a StatefulSet replaces no pod that may live.
             "replicas": 1,
             "serviceName": name,
+            "updateStrategy": {"type": "OnDelete"},
             "selector": {"matchLabels": labels},
             "persistentVolumeClaimRetentionPolicy": {
                 "whenDeleted": "Delete",
@@ -126,6 +131,17 @@ def stateful_set(
             "volumeClaimTemplates": [{"metadata": {"name": _VOLUME}, "spec": claim}],
         },
     }
+
+
+def change(wanted: Manifest) -> Manifest:
+    """Return the change that makes a server as wanted, but for the volume that it has already.
+
+    Args:
+        wanted: The StatefulSet.
+    """
+    metadata = {key: wanted["metadata"][key] for key in ("labels", "ownerReferences")}
+    changeable = ("replicas", "updateStrategy", "persistentVolumeClaimRetentionPolicy", "template")
+    return {"metadata": metadata, "spec": {key: wanted["spec"][key] for key in changeable}}
 
 
 def _pod(told: configuration.Configuration) -> pods.Pod:

@@ -1,10 +1,10 @@
 """The effective configuration of a table: rendered once, the same for every run, and hashed.
 
 The protocol hash covers what all writers of a table must agree on: its location, lock, concurrency,
-keys, merging, index and who runs its services. A run with another hash than the current one may not
-commit. How files are coded is no part of it: that may change from run to run. The run hash covers
-that, and what a run runs on: one that is at work with another than the current one goes on, and the
-next one has it.
+keys, merging, index and who runs its services (`protocols`). A run with another hash than the
+current one may not commit. How files are coded is no part of it: that may change from run to run.
+The run hash covers that, and what a run runs on: one that is at work with another than the current
+one goes on, and the next one has it.
 """
 
 import dataclasses
@@ -31,8 +31,8 @@ from hoodie_operator.api import (
     spec_memory,
 )
 from hoodie_operator.api.reasons import Reason
+from hoodie_operator.reconcile import protocols
 
-HASH_LENGTH = 16
 LOCK_WAIT_DEFAULT = "60s"
 CONFLICT_RETRIES_DEFAULT = 3
 
@@ -89,7 +89,8 @@ class EffectiveTable:
         config: What the table's properties are, or become.
         settings: For writers and services alike.
         lock: Address of the table lock.
-        protocol_hash: See the module.
+        protocol_hash: Of what all writers agree on, see `protocols`.
+        earlier_hash: The same as a release before told it.
     """
 
     uri: str
@@ -97,6 +98,11 @@ class EffectiveTable:
     settings: settings.WriteSettings
     lock: str
     protocol_hash: str
+    earlier_hash: str = ""
+
+    def agrees_with(self, run_hash: str) -> bool:
+        """Return whether a run that was started with a protocol hash agrees with the table."""
+        return run_hash in (self.protocol_hash, self.earlier_hash)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,12 +315,14 @@ def _locked(
     refusal = _settings_refusal(found, address)
     if refusal is not None:
         return refusal
+    agreed = protocols.Agreed(uri=uri, lock=address, config=wanted, spec=spec)
     return EffectiveTable(
         uri=uri,
         config=wanted,
         settings=found,
         lock=address,
-        protocol_hash=_protocol_hash(uri, wanted, address, spec),
+        protocol_hash=protocols.current(agreed),
+        earlier_hash=protocols.earlier(agreed),
     )
 
 
@@ -378,23 +386,6 @@ def _address(
     return address
 
 
-def _protocol_hash(
-    uri: str, wanted: table_config.TableConfig, lock: str, spec: hudi_table.HudiTableSpec
-) -> str:
-    """Return the hash of what all writers must agree on."""
-    agreed = {
-        "uri": uri,
-        "lock": lock,
-        "properties": table_config.to_properties(wanted),
-        # How soon a loser learns of it, and how often it tries again, concerns nobody else.
-        "concurrency": spec.concurrency.model_dump(
-            mode="json", exclude={"conflict_retries", "early_conflict_detection"}
-        ),
-        "services": spec.services.model_dump(mode="json"),
-    }
-    return _hash(agreed)
-
-
 def run_hash(
     table: objects.Table, wanted: EffectiveTable, runtime: execution.Runtime, defaults: str
 ) -> str:
@@ -427,4 +418,4 @@ def _run_hash(
 
 def _hash(told: Mapping[str, object]) -> str:
     text = json.dumps(told, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
+    return hashlib.sha256(text.encode()).hexdigest()[: protocols.LENGTH]

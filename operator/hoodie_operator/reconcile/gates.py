@@ -79,7 +79,8 @@ def unwanted(world: World, me: Runner, found: Target, run: facts.Run) -> str | N
         run: The attempt.
     """
     table = found.table
-    is_hash_old = found.protocol_hash is not None and run.protocol_hash != found.protocol_hash
+    resolved = found.resolved
+    is_hash_old = resolved is not None and not resolved.wanted.agrees_with(run.protocol_hash)
     for is_so, why in (
         (me.is_deleting, f"the {me.key.kind} is deleted"),
         (me.spec.suspend, f"the {me.key.kind} is suspended"),

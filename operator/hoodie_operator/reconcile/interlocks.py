@@ -36,7 +36,7 @@ def check_alone(
     for run, who in _others_at_work(world, table, me):
         if not table.spec.takes_many_writers:
             why = f"a {table.spec.concurrency.mode.value} table takes one run at a time"
-        elif run.protocol_hash != wanted.protocol_hash:
+        elif not wanted.agrees_with(run.protocol_hash):
             why = f"the protocol of HudiTable {table.name} was changed since it was started"
         else:
             continue

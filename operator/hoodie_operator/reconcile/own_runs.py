@@ -108,7 +108,7 @@ def _outdated(
     assert found.run is not None
     if isinstance(resolved, Verdict):
         return None
-    if found.run.protocol_hash != resolved.protocol_hash:
+    if not resolved.agrees_with(found.run.protocol_hash):
         return f"the protocol of HudiTable {table.name} changed"
     run_hash = effective.run_hash(table, resolved, _RUNTIME, world.limits.run_defaults)
     return runs.OVERTAKEN if runs.is_overtaken(found.run, run_hash) else None

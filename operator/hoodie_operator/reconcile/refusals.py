@@ -19,6 +19,19 @@ _STATES: Final = {
 """The state of each kind in which it waits for others."""
 
 
+def _answering(world: World, found: objects.AnyObject, message: str) -> Verdict | None:
+    """Return the verdict about a lock that answers although its server cannot be seen to.
+
+    Who uses it needs no more of it than that.
+    """
+    seen = world.seen.locks.get(found.uid)
+    if seen is None or not seen.is_ready or seen.generation != found.generation:
+        return None
+    if found.is_deleting:
+        return None
+    return Verdict(state=State.READY, reason=Reason.READY, message=f"{seen.message}; {message}")
+
+
 def told(world: World, found: objects.AnyObject) -> SetStatus | None:
     """Return the status of an object that waits for the next try; None when it does not."""
     refusal = world.seen.refusals.get(found.uid)
@@ -26,10 +39,9 @@ def told(world: World, found: objects.AnyObject) -> SetStatus | None:
         return None
     if refusal is None or refusal.generation != found.generation or world.now_ms >= refusal.due_ms:
         return None
-    verdict = Verdict(
-        state=_STATES[found.key.kind],
-        reason=Reason.API_REFUSED,
-        message=f"{refusal.message}; next try at {times.text(refusal.due_ms + 999)}",
+    message = f"{refusal.message}; next try at {times.text(refusal.due_ms + 999)}"
+    verdict = _answering(world, found, message) or Verdict(
+        state=_STATES[found.key.kind], reason=Reason.API_REFUSED, message=message
     )
     status = stated(found.status, found, verdict, world.now(found))
     return SetStatus(key=found.key, uid=found.uid, status=status)

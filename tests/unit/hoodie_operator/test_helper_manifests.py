@@ -101,6 +101,8 @@ def test_token_is_found_where_it_was_put() -> None:
 def test_lock_server_is_one_pod_that_keeps_its_data() -> None:
     made = lock_servers.stateful_set(lock(), (), TOLD)
     assert made["spec"]["replicas"] == 1
+    # An upgrade of the operator restarts none.
+    assert made["spec"]["updateStrategy"] == {"type": "OnDelete"}
     (claim,) = made["spec"]["volumeClaimTemplates"]
     assert claim["spec"]["resources"]["requests"]["storage"] == "2Gi"
     assert claim["spec"]["storageClassName"] == "fast"
@@ -108,6 +110,14 @@ def test_lock_server_is_one_pod_that_keeps_its_data() -> None:
     folder = container["args"][container["args"].index("--folder") + 1]
     mounts = {each["mountPath"]: each for each in container["volumeMounts"]}
     assert mounts[folder] == {"name": claim["metadata"]["name"], "mountPath": folder}
+
+
+def test_change_of_a_lock_server_leaves_its_volume() -> None:
+    wanted = lock_servers.stateful_set(lock(), (), TOLD)
+    change = lock_servers.change(wanted)
+    assert "volumeClaimTemplates" not in change["spec"]
+    assert change["spec"]["template"] == wanted["spec"]["template"]
+    assert change["metadata"].keys() == {"labels", "ownerReferences"}
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,25 @@ def test_refusal_is_told_until_its_time_has_come(kind: kinds.Kind) -> None:
     assert [type(each) for each in here.decide(key)] == [type(each) for each in normal]
 
 
+def test_lock_that_answers_is_ready_whatever_is_refused_about_its_server() -> None:
+    here = ow.Outside()
+    key = here.add(kinds.LOCK_PROVIDER, "zk", rule_examples.LOCK)
+    here.see_lock(key)
+    here.reconcile(key)
+    here.refusals[here.uid(key)] = facts.Refusal(
+        generation=1, message="StatefulSet zk is invalid", due_ms=here.now_ms + 30_000
+    )
+    for effect in here.decide(key):
+        assert isinstance(effect, effects.SetStatus), "it is not served again before its time"
+        here.carry_out(effect)
+    state, reason, message = here.condition(key)
+    assert (state, reason) == ("Ready", "Ready")
+    assert message.startswith("as told; StatefulSet zk is invalid; next try at 20")
+    here.see_lock(key, is_ready=False)
+    here.carry_out(*here.decide(key))
+    assert here.condition(key)[:2] == ("Pending", "ApiRefused")
+
+
 def test_edited_object_is_tried_at_once() -> None:
     here = ow.Outside()
     key = here.add(kinds.HUDI_TABLE, "flights", rule_examples.TABLE)
