@@ -10,6 +10,11 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 import pytest
+from hypothesis import settings
+
+# The machine is shared: how long an example takes says nothing.
+settings.register_profile("shared machine", deadline=None)
+settings.load_profile("shared machine")
 
 # Needs a cluster: `make test-cluster` names the folder, and a folder that is named is collected.
 collect_ignore = ["cluster"]

@@ -22,9 +22,9 @@ def commit(*stats: commits.WriteStat, batch_id: str | None = None) -> results.Co
     )
 
 
-def stat(records: int, deletes: int) -> commits.WriteStat:
+def stat(records: int, deletes: int, file_id: str = "f") -> commits.WriteStat:
     return commits.WriteStat(
-        file_id="f",
+        file_id=file_id,
         partition_path="",
         path="f",
         prev_commit="null",
@@ -61,9 +61,15 @@ def test_batch_that_the_table_held_was_not_written() -> None:
 
 
 def test_compaction_tells_what_it_compacted() -> None:
-    shown = outcomes.compacted("file:///t", commit(stat(10, 0), stat(5, 0)))
+    shown = outcomes.compacted("file:///t", commit(stat(10, 0, "f"), stat(5, 0, "g")))
     line = outcomes.compact_line(shown)
     assert line == f"compacted {T1}: 2 file groups, 15 rows, 2.0 KiB, in 2.00 s"
+
+
+def test_file_group_with_kept_deletes_beside_its_base_file_counts_once() -> None:
+    shown = outcomes.compacted("file:///t", commit(stat(10, 0), stat(0, 2)))
+    line = outcomes.compact_line(shown)
+    assert line == f"compacted {T1}: 1 file group, 10 rows, 2.0 KiB, in 2.00 s"
 
 
 def test_compaction_that_was_only_planned_tells_its_instant() -> None:

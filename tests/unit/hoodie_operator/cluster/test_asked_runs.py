@@ -1,6 +1,7 @@
 """What it means that a run's pod is asked how far it is, and does not tell."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -59,11 +60,13 @@ def test_network_in_the_way_is_told_from_a_run_that_has_not_begun(
     monkeypatch.setattr(runs, "_ANSWER_S", 0.3)
 
     async def ask() -> jobs.JobProgress | str | None:
+        connections: list[asyncio.StreamWriter] = []
+
         async def serve(asked: asyncio.StreamReader, out: asyncio.StreamWriter) -> None:
             await asked.readuntil(b"\r\n\r\n")
             assert answer is not None
+            connections.append(out)
             await answer(out)
-            out.close()
 
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
@@ -81,6 +84,10 @@ def test_network_in_the_way_is_told_from_a_run_that_has_not_begun(
         finally:
             await asking.close()
             server.close()
+            for connection in connections:
+                connection.close()
+                with contextlib.suppress(ConnectionError):
+                    await connection.wait_closed()
 
     found = asyncio.run(ask())
     if isinstance(told, str):
