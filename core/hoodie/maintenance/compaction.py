@@ -100,6 +100,7 @@ class CompactionTask:
         config: The table's configuration.
         schema: The table's columns.
         instant_time: The compaction's requested time.
+        write_id: Of this execution: whose heartbeat must be there until all files are written.
         settings: The codec.
         committed: Which log blocks count.
         operation: The slice.
@@ -110,6 +111,7 @@ class CompactionTask:
     config: table_config.TableConfig
     schema: schemas.TableSchema
     instant_time: instants.InstantTime
+    write_id: str
     settings: settings.WriteSettings
     committed: snapshots.CommittedInstants
     operation: plans.CompactionOperation

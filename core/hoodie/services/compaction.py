@@ -15,7 +15,7 @@ from hoodie.maintenance import compaction
 from hoodie.model import commits, instants, results
 from hoodie.storage import locations
 from hoodie.timeline import active
-from hoodie.transaction import lifecycle, markers, scheduling, stored_schemas
+from hoodie.transaction import heartbeats, lifecycle, markers, scheduling, stored_schemas
 from hoodie.write import sessions
 
 
@@ -89,6 +89,7 @@ def execute(
                     config=target.config,
                     schema=schema,
                     instant_time=requested_time,
+                    write_id=write.write_id,
                     settings=transaction.settings,
                     committed=snapshots.committed_instants(write.timeline),
                     operation=operation,
@@ -121,6 +122,11 @@ def execute(
 def run_task(task: compaction.CompactionTask) -> tuple[commits.WriteStat, ...]:
     """Compact one file slice in whatever process the task was taken to."""
     storage = locations.open_storage(task.table_uri)
-    return compaction.compact_slice(
-        task, storage, lambda path: markers.mark(storage, task.instant_time, path)
-    )
+    watch = heartbeats.watch(task.instant_time, task.write_id, task.settings.heartbeat_interval_ms)
+
+    def announce(path: str) -> None:
+        markers.mark(storage, task.instant_time, path)
+        # Afterwards: what is written in spite of it can be found.
+        watch.check(storage)
+
+    return compaction.compact_slice(task, storage, announce)

@@ -18,6 +18,7 @@ Source: `HoodieHeartbeatClient.java`, `HoodieHeartbeatUtils.java`; concurrency 2
 """
 
 import enum
+import functools
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -189,6 +190,55 @@ class Heartbeat:
             return False
         self._last_s = begun_s
         return True
+
+
+class Watch:
+    """Sees for the tasks of a process whether the write that they work for has its heartbeat.
+
+    One that was judged dead must not open another file: what it writes would lie beside the files
+    of whoever took its work over. A look holds for an interval, by a clock that goes on while the
+    process is paused; so it costs a read an interval and process, not one a file.
+    """
+
+    def __init__(
+        self,
+        requested_time: instants.InstantTime,
+        write_id: str,
+        interval_ms: int,
+        own_clock: clock.Clock,
+    ) -> None:
+        """Watch the heartbeat of an instant that this write began."""
+        self._requested_time = requested_time
+        self._write_id = write_id
+        self._interval_s = interval_ms / 1000
+        self._clock = own_clock
+        self._seen_s: float | None = None
+
+    def check(self, storage: Storage) -> None:
+        """Refuse to go on without it; a read, unless there was one within the interval.
+
+        Raises:
+            HeartbeatExpiredError: The file is gone, or names another.
+        """
+        now_s = self._clock.monotonic_s()
+        if self._seen_s is not None and now_s - self._seen_s < self._interval_s:
+            return
+        path = path_of(self._requested_time)
+        content = _read(storage, path)
+        owner = None if content is None else decode_owner(content, path)
+        if owner is None or owner.write_id != self._write_id:
+            found = f"is now of {owner}" if owner else "is gone"
+            raise errors.HeartbeatExpiredError(
+                f"the heartbeat of instant {self._requested_time} of {storage.uri} {found}: the "
+                "write was taken back, or its work taken over; no further file is written"
+            )
+        self._seen_s = now_s
+
+
+@functools.lru_cache(maxsize=64)
+def watch(requested_time: instants.InstantTime, write_id: str, interval_ms: int) -> Watch:
+    """Return this process's watch over a write, by the machine's clock."""
+    return Watch(requested_time, write_id, interval_ms, clock.SystemClock())
 
 
 class Heartbeats:

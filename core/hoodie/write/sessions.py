@@ -415,6 +415,7 @@ def _task(
         schema=target.schema,
         stored_schema=stored,
         instant_time=opened.requested_time,
+        write_id=opened.write_id,
         operation=options.operation,
         settings=writing.readable_by_hudi(options.transaction.settings, target.config, stored),
         committed=snapshots.committed_instants(opened.timeline),

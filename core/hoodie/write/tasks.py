@@ -10,6 +10,7 @@ of attempts that died are known by their markers.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +21,7 @@ from hoodie.filegroup import block_decoding, reading, rewriting, snapshots, writ
 from hoodie.format import file_names
 from hoodie.model import commits, files, instants, schemas, settings, table_config
 from hoodie.storage import protocol
-from hoodie.transaction import markers
+from hoodie.transaction import heartbeats, markers
 from hoodie.write import batches, early_conflicts, placement
 
 
@@ -36,6 +37,7 @@ class WriteTask:
         stored_schema: The columns of its data files: the table's when the write began, and those
             that it adds. What a base file holds is rewritten whole, whoever wrote it since.
         instant_time: The write's requested time.
+        write_id: Of the write: whose heartbeat must be there for as long as files are written.
         operation: Upsert, insert, bulk insert or delete.
         settings: The writer's settings.
         committed: As the write began; tells committed file groups from leftovers.
@@ -49,6 +51,7 @@ class WriteTask:
     schema: schemas.TableSchema
     stored_schema: schemas.TableSchema
     instant_time: instants.InstantTime
+    write_id: str
     operation: commits.Operation
     settings: settings.WriteSettings
     committed: snapshots.CommittedInstants
@@ -103,6 +106,7 @@ def run(
 
     Raises:
         WriteConflictError: A conflict was found early.
+        HeartbeatExpiredError: The write was judged dead.
     """
     assert (mark is None) == (task.detection is None), "conflicts are to be detected"
     batch = batches.in_columns(batch, task.stored_schema)
@@ -128,6 +132,8 @@ def run(
             commits.Untouched(file_id=group_id.file_id, partition_path=group_id.partition_path),
         )
 
+    announce = _announcing(task, storage, mark)
+
     def write_rows(
         group: batches.GroupRows, group_id: files.FileGroupId, first_row: int
     ) -> tuple[commits.WriteStat, ...]:
@@ -140,9 +146,7 @@ def run(
             group=group_id,
             instant_time=task.instant_time,
             write_token=file_names.write_token(token.task, token.stage, token.attempt),
-            before_file=lambda path: (
-                mark(group_id, path) if mark else markers.mark(storage, task.instant_time, path)
-            ),
+            before_file=partial(announce, group_id),
             first_row=first_row,
         )
         is_new = groups.is_new(group_id)
@@ -153,6 +157,23 @@ def run(
 
     found = engine.map(write_group, range(len(batch.groups)))
     return [each for written in found for each in written]
+
+
+def _announcing(
+    task: WriteTask, storage: protocol.Storage, mark: early_conflicts.Mark | None
+) -> early_conflicts.Mark:
+    """Return what is called before each data file: it makes the marker, and looks for the heart."""
+    watch = heartbeats.watch(task.instant_time, task.write_id, task.settings.heartbeat_interval_ms)
+
+    def announce(group: files.FileGroupId, path: str) -> None:
+        if mark is None:
+            markers.mark(storage, task.instant_time, path)
+        else:
+            mark(group, path)
+        # Afterwards: what is written in spite of it can be found.
+        watch.check(storage)
+
+    return announce
 
 
 def _check_empty(batch: batches.Batch, groups: placement.Placement) -> None:

@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from hoodie import errors
 from hoodie.model import results, settings, table_config
+from hoodie.services import compaction
 from hoodie.storage import paths
-from hoodie.transaction import markers
+from hoodie.transaction import authors, heartbeats, markers
+from hoodie.write import sessions
 from support.tables import CONFIG, SmallTable
 
 OPTIMISTIC = settings.ConcurrencyMode.OPTIMISTIC
@@ -50,6 +53,48 @@ def mark(small: SmallTable, orphan: Path) -> None:
 
 def sweep(small: SmallTable) -> results.RollbackResults:
     return small.table.roll_back_failed(small.options().transaction)
+
+
+def test_task_of_a_write_that_was_judged_dead_opens_no_file(small: SmallTable) -> None:
+    """P1: what it would have written is marked, and the marker is all that is left."""
+    session = small.table.begin_write(
+        small.options(writer_id="zombie", concurrency=OPTIMISTIC), list(ROW)
+    )
+    assert isinstance(session, sessions.WriteSession)
+    storage = small.outside.open_storage(str(small.path))
+    storage.delete(heartbeats.path_of(session.requested_time))
+    before = sorted((small.path / "p").iterdir())
+    with pytest.raises(errors.HeartbeatExpiredError, match="no further file is written"):
+        small.write_files(session, [ROW])
+    assert sorted((small.path / "p").iterdir()) == before
+    assert len(markers.marked_files(storage, session.requested_time)) == 1
+    session.abort(has_tasks_left=False)
+
+
+def test_execution_that_was_taken_over_opens_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P1: the executor was paused before its first file, and is judged dead."""
+    small = SmallTable(tmp_path / "t")
+    small.upsert([ROW])
+    service = replace(small.options().transaction, author=authors.Author())
+    planned = small.table.schedule_compaction(service)
+    assert planned is not None
+    run_task = compaction.run_task
+
+    def run_after_the_successor(task: object) -> object:
+        monkeypatch.setattr(compaction, "run_task", run_task)
+        storage = small.outside.open_storage(str(small.path))
+        storage.delete(heartbeats.path_of(planned))
+        small.table.compact(planned, service)
+        return run_task(task)  # type: ignore[arg-type] # passed on
+
+    monkeypatch.setattr(compaction, "run_task", run_after_the_successor)
+    with pytest.raises(errors.HeartbeatExpiredError):
+        small.table.compact(planned, service)
+    assert len(list((small.path / "p").glob("*.parquet"))) == 1
+    sweep(small)
+    assert small.problems() == []
 
 
 @pytest.mark.parametrize("is_marked", [True, False])

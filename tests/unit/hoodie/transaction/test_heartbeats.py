@@ -130,6 +130,31 @@ def test_heartbeat_is_dead_in_a_process_that_was_forked(monkeypatch: pytest.Monk
     assert heart.seen() is Liveness.BEATING
 
 
+def test_task_looks_for_the_heartbeat_once_an_interval_and_after_every_pause() -> None:
+    """P1: without a request for each file."""
+    heart = Heart()
+    storage = faulty_storage.FaultyStorage(
+        heart.world.storage, heart.process, faulty_storage.NoFaults()
+    )
+    interval_ms = SETTINGS.heartbeat_interval_ms
+    watch = heartbeats.Watch(TIME, "1", interval_ms, heart.process.clock)
+    for _ in range(10):
+        watch.check(storage)
+    assert storage.calls == [f"read {PATH}"]
+    heart.world.time.advance(interval_ms)
+    watch.check(storage)
+    assert storage.calls == [f"read {PATH}"] * 2
+    heart.process.crash()
+    other = heart.world.process("other")
+    heart.heartbeats(other).start(TIME, owner(other, "2"))
+    heart.world.time.advance(interval_ms)
+    with pytest.raises(errors.HeartbeatExpiredError, match=r"is now of other \(pid"):
+        watch.check(heart.world.storage)
+    heart.world.storage.delete(PATH)
+    with pytest.raises(errors.HeartbeatExpiredError, match="is gone"):
+        watch.check(heart.world.storage)
+
+
 class _SlowTouch(MemoryStorage):
     """A storage whose touches take long: the process is stopped in the middle of one."""
 
