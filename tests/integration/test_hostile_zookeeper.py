@@ -1,6 +1,6 @@
-"""A ZooKeeper that is its clients' enemy: what it sends is bounded before it is read.
+"""Clients of a hostile ZooKeeper: the size of its responses is limited before they are read.
 
-Whoever declares a LockProvider names the servers that the operator of a whole cluster speaks with.
+The author of a LockProvider chooses the servers that the operator of the cluster connects to.
 """
 
 import subprocess

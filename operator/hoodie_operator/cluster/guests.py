@@ -1,9 +1,9 @@
-"""HTTP with what belongs to tenants: observers and runs, whose answers are not to be trusted.
+"""HTTP client for pods of tenants: observers and runs, whose responses are not trusted.
 
-What is read is counted before it is kept: no answer is longer than it may be, none is unpacked, no
-cookie is remembered, no redirect followed. One namespace has some questions open at a time, one
-long answer among them, and all namespaces together have few long ones: what one tenant sends takes
-neither the memory nor the connections of others.
+Each chunk of a response is counted before it is kept. Responses are limited in bytes and in JSON
+values, are not decompressed, and set no cookies. The number of open requests is limited by
+namespace, and so is the number of large responses that are read at the same time, so that a tenant
+cannot use up the memory or the connections that other tenants need.
 """
 
 import asyncio
@@ -27,23 +27,24 @@ _AT_ONCE_MAX: Final = 32
 
 
 class Answers:
-    """Reads answers, a bounded number of them at a time."""
+    """Reads responses, with limits by namespace."""
 
     def __init__(self) -> None:
-        """Read nothing yet."""
+        """Start with all limits free."""
         self._open = turns.Turns(_AT_ONCE_MAX)
         self._long = turns.Turns(1)
         self._long_in_all = asyncio.Semaphore(_LONG_MAX)
 
     def turn(self, namespace: str) -> asyncio.Semaphore:
-        """Return what to hold while a question to a namespace is open."""
+        """Return the semaphore to hold while a request to a namespace is open."""
         return self._open.at(namespace)
 
     async def read(self, answer: aiohttp.ClientResponse, namespace: str) -> bytes:
-        """Return a whole answer.
+        """Return the whole body of a response.
 
         Raises:
-            StorageError: It is longer than one may be, or takes too long.
+            StorageError: It exceeds a limit.
+            TimeoutError: A large one takes too long.
         """
         content = bytearray()
         values = 0
@@ -68,17 +69,16 @@ class Answers:
 
 
 def session(found: names.Names, limit_s: float | None = None) -> aiohttp.ClientSession:
-    """Return what asks: directly, and keeping nothing of what is answered.
+    """Return a session without proxies, cookies and decompression.
 
     Args:
-        found: Looks up hosts.
-        limit_s: For one question, where none is told with it.
+        found: Resolves hosts.
+        limit_s: Default timeout of a request.
     """
     return aiohttp.ClientSession(
-        # How many questions are open is bounded by namespace: no tenant takes the places of others.
+        # The number of open requests is limited by namespace instead (`Answers.turn`).
         connector=aiohttp.TCPConnector(limit=0, resolver=_Resolver(found)),
         timeout=aiohttp.ClientTimeout(total=limit_s),
-        # Within the cluster: no proxy has anything to do with it.
         trust_env=False,
         auto_decompress=False,
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -87,7 +87,7 @@ def session(found: names.Names, limit_s: float | None = None) -> aiohttp.ClientS
 
 
 class _Resolver(abc.AbstractResolver):
-    """Looks up Services as the hosts that tenants name: who may edit one says where it leads."""
+    """Resolves Services by `Names`: an edited Service can lead to any host."""
 
     def __init__(self, found: names.Names) -> None:
         self._names = found
@@ -98,7 +98,7 @@ class _Resolver(abc.AbstractResolver):
         """Return the addresses of `name.namespace.svc`.
 
         Raises:
-            OSError: There are none to be had, or none to connect to.
+            OSError: It does not resolve, or to a refused address.
         """
         del family
         namespace = host.split(".")[1] if "." in host else ""
@@ -119,4 +119,4 @@ class _Resolver(abc.AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Keep nothing."""
+        """Do nothing: there is no cache."""

@@ -1,25 +1,26 @@
-"""How much memory what observers tell takes, by namespace: shares of one amount.
+"""Memory of the facts that observers return, budgeted by namespace.
 
-While there is room, a namespace may hold as much as it needs. Once all is taken, each may hold its
-equal share: who holds more is refused what it tells next, and thereby makes room for others.
+A namespace may hold as much as it needs while the budget lasts. When the budget is used up, each
+namespace keeps an equal share: the next facts of a namespace above its share are refused, which
+frees memory for the others.
 """
 
 
 class Holdings:
-    """What is held, by whom it is about."""
+    """The sizes of the facts in memory, by object."""
 
     def __init__(self, bytes_max: int) -> None:
-        """Hold nothing yet.
+        """Start empty.
 
         Args:
-            bytes_max: For all namespaces together.
+            bytes_max: The budget of all namespaces together.
         """
         self._max = bytes_max
         self._held: dict[str, tuple[str, int]] = {}
         self._by_namespace: dict[str, int] = {}
 
     def hold(self, namespace: str, uid: str, size: int) -> bool:
-        """Hold what is told of an object, in place of what was; return whether there is room."""
+        """Replace the facts of an object; return False if the budget does not allow them."""
         self.release(uid)
         there = self._by_namespace.get(namespace, 0)
         if sum(self._by_namespace.values()) + size > self._max:
@@ -31,7 +32,7 @@ class Holdings:
         return True
 
     def release(self, uid: str) -> None:
-        """Hold nothing of an object any more."""
+        """Drop the facts of an object."""
         namespace, size = self._held.pop(uid, ("", 0))
         left = self._by_namespace.get(namespace, 0) - size
         if left > 0:

@@ -1,9 +1,9 @@
-"""Addresses of hosts that tenants name: looked up once, and connected to as they were found.
+"""DNS resolution of hosts that tenants name.
 
-A look-up may hang for as long as a name server likes, and cannot be ended: each namespace has some
-at a time, so that others' names are found beside them. A name that leads to an address that the
-operator does not connect to is refused; and since the address is what is connected to, it cannot be
-another one by then.
+A lookup can hang for as long as a name server likes, and cannot be cancelled. Each namespace has a
+limited number of lookups at a time, so that it cannot block the lookups of other namespaces. A name
+that resolves to a refused address is refused. The caller connects to the returned address, not to
+the name, so that a second resolution cannot return another address (DNS rebinding).
 """
 
 import functools
@@ -24,17 +24,17 @@ _ADDRESSES_MAX: Final = 4
 
 
 class RefusedError(errors.ConfigurationError):
-    """A host is at an address that the operator does not connect to."""
+    """A host resolves to an address that the operator does not connect to."""
 
 
 class Names:
-    """Looks up hosts."""
+    """Resolves hosts."""
 
     def __init__(self, allowed: Sequence[str] = ()) -> None:
-        """Look up nothing yet.
+        """Start no lookup.
 
         Args:
-            allowed: Hosts and addresses that may be connected to, as in the configuration.
+            allowed: Addresses that are exempt from the refusal, as in `lockServers.allowed`.
         """
         self._allowed = allowed
         self._threads = turns.Threads(
@@ -53,8 +53,8 @@ class Names:
             server: Its `host:port`.
 
         Raises:
-            RefusedError: One of them is none to connect to.
-            StorageError: There are none to be had now.
+            RefusedError: The operator does not connect to one of them.
+            StorageError: The host does not resolve now.
         """
         host, _, port = server.rpartition(":")
         addresses = [host] if _is_address(host) else await self._looked_up(namespace, host)

@@ -212,9 +212,9 @@ class ClusterObservers:
         """
         if not self._holdings.hold(found.key.namespace, found.uid, size):
             raise errors.UnsupportedError(
-                f"what observers tell of namespace {found.key.namespace} takes more memory than "
-                f"its share of {self._told.observers.memory}; raise observers.memory in the "
-                "operator's configuration, and the memory of its container"
+                f"the tables and sources of namespace {found.key.namespace} need more memory than "
+                f"their share of observers.memory ({self._told.observers.memory}); raise it in the "
+                "operator's configuration, and the memory limit of its container"
             )
 
     def _forgotten(self, uid: str, error: errors.HoodieError) -> facts.Problem:

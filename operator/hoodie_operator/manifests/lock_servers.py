@@ -53,11 +53,11 @@ def service(lock: objects.Lock, users: Sequence[objects.Owner]) -> Manifest:
 def network_policy(
     lock: objects.Lock, users: Sequence[objects.Owner], operator_namespace: str
 ) -> Manifest:
-    """Return what keeps others from the server, where the cluster enforces it.
+    """Return the NetworkPolicy of the server.
 
-    ZooKeeper asks nobody who he is, since Apache Hudi's writers could not say (docs/adr/0019): who
-    reaches the server can delete locks and fences. The operator reaches it, and pods of the
-    namespace that are the operator's or say that they take locks.
+    The server has no authentication (docs/adr/0019): every client that reaches it can delete locks
+    and fences. The policy admits the operator, its pods in the namespace, and pods of the namespace
+    with the label of lock clients.
 
     Args:
         lock: The LockProvider.

@@ -297,8 +297,8 @@ def _too_much(what: str, content: bytes) -> facts.Problem:
     return facts.Problem(
         kind=errors.UnsupportedError.kind,
         message=(
-            f"{what} has {count_values(content)} values in {len(content)} bytes, expected no more "
-            f"than an observer tells of at once: {VALUES_MAX} values in {BODY_BYTES_MAX} bytes"
+            f"{what} does not fit into one answer of an observer: {count_values(content)} values "
+            f"in {len(content)} bytes, expected at most {VALUES_MAX} in {BODY_BYTES_MAX}"
         ),
         is_transient=False,
     )

@@ -1,8 +1,8 @@
-"""What the operator's configuration lets objects name: Secrets, claims, variables, hosts.
+"""Allow-lists of the operator's configuration: Secrets, claims, variables and lock hosts.
 
-Who declares tables has pods made that take what is named, and has the operator connect to hosts,
-with or without a right to any of it. So nothing is taken that the configuration of the operator
-does not name, by a name or by a pattern with `*`.
+A user who may create tables can make pods mount claims and read Secrets, and the operator connect
+to hosts, without having those rights. Objects may therefore name only what the configuration
+allows, by name or by a pattern with `*`.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from typing import Final
 from hoodie_operator.api import configuration, hudi_table
 
 _OWN_SECRETS: Final = ("hudi-observer-*", "hudi-lock-*")
-"""By these the operator and what it has started know each other: they are nobody's to take."""
+"""Secrets of the operator itself: no table may name them."""
 
 REFUSED_ADDRESS: Final = "is an address that the operator does not connect to"
 
@@ -22,7 +22,7 @@ _LOCAL_NAMES: Final = ("localhost", ".localhost")
 
 
 def refused_storage(storage: hudi_table.Storage, allowed: configuration.Allowed) -> str | None:
-    """Return what of a storage is not allowed, and by which key; None where all of it is."""
+    """Return which names of a storage are not allowed, or None."""
     secrets = list(storage.secrets or ())
     refused = [name for name in secrets if name not in others(secrets, _OWN_SECRETS)]
     if refused:
@@ -40,7 +40,7 @@ def refused_storage(storage: hudi_table.Storage, allowed: configuration.Allowed)
 def refused_variables(
     field: str, variables: Mapping[str, str] | None, allowed: configuration.Allowed
 ) -> str | None:
-    """Return which environment variables are not allowed; None where all of them are."""
+    """Return which environment variables are not allowed, or None."""
     found = others(variables or (), allowed.variables)
     return _refusal(field, found, "variables", allowed.variables) if found else None
 
@@ -53,7 +53,7 @@ def _refusal(field: str, found: Sequence[str], key: str, patterns: Sequence[str]
 
 
 def others(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
-    """Return the names that no pattern allows."""
+    """Return the names that match no pattern."""
     return [
         name
         for name in names
@@ -62,18 +62,18 @@ def others(names: Iterable[str], patterns: Sequence[str]) -> list[str]:
 
 
 def refused_host(server: str, patterns: Sequence[str]) -> str | None:
-    """Return why nobody connects to a lock server, by its `host:port`; None where he may."""
+    """Return why the operator does not connect to a `host:port`, or None."""
     host = host_of(server)
     if others((host,), patterns):
-        return "is none of the hosts that the operator's configuration allows as lock servers"
+        return "is not a lock host that the operator's configuration allows"
     return refused_address(host, patterns)
 
 
 def refused_address(host: str, patterns: Sequence[str]) -> str | None:
-    """Return why nobody connects to an address; None where he may, and of a name.
+    """Return why the operator does not connect to an address; None for a name.
 
-    What answers only on the operator's own machine answers it with more trust than others. Whoever
-    configures the operator may name such an address itself; a pattern does not reach it.
+    Services on loopback and link-local addresses trust local clients. The configuration can allow
+    such an address by its exact text, not by a pattern.
     """
     is_local = host == _LOCAL_NAMES[0] or host.endswith(_LOCAL_NAMES[1])
     with contextlib.suppress(ValueError):  # It is a name.

@@ -152,11 +152,10 @@ def locator(data_roots: Sequence[str]) -> Callable[[hudi_table.HudiTableSpec], s
 
 
 def spot(uri: str, table: objects.AnyObject) -> str:
-    """Return what tells the place of a table in a cluster from others.
+    """Return the identity of a table's location in a cluster.
 
-    A path of a pod is a folder of the claim that is mounted around it, wherever that is mounted;
-    where none is, it is the pod's own. Both belong to the namespace: the same path in another one
-    is another place.
+    A local path is a folder of the claim that is mounted above it, independent of the mount path,
+    or of the pod if there is none. The same path in another namespace is another location.
     """
     if not uri.startswith(_LOCAL):
         return uri

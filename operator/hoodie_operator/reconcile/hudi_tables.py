@@ -110,11 +110,11 @@ def _storage_refusal(world: World, table: objects.Table) -> Verdict | None:
 
 
 def _location_conflict(world: World, table: objects.Table, uri: str) -> Verdict | None:
-    """Return why a table may not be where another one is, nor in it nor around it (R14).
+    """Return the conflict with another table at, below or above the location (R14), or None.
 
-    One that is there goes before one that is not, and of two alike the older one. One that was
-    refused, or cannot be brought into being, keeps nobody from a place. Of other namespaces no more
-    is told than that.
+    A table that exists has precedence over one that does not, then the older one. A table that was
+    refused or cannot be created blocks no location. The message names no table of another
+    namespace.
     """
     others = [
         other
@@ -130,7 +130,7 @@ def _location_conflict(world: World, table: objects.Table, uri: str) -> Verdict 
         who = f"HudiTable {oldest.name} at {found}"
     return _stalled(
         Reason.LOCATION_CONFLICT,
-        f"{uri} is the place of {who}, or in it, or around it, expected a place of its own",
+        f"{uri} overlaps with {who}; expected a location of its own",
     )
 
 
@@ -142,7 +142,7 @@ def _goes_before(world: World, other: objects.Table, table: objects.Table) -> bo
 
 
 def _is_begun(world: World, table: objects.Table) -> bool:
-    """Return whether a table is there, or is being brought into being."""
+    """Return whether a table exists or is being created."""
     runs_told = table.status.runs
     is_tried = runs_told is not None and runs_told.attempts > 0
     return (
@@ -153,7 +153,7 @@ def _is_begun(world: World, table: objects.Table) -> bool:
 
 
 def _can_begin(world: World, table: objects.Table) -> bool:
-    """Return whether a table is about to be brought into being: nothing is in its way."""
+    """Return whether nothing prevents the creation of a table."""
     seen = world.seen.tables.get(table.uid)
     return (
         not (table.is_deleting or table.spec.suspend or table.status.is_true(Type.STALLED))

@@ -158,6 +158,6 @@ def test_timeline_or_source_that_does_not_fit_into_an_answer_is_a_problem(count:
         if count == 10:
             assert told.problem is None
         else:
-            assert "has" in told.problem.message
+            assert "does not fit" in told.problem.message
             assert f"{count}" in told.problem.message
             assert not told.problem.is_transient

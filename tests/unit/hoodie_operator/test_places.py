@@ -77,7 +77,7 @@ def test_conflict_tells_neither_name_nor_path_of_another_namespace() -> None:
 
 
 @pytest.mark.parametrize("hindrance", ["account", "unseen", "suspended"])
-def test_older_table_that_was_never_made_keeps_nobody_from_its_place(hindrance: str) -> None:
+def test_older_table_that_was_never_made_does_not_block_its_location(hindrance: str) -> None:
     here = world()
     here.limits = ow.limits(data_roots=(S3,), service_accounts=frozenset({"default"}))
     edits: dict[str, object] = {

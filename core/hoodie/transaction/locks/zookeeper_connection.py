@@ -1,9 +1,9 @@
-"""Connections of kazoo's client that take from a server no more than a bounded answer.
+"""Connections of the kazoo client with a limit on the size of responses.
 
-A frame of ZooKeeper begins with its length. kazoo reads as many bytes as are announced, up to
-2 GiB, into memory; a server that is not trusted must not decide how much that is. kazoo asks the
-socket for all that is left of a frame, so a request for more than a frame may hold is an announced
-length that is refused, before any byte of it is read.
+A ZooKeeper frame begins with its length, and kazoo reads a frame of any announced length, up to
+2 GiB, into memory. An untrusted server must not decide how much memory a client uses. kazoo asks
+the socket for all remaining bytes of a frame at once, so a request for more bytes than the limit
+means that the announced length exceeds it. It fails before any of these bytes is read.
 """
 
 import socket

@@ -147,7 +147,7 @@ def test_lock_provider_that_names_another_host_is_stalled(server: str, *, is_all
         assert "*.example" in message
 
 
-def test_embedded_lock_server_needs_to_be_allowed_by_nobody() -> None:
+def test_embedded_lock_server_needs_no_entry_in_the_configuration() -> None:
     here = Flights(is_ready=False)
     here.limits = ow.limits(lock_hosts=())
     key = here.add(kinds.LOCK_PROVIDER, "own", {"type": "ZooKeeper", "embedded": True})
