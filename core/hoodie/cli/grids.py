@@ -72,23 +72,26 @@ def visible(grid: Grid) -> Grid:
 def fit(grid: Grid, width: int | None) -> Fit:
     """Return which columns are shown how wide; None is a width without limit."""
     natural = _natural_widths(grid)
+    empty = {index for index in range(len(grid.columns)) if _is_empty(grid, index)}
     shown = list(range(len(grid.columns)))
     if width is not None:
         least = [_least_width(*pair) for pair in zip(grid.columns, natural, strict=True)]
-        while total_width([least[index] for index in shown]) > width:
-            index = _next_to_go(grid, shown)
-            if index is None:
+        excess = total_width(least) - width
+        gone = set()
+        for index in _going(grid, empty):
+            if excess <= 0:
                 break
-            shown.remove(index)
+            gone.add(index)
+            excess -= least[index] + GAP
+        shown = [index for index in shown if index not in gone]
         widths = _shrunk([natural[i] for i in shown], [least[i] for i in shown], width)
     else:
         widths = natural
+    there = {*shown, *empty}
     return Fit(
         widths=dict(zip(shown, widths, strict=True)),
         hidden=tuple(
-            column.heading
-            for index, column in enumerate(grid.columns)
-            if index not in shown and not _is_empty(grid, index)
+            column.heading for index, column in enumerate(grid.columns) if index not in there
         ),
     )
 
@@ -111,14 +114,14 @@ def total_width(widths: Collection[int]) -> int:
     return sum(widths) + GAP * max(0, len(widths) - 1)
 
 
-def _next_to_go(grid: Grid, shown: Sequence[int]) -> int | None:
-    """Return the column to go next; None when those that are left never go."""
+def _going(grid: Grid, empty: Collection[int]) -> list[int]:
+    """Return the columns that may go, the first to go first."""
     going = [
-        (not _is_empty(grid, index), importance, -index)
-        for index in shown
-        if (importance := grid.columns[index].importance) is not None
+        (index not in empty, column.importance, -index)
+        for index, column in enumerate(grid.columns)
+        if column.importance is not None
     ]
-    return -min(going)[2] if going else None
+    return [-each[2] for each in sorted(going)]
 
 
 def _is_empty(grid: Grid, index: int) -> bool:

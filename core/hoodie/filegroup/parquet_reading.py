@@ -66,7 +66,8 @@ class ParquetInput:
             yield self._read(piece, columns)
 
     def _read(self, row_groups: Sequence[int], columns: pa.Schema) -> pa.Table:
-        present = [name for name in self.schema.names if name in columns.names]
+        wanted = set(columns.names)
+        present = [name for name in self.schema.names if name in wanted]
         try:
             rows = self._file.read_row_groups(row_groups, columns=present, use_threads=False)
         except (pa.ArrowException, OSError) as error:

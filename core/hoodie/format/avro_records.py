@@ -75,7 +75,8 @@ def decode(content: pa.Buffer, avro_json: str, columns: Collection[str] | None =
         UnsupportedError: The content has an unknown version, or a column a type without Arrow form.
     """
     described = avro_types.columns(avro_json)
-    wanted = [column for column in described if columns is None or column.name in columns]
+    names = None if columns is None else frozenset(columns)
+    wanted = [column for column in described if names is None or column.name in names]
     starts, ends = _frames(content)
     last = described.index(wanted[-1]) + 1 if wanted else 0
     if any(column.wire is avro_types.Wire.OTHER for column in described[:last]):
@@ -84,7 +85,7 @@ def decode(content: pa.Buffer, avro_json: str, columns: Collection[str] | None =
     arrays = []
     for column in described[:last]:
         try:
-            if column in wanted:
+            if names is None or column.name in names:
                 arrays.append(avro_columns.read(cursor, content, column))
             else:
                 avro_columns.skip(cursor, column)
@@ -97,7 +98,7 @@ def decode(content: pa.Buffer, avro_json: str, columns: Collection[str] | None =
 
 
 def _values(table: pa.Table, column: avro_types.Column) -> pa.Array:
-    if column.name not in table.column_names:
+    if table.schema.get_field_index(column.name) < 0:
         raise errors.InvalidInputError(f"column {column.name!r} is missing in the rows")
     try:
         return table.column(column.name).cast(column.type).combine_chunks()

@@ -206,17 +206,15 @@ def check_fits(data: pa.Schema, table: TableSchema, may_miss: Collection[str] = 
         for name, count in Counter(data.names).items()
         if count > 1
     ]
-    problems += [
-        f"column {name!r} is not in the table"
-        for name in dict.fromkeys(data.names)
-        if name not in table.arrow.names
-    ]
+    sources = {field.name: field.type for field in data}
+    known = set(table.arrow.names)
+    problems += [f"column {name!r} is not in the table" for name in sources if name not in known]
     for column in table.arrow:
-        if column.name in data.names and not problems:
-            source = data.field(column.name).type
+        if column.name in sources and not problems:
+            source = sources[column.name]
             if not is_lossless(source, column.type):
                 problems.append(f"column {column.name!r} is {source}, expected {column.type}")
-        elif column.name not in data.names and column.name not in may_miss:
+        elif column.name not in sources and column.name not in may_miss:
             problems.append(f"column {column.name!r} ({column.type}) is missing")
     if problems:
         raise errors.InvalidInputError(f"the data does not fit the table: {_list(problems)}")
@@ -233,10 +231,11 @@ def conform(data: pa.Table, table: TableSchema) -> pa.Table:
             range, a null where the table has none.
     """
     fields, columns = [], []
+    found = dict(zip(data.column_names, data.columns, strict=True))
     for field in table.arrow:
-        if field.name in data.column_names:
+        if field.name in found:
             fields.append(field)
-            columns.append(_cast(data.column(field.name), field))
+            columns.append(_cast(found[field.name], field))
         else:
             fields.append(field.with_nullable(True))
             columns.append(pa.chunked_array([pa.nulls(data.num_rows, field.type)]))

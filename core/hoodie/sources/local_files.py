@@ -180,11 +180,15 @@ def _open_parquet(system: fs.FileSystem, inner: str, path: str) -> Iterator[parq
 
 
 def _with_columns(table: pa.Table, names: Sequence[str], schema: pa.Schema) -> pa.Table:
-    for name in names:
-        if name not in table.column_names:
-            nulls = pa.nulls(table.num_rows, schema.field(name).type)
-            table = table.append_column(schema.field(name), nulls)
-    return table.select(names)
+    # By one dictionary: every other way to ask a table for a name looks at all of its columns.
+    found = dict(zip(table.column_names, table.columns, strict=True))
+    kinds = {field.name: field.type for field in schema}
+    return pa.table(
+        {
+            name: found[name] if name in found else pa.nulls(table.num_rows, kinds[name])
+            for name in names
+        }
+    )
 
 
 def _locate(path: str) -> tuple[fs.FileSystem, str]:

@@ -175,7 +175,8 @@ def _explain_json(
         parsed = _read_json(open_input, None)
     except pa.ArrowInvalid as error:
         raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
-    known = {key: name for name, key in keys.items() if key in parsed.column_names}
+    present = set(parsed.column_names)
+    known = {key: name for name, key in keys.items() if key in present}
     if foreign := [name for name in parsed.column_names if name not in known]:
         raise columns.unknown(foreign[0], schema, origin)
     casting.cast(_renamed(parsed, {name: key for key, name in known.items()}), schema, origin)
