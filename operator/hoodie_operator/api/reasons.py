@@ -32,6 +32,10 @@ class Reason(enum.Enum):
     OWNED_ELSEWHERE = "OwnedElsewhere", "Another process is at work on the same instant."
     IN_USE = "InUse", "Others still need it."
     API_REFUSED = "ApiRefused", "The API server refused what is to be done; it is tried again."
+    FENCED_OFF = (
+        "FencedOff",
+        "Another operator led here by a later lease; nothing is started before ours is newer.",
+    )
     CONFIRMING = "Confirming", "The run ended; its success is being read from the timeline."
     STORAGE_UNREACHABLE = "StorageUnreachable", "The storage could not be read."
 

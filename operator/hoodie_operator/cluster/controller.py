@@ -550,6 +550,7 @@ class Controller:
             message=str(error),
             due_ms=self._clock.now_ms() + int(pause_s * 1000),
             is_namespace_ending=isinstance(error, api_errors.NamespaceEndingError),
+            is_fenced_off=isinstance(error, errors.FencedError),
         )
         return 0.0
 

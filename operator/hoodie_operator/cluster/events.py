@@ -39,6 +39,7 @@ _WARNINGS: Final = frozenset(
         Reason.STORAGE_UNREACHABLE,
         Reason.LOCK_UNREACHABLE,
         Reason.API_REFUSED,
+        Reason.FENCED_OFF,
         Reason.POD_NOT_CREATED,
         Reason.UNSCHEDULABLE,
         Reason.IMAGE_NOT_PULLED,

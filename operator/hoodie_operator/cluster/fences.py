@@ -11,7 +11,7 @@ from collections.abc import Callable
 from hoodie import clock, errors
 from hoodie.model import jobs
 from hoodie.transaction import fence_nodes
-from hoodie_operator.cluster import names, turns
+from hoodie_operator.cluster import api_errors, names, turns
 
 _TRIES = 3
 _THREADS_MAX = 128
@@ -63,10 +63,12 @@ class Fences:
 
         Raises:
             FencedError: Somebody leads by a later lease.
+            NotLeadingError: The lease is not held for certain.
             StorageError: The ZooKeeper does not answer.
             ConfigurationError: It is where the operator does not connect to.
         """
-        fence = jobs.Fence(attempt=attempt, protocol_hash=protocol_hash, lease=self._lease())
+        lease = self._number()
+        fence = jobs.Fence(attempt=attempt, protocol_hash=protocol_hash, lease=lease)
         await self._change(
             namespace, node, lambda there: fence_nodes.write(there, fence, self._clock)
         )
@@ -76,10 +78,11 @@ class Fences:
 
         Raises:
             FencedError: Somebody leads by a later lease.
+            NotLeadingError: The lease is not held for certain.
             StorageError: The ZooKeeper does not answer.
             ConfigurationError: It is where the operator does not connect to.
         """
-        lease = self._lease()
+        lease = self._number()
         await self._change(
             namespace, node, lambda there: fence_nodes.close(there, attempt, lease, self._clock)
         )
@@ -91,8 +94,9 @@ class Fences:
 
         Raises:
             FencedError: Somebody leads by a later lease.
+            NotLeadingError: The lease is not held for certain.
         """
-        lease = self._lease()
+        lease = self._number()
         try:
             await self._change(
                 namespace,
@@ -106,8 +110,7 @@ class Fences:
         self, namespace: str, node: jobs.FenceNode, change: Callable[[jobs.FenceNode], None]
     ) -> None:
         for left in range(_TRIES - 1, -1, -1):
-            if not self._is_leading():
-                raise errors.FencedError("the lease is not held for certain any more")
+            self._number()
             there = await self._found(namespace, node)
             try:
                 await self._call(namespace, there, change)
@@ -116,6 +119,18 @@ class Fences:
                     raise
             else:
                 return
+
+    def _number(self) -> int:
+        """Return the number of the lease that we hold for certain.
+
+        It grows while we lead where somebody deletes the Lease, and we make it anew.
+
+        Raises:
+            NotLeadingError: It may be another's by now.
+        """
+        if not self._is_leading():
+            raise api_errors.NotLeadingError("the lease is not held for certain any more")
+        return self._lease()
 
     async def _found(self, namespace: str, node: jobs.FenceNode) -> jobs.FenceNode:
         """Return a node at addresses of its servers.

@@ -25,9 +25,8 @@ async def run(told: configuration.Configuration, place: running.Place) -> None:
     def make_helpers(
         server: api.Api, election: leases.Election, our_clock: clock.Clock
     ) -> running.Helpers:
-        lease = election.number
         found = names.Names(told.lock_servers.allowed)
-        fences = Fences(lambda: lease, our_clock, lambda: election.is_held, found)
+        fences = Fences(lambda: election.number, our_clock, lambda: election.is_held, found)
         return running.Helpers(
             runs=JobRuns(server, fences, told, our_clock),
             observers=ClusterObservers(server, told, our_clock),

@@ -347,12 +347,14 @@ class Refusal:
         due_ms: When it is tried again.
         is_namespace_ending: Whether it was refused because the namespace is being deleted: no try
             will be granted.
+        is_fenced_off: Whether it was refused because a leader by a later lease has been at it.
     """
 
     generation: int
     message: str
     due_ms: int
     is_namespace_ending: bool = False
+    is_fenced_off: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,12 @@ _STATES: Final = {
 """The state of each kind in which it waits for others."""
 
 
+_NEWER_LEASE: Final = (
+    ": another operator worked here meanwhile, or the Lease came back from a backup; if no other "
+    "is to work here, delete this operator's Lease, and it leads by a newer one"
+)
+
+
 def _answering(world: World, found: objects.AnyObject, message: str) -> Verdict | None:
     """Return the verdict about a lock that answers although its server cannot be seen to.
 
@@ -39,9 +45,12 @@ def told(world: World, found: objects.AnyObject) -> SetStatus | None:
         return None
     if refusal is None or refusal.generation != found.generation or world.now_ms >= refusal.due_ms:
         return None
-    message = f"{refusal.message}; next try at {times.text(refusal.due_ms + 999)}"
+    why = f"{refusal.message}{_NEWER_LEASE}" if refusal.is_fenced_off else refusal.message
+    message = f"{why}; next try at {times.text(refusal.due_ms + 999)}"
     verdict = _answering(world, found, message) or Verdict(
-        state=_STATES[found.key.kind], reason=Reason.API_REFUSED, message=message
+        state=_STATES[found.key.kind],
+        reason=Reason.FENCED_OFF if refusal.is_fenced_off else Reason.API_REFUSED,
+        message=message,
     )
     status = stated(found.status, found, verdict, world.now(found))
     return SetStatus(key=found.key, uid=found.uid, status=status)

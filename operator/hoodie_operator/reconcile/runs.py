@@ -36,7 +36,7 @@ _USUAL_WAIT_MS = 5_000
 OVERTAKEN = "what it runs on was changed while something was in its way"
 """Why an attempt is stopped that `is_overtaken`."""
 
-_ATTEMPTS_MAX = 1_000_000
+_ATTEMPTS_A_SECOND = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,9 +350,10 @@ def fence_number(owner: objects.AnyObject, attempt: int) -> int:
     """Return the number that fences off all earlier attempts.
 
     The table remembers the highest number of a writer beyond the life of the object: one that was
-    made anew, after a state folder or a namespace was lost, begins above all of the old one's.
+    made anew, after a state folder or a namespace was lost, begins above all of the old one's: an
+    object has far fewer attempts than `_ATTEMPTS_A_SECOND` in each second of its life.
     """
-    return owner.created_ms // 1000 * _ATTEMPTS_MAX + min(attempt, _ATTEMPTS_MAX - 1)
+    return owner.created_ms // 1000 * _ATTEMPTS_A_SECOND + attempt
 
 
 def _stop(found: Situation, step: Step, reason: str) -> list[Effect]:

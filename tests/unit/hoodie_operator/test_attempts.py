@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from hoodie import errors
 from hoodie.model import jobs
 from hoodie_operator.api import attempts as api_attempts
-from hoodie_operator.api import execution, fields
-from hoodie_operator.reconcile import attempts, facts, hearing, retries
+from hoodie_operator.api import execution, fields, kinds
+from hoodie_operator.reconcile import attempts, facts, hearing, retries, runs
 from hoodie_operator.reconcile.attempts import Phase, Step
+from support import operator_world as ow
 
 RETRY = execution.Retry(limit=2)
 DEADLINES = attempts.Deadlines(
@@ -334,3 +335,17 @@ def test_pod_that_went_because_its_run_was_stopped_is_no_failure() -> None:
     status = _fold(_run(1, ended_ms=2_000_000, cause=cause, **stop))
     assert (status.history or ())[-1].outcome is api_attempts.Outcome.STOPPED
     assert (status.failures, status.next_attempt_time) == (0, None)
+
+
+def test_number_of_a_fence_grows_with_each_attempt_however_many_there_are() -> None:
+    here = ow.Outside()
+    old = here.by_key[here.add(kinds.WRITER, "left", ow.writer_spec())]
+    attempts_in_a_day = 86_400
+    numbers = [
+        runs.fence_number(old, attempt)
+        for attempt in (1, 2, 999_999, 1_000_000, 1_000_001, 400 * attempts_in_a_day)
+    ]
+    assert numbers == sorted(set(numbers))
+    # Another object of its name, made after an attempt in each second of 400 days.
+    anew = dataclasses.replace(old, created_ms=old.created_ms + 400 * 86_400_000)
+    assert runs.fence_number(anew, 1) > numbers[-1]

@@ -28,6 +28,23 @@ def test_refusal_is_told_until_its_time_has_come(kind: kinds.Kind) -> None:
     assert [type(each) for each in here.decide(key)] == [type(each) for each in normal]
 
 
+@pytest.mark.parametrize("kind", [kinds.HUDI_TABLE, kinds.WRITER, kinds.TABLE_ACTION])
+def test_refusal_by_a_later_lease_has_a_reason_and_a_remedy(kind: kinds.Kind) -> None:
+    here = ow.Outside()
+    key = here.add(kind, "some", rule_examples.VALID[kind.name])
+    here.refusals[here.uid(key)] = facts.Refusal(
+        generation=1,
+        message="the leader of lease 4 may not change what the one of lease 9 wrote",
+        due_ms=here.now_ms + 30_000,
+        is_fenced_off=True,
+    )
+    here.settle()
+    _, reason, message = here.condition(key)
+    assert reason == "FencedOff"
+    assert "lease 4 may not change what the one of lease 9 wrote: another operator" in message
+    assert "delete this operator's Lease" in message
+
+
 def test_lock_that_answers_is_ready_whatever_is_refused_about_its_server() -> None:
     here = ow.Outside()
     key = here.add(kinds.LOCK_PROVIDER, "zk", rule_examples.LOCK)

@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 
-from hoodie import clock, errors
+from hoodie import clock
 from hoodie.model import jobs, json_values
+from hoodie.transaction import fence_nodes
 from hoodie_operator.api import resources
 from hoodie_operator.api.resources import Manifest
-from hoodie_operator.cluster import api, api_errors, ports
+from hoodie_operator.cluster import api, api_errors, names, ports
 from hoodie_operator.cluster.fences import Fences
 from hoodie_operator.cluster.runs import JobRuns
 from hoodie_operator.manifests import observed
@@ -416,5 +417,24 @@ def test_fence_is_not_changed_without_the_lease() -> None:
         fences.close("n", node, 1),
         fences.forget("n", node, 1),
     ):
-        with pytest.raises(errors.FencedError, match="not held for certain"):
+        with pytest.raises(api_errors.NotLeadingError, match="not held for certain"):
             asyncio.run(change)
+
+
+def test_fence_is_written_by_the_number_that_the_lease_has_by_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Somebody has deleted the Lease, and this leader has made it anew."""
+    written: list[int] = []
+
+    def write(node: jobs.FenceNode, fence: jobs.Fence, waiting: object) -> None:
+        written.append(fence.lease)
+
+    monkeypatch.setattr(fence_nodes, "write", write)
+    node = jobs.FenceNode(servers=("192.0.2.7:2181",), path="/a.fences/b")
+    lease = [4]
+    fences = Fences(lambda: lease[-1], CLOCK, found=names.Names(("192.0.2.7",)))
+    asyncio.run(fences.admit("n", node, 1, "h"))
+    lease.append(9)
+    asyncio.run(fences.admit("n", node, 2, "h"))
+    assert written == [4, 9]
