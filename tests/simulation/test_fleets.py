@@ -29,6 +29,8 @@ SEEDS = {
     Scenario.LATE: 30,
     Scenario.LATE_COPY_ON_WRITE: 30,
     Scenario.MISJUDGED: 40,
+    Scenario.RESTARTED: 40,
+    Scenario.UNRELIABLE: 30,
 }
 CHUNK = 10
 CHUNKS = [

@@ -17,6 +17,7 @@ import pyarrow as pa
 from hoodie import errors
 from hoodie.storage import new_files
 from hoodie.storage.protocol import FileInfo, NewFile, Storage
+from hoodie.transaction import layout
 from support import schedule
 
 Result = TypeVar("Result")
@@ -51,6 +52,7 @@ _TIMELINE = "create .hoodie/timeline/"
 _NEXT_PAGE = ", next page"
 _SLOW_PAGE_RATE = 0.1
 """How often a page keeps others waiting: most of what a listing can miss happens then."""
+_BEAT = f"touch {layout.HEARTBEATS}/"
 
 
 class Faults(Protocol):
@@ -111,13 +113,22 @@ class Interruption:
 class ChanceFaults:
     """Each call goes wrong by chance, at some rate."""
 
-    def __init__(self, *, crash_rate: float, failure_rate: float, late_rate: float = 0.0) -> None:
+    def __init__(
+        self,
+        *,
+        crash_rate: float,
+        failure_rate: float,
+        late_rate: float = 0.0,
+        slow_beat_rate: float = 0.0,
+    ) -> None:
         self._crash_rate = crash_rate
         self._failure_rate = failure_rate
         self._late_rate = late_rate
+        self._slow_beat_rate = slow_beat_rate
 
     def at(self, process: schedule.Process, call: str, *, is_mutation: bool) -> Fault:
         is_timeline = call.startswith(_TIMELINE)
+        is_beat = bool(self._slow_beat_rate) and call.startswith(_BEAT)
 
         def sample(source: random.Random) -> str:
             if is_timeline and self._late_rate and source.random() < self._late_rate:
@@ -125,6 +136,8 @@ class ChanceFaults:
             if call.endswith(_NEXT_PAGE):
                 # It is the same request to who lists, which may fail once.
                 return Fault.SLOW if source.random() < _SLOW_PAGE_RATE else Fault.NONE
+            if is_beat and source.random() < self._slow_beat_rate:
+                return Fault.SLOW
             if not is_mutation:
                 return self._sample(source, _READ_FAILURES)
             return self._sample(source, _TIMELINE_FAILURES if is_timeline else _FAILURES)
@@ -367,7 +380,9 @@ class FaultyStorage:
 
     def _wait(self, call: str) -> None:
         if self._process.schedule.is_calling:
-            return  # The whole world would wait.
+            # The whole world would wait: only its own process feels how long the answer takes.
+            self._process.clock.answer_ms = self._delay_ms()
+            return
         duration_ms = self._delay_ms()
         self._note(call, f"takes {duration_ms} ms")
         self._process.schedule.sleep(self._process, duration_ms)

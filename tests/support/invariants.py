@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hoodie import errors
-from hoodie.format import file_names, rollback_avro, timeline_avro
+from hoodie.format import file_names, instant_names, rollback_avro, timeline_avro
 from hoodie.model import commits, files, instants, jobs
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, rollback_plans, transitions
@@ -115,6 +115,7 @@ def check_all(
     told: Iterable[Told],
     excused: Collection[instants.InstantTime] = (),
     surplus: Collection[instants.Instant] = (),
+    strays: Collection[instants.InstantTime] = (),
 ) -> active.ActiveTimeline:
     """Check every invariant of a table that only clients of the library wrote.
 
@@ -126,8 +127,10 @@ def check_all(
             success. And what a request of the dead published, after others had carried on.
         surplus: Completed files that appeared after others had gone on, and that were not called a
             success: those others may have completed the instant as well.
+        strays: What was requested after others had gone on: they may have used its time.
     """
     timeline = active.load(storage)
+    check_timeline(storage, timeline)
     history = list(told)
     check_acknowledged(timeline, history)
     check_order(timeline, history)
@@ -136,7 +139,7 @@ def check_all(
     check_completed_once(certain, surplus)
     check_files_are_there(storage, certain)
     check_batches_once(storage, certain)
-    check_times_once(certain)
+    check_times_once(certain, strays)
     check_rollbacks(storage, certain)
     return timeline
 
@@ -208,12 +211,36 @@ def check_batches_once(storage: Storage, timeline: active.ActiveTimeline) -> Non
     assert not twice, f"held twice: {twice}"
 
 
-def check_times_once(timeline: active.ActiveTimeline) -> None:
+def check_attempts_write_once(storage: Storage, timeline: active.ActiveTimeline) -> None:
+    """WR1: no attempt of a writer has written a batch twice, whenever its files appeared.
+
+    Only a higher attempt goes on beside a lower one, of which something may be on its way yet.
+    """
+    extras = [_metadata(storage, each).extra for each in timeline.completed_writes]
+    held = [
+        (each[jobs.WRITER_ID_KEY], each[jobs.ATTEMPT_KEY], each[jobs.BATCH_ID_KEY])
+        for each in extras
+        if jobs.BATCH_ID_KEY in each
+    ]
+    twice = [batch for batch, count in collections.Counter(held).items() if count > 1]
+    assert not twice, f"written twice by one attempt: {twice}"
+
+
+def check_timeline(storage: Storage, timeline: active.ActiveTimeline) -> None:
+    """A timeline that was made from one before is what all files say together."""
+    found = map(instant_names.parse, storage.names(active.DIRECTORY))
+    whole = active.from_files(each for each in found if each is not None)
+    assert timeline == whole, f"{timeline} is not {whole}"
+
+
+def check_times_once(
+    timeline: active.ActiveTimeline, strays: Collection[instants.InstantTime] = ()
+) -> None:
     """No two instants have one requested time, and no other's completion time; savepoints apart."""
     times = [
         time
         for each in timeline.instants
-        if each.action is not instants.Action.SAVEPOINT
+        if each.action is not instants.Action.SAVEPOINT and each.requested_time not in strays
         for time in (each.requested_time, each.completion_time)
         if time is not None
     ]

@@ -277,6 +277,11 @@ class Schedule:
         if self._failure is not None:
             raise self._failure
 
+    @property
+    def is_running(self) -> bool:
+        """Whether actors play; else the test drives the world itself."""
+        return self._running is not None
+
     def stop(self, reason: BaseException) -> None:
         """End the run now; `run` raises the reason."""
         self._fail(reason)
@@ -428,6 +433,7 @@ class Schedule:
             periodic.is_stopped = True
         finally:
             self.is_calling = False
+            periodic.process.clock.answer_ms = 0
 
 
 class VirtualClock:
@@ -437,12 +443,13 @@ class VirtualClock:
         self._schedule = schedule
         self.offset_ms = offset_ms
         self.drift_ppm = drift_ppm
+        self.answer_ms = 0  # How long a periodic call has waited for an answer.
 
     def now_ms(self) -> int:
         return self._schedule.now_ms + self.offset_ms + self._drift_ms
 
     def monotonic_s(self) -> float:
-        return (self._schedule.now_ms + self._drift_ms) / 1000
+        return (self._schedule.now_ms + self._drift_ms + self.answer_ms) / 1000
 
     @property
     def _drift_ms(self) -> int:

@@ -48,7 +48,10 @@ class Scenario(enum.Enum):
     LATE = "late"  # Files of the timeline that appear after their creation has failed.
     COPY_ON_WRITE = "copy-on-write"  # Base files alone; writers that conflict, or one at a time.
     LATE_COPY_ON_WRITE = "late-copy-on-write"  # Both.
-    MISJUDGED = "misjudged"  # Living processes are proved dead; tables and modes of all kinds.
+    # Of tables and modes of all kinds:
+    MISJUDGED = "misjudged"  # Living processes are proved dead.
+    RESTARTED = "restarted"  # Successors run as the same attempt; tasks, plans and locks fail.
+    UNRELIABLE = "unreliable"  # Most of what happens are failures of the storage, and late answers.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +78,11 @@ class Plan:
         step_ms_max: By how much it is then wrong.
         misjudgement_rate: How often a living process is proved dead, of all times that it is asked.
         is_in_place: Whether data files show under their names while they are written.
+        slow_beat_rate: How often the answer to a heartbeat takes long.
+        failed_task_rate: How often a task of a write fails after its file, and is run again.
+        kept_attempt_rate: How often a process is followed by another of the same attempt.
+        plans_beside_rate: How often a compaction is planned while one is pending.
+        takes_compactions_back: Whether janitors take back what dead compactors have begun.
         pause_with_lock_ms_max: How long who has the lock is paused at most.
         page_names: How many names a page of a listing has; None for listings that are atomic.
     """
@@ -98,6 +106,11 @@ class Plan:
     step_ms_max: int = SKEW_MS
     misjudgement_rate: float = 0.0
     is_in_place: bool = False
+    slow_beat_rate: float = 0.0
+    failed_task_rate: float = 0.0
+    kept_attempt_rate: float = 0.0
+    plans_beside_rate: float = 0.0
+    takes_compactions_back: bool = False
     pause_with_lock_ms_max: int = SHORT_PAUSE_MS
     page_names: int | None = None
 
@@ -161,6 +174,34 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
                 ),
                 source,
             )
+        case Scenario.RESTARTED:
+            plan = _of_any_kind(
+                replace(
+                    plan,
+                    compactors=source.choice((1, 2)),
+                    crash_rate=0.006,
+                    pause_rate=0.006,
+                    loss_rate=source.choice((0.02, 0.3)),
+                    failed_task_rate=0.2,
+                    kept_attempt_rate=source.choice((0.0, 0.7)),
+                    plans_beside_rate=source.choice((0.0, 0.5)),
+                    takes_compactions_back=source.random() < 0.5,
+                ),
+                source,
+            )
+        case Scenario.UNRELIABLE:
+            plan = _of_any_kind(
+                replace(
+                    plan,
+                    crash_rate=0.003,
+                    pause_rate=0.006,
+                    failure_rate=0.03,
+                    late_rate=source.choice((0.0, 0.2)),
+                    loss_rate=0.0,
+                    slow_beat_rate=0.3,
+                ),
+                source,
+            )
         case Scenario.NON_BLOCKING:
             pass
     return plan
@@ -200,6 +241,7 @@ class Fleet:
                 crash_rate=plan.crash_rate,
                 failure_rate=plan.failure_rate,
                 late_rate=plan.late_rate,
+                slow_beat_rate=plan.slow_beat_rate,
             ),
             write_settings=replace(SETTINGS, concurrency=plan.mode),
             config=CONFIGS[plan.table_type],
@@ -207,11 +249,14 @@ class Fleet:
         )
         self.world.page_names = plan.page_names
         self.world.lock.loss_rate = plan.loss_rate
+        self.world.keeps_attempts = plan.kept_attempt_rate > 0
+        self.world.failed_task_rate = plan.failed_task_rate
+        self.world.plans_beside_rate = plan.plans_beside_rate
         self.world.misjudgement_rate = plan.misjudgement_rate
         self.world.witness.may_misjudge = plan.misjudgement_rate > 0
         self.world.has_partial_writes = plan.mode is not settings.ConcurrencyMode.NON_BLOCKING
         self.finished: set[str] = set()
-        self.newest: dict[str, tuple[int, Callable[[Client], None]]] = {}
+        self.newest: dict[str, tuple[int, int, Callable[[Client], None]]] = {}
         for kind, count, work in (
             ("w", plan.writers, self._write_batches),
             ("compactor", plan.compactors, self._compact_until_done),
@@ -232,10 +277,13 @@ class Fleet:
         assert len(completed) >= self.plan.writers * self.plan.batches, "batches are missing"
         self._settle()
 
-    def _start(self, name: str, work: Callable[[Client], None], attempt: int = 1) -> None:
-        process = self._process(name, attempt)
+    def _start(
+        self, name: str, work: Callable[[Client], None], number: int = 1, attempt: int = 1
+    ) -> None:
+        """Start a process of an actor, the n-th of it."""
+        process = self._process(name, number)
         author = authors.Author(writer_id=name, attempt=attempt)
-        self.newest[name] = (attempt, work)
+        self.newest[name] = (number, attempt, work)
 
         def body() -> None:
             try:
@@ -244,7 +292,7 @@ class Fleet:
             except errors.FencedError as error:
                 self.time.note(f"{process.name} gives up: {error}")
             except schedule.Crash:
-                self._follow(name, attempt)
+                self._follow(name, number)
                 raise
 
         self.time.spawn(process.name, process, body)
@@ -255,15 +303,19 @@ class Fleet:
             return None
         return ("shared",) if self.plan.has_shared_columns else (writer,)
 
-    def _follow(self, name: str, attempt: int) -> None:
-        newest, work = self.newest[name]
-        if newest == attempt:
-            self._start(name, work, attempt + 1)
+    def _follow(self, name: str, number: int) -> None:
+        newest, attempt, work = self.newest[name]
+        if newest == number:
+            is_kept = bool(self.plan.kept_attempt_rate) and (
+                random.Random(f"{self.plan.seed} {name} {number}").random()
+                < self.plan.kept_attempt_rate
+            )
+            self._start(name, work, number + 1, attempt if is_kept else attempt + 1)
 
-    def _process(self, name: str, attempt: int) -> schedule.Process:
-        source = random.Random(f"{self.plan.seed} {name} {attempt}")
+    def _process(self, name: str, number: int) -> schedule.Process:
+        source = random.Random(f"{self.plan.seed} {name} {number}")
         process = self.world.process(
-            f"{name}.{attempt}",
+            f"{name}.{number}",
             offset_ms=source.randint(-SKEW_MS, SKEW_MS) if self.plan.step_rate else 0,
             host=source.choice(("host", "another")),
         )
@@ -286,8 +338,8 @@ class Fleet:
             amount_ms = min(amount_ms, self.plan.pause_with_lock_ms_max)
         process.pause(amount_ms)
         if what == "pause that looks like death" and amount_ms > SUSPICIOUS_PAUSE_MS:
-            name, _, attempt = process.name.partition(".")
-            self._follow(name, int(attempt))
+            name, _, number = process.name.partition(".")
+            self._follow(name, int(number))
 
     def _sample_disturbance(self, source: random.Random) -> chance.Answer:
         drawn = source.random()
@@ -315,7 +367,8 @@ class Fleet:
             try:
                 is_last = self._are_writers_done
                 timeline = self.world.timeline
-                if pending := timeline.pending_compactions:
+                pending = timeline.pending_compactions
+                if pending and service.random.uniform() >= self.plan.plans_beside_rate:
                     self.world.compact(service, pending[0].requested_time)
                 elif _has_changes(timeline):
                     self.world.schedule_compaction(service)
@@ -330,6 +383,8 @@ class Fleet:
         while True:
             try:
                 count = schedule_rollback.roll_back_dead(self.world, service)
+                if self.plan.takes_compactions_back:
+                    schedule_rollback.roll_back_compactions(self.world, service)
                 if self._are_writers_done and not count:
                     return
             except TRANSIENT as error:

@@ -1,8 +1,10 @@
 """Rollback in simulated worlds: the library's own, with what happened noted down."""
 
+from hoodie import errors
 from hoodie.format import rollback_avro
 from hoodie.model import instants, plans
 from hoodie.timeline import active
+from hoodie.transaction import failed_writes as dead_writes
 from hoodie.transaction import leftovers
 from hoodie.transaction.client import Client
 from hoodie.write import failed_writes
@@ -25,3 +27,17 @@ def roll_back_dead(world: World, service: Client) -> int:
         world.time.note(f"passed over: {reason}")
     leftovers.sweep(service)
     return len(found.done)
+
+
+def roll_back_compactions(world: World, service: Client) -> None:
+    """Take back every compaction whose executor is dead, so that it is requested again."""
+    timeline = active.load(service.storage)
+    compactions = (instants.Action.COMPACTION,)
+    for each in dead_writes.find_dead(service, timeline, compactions):
+        if each.state is instants.State.INFLIGHT:
+            try:
+                failed_writes.roll_back(service, world.config, each.requested_time)
+            except (errors.ConflictError, errors.NotFoundError) as error:
+                world.time.note(f"passed over: {error}")
+            else:
+                world.time.note(f"rolled back {each}")

@@ -44,17 +44,21 @@ class Witness:
         self._storage = storage
         self._lock = lock
         self._expiry_ms = expiry_ms
+        self._owners: set[tuple[str, str]] = set()  # Heartbeat files, and who has had them.
+        self.known_at_begin: dict[instants.InstantTime, frozenset[instants.InstantTime]] = {}
+        """Of each write that conflicts with others: the writes that it knew when it began."""
         self.may_misjudge = False
         """Whether living processes are taken for dead, so that nothing follows from a takeover."""
 
     def see_creation(self, process: schedule.Process, path: str) -> None:
         """Judge a file that was just created."""
+        self._owners.add((path, process.name))
         instant = instant_at(path)
         if instant is None or instant.state is instants.State.INFLIGHT:
             return
         self._require(
             self._has_lock_when_asked(process),
-            f"L2: {process.name} has created {instant} though its lock was lost before",
+            f"L2: {process.name} has created {instant} without the lock",
         )
         if instant.is_completed:
             self._see_completion(process, instant)
@@ -63,10 +67,12 @@ class Witness:
 
     def see_replacement(self, process: schedule.Process, path: str) -> None:
         """Judge a file that is about to be replaced: a heartbeat is taken over from the dead."""
-        if not path.startswith(_HEARTBEATS) or self.may_misjudge:
+        if not path.startswith(_HEARTBEATS):
             return
+        self._owners.add((path, process.name))
         self._require(
-            not self._is_alive(path), f"P1: {process.name} takes {path} from somebody who is alive"
+            self.may_misjudge or not self._is_alive(path),
+            f"P1: {process.name} takes {path} from somebody who is alive",
         )
 
     def see_touch(self, process: schedule.Process, path: str) -> None:
@@ -96,7 +102,9 @@ class Witness:
         )
         for other in self._completed_files(completed.requested_time):
             self._require(
-                other == completed or self._changed_ms(transitions.path(other)) > taken_ms,
+                other == completed
+                or other.action is not completed.action
+                or self._changed_ms(transitions.path(other)) > taken_ms,
                 f"I9: {process.name} completes {completed}, which {other} shows as completed",
             )
         if completed.action is instants.Action.ROLLBACK:
@@ -115,6 +123,29 @@ class Witness:
                 path in named or path not in marked or changed_ms >= taken_ms,
                 f"W13: {process.name} completes {completed}, which does not name {path}",
             )
+        known = self.known_at_begin.get(completed.requested_time)
+        if known is not None:
+            self._see_conflicts(process, completed, taken_ms, known)
+
+    def _see_conflicts(
+        self,
+        process: schedule.Process,
+        completed: instants.Instant,
+        taken_ms: int,
+        known: frozenset[instants.InstantTime],
+    ) -> None:
+        """I3, O2: nothing is completed over a write that was not known when it began."""
+        mine = _groups(self._metadata(completed))
+        for other in self._timeline().completed_writes:
+            if other.requested_time in known or other.requested_time == completed.requested_time:
+                continue
+            metadata = self._metadata(other)
+            is_before = self._changed_ms(transitions.path(other)) <= taken_ms
+            is_compaction = metadata.operation == commits.Operation.COMPACT.value
+            self._require(
+                not is_before or is_compaction or not (mine & _groups(metadata)),
+                f"I3: {process.name} completes {completed} over {other}, which it did not know",
+            )
 
     def _see_rollback(
         self, process: schedule.Process, completed: instants.Instant, taken_ms: int
@@ -122,7 +153,7 @@ class Witness:
         requested_time = rollback_plans.target(self._storage, completed)
         if requested_time is None:
             return
-        for other in self._completed_files(requested_time):
+        for other in self._completed_targets(requested_time):
             self._require(
                 self._changed_ms(transitions.path(other)) > taken_ms,
                 f"R-D: {process.name} completes {completed}, whose target is {other}",
@@ -130,7 +161,7 @@ class Witness:
         target = self._timeline().find(requested_time)
         is_write = target is not None and target.action in admission.WRITES
         self._require(
-            not (is_write and self._is_requested(requested_time)),
+            not (is_write and self._is_requested(requested_time, taken_ms)),
             f"R7: {process.name} completes {completed} while its target is {target}",
         )
         begun_ms = self._changed_ms(rollback_plans.path(completed))
@@ -147,7 +178,7 @@ class Witness:
         if target is None:
             return
         taken_ms = self._lock.taken_ms[process.name]
-        for other in self._completed_files(target):
+        for other in self._completed_targets(target):
             self._require(
                 self._changed_ms(transitions.path(other)) > taken_ms,
                 f"R-A: {process.name} requests {requested} of {other}",
@@ -170,12 +201,14 @@ class Witness:
 
     def _see_heartbeat_deletion(self, process: schedule.Process, path: str) -> None:
         owner = self._owner(path)
-        if owner is None or owner is process or self.may_misjudge:
+        # Who had it once, and was paused, may not know that it has it no more.
+        is_former_owner = owner is process or (path, process.name) in self._owners
+        if owner is None or is_former_owner or self.may_misjudge:
             return
         time = instants.InstantTime(path.removeprefix(_HEARTBEATS))
         found = self._timeline().find(time)
         self._require(
-            found is None or not (found.is_pending and self._is_requested(time)),
+            found is None or not (found.is_pending and self._is_requested(time, process.listed_ms)),
             f"H: {process.name} deletes the heartbeat of {owner.name}, whose {found} is pending",
         )
 
@@ -224,17 +257,24 @@ class Witness:
         return active.load(self._storage)
 
     def _completed_files(self, requested_time: instants.InstantTime) -> list[instants.Instant]:
-        """Return an instant's completed files; savepoints apart."""
+        """Return the completed files of a write, compaction or rollback."""
         return [
             each
             for each in self._timeline().files
             if each.requested_time == requested_time and each.is_completed
         ]
 
-    def _is_requested(self, time: instants.InstantTime) -> bool:
-        """Return whether an instant is there: an inflight file alone may be late, of its author."""
+    def _completed_targets(self, requested_time: instants.InstantTime) -> list[instants.Instant]:
+        """Return the completed files of what a rollback takes back; a rollback is nothing such."""
+        found = self._completed_files(requested_time)
+        return [each for each in found if each.action is not instants.Action.ROLLBACK]
+
+    def _is_requested(self, time: instants.InstantTime, since_ms: int) -> bool:
+        """Return whether a requested file is there, and was; an inflight file alone may be late."""
         return any(
-            each.requested_time == time and each.state is instants.State.REQUESTED
+            each.requested_time == time
+            and each.state is instants.State.REQUESTED
+            and self._changed_ms(transitions.path(each)) <= since_ms
             for each in self._timeline().files
         )
 
@@ -249,7 +289,8 @@ class Witness:
     def _require(self, holds: bool, message: str) -> None:
         if not holds:
             error = RuleBrokenError(message)
-            self._time.stop(error)
+            if self._time.is_running:
+                self._time.stop(error)
             raise error
 
 
@@ -257,6 +298,11 @@ def instant_at(path: str) -> instants.Instant | None:
     """Return the instant and state that a path stands for; None for any other file."""
     directory, _, name = path.rpartition("/")
     return instant_names.parse(name) if directory == active.DIRECTORY else None
+
+
+def _groups(metadata: commits.CommitMetadata) -> frozenset[tuple[str, str]]:
+    """Return the file groups that a commit wrote to."""
+    return frozenset((stat.partition_path, stat.file_id) for stat in metadata.stats)
 
 
 def _named(metadata: commits.CommitMetadata) -> frozenset[str]:

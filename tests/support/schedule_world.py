@@ -75,6 +75,9 @@ class World:
         self.faults = faults or faulty_storage.NoFaults()
         self.settings = write_settings
         self.is_in_place = is_in_place
+        self.keeps_attempts = False  # Whether two processes may run as one attempt of a writer.
+        self.failed_task_rate = 0.0  # How often a task fails after its file, and is run again.
+        self.plans_beside_rate = 0.0  # How often a compaction is planned while one is pending.
         self.misjudgement_rate = 0.0  # How often a living process is proved dead.
         self.has_partial_writes = False  # Or every write writes to every file group.
         self.store = store or MemoryStore(schedule.VirtualClock(self.time))
@@ -87,6 +90,7 @@ class World:
         self.reads: list[invariants.Read] = []
         self.late: set[instants.Instant] = set()
         self.posthumous: set[instants.Instant] = set()
+        self.strays: set[instants.InstantTime] = set()
         clock = schedule.VirtualClock(self.time)
         self.config = table_properties.create(self.storage, config, clock)
         self.storage.create(files.join(PARTITION, file_names.PARTITION_METADATA), b"")
@@ -193,9 +197,11 @@ class World:
         """Check every invariant."""
         excused = self.excused
         late = {each.requested_time for each in self.late}
-        timeline = invariants.check_all(self.storage, self.told, excused, self.surplus)
+        timeline = invariants.check_all(self.storage, self.told, excused, self.surplus, self.strays)
         invariants.check_reads(self.storage, timeline, self.told, self.reads, late, excused)
         invariants.check_increments(timeline, self.reads, late | excused)
+        if not self.keeps_attempts:
+            invariants.check_attempts_write_once(self.storage, timeline)
         if self.is_optimistic:
             invariants.check_serial(self.storage, timeline, self.told)
         invariants.check_lock_history(self.lock.history)
@@ -215,9 +221,15 @@ class World:
         if isinstance(opened, AlreadyWritten):
             return opened
         number = self._tell(writer, opened, batch_id, begun_ms)
+        if self.settings.concurrency is not settings.ConcurrencyMode.NON_BLOCKING:
+            known = frozenset(opened.timeline.write_completion_times)
+            self.witness.known_at_begin[opened.requested_time] = known
         try:
             lifecycle.start(writer, opened, commits.Operation.UPSERT)
-            stats = write_data(writer, opened, self._groups(writer))
+            groups = self._groups(writer)
+            if self.failed_task_rate and writer.random.uniform() < self.failed_task_rate:
+                write_data(writer, opened, groups[:1], task=1)
+            stats = write_data(writer, opened, groups)
             completion = lifecycle.complete(
                 writer, opened, metadata(stats), [conflicts.step(writer)]
             )
@@ -236,7 +248,8 @@ class World:
             requested_time: instants.InstantTime,
             extra: Mapping[str, str],
         ) -> bytes | None:
-            if timeline.pending_compactions:
+            is_beside = service.random.uniform() < self.plans_beside_rate
+            if timeline.pending_compactions and not is_beside:
                 return None
             snapshot = snapshots.take(service.storage, self.config, timeline)
             found = compaction.plan_of(snapshot.view.slices_for_compaction(requested_time))
@@ -303,7 +316,11 @@ class World:
         # That it has begun is told by its author alone, whose instant it is.
         if instant is None or instant.state is not instants.State.INFLIGHT:
             self._record_change(process, path, is_late)
-        if instant is None or not instant.is_completed:
+        if instant is None:
+            return
+        if instant.state is instants.State.REQUESTED and self.lock.is_overtaken(process):
+            self.strays.add(instant.requested_time)
+        if not instant.is_completed:
             return
         if is_late or self.lock.is_overtaken(process):
             self.time.note(f"{process.name}: has published {instant} after others had the lock")
@@ -366,14 +383,14 @@ class World:
 
 
 def write_data(
-    writer: Client, opened: OpenWrite, groups: Sequence[files.FileGroupId]
+    writer: Client, opened: OpenWrite, groups: Sequence[files.FileGroupId], task: int = 0
 ) -> list[commits.WriteStat]:
     """Write each file group's log file, or its next base file, marker first."""
     line = f"{opened.requested_time} {writer.author} {opened.batch_id}\n".encode()
     if opened.config.is_copy_on_write:
-        return _rewrite(writer, opened, groups, line)
+        return _rewrite(writer, opened, groups, line, task)
     stats = []
-    token = file_names.write_token(0, opened.stage, 0)
+    token = file_names.write_token(task, opened.stage, 0)
     for group in groups:
         name = file_names.log_file_name(group.file_id, opened.requested_time, 1, token)
         path = put_file(writer, opened, files.join(group.partition_path, name), line)
@@ -382,14 +399,18 @@ def write_data(
 
 
 def _rewrite(
-    writer: Client, opened: OpenWrite, groups: Sequence[files.FileGroupId], line: bytes
+    writer: Client,
+    opened: OpenWrite,
+    groups: Sequence[files.FileGroupId],
+    line: bytes,
+    task: int,
 ) -> list[commits.WriteStat]:
     known = snapshots.committed_instants(opened.timeline)
     committed = snapshots.CommittedFiles(writer.storage, known)
     present = placement.Placement(writer.storage, committed, {}, opened.requested_time)
     present.prepare(PARTITION)
     stats = []
-    token = file_names.write_token(0, opened.stage, 0)
+    token = file_names.write_token(task, opened.stage, 0)
     for group in groups:
         base = present.base_file_of(group)
         name = file_names.base_file_name(group.file_id, token, opened.requested_time)
