@@ -18,6 +18,8 @@ from hoodie.index import bucket
 from hoodie.model import commits, schemas, table_config
 from hoodie.write import keys
 
+NO_BUCKET = -1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRows:
@@ -27,11 +29,13 @@ class GroupRows:
         partition_path: The group's partition.
         bucket: The group's bucket.
         rows: Positions in the batch's tables, ascending.
+        file_id: Of a group of no bucket; None for the group that the bucket has.
     """
 
     partition_path: str
     bucket: int
     rows: npt.NDArray[np.int64]
+    file_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,8 @@ a live writer that was wrongly judged dead may have completed since.
 Under non-blocking concurrency control writes conflict only in base files, those that a bulk insert
 makes of empty buckets: a log file of another writer that completes later lies on top of one, but
 one that completed meanwhile would lie below it, and be hidden. Replace commits and clusterings
-conflict in every mode: readers do not show the file groups that they retire.
+conflict in every mode: readers do not show the file groups that they retire. So do writes of file
+groups of no bucket: which rows belong there was looked up before they were written.
 
 The id of an empty bucket's new group follows from the last replace commit that retired a group of
 that bucket (`index.bucket.file_id`). A write that used such an id is given up when that replace
@@ -125,7 +126,11 @@ def check(
     is_non_blocking = client.settings.concurrency is settings.ConcurrencyMode.NON_BLOCKING
     exclusive = mine
     if is_non_blocking:
-        exclusive = groups_of(each for each in metadata.stats if not each.log_files)
+        exclusive = groups_of(
+            each
+            for each in metadata.stats
+            if not each.log_files or bucket.own_bucket(each.file_id, write.config) is None
+        )
     known = write.timeline.write_completion_times
     table_type = write.config.table_type
     for other in candidates(known, scope.timeline, write.requested_time, table_type):

@@ -15,8 +15,10 @@ from hoodie import errors
 from hoodie.filegroup import snapshots
 from hoodie.format import file_names, properties
 from hoodie.index import bucket
-from hoodie.model import files, instants
+from hoodie.model import files, instants, table_config
 from hoodie.storage import protocol
+
+_Files = dict[files.FileGroupId, list[files.BaseFile | files.LogFile]]
 
 
 class Placement:
@@ -25,6 +27,7 @@ class Placement:
     def __init__(
         self,
         storage: protocol.Storage,
+        config: table_config.TableConfig,
         committed: snapshots.CommittedFiles,
         replaced: Mapping[files.FileGroupId, instants.InstantTime],
         instant_time: instants.InstantTime,
@@ -33,11 +36,13 @@ class Placement:
 
         Args:
             storage: The table's.
+            config: Its configuration, with the number of buckets.
             committed: Tells committed groups from leftovers of failed writes.
             replaced: When each group that a replace commit retired was retired.
             instant_time: The write's own.
         """
         self._storage = storage
+        self._config = config
         self._committed = committed
         self._replaced = replaced
         self._retired_at: dict[tuple[str, int], instants.InstantTime] = {}
@@ -46,7 +51,8 @@ class Placement:
                 place = (group.partition_path, bucket.bucket_of(group.file_id))
                 self._retired_at[place] = max(time, self._retired_at.get(place, time))
         self._instant_time = instant_time
-        self._partitions: dict[str, dict[int, list[files.BaseFile | files.LogFile]]] = {}
+        self._partitions: dict[str, _Files] = {}
+        self._groups: dict[tuple[str, int | None], list[files.FileGroupId]] = {}
 
     def prepare(self, partition_path: str, *, is_created: bool = True) -> None:
         """List a partition. Not thread-safe.
@@ -57,16 +63,23 @@ class Placement:
         """
         if partition_path in self._partitions:
             return
-        by_bucket: dict[int, list[files.BaseFile | files.LogFile]] = {}
+        by_group: _Files = {}
         has_metadata = False
         for info in self._storage.list(partition_path):
             has_metadata = has_metadata or file_names.is_partition_metadata(info.name)
             parsed = file_names.parse(info.path, info.size_bytes)
-            if parsed is not None and bucket.is_bucket_file_id(parsed.group.file_id):
-                by_bucket.setdefault(bucket.bucket_of(parsed.group.file_id), []).append(parsed)
+            if parsed is not None:
+                by_group.setdefault(parsed.group, []).append(parsed)
         if is_created and not has_metadata:
             self._create_metadata(partition_path)
-        self._partitions[partition_path] = by_bucket
+        self._partitions[partition_path] = by_group
+        for group in sorted(by_group):
+            number = bucket.own_bucket(group.file_id, self._config)
+            self._groups.setdefault((partition_path, number), []).append(group)
+
+    def foreign_groups(self, partition_path: str) -> list[files.FileGroupId]:
+        """Return the live groups of no bucket in a prepared partition."""
+        return self._live(partition_path, None)
 
     def group_of(self, partition_path: str, bucket_number: int) -> files.FileGroupId:
         """Return the file group of a bucket in a prepared partition.
@@ -76,13 +89,10 @@ class Placement:
             FormatError: The bucket has several groups.
         """
         place = f"bucket {bucket_number} of partition {partition_path or '.'!r}"
-        live = {
-            each.group
-            for each in self._partitions[partition_path].get(bucket_number, ())
-            if self._committed.is_committed(each.instant_time)
-            and each.instant_time > self._replaced.get(each.group, "")
-        }
-        for group in sorted(live.intersection(self._replaced)):
+        live = self._live(partition_path, bucket_number)
+        for group in live:
+            if group not in self._replaced:
+                continue
             raise errors.UnsupportedError(
                 f"{place} has rows in file group {group.file_id}, written after a replace commit "
                 f"retired that group at {self._replaced[group]}: Apache Hudi does not show these "
@@ -90,10 +100,10 @@ class Placement:
                 "anew with Apache Hudi's insert_overwrite"
             )
         if len(live) > 1:
-            names = ", ".join(sorted(group.file_id for group in live))
+            names = ", ".join(group.file_id for group in live)
             raise errors.FormatError(f"{place} has the file groups {names}, expected one")
         if live:
-            return live.pop()
+            return live[0]
         retired_at = self._retired_at.get((partition_path, bucket_number))
         return files.FileGroupId(partition_path, bucket.file_id(bucket_number, retired_at))
 
@@ -112,8 +122,19 @@ class Placement:
         return not self._files_of(group)
 
     def _files_of(self, group: files.FileGroupId) -> list[files.BaseFile | files.LogFile]:
-        present = self._partitions[group.partition_path].get(bucket.bucket_of(group.file_id), ())
-        return [each for each in present if each.group == group]
+        return self._partitions[group.partition_path].get(group, [])
+
+    def _live(self, partition_path: str, bucket_number: int | None) -> list[files.FileGroupId]:
+        """Return the groups with committed files that no replace commit hides."""
+        return [
+            group
+            for group in self._groups.get((partition_path, bucket_number), ())
+            if any(
+                self._committed.is_committed(each.instant_time)
+                and each.instant_time > self._replaced.get(group, "")
+                for each in self._files_of(group)
+            )
+        ]
 
     def _create_metadata(self, partition_path: str) -> None:
         depth = len(partition_path.split("/")) if partition_path else 0

@@ -8,6 +8,7 @@
 `write` does the three for a batch in memory.
 """
 
+import collections
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -147,6 +148,7 @@ class WriteSession:
             extra={**self._extra, commits.SCHEMA_KEY: self.task.schema.avro},
         )
         try:
+            _check_base_files(stats)
             completion = lifecycle.complete(
                 self._client,
                 self._write,
@@ -211,6 +213,17 @@ class WriteSession:
     @property
     def _policy(self) -> settings.FailedWritesPolicy:
         return self._client.settings.effective_failed_writes_policy
+
+
+def _check_base_files(stats: Sequence[commits.WriteStat]) -> None:
+    """Refuse two base files of one file group: tasks share none but a group of no bucket."""
+    based = collections.Counter(conflicts.groups_of(each for each in stats if not each.log_files))
+    for group, count in based.items():
+        if count > 1:
+            raise errors.UnsupportedError(
+                f"{count} tasks wrote base files of {group}, a file group of no bucket in a "
+                "copy-on-write table, expected one task: write this batch with the local engine"
+            )
 
 
 def begin(

@@ -19,10 +19,11 @@ from hoodie import errors
 from hoodie.engine import protocol as engine_protocol
 from hoodie.filegroup import block_decoding, reading, rewriting, snapshots, writing
 from hoodie.format import file_names
+from hoodie.index import foreign_groups
 from hoodie.model import commits, files, instants, schemas, settings, table_config
 from hoodie.storage import protocol
 from hoodie.transaction import heartbeats, markers
-from hoodie.write import batches, early_conflicts, placement
+from hoodie.write import batches, early_conflicts, foreign_rows, placement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,12 +113,13 @@ def run(
     batch = batches.in_columns(batch, task.stored_schema)
     task = replace(task, schema=task.stored_schema)
     committed = snapshots.CommittedFiles(storage, task.committed)
-    groups = placement.Placement(storage, committed, task.replaced, task.instant_time)
+    groups = placement.Placement(storage, task.config, committed, task.replaced, task.instant_time)
     is_cow = task.config.is_copy_on_write
     is_bulk = task.operation is commits.Operation.BULK_INSERT
     adds_files = not is_cow or task.operation is not commits.Operation.DELETE
     for partition_path in dict.fromkeys(group.partition_path for group in batch.groups):
         groups.prepare(partition_path, is_created=adds_files)
+    batch = _routed(task, batch, groups, storage)
     if is_cow and is_bulk:
         _check_empty(batch, groups)
     # Rows are numbered within the task, over all of its file groups.
@@ -127,7 +129,7 @@ def run(
 
     def write_group(place: int) -> tuple[commits.Written, ...]:
         group = batch.groups[place]
-        group_id = groups.group_of(group.partition_path, group.bucket)
+        group_id = _group_id(group, groups)
         return write_rows(group, group_id, first_rows[place]) or (
             commits.Untouched(file_id=group_id.file_id, partition_path=group_id.partition_path),
         )
@@ -176,10 +178,33 @@ def _announcing(
     return announce
 
 
+def _routed(
+    task: WriteTask,
+    batch: batches.Batch,
+    groups: placement.Placement,
+    storage: protocol.Storage,
+) -> batches.Batch:
+    """Return the batch with rows of keys in groups of no bucket sent there; warn of such groups."""
+    partitions = dict.fromkeys(group.partition_path for group in batch.groups)
+    wanted = {path: groups.foreign_groups(path) for path in partitions}
+    named = [group for found in wanted.values() for group in found]
+    if not named:
+        return batch
+    foreign_groups.warn(storage.uri, named)
+    keys_of = foreign_rows.read_keys(storage, task.config, task.schema, wanted)
+    return foreign_rows.routed(batch, task.operation, keys_of)
+
+
+def _group_id(group: batches.GroupRows, groups: placement.Placement) -> files.FileGroupId:
+    if group.file_id is not None:
+        return files.FileGroupId(group.partition_path, group.file_id)
+    return groups.group_of(group.partition_path, group.bucket)
+
+
 def _check_empty(batch: batches.Batch, groups: placement.Placement) -> None:
     """Refuse a bulk insert into a base file: looking at what is there is what it must not do."""
     for group in batch.groups:
-        base_file = groups.base_file_of(groups.group_of(group.partition_path, group.bucket))
+        base_file = groups.base_file_of(_group_id(group, groups))
         if base_file is not None:
             raise errors.UnsupportedError(
                 f"bulk insert into bucket {group.bucket} of partition "
