@@ -1,14 +1,54 @@
-"""`hoodie describe`: what a table is."""
+"""`hoodie describe`: what a table is, and what a Spark writer beside ours is told."""
 
-from hoodie import environment
-from hoodie.cli import command, options, output, progress, tables
+from typing import Annotated
+
+import typer
+
+from hoodie import environment, errors
+from hoodie.cli import command, options, output, progress, run_settings, tables
 from hoodie.cli.views import configuration
+from hoodie.model import table_config
+from hoodie.services import spark_options
+
+DETAILS = """With --spark-options it prints the options by which Apache Hudi 1.2 on Spark writes
+this table beside hoodie's own writers, KEY=VALUE a line; --lock and --concurrency are those of all
+writers of the table. docs/spark-writers.md says what each is for."""
+EXAMPLES = """Examples:
+  hoodie describe /data/orders
+  hoodie describe /data/orders --spark-options --lock zookeeper://zk:2181/hudi/orders"""
 
 
-def describe(uri: options.TableUri, *, as_json: options.AsJson = False) -> None:
+def describe(
+    uri: options.TableUri,
+    *,
+    shows_spark_options: Annotated[
+        bool,
+        typer.Option(
+            "--spark-options",
+            metavar="",
+            help="What Apache Hudi on Spark is told to write the table.",
+        ),
+    ] = False,
+    lock: options.LockText = None,
+    concurrency: Annotated[
+        options.Concurrency | None,
+        typer.Option(
+            "--concurrency",
+            metavar="MODE",
+            help="With --spark-options: the mode of all writers, single-writer, occ or nbcc.",
+            show_default="nbcc; occ for a copy-on-write table",
+        ),
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
     """Show a table's configuration and columns."""
+    if not shows_spark_options and (lock is not None or concurrency is not None):
+        raise errors.InvalidInputError("--lock and --concurrency go with --spark-options")
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
+    if shows_spark_options:
+        _show_spark_options(opened.uri, opened.config, lock, concurrency, as_json=as_json)
+        return
     shown = configuration.document(opened.uri, opened.config, opened.schema.arrow)
     if as_json:
         output.document(shown)
@@ -18,6 +58,28 @@ def describe(uri: options.TableUri, *, as_json: options.AsJson = False) -> None:
     output.grid(configuration.columns(shown))
 
 
+def _show_spark_options(
+    uri: str,
+    config: table_config.TableConfig,
+    lock: str | None,
+    concurrency: options.Concurrency | None,
+    *,
+    as_json: bool,
+) -> None:
+    mode = spark_options.mode_of(config)
+    if concurrency is not None:
+        mode = options.CONCURRENCY_MODES[concurrency]
+    run = run_settings.parse(None, lock, options.Concurrency(options.name_of(mode)))
+    found = spark_options.options(config, mode, run.lock)
+    if as_json:
+        output.document(configuration.SparkOptionsDocument(table=uri, options=found))
+        return
+    for key, value in found.items():
+        output.line(f"{key}={value}")
+
+
 COMMAND = command.Command(
     run=describe,
+    details=DETAILS,
+    examples=EXAMPLES,
 )

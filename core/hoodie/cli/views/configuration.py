@@ -59,6 +59,19 @@ class Document:
     properties: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkOptionsDocument:
+    """What a Spark writer of Apache Hudi is told.
+
+    Attributes:
+        table: The table's URI.
+        options: Of the writer, without the operation.
+    """
+
+    table: str
+    options: Mapping[str, str]
+
+
 def document(uri: str, config: table_config.TableConfig, schema: pa.Schema) -> Document:
     """Return the document of a table."""
     return Document(

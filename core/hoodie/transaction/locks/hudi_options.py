@@ -1,4 +1,4 @@
-"""Addresses of locks from Apache Hudi's own keys, `hoodie.write.lock.*`.
+"""Addresses of locks from Apache Hudi's own keys, `hoodie.write.lock.*`, and back.
 
 So one configuration serves writers of both kinds. Source: `LockConfiguration.java`,
 `HoodieLockConfig.java`, `StorageBasedLockConfig.java`,
@@ -13,6 +13,7 @@ from hoodie.model import settings
 from hoodie.transaction.locks import addresses, polling
 
 PREFIX = "hoodie.write.lock."
+_CLASSES = "org.apache.hudi.client.transaction.lock"
 _PAGE_DEFAULT = "ZookeeperBasedLockProvider"
 _DEFAULT_PORT = 2181
 
@@ -52,6 +53,78 @@ def from_options(
         if key.startswith(PREFIX) and key not in known:
             raise errors.ConfigurationError(f"{key} is no setting of {name}")
     return _PROVIDERS[name](options, table_name)
+
+
+def to_options(address: addresses.LockAddress) -> dict[str, str]:
+    """Return the options by which a writer of Apache Hudi has the lock at an address.
+
+    Raises:
+        UnsupportedError: Apache Hudi has no such lock.
+    """
+    match address:
+        case addresses.InProcessAddress():
+            return _rendered(f"{_CLASSES}.InProcessLockProvider", {})
+        case addresses.FileSystemAddress():
+            expiry = None if address.expiry_s is None else max(1, round(address.expiry_s / 60))
+            return _rendered(
+                f"{_CLASSES}.FileSystemBasedLockProvider",
+                {"filesystem.path": address.directory, "filesystem.expire": expiry},
+            )
+        case addresses.StorageAddress():
+            return _rendered(
+                f"{_CLASSES}.StorageBasedLockProvider",
+                {
+                    "storage.validity.timeout.secs": round(address.validity_s),
+                    "storage.renew.interval.secs": round(address.renew_interval_s),
+                },
+            )
+        case addresses.DynamoDbAddress():
+            name = "ImplicitPartitionKeyLockProvider" if address.key is None else "LockProvider"
+            return _rendered(
+                f"org.apache.hudi.aws.transaction.lock.DynamoDBBased{name}",
+                {
+                    "dynamodb.region": address.region,
+                    "dynamodb.table": address.table,
+                    "dynamodb.partition_key": address.key,
+                    "dynamodb.endpoint_url": address.endpoint,
+                    "wait_time_ms": round(address.lease_s * 1000),
+                },
+            )
+        case addresses.ZooKeeperAddress():
+            name = "ImplicitBasePathLockProvider" if address.path is None else "LockProvider"
+            base, _, key = (address.path or "").rpartition("/")
+            return _rendered(
+                f"{_CLASSES}.ZookeeperBased{name}",
+                {
+                    "zookeeper.url": ",".join(address.servers),
+                    # Apache Hudi asks for it, and takes the ports of the servers.
+                    "zookeeper.port": address.servers[0].rpartition(":")[2],
+                    "zookeeper.base_path": (base or "/") if key else None,
+                    "zookeeper.lock_key": key or None,
+                    "zookeeper.session_timeout_ms": round(address.session_timeout_s * 1000),
+                    "zookeeper.connection_timeout_ms": round(address.connection_timeout_s * 1000),
+                },
+            )
+        case addresses.HiveAddress():
+            return _rendered(
+                "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider",
+                {
+                    "hivemetastore.uris": ",".join(f"thrift://{each}" for each in address.servers),
+                    "hivemetastore.database": address.database,
+                    "hivemetastore.table": address.table,
+                    "heartbeat_interval_ms": round(address.heartbeat_s * 1000),
+                },
+            )
+        case addresses.CustomAddress():
+            raise errors.UnsupportedError(
+                f"lock custom://{address.name} is one of your own: Apache Hudi needs a provider of "
+                "the same lock, expected a lock that both have"
+            )
+
+
+def _rendered(provider: str, values: Mapping[str, str | int | None]) -> dict[str, str]:
+    given = {PREFIX + key: str(value) for key, value in values.items() if value is not None}
+    return {f"{PREFIX}provider": provider, **given}
 
 
 def _in_process(_: Options, __: str | None) -> addresses.InProcessAddress:

@@ -1,0 +1,128 @@
+"""The options by which a Spark writer of Apache Hudi 1.2 writes a table of ours beside our writers.
+
+Apache Hudi stores few of them with the table, and its defaults would make groups of no bucket, a
+metadata table that we do not maintain, and commits without the record of our writers' batches. What
+each option is for is told in docs/spark-writers.md.
+"""
+
+from hoodie import errors
+from hoodie.model import key_generators, settings, table_config
+from hoodie.transaction import writer_batches
+from hoodie.transaction.locks import addresses, hudi_options
+from hoodie.write import combinations
+
+_PAYLOADS = "org.apache.hudi.common.model"
+_CONFLICT_STRATEGY = (
+    "org.apache.hudi.client.transaction.BucketIndexConcurrentFileWritesConflictResolutionStrategy"
+)
+
+
+def mode_of(config: table_config.TableConfig) -> settings.ConcurrencyMode:
+    """Return the mode in which several writers write a table of its type."""
+    if config.is_copy_on_write:
+        return settings.ConcurrencyMode.OPTIMISTIC
+    return settings.ConcurrencyMode.NON_BLOCKING
+
+
+def options(
+    config: table_config.TableConfig,
+    mode: settings.ConcurrencyMode,
+    lock: addresses.LockAddress,
+) -> dict[str, str]:
+    """Return the options of a writer, without the operation.
+
+    Args:
+        config: The table's configuration.
+        mode: The one of all writers of the table.
+        lock: The table lock of all of them.
+
+    Raises:
+        ConfigurationError: The table is not for that mode.
+        UnsupportedError: The table is not one that we write, or the lock not one of Apache Hudi's.
+    """
+    combinations.check_table(config, mode)
+    if not config.is_utc:
+        raise errors.UnsupportedError(
+            f"the timeline of table {config.name} is in its writers' local time, "
+            "expected hoodie.table.timeline.timezone=UTC: our writers do not write it"
+        )
+    return (
+        _table(config)
+        | _merging(config)
+        | _index(config)
+        | _metadata(config)
+        | _concurrency(mode)
+        | hudi_options.to_options(lock)
+    )
+
+
+def _table(config: table_config.TableConfig) -> dict[str, str]:
+    kind = key_generators.kind(config)
+    class_name = key_generators.PLAIN.get(kind)
+    return {
+        "hoodie.table.name": config.name,
+        "hoodie.table.type": config.table_type.value,
+        "hoodie.datasource.write.table.type": config.table_type.value,
+        "hoodie.datasource.write.recordkey.field": ",".join(config.record_key_fields),
+        "hoodie.datasource.write.partitionpath.field": ",".join(config.partition_fields),
+        "hoodie.datasource.write.keygenerator.class": f"org.apache.hudi.keygen.{class_name}"
+        if class_name
+        else config.properties.get("hoodie.table.keygenerator.class", kind),
+        "hoodie.datasource.write.hive_style_partitioning": _flag(config.is_hive_style),
+        "hoodie.datasource.write.partitionpath.urlencode": _flag(config.is_url_encoded),
+        "hoodie.write.table.version": str(config.version),
+        # Version 9 is not read by 1.0; whoever wants it upgrades the table on purpose.
+        "hoodie.write.auto.upgrade": "false",
+    }
+
+
+def _merging(config: table_config.TableConfig) -> dict[str, str]:
+    is_event_time = config.merge_mode is table_config.MergeMode.EVENT_TIME
+    found: dict[str, str] = {}
+    if config.ordering_fields:
+        fields = ",".join(config.ordering_fields)
+        found["hoodie.table.ordering.fields"] = fields
+        found["hoodie.datasource.write.precombine.field"] = fields
+    if config.has_partial_updates:
+        # Only the class means it: hoodie.table.partial.update.mode is no option of a writer.
+        name = (
+            "PartialUpdateAvroPayload"
+            if is_event_time
+            else "OverwriteNonDefaultsWithLatestAvroPayload"
+        )
+        found["hoodie.datasource.write.payload.class"] = f"{_PAYLOADS}.{name}"
+    else:
+        found["hoodie.record.merge.mode"] = config.merge_mode.value
+    return found
+
+
+def _index(config: table_config.TableConfig) -> dict[str, str]:
+    return {
+        "hoodie.index.type": "BUCKET",
+        "hoodie.index.bucket.engine": "SIMPLE",
+        table_config.BUCKET_COUNT_KEY: str(config.bucket_count),
+        table_config.HASH_FIELDS_KEY: ",".join(config.bucket_fields),
+    }
+
+
+def _metadata(config: table_config.TableConfig) -> dict[str, str]:
+    has_metadata_table = bool(config.metadata_partitions or config.metadata_partitions_inflight)
+    return {
+        "hoodie.metadata.enable": "false",
+        # One that is there goes by the next write with these options; none is deleted unasked.
+        "hoodie.metadata.auto.delete.partitions": _flag(has_metadata_table),
+        "hoodie.write.rolling.metadata.keys": writer_batches.LEDGER_KEY,
+    }
+
+
+def _concurrency(mode: settings.ConcurrencyMode) -> dict[str, str]:
+    found = {"hoodie.write.concurrency.mode": mode.value}
+    if mode is not settings.ConcurrencyMode.SINGLE_WRITER:
+        found["hoodie.clean.failed.writes.policy"] = "LAZY"
+    if mode is settings.ConcurrencyMode.OPTIMISTIC:
+        found["hoodie.write.lock.conflict.resolution.strategy"] = _CONFLICT_STRATEGY
+    return found
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"

@@ -1,0 +1,107 @@
+"""What a Spark writer of Apache Hudi is told of exactly this table."""
+
+from dataclasses import replace
+
+import pytest
+
+from hoodie import errors
+from hoodie.model import settings, table_config
+from hoodie.services import spark_options
+from hoodie.transaction.locks import address_texts
+
+LOCK = address_texts.parse("filesystem")
+CONFIG = table_config.TableConfig(
+    name="orders",
+    record_key_fields=("id", "line"),
+    partition_fields=("day",),
+    ordering_fields=("ts",),
+    merge_mode=table_config.MergeMode.EVENT_TIME,
+    bucket_count=4,
+    hash_fields=("id",),
+    is_hive_style=True,
+)
+
+
+def options_of(config: table_config.TableConfig) -> dict[str, str]:
+    # As it is read back, with the properties that it is stored by.
+    stored = table_config.from_properties(table_config.to_properties(config))
+    return spark_options.options(stored, spark_options.mode_of(stored), LOCK)
+
+
+def test_options_are_those_of_the_table() -> None:
+    assert options_of(CONFIG) == {
+        "hoodie.table.name": "orders",
+        "hoodie.table.type": "MERGE_ON_READ",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.datasource.write.recordkey.field": "id,line",
+        "hoodie.datasource.write.partitionpath.field": "day",
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.ComplexKeyGenerator",
+        "hoodie.datasource.write.hive_style_partitioning": "true",
+        "hoodie.datasource.write.partitionpath.urlencode": "false",
+        "hoodie.write.table.version": "9",
+        "hoodie.write.auto.upgrade": "false",
+        "hoodie.table.ordering.fields": "ts",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.record.merge.mode": "EVENT_TIME_ORDERING",
+        "hoodie.index.type": "BUCKET",
+        "hoodie.index.bucket.engine": "SIMPLE",
+        "hoodie.bucket.index.num.buckets": "4",
+        "hoodie.bucket.index.hash.field": "id",
+        "hoodie.metadata.enable": "false",
+        "hoodie.metadata.auto.delete.partitions": "false",
+        "hoodie.write.rolling.metadata.keys": "hoodie.operator.batches",
+        "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL",
+        "hoodie.clean.failed.writes.policy": "LAZY",
+        "hoodie.write.lock.provider": (
+            "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
+        ),
+    }
+
+
+def test_copy_on_write_is_optimistic_by_bucket() -> None:
+    found = options_of(replace(CONFIG, table_type=table_config.TableType.COPY_ON_WRITE))
+    assert found["hoodie.write.concurrency.mode"] == "OPTIMISTIC_CONCURRENCY_CONTROL"
+    strategy = found["hoodie.write.lock.conflict.resolution.strategy"]
+    assert strategy.endswith(".BucketIndexConcurrentFileWritesConflictResolutionStrategy")
+
+
+def test_partial_updates_go_by_their_class() -> None:
+    found = options_of(
+        replace(
+            CONFIG,
+            ordering_fields=(),
+            merge_mode=table_config.MergeMode.COMMIT_TIME,
+            has_partial_updates=True,
+        )
+    )
+    payload = found["hoodie.datasource.write.payload.class"]
+    assert payload.endswith(".OverwriteNonDefaultsWithLatestAvroPayload")
+    assert "hoodie.record.merge.mode" not in found
+
+
+def test_metadata_table_that_is_there_is_removed_by_the_next_write() -> None:
+    found = options_of(replace(CONFIG, metadata_partitions=("files",)))
+    key = "hoodie.metadata.auto.delete.partitions"
+    assert found[key] == "false"  # A new table has none, whatever it is made of.
+    stored = {
+        **table_config.to_properties(CONFIG),
+        table_config.METADATA_PARTITIONS_KEY: "files,column_stats",
+    }
+    config = table_config.from_properties(stored)
+    found = spark_options.options(config, spark_options.mode_of(config), LOCK)
+    assert (found[key], found["hoodie.metadata.enable"]) == ("true", "false")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({table_config.BUCKET_COUNT_KEY: ""}, "num.buckets"),
+        ({"hoodie.table.timeline.timezone": "LOCAL"}, "timezone=UTC"),
+        ({table_config.BOOTSTRAP_BASE_PATH_KEY: "/data"}, "bootstrapped"),
+    ],
+)
+def test_table_that_we_do_not_write_has_none(change: dict[str, str], message: str) -> None:
+    stored = {**table_config.to_properties(CONFIG), **change}
+    config = table_config.from_properties({key: value for key, value in stored.items() if value})
+    with pytest.raises(errors.HoodieError, match=message):
+        spark_options.options(config, settings.ConcurrencyMode.OPTIMISTIC, LOCK)
