@@ -78,6 +78,18 @@ def test_filters_are_pushed_and_exact(
     assert (re.search(r"\bFilter ", plan) is None) is pushed
 
 
+def test_filters_are_left_to_spark_where_it_pushes_none_down(
+    spark: SparkSession, written: Workshop
+) -> None:
+    """As in every session of which nobody asked for it."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "false")
+    try:
+        found = load(spark, written).where("id in ('a', 'd')").collect()
+    finally:
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    assert {row.id for row in found} == {"a", "d"}
+
+
 def test_only_small_slices_share_a_partition(
     spark: SparkSession, written: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,8 +10,9 @@ Options:
 
 A partition of the scan is a file slice, or some small ones; it is read and merged by the core, and
 handed over as Arrow.
-Filters are pushed down when `spark.sql.python.filterPushdown.enabled` is set. Spark never tells a
-Python data source which columns a query needs: name them in the option, or in `.schema(...)`.
+Filters are pushed down where `spark.sql.python.filterPushdown.enabled` is true; Spark's default is
+false. Spark never tells a Python data source which columns a query needs: name them in the option,
+or in `.schema(...)`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -73,9 +74,12 @@ class HoodieReader(datasource.DataSourceReader):
         self._schema = schema
         self._pushed: list[predicates.Predicate] = []
 
-    def pushFilters(  # noqa: N802 - the name that Spark calls
-        self, filters_: "list[datasource.Filter]"
-    ) -> "Iterable[datasource.Filter]":
+    @property
+    def pushFilters(self) -> "Pushdown":  # type: ignore[override] # noqa: N802 - Spark's name
+        """What Spark calls to push filters down, where it does."""
+        return Pushdown(self)
+
+    def push(self, filters_: "Iterable[datasource.Filter]") -> "Iterator[datasource.Filter]":
         """Take the filters that mean the same to us, and return the others."""
         schema = self._arrow_schema
         for each in filters_:
@@ -105,6 +109,26 @@ class HoodieReader(datasource.DataSourceReader):
     def _arrow_schema(self) -> pa.Schema:
         """The columns as Spark compares them with what it is given: exactly."""
         return arrow_types.to_arrow_schema(self._schema, timezone="UTC")
+
+
+class Pushdown:
+    """A reader's `pushFilters` that looks inherited.
+
+    Where pushdown is off, Spark 4.3 fails for a reader that overrides the method instead of not
+    calling it, and no session can be asked where the reader is made. It looks at `__func__`.
+    """
+
+    def __init__(self, reader: HoodieReader) -> None:
+        self._reader = reader
+
+    def __call__(self, filters_: "Iterable[datasource.Filter]") -> "Iterator[datasource.Filter]":
+        """Push filters down; return those that Spark is to evaluate."""
+        return self._reader.push(filters_)
+
+    @property
+    def __func__(self) -> object:
+        """The inherited method."""
+        return datasource.DataSourceReader.pushFilters
 
 
 def batches(task: tasks.ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,88 @@
+"""Apache Hudi writes by what `hoodie describe --spark-options` prints, and our writers go on."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hoodie.format import timeline_avro
+from support import peer_ours
+from support.judge import Judge
+from support.peer_cases import BASE, ESCAPED, SCHEMA, row
+from support.peer_options import PeerTable
+from support.peer_rows import assert_same_rows
+
+TABLES = {
+    "nbcc": BASE,
+    "cow": replace(BASE, merge_on_read=False),
+    "partial_v8": replace(BASE, ordering=None, partial_updates=True, table_version=8),
+    "whole_rows_by_commit": replace(BASE, ordering=None),
+    "composite_key": replace(BASE, record_key=("id", "name"), extra=ESCAPED),
+    "unpartitioned_avro": replace(BASE, partition_by=(), parquet_logs=False),
+}
+KEY = ["part", "id", "name"]
+
+
+def rows_of(numbers: range, ts: int) -> pa.Table:
+    rows = [row(n, ts=ts, name=f"name {n}", amount=ts + n / 4) for n in numbers]
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+def newest(*batches: pa.Table) -> pa.Table:
+    found = {(each["part"], each["id"]): each for one in batches for each in one.to_pylist()}
+    return pa.Table.from_pylist(list(found.values()), SCHEMA)
+
+
+def printed_options(path: Path, *arguments: str) -> dict[str, str]:
+    found = peer_ours.hoodie("describe", path, "--spark-options", *arguments)["options"]
+    assert isinstance(found, dict)
+    return found
+
+
+def assert_sound(judge: Judge, path: Path, expected: pa.Table) -> None:
+    assert_same_rows(judge.read(path), expected, KEY)
+    assert_same_rows(peer_ours.read(path), expected, KEY)
+    shown = peer_ours.hoodie("check", path)
+    assert (shown["findings"], shown["notes"]) == ([], [])
+
+
+def ledgers(path: Path) -> list[bool]:
+    """Return whether each completed write, in order, carries the record of our batches."""
+    files = sorted((path / ".hoodie" / "timeline").glob("*_*.*commit"))
+    return [
+        "hoodie.operator.batches" in timeline_avro.decode_commit(file.read_bytes()).extra
+        for file in files
+    ]
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_printed_options_write_the_table_beside_us(kind: str, judge: Judge, tmp_path: Path) -> None:
+    table: PeerTable = TABLES[kind]
+    path = tmp_path / "table"
+    ours = peer_ours.Hoodie(table=table)
+    batches = [rows_of(range(9), 1000)]
+    ours.write(path, batches[0], "upsert")
+    options = printed_options(path)
+    for start, ts in ((3, 2000), (9, 4000)):
+        batches.append(rows_of(range(start, start + 9), ts))
+        judge.write(path, batches[-1], options)
+        assert_sound(judge, path, newest(*batches))
+        batches.append(rows_of(range(start + 3, start + 12), ts + 1000))
+        ours.write(path, batches[-1], "upsert")
+        assert_sound(judge, path, newest(*batches))
+    assert all(ledgers(path))
+
+
+def test_printed_options_remove_a_metadata_table(judge: Judge, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    ours = peer_ours.Hoodie(table=BASE)
+    ours.write(path, rows_of(range(9), 1000), "upsert")
+    forgotten = printed_options(path) | {"hoodie.metadata.enable": "true"}
+    judge.write(path, rows_of(range(3, 12), 2000), forgotten)
+    with pytest.raises(peer_ours.CommandFailedError, match="--spark-options"):
+        ours.write(path, rows_of(range(6, 15), 3000), "upsert")
+    judge.write(path, rows_of(range(6, 15), 3000), printed_options(path))
+    ours.write(path, rows_of(range(9, 18), 4000), "upsert")
+    expected = newest(*(rows_of(range(n, n + 9), 1000 + n * 1000 // 3) for n in (0, 3, 6, 9)))
+    assert_sound(judge, path, expected)
