@@ -71,6 +71,19 @@ def test_kind_is_found_by_all_its_names(
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_name_that_no_label_takes_is_refused(
+    cluster: clusters.Cluster, namespace: str, kind: kinds.Kind
+) -> None:
+    where = objects.collection(kind, namespace)
+    for name, is_accepted in (("a" * 63, True), ("a" * 64, False), ("a.b", False), ("a-b", True)):
+        proposed = objects.document(kind, name, rule_examples.VALID[kind.name])
+        answer = cluster.api.request("POST", f"{where}?dryRun=All", proposed)
+        assert answer.is_accepted is is_accepted, name
+        if not is_accepted:
+            assert "metadata.name is a label of pods" in answer.message
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_columns_are_printed(cluster: clusters.Cluster, namespace: str, kind: kinds.Kind) -> None:
     _create(cluster, kind, namespace)
     row = kind.states[

@@ -6,7 +6,7 @@ null` becomes an optional X, and what OpenAPI in Kubernetes does not take is lef
 
 import json
 from collections.abc import Mapping
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from hoodie_operator.api import fields, group, kinds, rules
 
@@ -25,6 +25,20 @@ _LEFT_OUT = frozenset(
         "default",
     }
 )
+
+
+_NAME_LENGTH_MAX: Final = 63
+_NAME: Final[Node] = {
+    # What is there already has to be told what is wrong, and let go.
+    "rule": (
+        f"oldSelf.hasValue() || (size(self.metadata.name) <= {_NAME_LENGTH_MAX} "
+        "&& !self.metadata.name.contains('.'))"
+    ),
+    "optionalOldSelf": True,
+    "message": f"metadata.name is a label of pods, expected at most {_NAME_LENGTH_MAX} characters "
+    "and no dot",
+}
+"""A name that labels do not take would be stored, and each Job of it refused."""
 
 
 def definition(kind: kinds.Kind) -> Node:
@@ -46,8 +60,10 @@ def definition(kind: kinds.Kind) -> Node:
             "status": structural(kind.status),
         },
     }
-    if of_object:
-        schema["x-kubernetes-validations"] = [_validation(rule, "spec.") for rule in of_object]
+    schema["x-kubernetes-validations"] = [
+        _NAME,
+        *(_validation(rule, "spec.") for rule in of_object),
+    ]
     version: Node = {
         "name": group.VERSION,
         "served": True,
