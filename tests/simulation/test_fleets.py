@@ -28,6 +28,8 @@ SEEDS = {
     Scenario.COPY_ON_WRITE: 50,
     Scenario.LATE: 30,
     Scenario.LATE_COPY_ON_WRITE: 30,
+    Scenario.IN_PLACE: 30,
+    Scenario.HELD_UP: 30,
     Scenario.MISJUDGED: 40,
     Scenario.RESTARTED: 40,
     Scenario.UNRELIABLE: 30,

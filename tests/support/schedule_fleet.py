@@ -49,6 +49,8 @@ class Scenario(enum.Enum):
     COPY_ON_WRITE = "copy-on-write"  # Base files alone; writers that conflict, or one at a time.
     LATE_COPY_ON_WRITE = "late-copy-on-write"  # Both.
     # Of tables and modes of all kinds:
+    IN_PLACE = "in-place"  # Data files show under their names while they are written.
+    HELD_UP = "held-up"  # Who has the lock is paused until lock and heartbeat are lost.
     MISJUDGED = "misjudged"  # Living processes are proved dead.
     RESTARTED = "restarted"  # Successors run as the same attempt; tasks, plans and locks fail.
     UNRELIABLE = "unreliable"  # Most of what happens are failures of the storage, and late answers.
@@ -163,48 +165,52 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
                 crash_rate=0.004,
                 pause_rate=0.006,
             )
-        case Scenario.MISJUDGED:
-            plan = _of_any_kind(
-                replace(
-                    plan,
-                    janitors=source.choice((1, 2, 3)),
-                    crash_rate=0.004,
-                    pause_rate=0.004,
-                    misjudgement_rate=source.choice((0.05, 0.3, 0.8)),
-                ),
-                source,
-            )
-        case Scenario.RESTARTED:
-            plan = _of_any_kind(
-                replace(
-                    plan,
-                    compactors=source.choice((1, 2)),
-                    crash_rate=0.006,
-                    pause_rate=0.006,
-                    loss_rate=source.choice((0.02, 0.3)),
-                    failed_task_rate=0.2,
-                    kept_attempt_rate=source.choice((0.0, 0.7)),
-                    plans_beside_rate=source.choice((0.0, 0.5)),
-                    takes_compactions_back=source.random() < 0.5,
-                ),
-                source,
-            )
-        case Scenario.UNRELIABLE:
-            plan = _of_any_kind(
-                replace(
-                    plan,
-                    crash_rate=0.003,
-                    pause_rate=0.006,
-                    failure_rate=0.03,
-                    late_rate=source.choice((0.0, 0.2)),
-                    loss_rate=0.0,
-                    slow_beat_rate=0.3,
-                ),
-                source,
-            )
         case Scenario.NON_BLOCKING:
             pass
+        case _:
+            plan = _of_any_kind(_disturbed(plan, scenario, source), source)
     return plan
+
+
+def _disturbed(plan: Plan, scenario: Scenario, source: random.Random) -> Plan:
+    """Return a plan with what a scenario of all kinds of tables and modes is about."""
+    match scenario:
+        case Scenario.MISJUDGED:
+            return replace(
+                plan,
+                janitors=source.choice((1, 2, 3)),
+                crash_rate=0.004,
+                pause_rate=0.004,
+                misjudgement_rate=source.choice((0.05, 0.3, 0.8)),
+            )
+        case Scenario.IN_PLACE:
+            return replace(plan, crash_rate=0.007, pause_rate=0.012, is_in_place=True)
+        case Scenario.HELD_UP:
+            return replace(plan, pause_rate=0.012, pause_with_lock_ms_max=LONG_PAUSE_MS)
+        case Scenario.RESTARTED:
+            return replace(
+                plan,
+                compactors=source.choice((1, 2)),
+                crash_rate=0.006,
+                pause_rate=0.006,
+                loss_rate=source.choice((0.02, 0.3)),
+                failed_task_rate=0.2,
+                kept_attempt_rate=source.choice((0.0, 0.7)),
+                plans_beside_rate=source.choice((0.0, 0.5)),
+                takes_compactions_back=source.random() < 0.5,
+            )
+        case Scenario.UNRELIABLE:
+            return replace(
+                plan,
+                crash_rate=0.003,
+                pause_rate=0.006,
+                failure_rate=0.03,
+                late_rate=source.choice((0.0, 0.2)),
+                loss_rate=0.0,
+                slow_beat_rate=0.3,
+            )
+        case _:
+            raise AssertionError(f"{scenario.value} is for some tables and modes only")
 
 
 def _of_any_kind(plan: Plan, source: random.Random) -> Plan:
@@ -219,10 +225,10 @@ class Fleet:
     """The actors of a plan; each that crashes is followed by another.
 
     So is one that is paused for long, by somebody who takes it for dead: then there are two.
-    Long pauses come only without the lock. What is paused between the last look at its lock and the
-    creation of its completed file, for longer than lock and heartbeat last, publishes what others
-    have taken back by then: no storage of files can prevent it, so it is found out and reported as
-    an outcome that is not known (L2; `test_publication` has it).
+    Long pauses come with the lock in one scenario only. What is paused between the last look at its
+    lock and the creation of its completed file, for longer than lock and heartbeat last, publishes
+    what others have taken back by then: no storage of files can prevent it, so it is found out and
+    reported as an outcome that is not known (L2; `test_publication` has it).
     """
 
     def __init__(
