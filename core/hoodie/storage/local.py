@@ -160,9 +160,10 @@ class LocalStorage:
             with local_files.temporary_file(target, content, is_durable=is_durable) as temporary:
                 local_files.remove_checksum(target)
                 seen = temporary.stat()
-                local_files.link_new(temporary, target)
+                with local_files.perhaps_done(self._named(path)):
+                    local_files.link_new(temporary, target)
             if is_durable:
-                local_files.sync_directory(target.parent)
+                local_files.sync_published(target.parent, self._named(path))
         return _info(path, seen)
 
     def replace(self, path: str, content: bytes, *, if_match: str) -> FileInfo:
@@ -178,7 +179,8 @@ class LocalStorage:
                 before = self._refuse_other_version(path, there, if_match)
                 seen = local_files.make_later(temporary, before)
                 local_files.remove_checksum(target)
-                temporary.replace(target)
+                with local_files.perhaps_done(self._named(path)):
+                    temporary.replace(target)
             local_files.sync_directory(target.parent)
         return _info(path, seen)
 

@@ -143,6 +143,41 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
+def sync_published(directory: Path, shown: str) -> None:
+    """Make the name of a file that others see by now survive a crash of the machine.
+
+    Raises:
+        OutcomeUnknownError: Whether it will is not known, and asking again does not tell: the
+            kernel shows what it has in memory.
+    """
+    try:
+        sync_directory(directory)
+    except OSError as error:
+        raise errors.OutcomeUnknownError(
+            f"{shown} was created, and may be lost if the machine crashes: its directory could not "
+            f"be synced: {error.strerror or error}"
+        ) from error
+
+
+@contextmanager
+def perhaps_done(shown: str) -> Iterator[None]:
+    """Have a call that got no answer be one that may take effect yet.
+
+    A soft mount of NFS gives up waiting for its server, which may carry the call out all the same.
+
+    Raises:
+        UnansweredError: There was no answer.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in {errno.EIO, errno.ETIMEDOUT}:
+            raise
+        raise errors.UnansweredError(
+            f"the file system did not say whether it created {shown}: {error.strerror or error}"
+        ) from error
+
+
 def link_new(temporary: Path, target: Path) -> None:
     """Give a temporary file its name, if it is free.
 

@@ -160,6 +160,7 @@ class Storage(Protocol):
         Raises:
             AlreadyExistsError: The name is taken. After a lost answer the caller reads back whose
                 it is.
+            OutcomeUnknownError: It is there, but whether it survives a crash is not known.
         """
         ...
 

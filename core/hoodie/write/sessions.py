@@ -9,6 +9,7 @@
 """
 
 import collections
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -41,6 +42,8 @@ from hoodie.write import (
     schema_conflicts,
     tasks,
 )
+
+logger = logging.getLogger(__name__)
 
 _NO_COLUMNS = pa.schema([])
 
@@ -202,6 +205,10 @@ class WriteSession:
             )
         except errors.HoodieError as error:
             return (f"failed writes stay pending: {error}",)
+        except Exception as error:
+            # Whatever it was: the write has taken effect, and its caller must learn that.
+            logger.exception("%s: failed writes stay pending", self._client.storage.uri)
+            return (f"failed writes stay pending: {type(error).__name__}: {error}",)
         return ()
 
     def _amendments(self) -> Sequence[lifecycle.PreCompletion]:

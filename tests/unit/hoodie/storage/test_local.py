@@ -16,8 +16,10 @@ import pytest
 
 from hoodie import errors
 from hoodie.format import file_names
+from hoodie.model.instants import Action, Instant, InstantTime, State
 from hoodie.storage import local_files, paths
 from hoodie.storage.local import LocalStorage
+from hoodie.timeline import active, transitions
 
 RACER = """
 import json, sys
@@ -291,6 +293,49 @@ def test_failed_write_names_the_file_and_leaves_nothing(
     monkeypatch.undo()
     assert "d/file" not in [info.path for info in storage.list("d")]
     assert not list((root / "d").glob("file.*"))
+
+
+def test_created_file_whose_name_may_not_survive_a_crash_is_no_success(
+    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is read back from memory, which says nothing of the disk."""
+    sync = os.fsync
+
+    def fail_for_directories(descriptor: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").resolve().is_dir():
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        sync(descriptor)
+
+    requested = Instant(
+        requested_time=InstantTime("20260101000000000"),
+        action=Action.DELTA_COMMIT,
+        state=State.REQUESTED,
+    )
+    for path in ("d/other", f"{active.DIRECTORY}/other"):
+        storage.create(path, b"x")
+    monkeypatch.setattr(os, "fsync", fail_for_directories)
+    with pytest.raises(errors.OutcomeUnknownError, match=r"d/file.*Input/output error"):
+        storage.create("d/file", b"x")
+    with pytest.raises(errors.OutcomeUnknownError):
+        transitions.start(storage, requested, b"profile", lambda: True)
+
+
+@pytest.mark.parametrize("takes_effect", [True, False])
+def test_link_without_an_answer_may_take_effect_yet(
+    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch, takes_effect: bool
+) -> None:
+    """As a soft mount of NFS answers when its server does not."""
+    link = Path.hardlink_to
+
+    def give_up(target: Path, temporary: Path) -> None:
+        if takes_effect:
+            link(target, temporary)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(Path, "hardlink_to", give_up)
+    with pytest.raises(errors.UnansweredError, match="d/file"):
+        storage.create("d/file", b"x")
+    assert [info.name for info in storage.list("d")] == ["file"] * takes_effect
 
 
 def test_full_disk_while_streaming_is_a_storage_error(storage: LocalStorage, root: Path) -> None:

@@ -1,5 +1,6 @@
 """When writers take failed writes back: eagerly, lazily, never, and their own at once."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -149,13 +150,18 @@ def test_refused_commit_is_taken_back_at_once(
     assert actions(small) == [Action.ROLLBACK]
 
 
+def raise_unforeseen(*_: object) -> None:
+    raise ValueError("our own bug")
+
+
+@pytest.mark.parametrize("failure", [raise_conflict, raise_unforeseen])
 def test_failing_to_take_back_lazily_is_a_finding_and_no_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Callable[..., None]
 ) -> None:
     """C3: the write has taken effect."""
     small = SmallTable(tmp_path / "t")
     fail(small, monkeypatch)
-    monkeypatch.setattr(sessions.failed_writes, "roll_back_all", raise_conflict)
+    monkeypatch.setattr(sessions.failed_writes, "roll_back_all", failure)
     result = small.upsert([ROW])
     assert "stay pending" in str(getattr(result, "findings", None))
     assert len(small.rows()) == 1
