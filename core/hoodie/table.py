@@ -6,6 +6,7 @@ every change goes through a transaction of its own, so one Table serves any numb
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -31,6 +32,15 @@ from hoodie.timeline import active, table_properties, transitions
 from hoodie.transaction import writer_batches
 from hoodie.transaction.locks import addresses
 from hoodie.write import sessions
+
+
+@runtime_checkable
+class ArrowStream(Protocol):
+    """Data that Arrow's C stream interface gives, as data frames do."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return a capsule with a stream of record batches."""
+        ...
 
 
 class Table:
@@ -108,8 +118,15 @@ class Table:
             is_read_optimized: Read base files alone: faster, without what is still in logs.
 
         Raises:
+            InvalidInputError: The filter is not a Predicate, or the columns are not a list.
             NotFoundError: A column is named that the table has not.
         """
+        if isinstance(columns, str):
+            raise errors.InvalidInputError(
+                f"columns is the text {columns!r}, expected a list of names, such as [{columns!r}]"
+            )
+        if where is not None:
+            predicates.check(where)
         query = read_tasks.Query(
             columns=tuple(self.schema.arrow.names if columns is None else columns),
             where=where,
@@ -156,18 +173,23 @@ class Table:
         target = self._target.grown_to(schema or self.schema)
         return sessions.begin(target, options, columns, self._outside)
 
-    def write(self, data: pa.Table, options: sessions.WriteOptions) -> results.WriteResult:
+    def write(
+        self, data: pa.Table | ArrowStream, options: sessions.WriteOptions
+    ) -> results.WriteResult:
         """Write a batch in one commit.
 
         Args:
-            data: The table's columns in any order; see `write.batches.prepare`.
+            data: The table's columns in any order; see `write.batches.prepare`. A table of Arrow,
+                or anything that gives a stream of Arrow's, such as a data frame; it is read into
+                memory.
             options: What to do with it, and how.
 
         Raises:
+            InvalidInputError: The data is of another kind, or does not fit the table.
             HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it
                 was.
         """
-        return sessions.write(self._target, data, options, self._outside)
+        return sessions.write(self._target, _arrow_table(data), options, self._outside)
 
     def schedule_compaction(
         self, transaction: sessions.TransactionOptions
@@ -250,6 +272,22 @@ class Table:
         threads = self._outside.engine.parallelism
         for found in ahead.results(read_tasks.read, planned, threads):
             yield from found.to_batches()
+
+
+def _arrow_table(data: object) -> pa.Table:
+    """Return data as a table of Arrow.
+
+    Raises:
+        InvalidInputError: It is none, and gives no stream.
+    """
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, ArrowStream):
+        return pa.table(data)
+    raise errors.InvalidInputError(
+        f"data to write is a {type(data).__name__}, expected a pyarrow.Table or something with "
+        "__arrow_c_stream__, such as a data frame of polars or pandas"
+    )
 
 
 def create_table(

@@ -35,14 +35,14 @@ class Reading:
     Attributes:
         format: Of all of them; None goes by their names.
         delimiter: CSV: between two fields.
-        null_text: CSV: means null beside the empty field; None for no such text.
+        null_texts: CSV: mean null beside the empty field; one at most.
         has_header: CSV: whether the first line names the columns.
         columns: `NAME=SOURCE` each; empty takes all columns by name.
     """
 
     format: FormatName | None = None
     delimiter: str = ","
-    null_text: str | None = None
+    null_texts: tuple[str, ...] = ()
     has_header: bool = True
     columns: tuple[str, ...] = ()
 
@@ -58,12 +58,18 @@ def source(files: Sequence[str], reading: Reading) -> jobs.Source:
         raise errors.InvalidInputError(
             f"--delimiter {reading.delimiter!r}: expected one character (or \\t) that is no quote"
         )
+    if len(reading.null_texts) > 1:
+        given = " and ".join(map(repr, reading.null_texts))
+        raise errors.InvalidInputError(
+            f"--null-text is there {len(reading.null_texts)} times ({given}), expected one text; "
+            "the empty field means null as well"
+        )
     return jobs.Source(
         format=jobs.SourceFormat(reading.format.value) if reading.format else _format(files),
         columns=tuple(_mapping(text) for text in reading.columns),
         has_header=reading.has_header,
         delimiter=delimiter,
-        null_text=reading.null_text,
+        null_text=next(iter(reading.null_texts), None),
     )
 
 

@@ -1,14 +1,15 @@
 """Rows as JSON objects, one a line.
 
-Times and decimals are texts, as in CSV; bytes are base64; floats that JSON has no number for are
-the texts nan, inf and -inf. Columns become JSON a column at a time, in Arrow; only nested ones,
-bytes and texts with control codes go through Python.
+Times and decimals are texts, as in CSV; bytes are base64. NaN and infinities are null: JSON has no
+such numbers, and a text among numbers has no type for who reads them. Columns become JSON a column
+at a time, in Arrow; only nested ones, bytes and texts with control codes go through Python.
 """
 
 import base64
 import datetime
 import decimal
 import json
+import math
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -48,7 +49,7 @@ def _texts(column: pa.Array) -> pa.Array:
     elif pa.types.is_floating(kind):
         texts = column.cast(pa.string())
         is_text = pc.is_in(texts, value_set=pa.array(_NO_NUMBERS))
-        texts = pc.if_else(is_text, _quoted(texts), texts)
+        texts = pc.if_else(is_text, pa.scalar(None, pa.string()), texts)
     elif pa.types.is_temporal(kind) or pa.types.is_decimal(kind):
         texts = _quoted(column.cast(pa.string()))
     elif pa.types.is_string(kind) and not _has_control_codes(column):
@@ -70,7 +71,20 @@ def _has_control_codes(texts: pa.Array) -> bool:
 def _by_value(value: object) -> str | None:
     if value is None:
         return None
-    return json.dumps(value, ensure_ascii=False, default=_plain)
+    return json.dumps(_finite(value), ensure_ascii=False, default=_plain)
+
+
+def _finite(value: object) -> object:
+    """Return a value with null for numbers that JSON has not, inside nested columns too."""
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case dict():
+            return {key: _finite(each) for key, each in value.items()}
+        case list():
+            return [_finite(each) for each in value]
+        case _:
+            return value
 
 
 def _plain(value: object) -> object:

@@ -94,6 +94,27 @@ class Or:
 Predicate = Compare | In | IsNull | Not | And | Or
 
 
+def check(predicate: object) -> None:
+    """Refuse what is not a filter, such as a text or an expression of Arrow.
+
+    Raises:
+        InvalidInputError: The message says how to make one.
+    """
+    match predicate:
+        case Compare() | In() | IsNull():
+            return
+        case Not(operand=operand):
+            check(operand)
+        case And(operands=operands) | Or(operands=operands):
+            for each in operands:
+                check(each)
+        case _:
+            raise errors.InvalidInputError(
+                f"a filter is a Predicate, not a {type(predicate).__name__}: make one of a text by "
+                "hoodie.read.where.parse, or of the classes of hoodie.model.predicates"
+            )
+
+
 def columns(predicate: Predicate) -> frozenset[str]:
     """Return the names of the columns that decide."""
     match predicate:

@@ -16,7 +16,8 @@ LIMIT_AT_TERMINAL = 20
 
 DETAILS = """Any table of version 8 or 9 is read, copy-on-write or merge-on-read, ours or made by
 Apache Hudi. At a terminal 20 rows are shown; to a pipe all of them go as CSV, or with --json as
-JSON lines. A .parquet or .csv file appears when it is complete.
+JSON lines, in which NaN and infinities are null. A .parquet or .csv file appears when it is
+complete.
 """
 EXAMPLES = """Examples:
 

@@ -107,9 +107,11 @@ def write(  # noqa: PLR0913 - a parameter an option
         ),
     ] = None,
     delimiter: Annotated[str, typer.Option(metavar="C", help="CSV: between two fields.")] = ",",
-    null_text: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="CSV: means null, as the empty field does."),
+    null_texts: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--null-text", metavar="TEXT", help="CSV: means null, as the empty field does."
+        ),
     ] = None,
     no_header: Annotated[
         bool,
@@ -128,22 +130,23 @@ def write(  # noqa: PLR0913 - a parameter an option
     as_json: options.AsJson = False,
 ) -> None:
     """Write the rows of files into a table."""
+    outside = environment.system()
+    begun_s = outside.clock.monotonic_s()
     run = run_settings.parse(set_texts, lock, concurrency)
     source = inputs.source(
         input_files,
         inputs.Reading(
             format=input_format,
             delimiter=delimiter,
-            null_text=null_text,
+            null_texts=tuple(null_texts or ()),
             has_header=not no_header,
             columns=tuple(columns or ()),
         ),
     )
     if batch_id is not None and writer_id is None:
         raise errors.InvalidInputError(
-            "--batch-id without --writer-id: a batch is known by both, expected both"
+            "--batch-id needs --writer-id as well: a writer's batches have ids of their own"
         )
-    outside = environment.system()
     if run.settings.concurrency is settings.ConcurrencyMode.NON_BLOCKING and writer_id is None:
         writer_id = f"cli-{outside.random.uuid()}"
     with progress.Display() as display:
@@ -164,7 +167,8 @@ def write(  # noqa: PLR0913 - a parameter an option
                 batch_id=batch_id,
             ),
         )
-    shown = outcomes.written(opened.uri, result, operation.value, writer_id)
+    total_ms = round((outside.clock.monotonic_s() - begun_s) * 1000)
+    shown = outcomes.written(opened.uri, result, operation.value, writer_id, total_ms)
     if as_json:
         output.document(shown)
         return

@@ -23,6 +23,7 @@ class WriteDocument:
         files: Data files written.
         bytes: Their summed size.
         duration_ms: From requested to completed.
+        total_ms: Of the whole command, which reads its input before.
         lock_wait_ms: Waited for the table lock in all.
         findings: What one should know though nothing failed.
     """
@@ -39,6 +40,7 @@ class WriteDocument:
     files: int = 0
     bytes: int = 0
     duration_ms: int = 0
+    total_ms: int = 0
     lock_wait_ms: int = 0
     findings: tuple[str, ...] = ()
 
@@ -86,9 +88,13 @@ class ReadDocument:
 
 
 def written(
-    uri: str, result: results.WriteResult, operation: str, writer_id: str | None
+    uri: str,
+    result: results.WriteResult,
+    operation: str,
+    writer_id: str | None,
+    total_ms: int,
 ) -> WriteDocument:
-    """Return the document of a write."""
+    """Return the document of a write that the command took some time for."""
     match result:
         case results.AlreadyCommitted(batch_id=batch_id):
             return WriteDocument(
@@ -97,6 +103,7 @@ def written(
                 operation=operation,
                 writer_id=writer_id,
                 batch_id=batch_id,
+                total_ms=total_ms,
             )
         case results.CommitResult(instant=instant):
             return WriteDocument(
@@ -113,6 +120,7 @@ def written(
                 bytes=result.size_bytes,
                 duration_ms=quantities.elapsed_ms(instant.requested_time, instant.completion_time)
                 or 0,
+                total_ms=total_ms,
                 lock_wait_ms=result.lock_wait_ms,
                 findings=result.findings,
             )
@@ -130,6 +138,7 @@ def write_line(shown: WriteDocument) -> str:
     return (
         f"committed {shown.instant}: {shown.operation} of {' and '.join(amounts) or 'no rows'}, "
         f"{quantities.counted(shown.files, 'file')}, {quantities.size_text(shown.bytes)}, in "
+        f"{quantities.duration_text(shown.total_ms)}, of which the write took "
         f"{quantities.duration_text(shown.duration_ms)}"
     )
 

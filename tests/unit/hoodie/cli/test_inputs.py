@@ -28,7 +28,7 @@ def test_options_are_passed_on() -> None:
     reading = inputs.Reading(
         format=inputs.FormatName.CSV,
         delimiter="\\t",
-        null_text="NA",
+        null_texts=("NA",),
         has_header=False,
         columns=("id=_c0", "name=_c1"),
     )
@@ -91,3 +91,9 @@ def test_json_lines_do_not_carry_what_no_line_gives(
         has_partial_updates=has_partial_updates,
     )
     assert inputs.carried(LINES, source, config).column_names == columns
+
+
+def test_second_text_for_null_is_refused_and_none_is_dropped() -> None:
+    with pytest.raises(errors.InvalidInputError, match="--null-text is there 2 times") as caught:
+        inputs.source(["a.csv"], inputs.Reading(null_texts=("NULL", "NA")))
+    assert "'NULL' and 'NA'" in str(caught.value)

@@ -47,15 +47,18 @@ def stat(records: int, deletes: int, file_id: str = "f") -> commits.WriteStat:
     ],
 )
 def test_write_tells_what_it_committed(stats: list[commits.WriteStat], amount: str) -> None:
-    shown = outcomes.written("file:///t", commit(*stats, batch_id="b"), "upsert", "w")
-    assert outcomes.write_line(shown) == f"committed {T1}: upsert of {amount}, in 2.00 s"
+    shown = outcomes.written("file:///t", commit(*stats, batch_id="b"), "upsert", "w", 10_400)
+    assert outcomes.write_line(shown) == (
+        f"committed {T1}: upsert of {amount}, in 10 s, of which the write took 2.00 s"
+    )
     assert (shown.batch_id, shown.writer_id, shown.duration_ms) == ("b", "w", 2000)
+    assert shown.total_ms == 10_400  # Reading the input is part of the command.
     assert shown.findings == ("the clock was waited for",)
 
 
 def test_batch_that_the_table_held_was_not_written() -> None:
     result = results.AlreadyCommitted(batch_id="b")
-    shown = outcomes.written("file:///t", result, "upsert", "w")
+    shown = outcomes.written("file:///t", result, "upsert", "w", 10_400)
     assert not shown.is_written
     assert outcomes.write_line(shown) == "batch b is in the table already, nothing was written"
 

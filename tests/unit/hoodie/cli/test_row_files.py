@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from hoodie import errors
-from hoodie.cli import row_files
+from hoodie.cli import json_lines, row_files
 
 DATA = pa.table(
     {
@@ -76,7 +76,7 @@ def test_json_lines_hold_every_type() -> None:
         {
             "id": 'b "x", y',
             "count": None,
-            "ratio": "nan",
+            "ratio": None,
             "day": None,
             "at": None,
             "price": None,
@@ -86,7 +86,7 @@ def test_json_lines_hold_every_type() -> None:
         {
             "id": None,
             "count": -3,
-            "ratio": "inf",
+            "ratio": None,
             "day": None,
             "at": "1970-01-01 00:00:01.000001Z",
             "price": None,
@@ -160,3 +160,9 @@ def test_place_that_takes_no_rows_is_refused(tmp_path: Path, name: str, complain
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(errors.InvalidInputError, match=complaint):
         row_files.check_path(str(tmp_path / name))
+
+
+def test_numbers_that_json_has_not_are_null_inside_nested_columns_too() -> None:
+    rows = [{"a": [1.5, float("nan")], "b": {"c": float("-inf")}}]
+    [batch] = pa.Table.from_pylist(rows).to_batches()
+    assert json.loads(json_lines.encode(batch)) == {"a": [1.5, None], "b": {"c": None}}

@@ -3,11 +3,13 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from hoodie import environment, errors, table
-from hoodie.model import commits, results, schemas, settings, table_config
+from hoodie.model import commits, predicates, results, schemas, settings, table_config
 from hoodie.model.instants import Action
 from hoodie.read import where
 from hoodie.write import batches, tasks
@@ -228,3 +230,37 @@ def _stats(
     batch = batches.prepare(small.data(rows), task.config, task.schema, task.operation)
     storage = small.outside.open_storage(small.table.uri)
     return tasks.run(task, batch, tasks.WriteToken(), storage, small.outside.engine)
+
+
+@pytest.mark.parametrize(
+    "filter_",
+    [
+        "id = '1'",
+        pc.field("id") == "1",
+        [("id", "=", "1")],
+        predicates.Not("id = '1'"),  # type: ignore[arg-type] # what a user may pass
+        predicates.And((predicates.IsNull("id"), None)),  # type: ignore[arg-type] # as above
+    ],
+)
+def test_filter_that_is_no_predicate_is_refused_with_a_way_to_make_one(
+    small: SmallTable, filter_: object
+) -> None:
+    small.upsert([{"id": "1", "part": "p"}])
+    with pytest.raises(errors.InvalidInputError, match=r"hoodie\.read\.where\.parse"):
+        small.table.read(where=filter_)  # type: ignore[arg-type] # as above
+
+
+def test_one_text_is_no_list_of_columns(small: SmallTable) -> None:
+    with pytest.raises(errors.InvalidInputError, match=r"such as \['id'\]"):
+        small.table.read("id")
+
+
+def test_data_frame_is_written_and_what_is_none_is_refused(small: SmallTable) -> None:
+    frame = pd.DataFrame({"id": ["1", "2"], "part": ["p", "q"], "a": [1, 2]})
+    small.table.write(frame, small.options())
+    assert [row["a"] for row in small.rows()] == [1, 2]
+    batch = pa.record_batch({"id": ["3"], "part": ["p"], "a": [3]})
+    small.table.write(batch, small.options())
+    assert [row["a"] for row in small.rows()] == [1, 2, 3]
+    with pytest.raises(errors.InvalidInputError, match=r"is a list, expected a pyarrow\.Table"):
+        small.table.write([{"id": "4"}], small.options())  # type: ignore[arg-type] # as above
