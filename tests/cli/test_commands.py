@@ -58,6 +58,22 @@ def test_created_table_is_described(hoodie: Run, tmp_path: Path, schema: Path) -
     assert re.search(r"updated_at +int64 +yes +ordering", text)
 
 
+def test_spark_options_are_printed_for_one_table(hoodie: Run, tmp_path: Path, schema: Path) -> None:
+    table = tmp_path / "orders"
+    fine(hoodie("create", table, "--schema", schema, "--record-key", "id", "--buckets", "3"))
+    lock = "zookeeper://zk:2181/hudi/orders"
+    shown = fine(hoodie("describe", table, "--spark-options", "--lock", lock, "--json")).document
+    assert shown["options"]["hoodie.bucket.index.num.buckets"] == "3"
+    assert shown["options"]["hoodie.write.lock.zookeeper.base_path"] == "/hudi"
+    text = fine(hoodie("describe", table, "--spark-options", "--lock", lock)).out
+    printed = dict(line.split("=", 1) for line in text.splitlines())
+    assert printed == shown["options"]
+    alone = fine(hoodie("describe", table, "--spark-options", "--concurrency", "occ")).out
+    assert "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL" in alone
+    refused = hoodie("describe", table, "--lock", lock)
+    assert "--spark-options" in refused.err
+
+
 def test_copy_on_write_table_holds_base_files_alone(
     hoodie: Run, tmp_path: Path, schema: Path, trips: Path
 ) -> None:
