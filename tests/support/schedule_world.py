@@ -407,7 +407,8 @@ def _rewrite(
 ) -> list[commits.WriteStat]:
     known = snapshots.committed_instants(opened.timeline)
     committed = snapshots.CommittedFiles(writer.storage, known)
-    present = placement.Placement(writer.storage, committed, {}, opened.requested_time)
+    time = opened.requested_time
+    present = placement.Placement(writer.storage, opened.config, committed, {}, time)
     present.prepare(PARTITION)
     stats = []
     token = file_names.write_token(task, opened.stage, 0)
