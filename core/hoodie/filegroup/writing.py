@@ -9,6 +9,7 @@ Source: `HoodieAppendHandle.java`, `HoodieLogFormatWriter.java`, `HoodieAvroParq
 format-files 1.2, 1.4, 2.1 to 2.4.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -17,12 +18,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie import errors
 from hoodie.filegroup import folding, kept_deletes, ordering, parquet_writing
 from hoodie.format import avro_records, delete_records, file_names, log_blocks
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.model import commits, files, instants, schemas, table_config
 from hoodie.model.settings import LogBlockFormat, WriteSettings
 from hoodie.storage import protocol
+
+logger = logging.getLogger(__name__)
 
 NEW_GROUP = "null"
 """What a write stat has as `prev_commit` where there was no file slice."""
@@ -103,11 +107,27 @@ def write_kept_deletes(
     schema: schemas.TableSchema,
     settings: WriteSettings,
 ) -> tuple[commits.WriteStat, ...]:
-    """Write deletes to log files of a compaction; one stat a file, none when there is nothing."""
+    """Write deletes to log files of a compaction; one stat a file, none when there is nothing.
+
+    Those of ordering values that a delete block cannot hold, and that only rows can have brought,
+    are left out with a warning: the compaction does not depend on them.
+    """
     output = _LogOutput(target, schema, settings)
     for kept in blocks:
         ordering = kept.ordering if len(kept.ordering) > 1 else kept.ordering[0]
-        for block in _delete_blocks(target, kept.keys, ordering, settings):
+        try:
+            encoded = list(_delete_blocks(target, kept.keys, ordering, settings))
+        except (errors.UnsupportedError, errors.InvalidInputError) as error:
+            logger.warning(
+                "%s: %s: %d deletes do not outlive compaction %s: %s",
+                target.storage.uri,
+                target.group,
+                len(kept.keys),
+                target.instant_time,
+                error,
+            )
+            continue
+        for block in encoded:
             output.add(replace(block, instant_time=kept.instant_time))
     return output.close()
 

@@ -1,12 +1,13 @@
 """Data files as Apache Hudi expects them: names, blocks, meta columns, footers, stats."""
 
 from dataclasses import replace
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie.filegroup import parquet_writing, writing
+from hoodie.filegroup import kept_deletes, parquet_writing, writing
 from hoodie.format import avro_records, delete_records, log_blocks
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.model import commits, schemas, table_config
@@ -266,3 +267,34 @@ def test_blocks_are_avro_where_apache_hudi_misreads_parquet(
     config = replace(group.config, ordering_fields=fields, merge_mode=mode)
     found = writing.readable_by_hudi(group.settings, config, group.schema)
     assert found == replace(group.settings, log_block_format=expected)
+
+
+def test_kept_deletes_tell_which_compaction_kept_them_first() -> None:
+    group = Group()
+    kept = [
+        kept_deletes.KeptDeletes(
+            instant_time=at(number), keys=pa.array([key]), ordering=(pa.array([number]),)
+        )
+        for number, key in ((3, "a"), (5, "b"))
+    ]
+    (stat,) = writing.write_kept_deletes(group.target(5), kept, group.schema, group.settings)
+    blocks = blocks_of(group, stat.path)
+    assert [each.header[HeaderKey.INSTANT_TIME] for each in blocks] == [at(3), at(5)]
+    assert [delete_records.decode(each.content).keys.to_pylist() for each in blocks] == [
+        ["a"],
+        ["b"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "value", [pa.scalar(1, pa.time64("us")), pa.scalar(Decimal(10) ** 30, pa.decimal128(38, 0))]
+)
+def test_kept_deletes_that_no_block_can_hold_are_left_out(
+    value: pa.Scalar, caplog: pytest.LogCaptureFixture
+) -> None:
+    group = Group()
+    kept = kept_deletes.KeptDeletes(
+        instant_time=at(5), keys=pa.array(["a"]), ordering=(pa.array([value]),)
+    )
+    assert writing.write_kept_deletes(group.target(5), [kept], group.schema, group.settings) == ()
+    assert "1 deletes do not outlive compaction" in caplog.text
