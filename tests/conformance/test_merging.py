@@ -49,7 +49,7 @@ ORDERINGS: dict[str, tuple[pa.DataType, tuple[object, ...]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Written:
     """What was written of each key."""
 
     base: dict[str, one_key.State] = field(default_factory=dict)
@@ -172,7 +172,7 @@ class Histories:
             ),
         )
 
-    def write(self, path: Path, chance: random.Random, told: Told) -> table.Table:
+    def write(self, path: Path, chance: random.Random, written: Written) -> table.Table:
         outside = environment.system()
         made = table.create_table(
             str(path), self.config, schemas.from_arrow(self.schema, "histories"), outside
@@ -196,7 +196,7 @@ class Histories:
                 marker = properties.encode({"commitTime": time, "partitionDepth": "0"}, [])
                 storage.create(file_names.PARTITION_METADATA, marker)
             write = self.write_base if number == 0 and self.has_base_file else self.write_log
-            session.commit(write(target, made.schema, settings, chance, told))
+            session.commit(write(target, made.schema, settings, chance, written))
         return made
 
     def write_base(
@@ -205,12 +205,12 @@ class Histories:
         schema: schemas.TableSchema,
         settings: WriteSettings,
         chance: random.Random,
-        told: Told,
+        written: Written,
     ) -> tuple[commits.WriteStat, ...]:
         rows = self.rows(chance, may_delete=False)
         for row in rows.to_pylist():
             change = self.put(row)
-            told.base[row["id"]] = one_key.after(one_key.NOTHING, change, fills_nulls=False)
+            written.base[row["id"]] = one_key.after(one_key.NOTHING, change, fills_nulls=False)
         keys = rows.column("id").combine_chunks()
         whole = writing.with_meta_columns(rows, keys, target, 0, "")
         return (writing.write_base_file(target, [whole], schema, settings),)
@@ -221,13 +221,13 @@ class Histories:
         schema: schemas.TableSchema,
         settings: WriteSettings,
         chance: random.Random,
-        told: Told,
+        written: Written,
     ) -> tuple[commits.WriteStat, ...]:
         # Under a payload class Apache Hudi fails on rows that say they are deleted.
         rows = self.rows(chance, may_delete=self.version > 8)
         deleted = [f"k{number:05}" for number in range(KEYS) if chance.random() < 0.12]
         for row in rows.to_pylist():
-            told.changes.setdefault(row["id"], []).append(self.put(row))
+            written.changes.setdefault(row["id"], []).append(self.put(row))
         ordering = None
         if self.ordering != "none" and chance.random() < 0.6:
             kind = ORDERINGS[self.ordering][0]
@@ -235,7 +235,7 @@ class Histories:
         places = [None] * len(deleted) if ordering is None else ordering.to_pylist()
         for key, place in zip(deleted, places, strict=True):
             change = self.remove(None if place is None else self.place(place))
-            told.changes.setdefault(key, []).append(change)
+            written.changes.setdefault(key, []).append(change)
         content = writing.LogRows(
             data=rows,
             record_keys=rows.column("id").combine_chunks(),
@@ -287,11 +287,11 @@ def test_partial_updates_by_payload_class_are_merged_as_apache_hudi_merges_them(
 
 
 def assert_apache_hudi_agrees(histories: Histories, judge: Judge, path: Path) -> None:
-    told = Told()
-    made = histories.write(path, random.Random(repr(histories)), told)
+    written = Written()
+    made = histories.write(path, random.Random(repr(histories)), written)
 
     def rows(*, as_hudi_reads: bool) -> pa.Table:
-        states = told.states(fills_nulls=histories.fills_nulls, as_hudi_reads=as_hudi_reads)
+        states = written.states(fills_nulls=histories.fills_nulls, as_hudi_reads=as_hudi_reads)
         found = [dict(state.values) for state in states.values() if state.values is not None]
         assert 100 < len(found) < KEYS
         return pa.Table.from_pylist(found, histories.schema)

@@ -122,7 +122,7 @@ class BaseRows:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """What the fold has to know of a column.
+    """What the events say of a column.
 
     Attributes:
         counts: Whether an event has something to say about the column.
@@ -167,7 +167,7 @@ class Fold:
         self._is_whole = not rules.fills_nulls and found.partial_from is None
         self._columns = {} if self._is_whole else _columns(found, rules)
         self._events = _events(found, self._columns)
-        # By commit time the last whole row of a key, or its delete, is all there is to know.
+        # By commit time the last whole row of a key, or its delete, decides alone.
         self._is_simple = self._is_whole and found.ordering_values is None
         if self._is_simple:
             self._versions = _last_events(found)

@@ -158,7 +158,7 @@ class SliceMerge:
     def ordered_deletes(self) -> OrderedDeletes:
         """Return what deletes of a place in event time left of their keys, once all is merged.
 
-        Nothing is known any more of other deletes: whatever comes after them counts.
+        Other deletes need no memory: whatever comes after them counts.
         """
         found = self._changes
         by = self._deleted_by[self._deleted_by >= 0]

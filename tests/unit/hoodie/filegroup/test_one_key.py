@@ -1,7 +1,7 @@
 """All short histories of one key: what a slice holds is its history, whenever compaction runs.
 
 Every history is the history of a key of its own, so that one table holds them all. After each step
-the slice is read, and it may be compacted before the next; the model knows nothing of compaction.
+the slice is read, and it may be compacted before the next; the model has no compaction.
 """
 
 import itertools
