@@ -192,7 +192,10 @@ class Fold:
             return np.ones(len(keys), np.bool_)
         is_several = self._by_key.counts[keys] > 1
         found = is_several & self._has_delete[keys]
-        if self._is_whole or values is None:
+        if values is None:
+            # By commit time a delete that came last takes everything away.
+            return found & self._events.is_alive[self._versions.winner[keys]]
+        if self._is_whole:
             return found
         first = self._by_key.order[self._by_key.starts[keys]]
         assert self._events.ordering_values is not None

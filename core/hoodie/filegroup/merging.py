@@ -127,9 +127,9 @@ class SliceMerge:
                 sources = self._sources_of(name, column, touched)
                 from_changes = base.num_rows + self._changes.row_of[np.maximum(sources, 0)]
                 positions[rows] = np.where(sources < 0, rows, from_changes)
-                is_null = np.zeros(base.num_rows, np.bool_)
-                is_null[rows] = sources == folding.NO_VALUE
-                by_source[source_name] = pa.array(positions[kept], mask=is_null[kept])
+                by_source[source_name] = _without(
+                    positions[kept], kept, rows[sources == folding.NO_VALUE]
+                )
             changed = self._changes.rows.column(name)
             both = pa.chunked_array([*column.chunks, *changed.chunks], column.type)
             arrays.append(both.take(by_source[source_name]))
@@ -262,6 +262,15 @@ class SliceMerge:
                 onto = np.where(is_filled, _newest(touched.onto), onto)
             sources[touched.again] = onto
         return sources
+
+
+def _without(positions: Events, kept: Flags, nulls: Events) -> pa.Array:
+    """Return the positions of values to take, null where the row that is kept has none."""
+    if not len(nulls):
+        return pa.array(positions)
+    is_null = np.zeros(len(kept), np.bool_)
+    is_null[nulls] = True
+    return pa.array(positions, mask=is_null[kept])
 
 
 def _newest(versions: folding.Versions) -> Events:
