@@ -1,5 +1,6 @@
 """From an exception to what the user is told: a kind, one line, a hint, an exit code."""
 
+import re
 import traceback
 from dataclasses import dataclass
 
@@ -31,8 +32,22 @@ _HINTS = {
         "--set hoodie.operator.future.time=advance"
     ),
     errors.OutcomeUnknownError.kind: "`hoodie timeline URI` tells whether the instant completed",
-    errors.StorageError.kind: "mend what the storage says; it may be enough to ask again",
+    errors.StorageError.kind: ("fix the storage problem above, or retry if it looks temporary"),
 }
+
+
+_PARSER_WORDS = tuple(
+    (re.compile(pattern), plain)
+    for pattern, plain in (
+        (r"Value error, ", ""),
+        (r"Input should be a valid integer.*", "expected a whole number"),
+        (r"Input should be a valid number.*", "expected a number"),
+        (r"Input should be greater than or equal to (\S+)", r"expected \1 or more"),
+        (r"Input should be less than or equal to (\S+)", r"expected \1 or less"),
+        (r"Input should be ", "expected "),
+    )
+)
+"""How the library that parses values says what is wrong, and how we do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +102,7 @@ def of(error: BaseException) -> Failure:
         case typer.TyperException():
             return Failure(
                 kind="Usage",
-                message=_told(error.format_message()),
+                message=_told(_usage_text(error.format_message())),
                 hint=_usage_hint(error),
                 exit_code=errors.EXIT_USAGE,
             )
@@ -121,4 +136,11 @@ def _told(message: str) -> str:
 def _usage_hint(error: typer.TyperException) -> str:
     # Only some of typer's exceptions know the command.
     context = getattr(error, "ctx", None)
-    return f"`{context.command_path} --help` tells how" if context is not None else ""
+    return f"run `{context.command_path} --help` for usage" if context is not None else ""
+
+
+def _usage_text(message: str) -> str:
+    """Return a usage error in plain words, without those of the parser's own types."""
+    for pattern, plain in _PARSER_WORDS:
+        message = pattern.sub(plain, message)
+    return message

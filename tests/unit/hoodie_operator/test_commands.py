@@ -35,7 +35,7 @@ def test_command_that_is_not_there_is_wrong_usage(capsys: pytest.CaptureFixture[
     assert program.main(["reticulate"]) == 2
     assert capsys.readouterr().err.splitlines() == [
         "error: No such command 'reticulate'.",
-        "hint: `hudi-operator --help` tells how",
+        "hint: run `hudi-operator --help` for usage",
     ]
 
 

@@ -4,7 +4,7 @@ import pytest
 import typer
 
 from hoodie import errors
-from hoodie.cli import failures
+from hoodie.cli import failures, program
 from hoodie.model import json_values
 
 
@@ -12,7 +12,7 @@ def test_error_of_ours_is_one_line_without_secrets() -> None:
     failure = failures.of(errors.StorageError("s3://id:secret@bucket/t:\n  denied\x1b[0m"))
     assert failure.kind == "Storage"
     assert failure.message == "s3://***@bucket/t: denied␛[0m"
-    assert failure.hint.startswith("mend what the storage says")
+    assert failure.hint.startswith("fix the storage problem")
     assert failure.exit_code == errors.StorageError.exit_code
     assert failure.trace == ""
 
@@ -33,6 +33,24 @@ def test_every_class_keeps_its_exit_code(kind: str) -> None:
 def test_wrong_usage_is_no_bug() -> None:
     failure = failures.of(typer.BadParameter("it is wrong"))
     assert (failure.kind, failure.exit_code, failure.trace) == ("Usage", 2, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--type", "xow"], "Invalid value for '--type': 'xow' is not one of 'mor', 'cow'."),
+        (["--buckets", "many"], "Invalid value for '--buckets': expected a whole number"),
+        (["--buckets", "0"], "Invalid value for '--buckets': expected 1 or more"),
+    ],
+)
+def test_wrong_usage_is_told_without_the_words_of_the_parser(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["create", "t", "--schema", "a.avsc", "--record-key", "id", *options]
+    assert program.main(arguments) == errors.EXIT_USAGE
+    assert capsys.readouterr().err == (
+        f"error: {message}\nhint: run `hoodie create --help` for usage\n"
+    )
 
 
 def test_anything_else_is_a_bug_with_its_traceback() -> None:
