@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
 from hoodie import errors
@@ -19,6 +20,9 @@ from hoodie.cli import json_lines
 STANDARD_OUTPUT = "-"
 PARQUET_SUFFIX = ".parquet"
 CSV_SUFFIX = ".csv"
+
+_ROWS_AT_ONCE = 1 << 16
+"""So many rows' text stays below the 2 GiB of Arrow's short offsets, unless rows are huge."""
 
 Progress = Callable[[int], None]
 """Hears how many rows were written."""
@@ -89,7 +93,10 @@ def write_standard_output(rows: pa.RecordBatchReader, told: Progress, *, is_json
 
 
 def write_csv(rows: pa.RecordBatchReader, stream: BinaryIO, told: Progress) -> int:
-    """Write rows as CSV, and return their number; null is the empty field, an empty text is "".
+    """Write rows as CSV, and return their number.
+
+    Null is the empty field, an empty text is "", a float that is no number NaN, as who reads CSV
+    most often expects it.
 
     Raises:
         UnsupportedError: A column's type has no form in CSV.
@@ -98,10 +105,50 @@ def write_csv(rows: pa.RecordBatchReader, stream: BinaryIO, told: Progress) -> i
     count = 0
     with csv.CSVWriter(stream, rows.schema) as writer:
         for batch in rows:
-            writer.write_batch(batch)
+            if _has_nan(batch):
+                # The writer has one spelling for it, and no way to choose another.
+                stream.writelines(
+                    _csv_lines(batch.slice(start, _ROWS_AT_ONCE))
+                    for start in range(0, batch.num_rows, _ROWS_AT_ONCE)
+                )
+            else:
+                writer.write_batch(batch)
             count += batch.num_rows
             told(count)
     return count
+
+
+def _has_nan(batch: pa.RecordBatch) -> bool:
+    return any(
+        pc.any(pc.is_nan(column)).as_py()
+        for column in batch.columns
+        if pa.types.is_floating(column.type)
+    )
+
+
+def _csv_lines(batch: pa.RecordBatch) -> bytes:
+    """Return rows as Arrow's writer has them, but for NaN."""
+    fields = [_csv_fields(column) for column in batch.columns]
+    separators = [b","] * (len(fields) - 1) + [b"\n"]
+    parts = [part for pair in zip(fields, separators, strict=True) for part in pair]
+    lines = pc.binary_join_element_wise(*parts, b"")
+    # The values lie one behind the other.
+    content: bytes = lines.buffers()[2].to_pybytes()
+    return content
+
+
+def _csv_fields(column: pa.Array) -> pa.Array:
+    kind = column.type
+    is_text = (
+        pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind)
+    )
+    fields = column.cast(pa.binary() if is_text else pa.string()).cast(pa.binary())
+    if is_text:
+        escaped = pc.replace_substring(fields, '"', '""')
+        fields = pc.binary_join_element_wise(b'"', escaped, b'"', b"")
+    elif pa.types.is_floating(kind):
+        fields = pc.if_else(pc.is_nan(column), pa.scalar(b"NaN"), fields)
+    return pc.fill_null(fields, b"")
 
 
 def write_json_lines(rows: pa.RecordBatchReader, stream: BinaryIO, told: Progress) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import csv, parquet
 
 from hoodie import errors
 from hoodie.cli import json_lines, row_files
@@ -166,3 +166,29 @@ def test_numbers_that_json_has_not_are_null_inside_nested_columns_too() -> None:
     rows = [{"a": [1.5, float("nan")], "b": {"c": float("-inf")}}]
     [batch] = pa.Table.from_pylist(rows).to_batches()
     assert json.loads(json_lines.encode(batch)) == {"a": [1.5, None], "b": {"c": None}}
+
+
+@pytest.mark.parametrize("has_others", [True, False])
+def test_nan_is_spelled_as_most_who_read_csv_expect_it(*, has_others: bool) -> None:
+    """And all else of its rows as in rows without one."""
+    columns = {
+        "id": ["a,1", 'q"x', None, "", "line\nbreak", "nan"],
+        "count": [1, None, 3, -4, 5, 6],
+        "ratio": [1.5, float("nan"), None, float("inf"), 1e300, 0.1],
+        "late": [True, None, False, True, None, False],
+        "day": [datetime.date(2020, 1, 2)] * 5 + [None],
+        "at": [datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)] * 6,
+        "price": [decimal.Decimal("1.20")] * 6,
+        "raw": [b"ab", b'"', None, b"", b"z", b"-"],
+    }
+    [batch] = pa.table(columns).to_batches()
+    batches = [batch.slice(0, 1), batch, batch.slice(2, 4)] if has_others else [batch]
+    found, expected = io.BytesIO(), io.BytesIO()
+    rows = pa.RecordBatchReader.from_batches(batch.schema, batches)
+    row_files.write_csv(rows, found, lambda count: None)
+    with csv.CSVWriter(expected, batch.schema) as writer:
+        for each in batches:
+            writer.write_batch(each)
+    assert found.getvalue() == expected.getvalue().replace(b",nan,", b",NaN,")
+    read = csv.read_csv(io.BytesIO(found.getvalue()))
+    assert pa.types.is_floating(read.schema.field("ratio").type)
