@@ -44,8 +44,8 @@ def outcome_of(call: Callable[[], Result]) -> Outcome[Result]:
     try:
         return Returned(call())
     except errors.HoodieError as error:
-        # A conflict ends the whole write, whose batch is written again by another.
-        is_final = isinstance(error, errors.WriteConflictError)
+        # These end the whole write, whose batch is written again by another.
+        is_final = isinstance(error, errors.WriteConflictError | errors.HeartbeatExpiredError)
         if error.is_transient and not is_final and not _is_last_attempt():
             raise
         # The cause may hold what does not pickle, and its text is in the message already.
