@@ -144,7 +144,7 @@ def test_null_ordering_value_is_refused(hoodie: Run, tmp_path: Path, schema: Pat
         (["--set", "hoodie.logfile.max.size=big"], 24, "hoodie.logfile.max.size is 'big', expec"),
         (["--concurrency", "nbcc", "--lock", "in-process"], 24, "--lock in-process with"),
         (["--lock", "nowhere"], 20, "'nowhere' is no lock: expected in-process, filesystem,"),
-        (["--batch-id", "b"], 20, "--batch-id without --writer-id"),
+        (["--batch-id", "b"], 20, "--batch-id needs --writer-id as well"),
         (["--writer-id", ""], 20, "writer id '' has 0 characters"),
         (["--delimiter", "ab"], 20, "--delimiter 'ab': expected one character"),
         (["--operation", "merge"], 2, "'merge' is not one of"),

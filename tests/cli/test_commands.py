@@ -108,7 +108,9 @@ def test_parquet_file_gives_the_schema(hoodie: Run, table: Path, trips: Path) ->
 def test_written_rows_are_read(hoodie: Run, table: Path, trips: Path) -> None:
     written = fine(hoodie("write", table, "--input", trips))
     assert re.fullmatch(
-        r"committed \d{17}: upsert of 3 rows, \d files?, [\d.]+ KiB, in [\d.]+ s\n", written.out
+        r"committed \d{17}: upsert of 3 rows, \d files?, [\d.]+ KiB, in [\d.]+ s, "
+        r"of which the write took [\d.]+ s\n",
+        written.out,
     )
     rows = {row["id"]: row for row in fine(hoodie("read", table, "--json")).rows}
     assert rows["a"] == {
