@@ -110,3 +110,20 @@ def test_apache_hudi_compacts_a_slice_with_kept_deletes(judge: Judge, tmp_path: 
     assert there.read_by(judge) == {"b": "first"}
     there.write({"a": 3}, value="late")
     assert there.read_by(judge) == {"a": "late", "b": "first"}
+
+
+def test_delete_of_a_narrower_type_wins_once_apache_hudi_has_widened_the_column(
+    judge: Judge, tmp_path: Path
+) -> None:
+    """To both of us. Ours never widens it (`model.schema_evolution`)."""
+    there = Deleting(tmp_path / "t", pa.int32(), 9)
+    there.write({"a": 10, "b": 10}, value="first")
+    there.write({"a": 5}, DELETE)
+    assert there.read_by(judge) == {"a": "first", "b": "first"}
+    wider = there.columns.set(1, pa.field("at", pa.int64()))
+    rows = [{"id": "c", "at": 1, "v": "wider", DELETED: False}]
+    options = PeerTable(name="deleting", ordering="at", buckets=1).write_options()
+    judge.write(there.path, pa.Table.from_pylist(rows, wider), options)
+    there.table = table.open_table(str(there.path), environment.system())
+    assert there.table.schema.arrow.field("at").type == pa.int64()
+    assert there.read_by(judge) == {"b": "first", "c": "wider"}
