@@ -381,7 +381,8 @@ class Fleet:
                     continue
                 elif is_last:
                     return
-            except TRANSIENT as error:
+            # A plan that others had overtaken may be taken back before it is executed.
+            except (*TRANSIENT, errors.NotFoundError) as error:
                 self.time.note(f"{service.author}: {error.kind}: {error}")
             service.clock.sleep_s(1.0)
 
