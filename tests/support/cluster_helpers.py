@@ -213,6 +213,7 @@ def read_run(
     return facts.Run(
         id=run_id,
         protocol_hash=annotations[naming.PROTOCOL],
+        run_hash=annotations.get(naming.RUN, ""),
         started_ms=times.epoch_ms(job["metadata"]["creationTimestamp"]),
         process="a test",
         progress=progress,
@@ -308,7 +309,11 @@ def _job(start: effects.StartRun, owner: objects.AnyObject, table: objects.Table
             "name": naming.run(start.id),
             "namespace": owner.key.namespace,
             "labels": labels,
-            "annotations": {naming.PROTOCOL: start.table.protocol_hash, naming.STARTED: "1"},
+            "annotations": {
+                naming.PROTOCOL: start.table.protocol_hash,
+                naming.RUN: start.run_hash,
+                naming.STARTED: "1",
+            },
             "ownerReferences": [naming.owner_reference(owner)],
         },
         "spec": {

@@ -38,7 +38,7 @@ def decide(
     )
     kept = _kept(world, table) if is_own else None
     if found.run is not None and not world.is_namespace_ending(table):
-        is_wanted = is_own and kept is None and own_runs.is_for(found, Purpose.DELETION)
+        is_wanted = is_own and kept is None and own_runs.is_for(world, table, Purpose.DELETION)
         unwanted = None if is_wanted else f"HudiTable {table.name} is deleted"
         step = own_runs.watch(world, table, found, cleared, unwanted)
         return [*step.effects, _set(world, table, step)]
@@ -57,14 +57,14 @@ def _drop(
     cleared: effective.EffectiveTable | Verdict,
 ) -> Sequence[Effect]:
     """Delete the data, and let the object go when it is gone."""
-    was_begun = own_runs.is_for(found, Purpose.DELETION)
+    was_begun = own_runs.is_for(world, table, Purpose.DELETION)
     if not was_begun and (users := _users(world, table)):
         waits = f"it goes when these are gone: {', '.join(users[:5])}"
         return [_stay(world, table, found, _deleting(Reason.IN_USE, waits))]
     seen = runs.confirmed(world, table, world.seen.tables.get(table.uid))
     if isinstance(seen, Verdict):
         return [_stay(world, table, found, seen)]
-    if seen.config is None and own_runs.has_succeeded(found):
+    if seen.config is None and own_runs.has_succeeded(world, table, found, Purpose.DELETION):
         return [RemoveObject(key=table.key, uid=table.uid)]
     if isinstance(cleared, Verdict):
         return [_stay(world, table, found, _not_yet(cleared))]

@@ -226,7 +226,7 @@ def _provision(
     seen = runs.confirmed(world, table, world.seen.tables.get(table.uid))
     if isinstance(seen, Verdict):
         return [_provisioning(world, table, status, seen)]
-    if seen.config is not None and own_runs.has_succeeded(found):
+    if seen.config is not None and own_runs.has_succeeded(world, table, found, Purpose.CREATION):
         verdict = _compared(status, wanted, seen)
         status = status.model_copy(update={"provisioned": verdict.state is State.READY})
         return [_set(table, status, verdict, world)]

@@ -26,7 +26,7 @@ _UNEVENTFUL: Final = frozenset({Reason.STARTING, Reason.RUNNING, Reason.CONFIRMI
 
 
 class Purpose(enum.Enum):
-    """What such a run is for."""
+    """What such a run is for; its run hash begins with it."""
 
     CREATION = "create"
     DELETION = "delete"
@@ -65,18 +65,23 @@ def situation(
     return runs.situation(world, table, previous, _RETRY, deadlines, basis)
 
 
-def is_for(found: runs.Situation, purpose: Purpose) -> bool:
-    """Return whether the newest attempt was started for a purpose."""
-    return (found.status.tried_basis or "").partition(" ")[0] == purpose.value
+def is_for(world: World, table: objects.Table, purpose: Purpose) -> bool:
+    """Return whether the newest attempt was started for a purpose, as the attempt itself tells."""
+    known = world.runs(table)
+    return bool(known) and known[-1].run_hash.startswith(f"{purpose.value}-")
 
 
-def has_succeeded(found: runs.Situation) -> bool:
+def has_succeeded(
+    world: World, table: objects.Table, found: runs.Situation, purpose: Purpose
+) -> bool:
     """Return whether what is wanted now was done, as the newest attempt tells.
 
-    A cluster whose schema is older than this release keeps no basis.
+    What a deletion has done is the same whatever it was told. A creation was one of the table as it
+    is declared now; an operator that was killed as soon as it had started it has noted no basis.
     """
-    is_current = found.status.tried_basis in (None, found.status.basis)
-    return is_current and runs.has_succeeded(found.status)
+    if not is_for(world, table, purpose) or not runs.has_succeeded(found.status):
+        return False
+    return purpose is Purpose.DELETION or found.status.tried_basis in (None, found.status.basis)
 
 
 def watch(
@@ -110,8 +115,13 @@ def _outdated(
         return None
     if not resolved.agrees_with(found.run.protocol_hash):
         return f"the protocol of HudiTable {table.name} changed"
-    run_hash = effective.run_hash(table, resolved, _RUNTIME, world.limits.run_defaults)
+    purpose = found.run.run_hash.partition("-")[0]
+    run_hash = f"{purpose}-{_run_hash(world, table, resolved)}"
     return runs.OVERTAKEN if runs.is_overtaken(found.run, run_hash) else None
+
+
+def _run_hash(world: World, table: objects.Table, wanted: effective.EffectiveTable) -> str:
+    return effective.run_hash(table, wanted, _RUNTIME, world.limits.run_defaults)
 
 
 def go_on(
@@ -119,7 +129,7 @@ def go_on(
     table: objects.Table,
     found: runs.Situation,
     wanted: effective.EffectiveTable,
-    work: jobs.Work,
+    work: jobs.CreateTable | jobs.DropTable,
 ) -> runs.Outcome:
     """Return what to do where no attempt is at work and something is left to do.
 
@@ -130,6 +140,7 @@ def go_on(
         wanted: The table's effective configuration.
         work: What an attempt would do.
     """
+    purpose = Purpose.CREATION if isinstance(work, jobs.CreateTable) else Purpose.DELETION
     busy = interlocks.check_alone(world, table, wanted, table)
     if busy is not None:
         return runs.Outcome(effects=[], verdict=busy, status=found.status)
@@ -137,7 +148,7 @@ def go_on(
         table=wanted,
         work=work,
         runtime=_RUNTIME,
-        run_hash=effective.run_hash(table, wanted, _RUNTIME, world.limits.run_defaults),
+        run_hash=f"{purpose.value}-{_run_hash(world, table, wanted)}",
     )
     return runs.carry_on(found, job)
 

@@ -208,3 +208,20 @@ def test_history_of_a_policy_is_not_crowded_out_by_what_only_names_it() -> None:
     assert not here.world.actions_for(here.by_key[policy])  # type: ignore[arg-type]  # a policy
     removed = [each for each in here.decide(policy) if isinstance(each, effects.RemoveObject)]
     assert not removed
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_drop_whose_operator_was_killed_before_it_noted_it_is_followed(*, has_ended: bool) -> None:
+    here = Flights(edited(ow.TABLE, deletionPolicy="Delete", deletionProtection=False))
+    here.delete(here.table_key)
+    before = here.status(here.table_key)
+    here.settle()
+    # The attempt was started, and nothing was told of it.
+    here.by_key[here.table_key] = dataclasses.replace(here.by_key[here.table_key], status=before)
+    if has_ended:
+        here.end(here.uid(here.table_key), is_told=True)
+        here.see_table(here.table_key, is_there=False)
+    here.settle()
+    assert not here.stopped
+    assert len(here.started) == 1
+    assert (here.table_key in here.by_key) is not has_ended
