@@ -123,7 +123,9 @@ def test_rows_written_after_insert_overwrite_are_read(
 
 
 @pytest.mark.parametrize("kind", TABLES)
-def test_clustered_rows_are_found_by_key(kind: str, judge: Judge, tmp_path: Path) -> None:
+def test_clustered_table_is_read_by_key_and_written_on(
+    kind: str, judge: Judge, tmp_path: Path
+) -> None:
     table, path = TABLES[kind], tmp_path / "table"
     ours = peer_ours.Hoodie(table=table)
     first = rows_of(range(9), 1000)
@@ -131,4 +133,11 @@ def test_clustered_rows_are_found_by_key(kind: str, judge: Judge, tmp_path: Path
     with without_metadata_table(judge):
         judge.sql(f"CALL run_clustering(path => '{path}')")
     assert_read_by_both(judge, path, first)
+    assert_filters_lose_nothing(path)
+    # Rows of clustered keys go where these keys are, and new ones into their buckets.
+    second = rows_of(range(6, 15), 2000)
+    ours.write(path, second, "upsert")
+    assert_read_by_both(judge, path, newest(first, second))
+    ours.write(path, second.slice(0, 2), "delete")
+    assert_read_by_both(judge, path, newest(first.slice(0, 6), second.slice(2)))
     assert_filters_lose_nothing(path)
