@@ -101,6 +101,7 @@ class SliceMerge:
         self._versions = self._fold.alone
         self._is_new = np.ones(len(self._changes.keys), np.bool_)
         self._deleted_by = np.full(len(self._changes.keys), folding.NO_VALUE, np.int64)
+        self._is_repeated = np.zeros(len(self._changes.keys), np.bool_)
         self._counts = MergeCounts()
 
     @property
@@ -158,10 +159,11 @@ class SliceMerge:
     def ordered_deletes(self) -> OrderedDeletes:
         """Return what deletes of a place in event time left of their keys, once all is merged.
 
-        Other deletes need no memory: whatever comes after them counts.
+        Other deletes need no memory: whatever comes after them counts. Nor is one left of a key of
+        several base rows: of these a delete takes the first, and merged again would take the next.
         """
         found = self._changes
-        by = self._deleted_by[self._deleted_by >= 0]
+        by = self._deleted_by[(self._deleted_by >= 0) & ~self._is_repeated]
         by = by[~(found.is_default | found.is_foreign)[by]]
         place = (np.cumsum(found.is_deleted) - 1)[by]
         values = [column.take(pa.array(place)) for column in found.deleted_values]
@@ -186,6 +188,7 @@ class SliceMerge:
         first = np.zeros(len(self._changes.keys), np.int64)
         first[keys[::-1]] = rows[::-1]
         is_first = (first[keys] == rows) & self._is_new[keys]
+        self._is_repeated[keys[~is_first]] = True
         rows, keys = rows[is_first], keys[is_first]
         self._is_new[keys] = False
         return rows, keys

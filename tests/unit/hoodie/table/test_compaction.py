@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hoodie import clock, errors, table
-from hoodie.model import instants, results, table_config
+from hoodie.model import commits, instants, results, settings, table_config
 from hoodie.timeline import transitions
 from hoodie.transaction import authors, lifecycle
 from hoodie.transaction.locks import address_texts
@@ -123,6 +123,21 @@ def test_delete_with_an_ordering_value_outlives_the_compaction(events: Events) -
 def test_slice_that_holds_kept_deletes_alone_needs_no_compaction(events: Events) -> None:
     events.compact_keeping(1)
     assert events.table.schedule_compaction(events.options().transaction) is None
+
+
+def test_kept_delete_takes_no_further_row_of_its_key(tmp_path: Path) -> None:
+    """A bulk insert does not look for its keys: of several rows of one a delete takes the first."""
+    events = Events(tmp_path / "t")
+    rows = [{"id": "k", "part": "p", "a": a, "b": "x"} for a in (1, 2)]
+    single = settings.ConcurrencyMode.SINGLE_WRITER
+    bulk = events.options(operation=commits.Operation.BULK_INSERT, concurrency=single)
+    events.table.write(events.data(rows), bulk)
+    events.remove(k=5)
+    assert [row["a"] for row in events.rows()] == [2]
+    events.compact_keeping(1)
+    assert [row["a"] for row in events.rows()] == [2]
+    events.put(y=2)
+    assert events.keys == ["k", "y"]
 
 
 def test_kept_deletes_are_carried_on_and_keep_their_age(
