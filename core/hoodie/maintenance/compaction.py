@@ -32,14 +32,14 @@ DataFile = TypeVar("DataFile", files.BaseFile, files.LogFile)
 def plan_of(slices: Iterable[files.FileSlice]) -> plans.CompactionPlan | None:
     """Return the plan that compacts the slices, largest logs first; None when no slice needs it.
 
-    One that has no log files but those of the compaction that made its base file does not.
+    One whose logs hold nothing but kept deletes does not.
 
     Args:
         slices: As `FileSystemView.slices_for_compaction` gives them: their logs completed before
             the plan's instant, their groups in no pending plan.
     """
     with_logs = sorted(
-        (each for each in slices if len(each.log_files) > len(each.kept_deletes)),
+        (each for each in slices if each.is_changed),
         key=lambda candidate: (-candidate.log_bytes, candidate.group),
     )
     operations = tuple(_operation(candidate) for candidate in with_logs)

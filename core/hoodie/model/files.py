@@ -135,6 +135,11 @@ class FileSlice:
         return tuple(log for log in self.log_files if log.instant_time == own)
 
     @property
+    def is_changed(self) -> bool:
+        """Whether there is more to read than the base file: kept deletes are of keys it has not."""
+        return len(self.log_files) > len(self.kept_deletes)
+
+    @property
     def log_bytes(self) -> int:
         """The summed size of the log files."""
         return sum(log.size_bytes for log in self.log_files)

@@ -1,6 +1,11 @@
-"""Which file slices a read needs: a snapshot, less what the filter excludes by name."""
+"""Which file slices a read needs: a snapshot, less what the filter excludes by name.
+
+Of a slice whose logs hold nothing but kept deletes the base file alone is read: they change none of
+its rows, and without them it has no changes to merge.
+"""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hoodie import errors
 from hoodie.filegroup import reading, snapshots
@@ -44,13 +49,17 @@ def plan(
                     config=config,
                     schema=schema,
                     committed=snapshots.committed_instants(snapshot.timeline),
-                    file_slice=file_slice,
+                    file_slice=file_slice if file_slice.is_changed else _base_alone(file_slice),
                     query=query,
                 )
             )
     if foreign and config.bucket_count is not None:
         foreign_groups.warn(table_uri, foreign)
     return planned
+
+
+def _base_alone(file_slice: files.FileSlice) -> files.FileSlice:
+    return replace(file_slice, log_files=())
 
 
 def _check(schema: schemas.TableSchema, query: tasks.Query) -> None:

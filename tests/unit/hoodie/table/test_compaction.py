@@ -120,6 +120,16 @@ def test_delete_with_an_ordering_value_outlives_the_compaction(events: Events) -
     assert events.problems() == []
 
 
+def test_kept_deletes_are_read_with_what_comes_after_them_alone(events: Events) -> None:
+    events.compact_keeping(1)
+    (task,) = events.table.plan_read()
+    assert task.file_slice.log_files == ()
+    assert events.keys == ["y"]
+    events.put(z=1)
+    (task,) = events.table.plan_read()
+    assert len(task.file_slice.log_files) == 2
+
+
 def test_slice_that_holds_kept_deletes_alone_needs_no_compaction(events: Events) -> None:
     events.compact_keeping(1)
     assert events.table.schedule_compaction(events.options().transaction) is None
