@@ -90,6 +90,22 @@ def test_instant_completed_twice_stays_visible() -> None:
     assert timeline.completion_time(time(1)) == time(4)
 
 
+def test_second_completion_of_a_known_instant_is_a_duplicate() -> None:
+    """A timeline that is extended tells the same as one that is read for the first time."""
+    before = timeline_of(*commit(1, 2), *commit(3, 5))
+    second = Instant(
+        requested_time=time(1),
+        action=Action.DELTA_COMMIT,
+        state=State.COMPLETED,
+        completion_time=time(4),
+    )
+    after = active.extended(before, [second])
+    assert [[each.completion_time for each in group] for group in after.duplicates] == [
+        [time(2), time(4)]
+    ]
+    assert len(after.completed_writes) == 2
+
+
 def test_greatest_time_is_over_requested_and_completion_times() -> None:
     """T1 (concurrency 2.2)."""
     assert timeline_of().greatest_time is None
