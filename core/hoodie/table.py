@@ -88,12 +88,11 @@ class Table:
     ) -> Mapping[instants.Instant, commits.CommitMetadata]:
         """Return what those instants that are writes say of themselves; a read each.
 
-        An inflight one tells its author and what it will write, or nothing at all.
+        An inflight one tells its author and what it will write, or nothing at all. One that was
+        archived or taken back since the timeline was read is left out.
         """
         found = {
-            instant: writer_batches.read_metadata(self._storage, instant)
-            if instant.is_completed
-            else self._profile(instant)
+            instant: self._metadata(instant)
             for instant in wanted
             if instant.action.is_write and instant.state is not instants.State.REQUESTED
         }
@@ -101,7 +100,10 @@ class Table:
 
     def committed_batches(self, writer_id: str) -> frozenset[str]:
         """Return the ids of the writer's batches that the table holds (WR1)."""
-        return writer_batches.committed(self._storage, self.timeline(), writer_id)
+        return active.with_contents(
+            self._storage,
+            lambda timeline: writer_batches.committed(self._storage, timeline, writer_id),
+        )
 
     def plan_read(
         self,
@@ -259,13 +261,15 @@ class Table:
     def _target(self) -> sessions.Target:
         return sessions.Target(storage=self._storage, config=self.config, schema=self.schema)
 
-    def _profile(self, inflight: instants.Instant) -> commits.CommitMetadata | None:
-        path = transitions.path(inflight)
+    def _metadata(self, instant: instants.Instant) -> commits.CommitMetadata | None:
+        path = transitions.path(instant)
         try:
             content = self._storage.read(path)
         except errors.NotFoundError:
-            return None  # It was taken back meanwhile.
-        return timeline_avro.decode_commit(content, path) if content else None
+            return None
+        # Only an inflight one may be empty.
+        is_told = content or instant.is_completed
+        return timeline_avro.decode_commit(content, path) if is_told else None
 
     def _batches(self, planned: Sequence[read_tasks.ReadTask]) -> Iterator[pa.RecordBatch]:
         """Yield the batches of all tasks, some slices read ahead."""

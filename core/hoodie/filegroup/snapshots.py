@@ -10,6 +10,7 @@ timeline's first write, a read for each rollback, too. Where an instant has two 
 group, a read of its commit.
 """
 
+import functools
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -126,8 +127,11 @@ def _named_paths(
     if completed is None or not completed.is_completed:
         return None
     path = transitions.path(completed)
-    stats = timeline_avro.decode_commit(storage.read(path), path).stats
-    return frozenset(stat.path for stat in stats)
+    try:
+        content = storage.read(path)
+    except errors.NotFoundError:
+        return None  # It was archived just now.
+    return frozenset(stat.path for stat in timeline_avro.decode_commit(content, path).stats)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,9 +175,29 @@ def take(
     Args:
         storage: The table's.
         config: Tells whether there are partitions.
-        timeline: A timeline just read, inside a lock scope for instance; read anew without one.
+        timeline: A timeline just read, inside a lock scope for instance. Without one it is read
+            here, and again if a plan that it shows is taken back before it was read.
+
+    Raises:
+        ConflictError: A plan on the timeline that was given was taken back since.
+        NotFoundError: The table lacks the file of an instant on its timeline.
     """
-    timeline = timeline or active.load(storage)
+    if timeline is None:
+        return active.with_contents(storage, functools.partial(_taken, storage, config))
+    try:
+        return _taken(storage, config, timeline)
+    except errors.NotFoundError as error:
+        now = active.listed(storage)
+        if all(now.find(each.requested_time) for each in timeline.pending_compactions):
+            raise
+        raise errors.ConflictError(
+            f"{error}; it was taken back while a snapshot of {storage.uri} was taken: try again"
+        ) from error
+
+
+def _taken(
+    storage: protocol.Storage, config: table_config.TableConfig, timeline: active.ActiveTimeline
+) -> Snapshot:
     return Snapshot(
         timeline=timeline,
         listing=listing.StorageListing(storage, is_partitioned=bool(config.partition_fields)),
@@ -209,14 +233,22 @@ def replaced_groups(
 
     The time is the completion of the last replace commit that names the group. Replace commits are
     archived once the files of the groups that they retired are cleaned, so archived ones retire
-    nothing.
+    nothing, as one does that is archived while this is read.
+
+    Raises:
+        NotFoundError: The table lacks the file of one.
     """
-    return {
-        group: instant.completion_time
-        for instant in timeline.completed_writes
-        if instant.action is instants.Action.REPLACE_COMMIT and instant.completion_time
-        for group in replaced_by(storage, instant)
-    }
+    found: dict[files.FileGroupId, instants.InstantTime] = {}
+    for instant in timeline.completed_writes:
+        if instant.action is instants.Action.REPLACE_COMMIT and instant.completion_time:
+            try:
+                groups = replaced_by(storage, instant)
+            except errors.NotFoundError:
+                if active.listed(storage).has_file(instant):
+                    raise
+                continue
+            found |= dict.fromkeys(groups, instant.completion_time)
+    return found
 
 
 def replaced_by(

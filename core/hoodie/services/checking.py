@@ -125,6 +125,9 @@ def _commits(
         try:
             read[instant] = writer_batches.read_metadata(target.storage, instant)
         except errors.HoodieError as error:
+            is_missing = isinstance(error, errors.NotFoundError)
+            if is_missing and not active.listed(target.storage).has_file(instant):
+                continue  # It was archived meanwhile.
             unreadable.append(_error(str(instant), str(error)))
     return read, unreadable
 

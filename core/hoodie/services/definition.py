@@ -1,5 +1,7 @@
 """What a table is made of: its columns, and whether its configuration fits them."""
 
+import functools
+
 from hoodie import errors
 from hoodie.index import bucket
 from hoodie.model import schemas, table_config
@@ -47,9 +49,12 @@ def load_schema(storage: protocol.Storage, config: table_config.TableConfig) -> 
 
     Raises:
         FormatError: Neither tells.
+        NotFoundError: The table lacks the file of its newest write.
         UnsupportedError: Columns were renamed since files were written.
     """
-    stored = stored_schemas.as_of(storage, active.listed(storage))
+    stored = active.with_contents(
+        storage, functools.partial(stored_schemas.as_of, storage), active.listed
+    )
     if stored is not None:
         if stored.has_history:
             schema_history.check_names(storage)

@@ -36,10 +36,11 @@ format-timeline 2.1, 4.4, 5.3.
 
 import bisect
 import functools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from hoodie import errors
 from hoodie.format import instant_names
 
 # By name: a timeline's own `instants` would hide the module.
@@ -50,6 +51,11 @@ from hoodie.timeline import archived
 DIRECTORY = ".hoodie/timeline"
 
 _STATES = tuple(State)
+
+_CHANGES_MAX = 10
+"""So often a read begins again: each time an instant was taken off within a few requests."""
+
+Found = TypeVar("Found")
 
 
 class CompletionTimes(Protocol):
@@ -169,6 +175,37 @@ def listed(storage: Storage) -> ActiveTimeline:
         UnsupportedError: It holds a completed instant of timeline layout 1.
     """
     return _timeline(storage, _names(storage))
+
+
+def with_contents(
+    storage: Storage,
+    read: Callable[[ActiveTimeline], Found],
+    look: Callable[[Storage], ActiveTimeline] = load,
+) -> Found:
+    """Return what is read of the files that a timeline shows, without the table lock.
+
+    Between its listing and such a read a plan may be withdrawn, an instant rolled back or archived,
+    or the table restored. The read then begins again on a new timeline. Where the new one is the
+    same, nothing has happened: the table lacks the file.
+
+    Args:
+        storage: The table's.
+        read: Reads files of the timeline that it is given.
+        look: Reads the timeline.
+
+    Raises:
+        NotFoundError: The table lacks the file; or files of the timeline disappeared during each of
+            many tries.
+    """
+    timeline = look(storage)
+    for _ in range(_CHANGES_MAX):
+        try:
+            return read(timeline)
+        except errors.NotFoundError:
+            before, timeline = timeline, look(storage)
+            if timeline == before:
+                raise
+    return read(timeline)
 
 
 def _names(storage: Storage) -> frozenset[str]:

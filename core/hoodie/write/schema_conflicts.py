@@ -11,6 +11,7 @@ do, Apache Hudi's second one is refused; ours is only if the two cannot both be 
 column in two types of which neither is wider. Source: RFC-82; concurrency 2.6.
 """
 
+import functools
 from dataclasses import replace
 
 import pyarrow as pa
@@ -32,7 +33,7 @@ def begun(
         return stored_schemas.as_of(storage, timeline)
     except errors.NotFoundError:
         # Its newest write was archived since: what is there now tells.
-        return stored_schemas.as_of(storage, active.load(storage))
+        return active.with_contents(storage, functools.partial(stored_schemas.as_of, storage))
 
 
 def with_added(now: stored_schemas.StoredSchema, added: pa.Schema) -> schemas.TableSchema:

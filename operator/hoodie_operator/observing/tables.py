@@ -81,8 +81,12 @@ class TableObserver:
             config = table_properties.load(storage, _Impatient(self._environment.clock))
         except errors.NotFoundError:
             return facts.TableFacts(observed_ms=observed_ms)
-        timeline = active.load(storage)
-        seen = [self._commit(storage, target.uri, each) for each in timeline.completed_writes]
+
+        def read(timeline: active.ActiveTimeline) -> tuple[active.ActiveTimeline, list[_Seen]]:
+            writes = timeline.completed_writes
+            return timeline, [self._commit(storage, target.uri, each) for each in writes]
+
+        timeline, seen = active.with_contents(storage, read)
         return facts.TableFacts(
             observed_ms=observed_ms,
             config=config,

@@ -6,15 +6,20 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent import futures
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from hoodie import environment
 from hoodie.model import settings
+from hoodie.storage import local
+from hoodie.timeline import transitions
 from hoodie_operator.api import writer
 from hoodie_operator.observing import dialogue, inputs, tables
 from hoodie_operator.observing.observer import Bounds, Observer
 from hoodie_operator.reconcile import facts
+from support.tables import SmallTable
 
 
 def test_look_that_fails_is_told_and_costs_no_other_its_answer(
@@ -100,3 +105,21 @@ def test_look_that_has_just_ended_is_made_again_and_by_one_thread_at_a_time(
             goes_on.set()
         assert first.result()
         assert second.result()
+
+
+def test_commit_that_is_archived_before_it_was_read_is_no_problem(tmp_path: Path) -> None:
+    small = SmallTable(tmp_path / "t")
+    for number in range(2):
+        small.upsert([{"id": "1", "part": "p", "a": number}])
+    oldest, newest = small.table.timeline().completed_writes
+
+    class Archived(local.LocalStorage):
+        def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+            if path == transitions.path(oldest):
+                self.delete(path)
+            return super().read(path, offset=offset, length=length)
+
+    observer = tables.TableObserver(replace(small.outside, open_storage=Archived))
+    seen = observer.look(tables.TableTarget(uri=small.table.uri, settings=settings.WriteSettings()))
+    assert seen.problem is None
+    assert [each.requested_time for each in seen.commits] == [newest.requested_time]

@@ -1,6 +1,13 @@
-"""What a snapshot shows of writes that were taken back, on a table in a simulated world."""
+"""What a snapshot shows of what was taken back, on a table in a simulated world."""
 
+import pytest
+
+from hoodie import errors
+from hoodie.filegroup import snapshots
+from hoodie.model import instants
+from hoodie.timeline import active, transitions
 from hoodie.write import failed_writes
+from support import faulty_storage
 from support.schedule_world import GROUPS, World, write_data, writes_in
 
 
@@ -41,3 +48,62 @@ def test_late_file_of_a_write_that_was_taken_back_is_not_compacted() -> None:
     bases = [info.path for info in world.storage.list("p") if info.name.endswith(".parquet")]
     for path in bases:
         assert writes_in(world.storage.read(path)) == (write.requested_time,)
+
+
+def planned_in(world: World) -> instants.Instant:
+    """Write, and plan a compaction."""
+    world.write(world.writer("writer"), "b1")
+    planned = world.schedule_compaction(world.writer("service"))
+    assert planned is not None
+    return planned
+
+
+def test_plan_that_is_withdrawn_before_it_was_read_is_left_out() -> None:
+    """Found by the simulation: seed `held-up:10000082` of the form before."""
+    world = World()
+    planned = planned_in(world)
+    (write,) = world.timeline.completed_writes
+    world.faults = faulty_storage.Interruption(
+        "reader",
+        f"read {transitions.path(planned)}",
+        lambda: transitions.withdraw(world.storage, planned),
+    )
+    seen = world.read(world.writer("reader")).seen
+    assert seen == dict.fromkeys(GROUPS, (write.requested_time,))
+
+
+def test_snapshot_of_a_table_that_lacks_a_plan_fails() -> None:
+    world = World()
+    planned = planned_in(world)
+    transitions.start(world.storage, planned, b"", lambda: False)
+    transitions.withdraw(world.storage, planned)  # What nobody may do to an inflight one.
+    with pytest.raises(errors.NotFoundError, match=f"no compaction {planned.requested_time}"):
+        snapshots.take(world.storage, world.config)
+    with pytest.raises(errors.NotFoundError, match=f"no compaction {planned.requested_time}"):
+        snapshots.take(world.storage, world.config, world.timeline)
+
+
+def test_plan_on_a_given_timeline_that_was_withdrawn_since_is_a_conflict() -> None:
+    world = World()
+    planned = planned_in(world)
+    timeline = world.timeline
+    transitions.withdraw(world.storage, planned)
+    with pytest.raises(errors.ConflictError, match="was taken back while"):
+        snapshots.take(world.storage, world.config, timeline)
+
+
+def test_replace_commit_that_is_archived_before_it_was_read_retires_nothing() -> None:
+    """Its groups' files were cleaned before."""
+    world = World()
+    world.write(world.writer("writer"), "b1")
+    replaced = instants.Instant(
+        requested_time=instants.InstantTime("20260101000000000"),
+        action=instants.Action.REPLACE_COMMIT,
+        state=instants.State.COMPLETED,
+        completion_time=instants.InstantTime("20260101000001000"),
+    )
+    world.storage.create(transitions.path(replaced), b"")
+    timeline = active.load(world.storage)
+    assert replaced in timeline.completed_writes
+    world.storage.delete(transitions.path(replaced))
+    assert snapshots.replaced_groups(world.storage, timeline) == {}

@@ -10,8 +10,10 @@ import pytest
 
 from hoodie import environment, errors, table
 from hoodie.model import commits, predicates, results, schemas, settings, table_config
-from hoodie.model.instants import Action
+from hoodie.model.instants import Action, Instant
 from hoodie.read import where
+from hoodie.storage import local
+from hoodie.timeline import transitions
 from hoodie.write import batches, tasks
 from support.tables import COLUMNS, CONFIG, SmallTable
 
@@ -264,3 +266,49 @@ def test_data_frame_is_written_and_what_is_none_is_refused(small: SmallTable) ->
     assert [row["a"] for row in small.rows()] == [1, 2, 3]
     with pytest.raises(errors.InvalidInputError, match=r"is a list, expected a pyarrow\.Table"):
         small.table.write([{"id": "4"}], small.options())  # type: ignore[arg-type] # as above
+
+
+class Archived(local.LocalStorage):
+    """The table's storage, on which an instant is archived right before it is read."""
+
+    def __init__(self, root: str, instant: Instant) -> None:
+        super().__init__(root)
+        self._archived = transitions.path(instant)
+
+    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        if path == self._archived:
+            self.delete(path)
+        return super().read(path, offset=offset, length=length)
+
+
+def opened_while_archived(small: SmallTable, index: int) -> tuple[table.Table, Instant]:
+    """Return the table as opened where one of two commits is archived when it is read."""
+    for number in range(2):
+        small.upsert([{"id": "1", "part": "p", "a": number}], batch_id=f"b{number}")
+    instant = small.table.timeline().completed_writes[index]
+    outside = replace(small.outside, open_storage=lambda uri: Archived(uri, instant))
+    return table.open_table(str(small.path), outside), instant
+
+
+def test_table_is_opened_while_its_newest_write_is_taken_off(small: SmallTable) -> None:
+    opened, _ = opened_while_archived(small, 1)
+    assert opened.schema == small.table.schema
+
+
+def test_batches_are_told_while_an_instant_is_archived(small: SmallTable) -> None:
+    opened, _ = opened_while_archived(small, 0)
+    assert opened.committed_batches("w") == {"b0", "b1"}
+
+
+def test_metadata_of_an_instant_that_was_archived_since_is_left_out(small: SmallTable) -> None:
+    opened, archived = opened_while_archived(small, 0)
+    instants = opened.timeline().completed_writes
+    assert set(opened.metadata(instants)) == set(instants) - {archived}
+
+
+def test_check_finds_nothing_wrong_in_an_instant_that_is_archived_meanwhile(
+    small: SmallTable,
+) -> None:
+    opened, archived = opened_while_archived(small, 0)
+    found = [each.subject for each in opened.check(small.options().transaction.settings)]
+    assert str(archived) not in found

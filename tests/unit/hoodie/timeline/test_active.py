@@ -8,7 +8,7 @@ import pytest
 from hoodie import errors
 from hoodie.model.instants import Action, Instant, InstantTime, State
 from hoodie.storage.memory import MemoryStorage
-from hoodie.timeline import active
+from hoodie.timeline import active, transitions
 
 
 def time(second: int) -> InstantTime:
@@ -242,3 +242,58 @@ def test_commit_that_a_restore_takes_back_is_gone() -> None:
     storage = Listings([*first, *restored], first)
     assert completed_in(storage) == [time(1)]
     assert storage.count == 3
+
+
+class Busy(MemoryStorage):
+    """A storage on which others take a file away right before it is read."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__()
+        self.looks = 0
+        self.added = 0
+        for name in names:
+            self.create(f"{active.DIRECTORY}/{name}", name.encode())
+
+    def names(self, directory: str) -> Sequence[str]:
+        self.looks += 1
+        return super().names(directory)
+
+
+def newest_content(storage: Busy, timeline: active.ActiveTimeline) -> bytes:
+    return storage.read(transitions.path(timeline.instants[-1]))
+
+
+def test_read_of_an_instant_that_was_taken_off_goes_on_with_a_new_timeline() -> None:
+    storage = Busy(*commit(1, 2), f"{time(3)}.compaction.requested")
+
+    def read(timeline: active.ActiveTimeline) -> bytes:
+        storage.delete(f"{active.DIRECTORY}/{time(3)}.compaction.requested")
+        return newest_content(storage, timeline)
+
+    assert active.with_contents(storage, read) == f"{time(1)}_{time(2)}.deltacommit".encode()
+    assert storage.looks == 2
+
+
+def test_read_of_a_file_that_a_timeline_lacks_fails_after_one_more_look() -> None:
+    storage = Busy(*commit(1, 2))
+
+    def read(_: active.ActiveTimeline) -> bytes:
+        return storage.read(f"{active.DIRECTORY}/{time(3)}.compaction.requested")
+
+    with pytest.raises(errors.NotFoundError, match=r"compaction\.requested"):
+        active.with_contents(storage, read)
+    assert storage.looks == 2
+
+
+def test_read_of_a_timeline_that_never_holds_still_ends() -> None:
+    storage = Busy(f"{time(0)}.compaction.requested")
+
+    def read(timeline: active.ActiveTimeline) -> bytes:
+        storage.added += 1
+        storage.delete(transitions.path(timeline.instants[-1]))
+        storage.create(f"{active.DIRECTORY}/{time(storage.added)}.compaction.requested", b"")
+        return newest_content(storage, timeline)
+
+    with pytest.raises(errors.NotFoundError):
+        active.with_contents(storage, read)
+    assert storage.looks == storage.added == 11
