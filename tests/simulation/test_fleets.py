@@ -26,6 +26,7 @@ SEEDS = {
     Scenario.FAILING: 30,
     Scenario.CLOCKS: 30,
     Scenario.COPY_ON_WRITE: 50,
+    Scenario.DELETES: 40,
     Scenario.LATE: 30,
     Scenario.LATE_COPY_ON_WRITE: 30,
     Scenario.IN_PLACE: 30,
@@ -90,6 +91,20 @@ def test_readers_read_while_others_write() -> None:
         fleet.run()
         sizes |= {len(read.writes) for read in fleet.world.reads}
     assert sizes >= {0, 1, 2, 3, 4}
+
+
+def test_deletes_outlive_compactions_that_readers_read() -> None:
+    """Else what the contents of keys are would prove nothing about kept deletes."""
+    kept, compactions = 0, 0
+    for seed in range(20):
+        fleet = Fleet(plan_of(Scenario.DELETES, seed))
+        fleet.run()
+        names = schedule_world.data_files(fleet.world.storage)
+        bases = {name.split("_")[2].removesuffix(".parquet") for name in names if name[0] != "."}
+        compactions += len(bases)
+        kept += sum(name.split("_")[1].split(".")[0] in bases for name in names if name[0] == ".")
+    assert kept > 20
+    assert compactions > 40
 
 
 def test_history_of_the_lock_has_every_holding_and_every_change_of_the_timeline() -> None:

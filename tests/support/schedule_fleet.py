@@ -15,7 +15,14 @@ from hoodie.model import instants, settings, table_config
 from hoodie.timeline import active
 from hoodie.transaction import authors
 from hoodie.transaction.client import Client
-from support import chance, faulty_storage, invariants, schedule, schedule_rollback
+from support import (
+    chance,
+    faulty_storage,
+    invariants,
+    schedule,
+    schedule_rollback,
+    schedule_rows,
+)
 from support.schedule_world import CONFIG, COPY_ON_WRITE, SETTINGS, World
 
 CONFIGS = {each.table_type: each for each in (CONFIG, COPY_ON_WRITE)}
@@ -48,6 +55,7 @@ class Scenario(enum.Enum):
     LATE = "late"  # Files of the timeline that appear after their creation has failed.
     COPY_ON_WRITE = "copy-on-write"  # Base files alone; writers that conflict, or one at a time.
     LATE_COPY_ON_WRITE = "late-copy-on-write"  # Both.
+    DELETES = "deletes"  # Data files hold rows, and deletes of them; of several modes.
     # Of tables and modes of all kinds:
     IN_PLACE = "in-place"  # Data files show under their names while they are written.
     HELD_UP = "held-up"  # Who has the lock is paused until lock and heartbeat are lost.
@@ -63,6 +71,7 @@ class Plan:
     Attributes:
         seed: Of ids, times and chance.
         table_type: Of the table.
+        rows: The configuration of a table whose data files hold rows; None where they hold lines.
         mode: Of the writers.
         writers: How many.
         batches: How many each writes.
@@ -91,6 +100,7 @@ class Plan:
 
     seed: int
     table_type: table_config.TableType = table_config.TableType.MERGE_ON_READ
+    rows: table_config.TableConfig | None = None
     mode: settings.ConcurrencyMode = settings.ConcurrencyMode.NON_BLOCKING
     writers: int = 2
     batches: int = 2
@@ -123,6 +133,18 @@ KINDS = (
     (table_config.TableType.COPY_ON_WRITE, settings.ConcurrencyMode.SINGLE_WRITER),
 )
 """Tables, and modes in which they can be written."""
+
+KINDS_OF_ROWS = (
+    # Whole rows by event time, ordered deletes: what writers do may be merged in any order.
+    *[(settings.ConcurrencyMode.NON_BLOCKING, table_config.MergeMode.EVENT_TIME, False)] * 4,
+    # The others are merged in the order of their writes, deletes without ordering values, too.
+    *[(settings.ConcurrencyMode.OPTIMISTIC, table_config.MergeMode.EVENT_TIME, False)] * 2,
+    (settings.ConcurrencyMode.OPTIMISTIC, table_config.MergeMode.EVENT_TIME, True),
+    (settings.ConcurrencyMode.OPTIMISTIC, table_config.MergeMode.COMMIT_TIME, False),
+    (settings.ConcurrencyMode.OPTIMISTIC, table_config.MergeMode.COMMIT_TIME, True),
+    (settings.ConcurrencyMode.SINGLE_WRITER, table_config.MergeMode.EVENT_TIME, True),
+)
+"""Modes of writers, how rows are merged, and whether partial updates fill nulls."""
 
 
 def plan_of(scenario: Scenario, seed: int) -> Plan:
@@ -164,6 +186,15 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
                 compactors=0,
                 crash_rate=0.004,
                 pause_rate=0.006,
+            )
+        case Scenario.DELETES:
+            mode, merge_mode, fills_nulls = source.choice(KINDS_OF_ROWS)
+            plan = replace(
+                plan,
+                rows=schedule_rows.config_of(merge_mode, fills_nulls=fills_nulls),
+                mode=mode,
+                batches=source.choice((2, 3, 4)),
+                takes_compactions_back=source.random() < 0.3,
             )
         case Scenario.NON_BLOCKING:
             pass
@@ -241,7 +272,8 @@ class Fleet:
         self.chances = chances or chance.SeededChance(plan.seed, switch_rate=plan.switch_rate)
         self.time = schedule.Schedule(plan.seed, chances=self.chances, troupe=troupe)
         self.time.disturb = self._disturb
-        self.world = World(
+        make_world = World if plan.rows is None else schedule_rows.RowsWorld
+        self.world = make_world(
             self.time,
             faults=faulty_storage.ChanceFaults(
                 crash_rate=plan.crash_rate,
@@ -250,7 +282,7 @@ class Fleet:
                 slow_beat_rate=plan.slow_beat_rate,
             ),
             write_settings=replace(SETTINGS, concurrency=plan.mode),
-            config=CONFIGS[plan.table_type],
+            config=plan.rows or CONFIGS[plan.table_type],
             is_in_place=plan.is_in_place,
         )
         self.world.page_names = plan.page_names

@@ -1,7 +1,8 @@
 """A table in a simulated world: writers, compactors and readers, small but going the real way.
 
-Data files hold a line of text for each write in them, under the names of real ones; timeline,
-heartbeats, markers, locks, file slices and all decisions are the library's.
+Data files hold a line of text for each write in them, under the names of real ones (or rows, in
+`schedule_rows`); timeline, heartbeats, markers, locks, file slices and all decisions are the
+library's.
 """
 
 import random
@@ -228,8 +229,8 @@ class World:
             lifecycle.start(writer, opened, commits.Operation.UPSERT)
             groups = self._groups(writer)
             if self.failed_task_rate and writer.random.uniform() < self.failed_task_rate:
-                write_data(writer, opened, groups[:1], task=1)
-            stats = write_data(writer, opened, groups)
+                self.write_files(writer, opened, groups[:1], task=1)
+            stats = self.write_files(writer, opened, groups)
             completion = lifecycle.complete(
                 writer, opened, metadata(stats), [conflicts.step(writer)]
             )
@@ -264,10 +265,7 @@ class World:
         begun_ms = self.time.now_ms
         snapshot = snapshots.take(reader.storage, self.config)
         planned = planning.plan(reader.storage.uri, self.config, SCHEMA, snapshot, EVERYTHING)
-        seen = {
-            task.file_slice.group: writes_in(content(reader.storage, task.file_slice))
-            for task in planned
-        }
+        seen = {task.file_slice.group: self.writes_read(reader, task) for task in planned}
         read = invariants.Read(
             reader_id=str(reader.author), begun_ms=begun_ms, ended_ms=self.time.now_ms, seen=seen
         )
@@ -281,7 +279,7 @@ class World:
         number = self._tell(service, opened, None, begun_ms)
         try:
             lifecycle.start(service, opened, commits.Operation.COMPACT)
-            stats = write_bases(service, opened)
+            stats = self.write_compacted(service, opened)
             compacted = replace(metadata(stats, commits.Operation.COMPACT), is_compacted=True)
             completion = lifecycle.complete(service, opened, compacted)
         except errors.HoodieError as error:
@@ -291,6 +289,20 @@ class World:
             raise errors.ConflictError(f"compaction {requested_time}: {error}") from error
         self._end(number, invariants.Outcome.ACKNOWLEDGED, completion.instant)
         return completion
+
+    def write_files(
+        self, writer: Client, opened: OpenWrite, groups: Sequence[files.FileGroupId], task: int = 0
+    ) -> Sequence[commits.WriteStat]:
+        """Write the data files of a write."""
+        return write_data(writer, opened, groups, task)
+
+    def write_compacted(self, service: Client, opened: OpenWrite) -> Sequence[commits.WriteStat]:
+        """Write the data files of a compaction."""
+        return write_bases(service, opened)
+
+    def writes_read(self, reader: Client, task: tasks.ReadTask) -> tuple[instants.InstantTime, ...]:
+        """Read a slice; return which writes it holds, in the order in which they were merged."""
+        return writes_in(content(reader.storage, task.file_slice))
 
     @property
     def is_optimistic(self) -> bool:
