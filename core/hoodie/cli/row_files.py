@@ -96,15 +96,16 @@ def write_csv(rows: pa.RecordBatchReader, stream: BinaryIO, told: Progress) -> i
     """Write rows as CSV, and return their number.
 
     Null is the empty field, an empty text is "", a float that is no number NaN, as who reads CSV
-    most often expects it.
+    most often expects it. Bytes are the text that they are, as CSV input has them.
 
     Raises:
-        UnsupportedError: A column's type has no form in CSV.
+        UnsupportedError: A column's type has no form in CSV, or bytes are no text.
     """
     _check_flat(rows.schema)
     count = 0
     with csv.CSVWriter(stream, rows.schema) as writer:
         for batch in rows:
+            _check_texts(batch)
             if _has_nan(batch):
                 # The writer has one spelling for it, and no way to choose another.
                 stream.writelines(
@@ -116,6 +117,19 @@ def write_csv(rows: pa.RecordBatchReader, stream: BinaryIO, told: Progress) -> i
             count += batch.num_rows
             told(count)
     return count
+
+
+def _check_texts(batch: pa.RecordBatch) -> None:
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        kind = column.type
+        if pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind):
+            try:
+                column.cast(pa.binary()).cast(pa.string())
+            except pa.ArrowInvalid as error:
+                raise errors.UnsupportedError(
+                    f"column {name!r} holds bytes that are not UTF-8 text, which CSV cannot hold: "
+                    "use parquet output, or --json, which writes them as base64"
+                ) from error
 
 
 def _has_nan(batch: pa.RecordBatch) -> bool:

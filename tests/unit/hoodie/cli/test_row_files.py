@@ -192,3 +192,19 @@ def test_nan_is_spelled_as_most_who_read_csv_expect_it(*, has_others: bool) -> N
     assert found.getvalue() == expected.getvalue().replace(b",nan,", b",NaN,")
     read = csv.read_csv(io.BytesIO(found.getvalue()))
     assert pa.types.is_floating(read.schema.field("ratio").type)
+
+
+@pytest.mark.parametrize("ratio", [0.5, float("nan")])
+@pytest.mark.parametrize("kind", [pa.binary(), pa.binary(2)], ids=str)
+def test_bytes_that_are_no_text_have_no_csv(
+    tmp_path: Path, kind: pa.DataType, ratio: float
+) -> None:
+    path = tmp_path / "out.csv"
+    schema = pa.schema({"raw": kind, "ratio": pa.float64()})
+    texts = pa.Table.from_pylist([{"raw": b"ab", "ratio": ratio}, {"ratio": ratio}], schema)
+    assert row_files.write_file(reader(texts), str(path), ignore) == 2
+    data = pa.Table.from_pylist([{"raw": b"\x00\xff", "ratio": ratio}], schema)
+    with pytest.raises(errors.UnsupportedError, match="column 'raw' holds bytes .* --json"):
+        row_files.write_file(reader(data), str(path), ignore)
+    assert path.read_bytes().startswith(b'"raw","ratio"\n"ab",')
+    assert list(tmp_path.iterdir()) == [path]
