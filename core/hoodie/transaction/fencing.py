@@ -31,8 +31,8 @@ class AttemptRecord:
 
     Attributes:
         attempt: Its number; never gets smaller.
-        write_id: Of its newest write; empty before its first, and once that was given up.
-        requested_time: Of that write; empty before its first.
+        write_id: Of its newest write; empty once that was given up.
+        requested_time: Of that write.
         batch_id: Of that write; empty for none.
         process: Where it runs.
         late_batches: Earlier ones that are committed and that no ledger tells of yet.
@@ -118,27 +118,6 @@ def write(
         raise errors.ConflictError(
             f"the attempt record of {author} in {storage.uri} was changed by another process"
         ) from error
-
-
-def announce(storage: Storage, author: authors.Author, process: identity.ProcessIdentity) -> None:
-    """Fence off lower attempts as soon as a run starts, before its first write.
-
-    Raises:
-        FencedError: A higher attempt was there first.
-        ConflictError: Another attempt announces itself at the same time.
-    """
-    found = read(storage, author)
-    if (refusal := attempt_refusal(found, author)) is not None:
-        raise refusal
-    if found is None:
-        record = AttemptRecord(
-            attempt=author.attempt, write_id="", requested_time="", process=process
-        )
-        write(storage, author, None, record)
-    elif found.record.attempt < author.attempt:
-        # Instant and batch stay: whether that write was published is seen when the next begins.
-        record = replace(found.record, attempt=author.attempt, write_id="", process=process)
-        write(storage, author, found, record)
 
 
 def attempt_refusal(

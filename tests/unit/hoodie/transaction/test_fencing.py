@@ -100,23 +100,6 @@ def test_only_the_recorded_write_is_published(
         assert expected in str(refusal)
 
 
-def test_announced_attempt_fences_before_it_writes() -> None:
-    storage = MemoryStorage()
-    for attempt in (1, 2, 2):
-        fencing.announce(storage, Author(writer_id="a", attempt=attempt), PROCESS)
-    with pytest.raises(errors.FencedError):
-        fencing.announce(storage, Author(writer_id="a", attempt=1), PROCESS)
-
-
-def test_announced_attempt_fences_a_write_that_is_open() -> None:
-    world = World()
-    writer = world.writer("a")
-    opened = world.begin(writer)
-    fencing.announce(world.storage, Author(writer_id="a", attempt=2), PROCESS)
-    found = fencing.read(world.storage, writer.author)
-    assert fencing.publication_refusal(found, writer.author, opened.write_id) is not None
-
-
 def test_something_else_in_its_place_is_named() -> None:
     storage = MemoryStorage()
     storage.create(f"{layout.ATTEMPTS}/writer-a", b"{}")

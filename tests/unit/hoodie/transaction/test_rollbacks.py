@@ -12,6 +12,7 @@ from hoodie.timeline import active, rollback_plans, transitions
 from hoodie.transaction import (
     authors,
     failed_writes,
+    fencing,
     heartbeats,
     layout,
     leftovers,
@@ -625,7 +626,10 @@ def test_replaced_attempt_takes_nothing_back() -> None:
     opened = fail(world)
     current = world.client(world.process("new"), authors.Author(action_id="a", attempt=2))
     from_old = world.client(world.process("old"), authors.Author(action_id="a", attempt=1))
-    rollbacks.fencing.announce(world.storage, current.author, current.process)
+    record = fencing.AttemptRecord(
+        attempt=2, write_id="w", requested_time=opened.requested_time, process=current.process
+    )
+    fencing.write(world.storage, current.author, None, record)
     with pytest.raises(errors.FencedError):
         rolling_back.roll_back(from_old, world.config, opened.requested_time)
     rolling_back.roll_back(current, world.config, opened.requested_time)
