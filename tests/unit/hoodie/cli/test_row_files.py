@@ -204,7 +204,7 @@ def test_bytes_that_are_no_text_have_no_csv(
     texts = pa.Table.from_pylist([{"raw": b"ab", "ratio": ratio}, {"ratio": ratio}], schema)
     assert row_files.write_file(reader(texts), str(path), ignore) == 2
     data = pa.Table.from_pylist([{"raw": b"\x00\xff", "ratio": ratio}], schema)
-    with pytest.raises(errors.UnsupportedError, match="column 'raw' holds bytes .* --json"):
+    with pytest.raises(errors.UnsupportedError, match=r"column 'raw' holds bytes .* --json"):
         row_files.write_file(reader(data), str(path), ignore)
     assert path.read_bytes().startswith(b'"raw","ratio"\n"ab",')
     assert list(tmp_path.iterdir()) == [path]

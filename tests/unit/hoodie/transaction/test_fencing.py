@@ -9,7 +9,6 @@ from hoodie.transaction.authors import Author
 from hoodie.transaction.fencing import AttemptRecord
 from support import faulty_storage, schedule
 from support.faulty_storage import Fault
-from support.schedule_world import World
 
 PROCESS = schedule.Process(schedule.Schedule(), "p").process
 
