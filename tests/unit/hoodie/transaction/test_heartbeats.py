@@ -188,6 +188,36 @@ def test_beat_that_was_written_too_late_kills() -> None:
     assert not heartbeat.is_alive()
 
 
+class _SlowAnswer(_SlowTouch):
+    """A storage whose touches take effect at once, and are answered late."""
+
+    def touch(self, path: str) -> FileInfo:
+        info = self._inner.touch(path)  # type: ignore[attr-defined] # a storage
+        self._stop()
+        return info  # type: ignore[no-any-return] # as above
+
+
+def test_life_is_counted_from_the_begin_of_a_touch() -> None:
+    """H1, C2: others count from when the file was changed, and may be at work after that."""
+    world = World()
+    process = world.process("writer")
+    delay_ms = SETTINGS.heartbeat_interval_ms // 2
+
+    def wait() -> None:
+        world.time.now_ms += delay_ms
+
+    storage = _SlowAnswer(world.storage, wait)
+    beating = Heartbeats(storage, process.clock, process.background, SETTINGS)
+    heartbeat = beating.start(TIME, owner(process))
+    world.time.advance(SETTINGS.heartbeat_interval_ms)
+    touched_ms = world.storage.stat(PATH).modified_ms
+    process.pause(2 * EXPIRY_MS)
+    world.time.advance(touched_ms + EXPIRY_MS - world.time.now_ms - 1)
+    assert heartbeat.is_alive()
+    world.time.advance(1)
+    assert not heartbeat.is_alive()
+
+
 def test_failed_beats_are_survived_below_the_limit() -> None:
     """T-H06."""
 

@@ -287,6 +287,67 @@ def test_lock_lost_before_publishing_publishes_nothing() -> None:
     assert not world.timeline.completed_writes
 
 
+def test_heartbeat_that_expired_before_publishing_publishes_nothing() -> None:
+    """C1, C2: with the lock still held, and all checks passed."""
+    world = World()
+    process = world.process("a")
+    writer = world.client(process)
+    opened, written = ready(world, writer)
+
+    def pause(
+        scope: table_lock.LockScope, write: OpenWrite, change: commits.CommitMetadata
+    ) -> commits.CommitMetadata:
+        process.pause(EXPIRY_MS)
+        world.time.advance(EXPIRY_MS)
+        assert scope.is_held()
+        assert write is opened
+        return change
+
+    with pytest.raises(errors.HeartbeatExpiredError):
+        lifecycle.complete(writer, opened, written, [pause])
+    assert not world.timeline.completed_writes
+
+
+def test_files_of_failed_tasks_stay_where_the_lock_was_lost() -> None:
+    """P1: they may be another's by now."""
+    world = World()
+    writer = world.writer("a")
+    opened, written = ready(world, writer)
+    failed = f"p/.{GROUPS[0].file_id}_{opened.requested_time}.log.1_0-0-9"
+    markers.mark(writer.storage, opened.requested_time, failed)
+    world.storage.create(failed, b"half a file")
+
+    def lose(
+        scope: table_lock.LockScope, write: OpenWrite, change: commits.CommitMetadata
+    ) -> commits.CommitMetadata:
+        del scope, write
+        world.lock.lose()
+        return change
+
+    with pytest.raises(errors.LockLostError):
+        lifecycle.complete(writer, opened, written, [lose])
+    assert failed.removeprefix("p/") in data_files(world.storage)
+
+
+def test_lock_lost_while_requesting_begins_nothing() -> None:
+    """L1: others may have decided before the instant was there."""
+    world = World()
+    world.faults = faulty_storage.Interruption("a", f"create {active.DIRECTORY}/", world.lock.lose)
+    with pytest.raises(errors.LockLostError):
+        world.begin(world.writer("a"))
+    assert heartbeat_paths(world.storage) == []
+
+
+def test_abort_that_loses_the_lock_deletes_nothing() -> None:
+    """P1: the files may be another's by now."""
+    world = World()
+    process = world.process("a")
+    opened, _ = ready(world, world.client(process))
+    world.faults = faulty_storage.Interruption("a", f"list {layout.MARKERS}/", world.lock.lose)
+    assert lifecycle.abort(world.client(process), opened, has_tasks_left=False) is False
+    assert len(data_files(world.storage)) == len(GROUPS)
+
+
 class _AtCreate(faulty_storage.NoFaults):
     """Does something when the completed file of a write is about to be created."""
 
@@ -313,6 +374,44 @@ def test_lock_lost_while_publishing_is_found_out_by_looking_again() -> None:
     completion = lifecycle.complete(writer, opened, written)
     assert "lock was lost" in completion.findings[0]
     assert world.timeline.completed_writes == (completion.instant,)
+
+
+def test_lock_lost_while_publishing_and_taken_over_meanwhile_is_an_unknown_outcome() -> None:
+    """P1: who took it over begins with deleting its files."""
+    faults = _AtCreate()
+    world = World(faults=faults)
+    writer = world.writer("a")
+    opened, written = ready(world, writer)
+
+    def taken_over() -> None:
+        world.lock.lose()
+        world.storage.delete(f"{layout.HEARTBEATS}/{opened.requested_time}")
+
+    faults.action = taken_over
+    with pytest.raises(errors.OutcomeUnknownError, match="took it over"):
+        lifecycle.complete(writer, opened, written)
+
+
+def test_lock_lost_while_publishing_has_the_steps_checked_again() -> None:
+    """O2: what completed in somebody else's time with the lock counts, too."""
+    faults = _AtCreate()
+    world = World(faults=faults)
+    writer = world.writer("a")
+    opened, written = ready(world, writer)
+    faults.action = world.lock.lose
+    seen = []
+
+    def step(
+        scope: table_lock.LockScope, write: OpenWrite, change: commits.CommitMetadata
+    ) -> commits.CommitMetadata:
+        seen.append(scope.timeline.is_committed(write.requested_time))
+        if len(seen) > 1:
+            raise errors.ConflictError("overlap")
+        return change
+
+    with pytest.raises(errors.OutcomeUnknownError, match="overlap"):
+        lifecycle.complete(writer, opened, written, [step])
+    assert seen == [False, True]
 
 
 def test_lock_lost_while_publishing_and_rolled_back_meanwhile_is_an_unknown_outcome() -> None:

@@ -22,6 +22,7 @@ from hoodie.transaction import (
     scheduling,
 )
 from hoodie.transaction.client import Client, OpenWrite
+from hoodie.transaction.rollbacks import OpenRollback
 from hoodie.write import failed_writes as rolling_back
 from support import faulty_storage, invariants, schedule
 from support.schedule_world import (
@@ -207,6 +208,64 @@ def test_zombie_leaves_the_heartbeat_of_its_successor_alone() -> None:
     assert resumed.heartbeat.is_own()
     rollbacks.execute(successor, resumed)
     invariants.check_quiescence(world.storage, world.check())
+
+
+def test_executor_whose_heartbeat_file_was_deleted_completes_nothing() -> None:
+    """R-C: it is alive by its own clock, but another may have begun."""
+    world = World()
+    opened = fail(world)
+    plan = plans.RollbackPlan(target=opened.requested_time, action=opened.action)
+    janitor = world.writer("janitor")
+    held = rollbacks.request(janitor, world.config, plan)
+    world.storage.delete(heartbeats.path_of(held.requested_time))
+    with pytest.raises(errors.HeartbeatExpiredError, match="removed, or taken over"):
+        rollbacks.execute(janitor, held)
+    assert held.inflight in world.timeline.pending
+
+
+def execute_interrupted(
+    world: World, opened: OpenWrite, happening: Callable[[OpenRollback], None]
+) -> OpenRollback:
+    """Execute a rollback that something comes between, after its data files were deleted.
+
+    Returns:
+        The rollback; it was refused to be completed.
+    """
+    process = world.process("janitor")
+    plan = plans.RollbackPlan(target=opened.requested_time, action=opened.action)
+    held = rollbacks.request(world.client(process), world.config, plan)
+    marker_list = f"list {markers.directory_of(opened.requested_time)}"
+    world.faults = faulty_storage.Interruption("janitor", marker_list, lambda: happening(held))
+    with pytest.raises(errors.ConflictError, match="was completed"):
+        rollbacks.execute(world.client(process), held)
+    return held
+
+
+def test_rollback_that_another_has_completed_is_not_completed_twice() -> None:
+    """R-C: though the heartbeat file is still ours."""
+    world = World()
+    opened = fail(world)
+
+    def complete_elsewhere(held: OpenRollback) -> None:
+        transitions.complete(
+            world.storage,
+            held.inflight,
+            b"metadata",
+            timeline=world.timeline,
+            times=world.writer("other").times,
+            check=lambda: None,
+        )
+
+    execute_interrupted(world, opened, complete_elsewhere)
+    assert not world.timeline.duplicates
+
+
+def test_rollback_whose_target_completes_while_files_are_deleted_is_not_completed() -> None:
+    """R-D: who goes on with it sees what is left of the target."""
+    world = World()
+    opened = fail(world)
+    held = execute_interrupted(world, opened, lambda _: publish_late(world, opened, []))
+    assert held.inflight in world.timeline.pending
 
 
 def test_completion_that_may_be_on_its_way_is_waited_for() -> None:
@@ -600,6 +659,24 @@ def test_sweep_leaves_the_living_alone() -> None:
     lifecycle.complete(writer, opened, metadata(stats))
     assert heartbeat_paths(world.storage) == []
     world.check()
+
+
+def test_sweep_leaves_what_beats_and_is_on_no_timeline() -> None:
+    """Who was taken back by mistake writes on until it knows."""
+    world = World()
+    process = world.process("zombie", host="another")
+    zombie = world.client(process)
+    world.write(world.writer("done"), "b0")
+    opened = world.begin(zombie)
+    write_data(zombie, opened, GROUPS)
+    for each in (opened.requested, opened.inflight):
+        world.storage.delete(transitions.path(each))
+    kept = data_files(world.storage)
+    assert leftovers.sweep(world.writer("sweeper")) == 0
+    process.crash()
+    world.time.advance(EXPIRY_MS)
+    assert leftovers.sweep(world.writer("sweeper")) > 0
+    assert len(data_files(world.storage)) == len(kept) - len(GROUPS)
 
 
 def test_sweep_that_began_before_a_write_leaves_that_alone() -> None:

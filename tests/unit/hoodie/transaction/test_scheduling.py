@@ -9,7 +9,7 @@ from hoodie import errors
 from hoodie.model import commits
 from hoodie.model.instants import Action, InstantTime, State
 from hoodie.timeline import transitions
-from hoodie.transaction import lifecycle, scheduling
+from hoodie.transaction import layout, lifecycle, scheduling
 from hoodie.transaction.client import Client, OpenWrite
 from support import faulty_storage, schedule
 from support.schedule_world import (
@@ -132,6 +132,22 @@ def test_executor_thought_dead_loses_to_its_successor() -> None:
     with pytest.raises(errors.FencedError, match="given up"):
         lifecycle.complete(first, opened, metadata(stats, commits.Operation.COMPACT))
     assert len(bases(world)) == len(GROUPS)
+    world.check()
+
+
+def test_abort_of_an_execution_that_was_taken_over_leaves_the_files_of_the_other() -> None:
+    """P1: alive by its own clock, which a verdict of death does not ask."""
+    world = World()
+    time = planned(world)
+    first, second = world.writer("first"), world.writer("second")
+    opened = take(world, first, time)
+    world.storage.delete(f"{layout.HEARTBEATS}/{time}")
+    successor = take(world, second, time)
+    stats = write_bases(second, successor)
+    assert opened.heartbeat.is_alive()
+    assert lifecycle.abort(first, opened, has_tasks_left=False) is False
+    assert len(bases(world)) == len(GROUPS)
+    lifecycle.complete(second, successor, metadata(stats, commits.Operation.COMPACT))
     world.check()
 
 

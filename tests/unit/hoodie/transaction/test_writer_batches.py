@@ -138,6 +138,19 @@ def test_batch_of_a_commit_that_was_taken_back_is_written_again() -> None:
     assert isinstance(world.write(writer, "b2"), Completion)
 
 
+def test_known_ledger_is_read_anew_where_its_commit_was_taken_back() -> None:
+    """As a rollback does whose target completed late: its batch is to be written again."""
+    world = World()
+    world.write(world.writer("a"), "b1")
+    world.write(world.writer("late"), "x")
+    known = writer_batches.read(world.storage, world.timeline)
+    assert known.holds("late", "x")
+    newest = world.timeline.completed_writes[-1]
+    world.storage.delete(transitions.path(newest))
+    now = writer_batches.read(world.storage, world.timeline, known)
+    assert now.batches == {"a": ("b1",)}
+
+
 def test_known_ledger_spares_reading_what_it_covers() -> None:
     world = World()
     process = world.process("reader")

@@ -200,6 +200,21 @@ def test_commit_is_a_compaction_only_where_updates_are_logged() -> None:
     }
 
 
+def test_write_that_is_published_late_is_a_candidate_whatever_its_completion_time() -> None:
+    """O2: it had taken that time before we began, and lost the lock before its file was there."""
+    own = instants.InstantTime("20260101000000005")
+    late = instants.Instant(
+        requested_time=instants.InstantTime("20260101000000001"),
+        action=instants.Action.DELTA_COMMIT,
+        state=instants.State.COMPLETED,
+        completion_time=instants.InstantTime("20260101000000003"),
+    )
+    now = active.from_files([late])
+    merge_on_read = table_config.TableType.MERGE_ON_READ
+    assert conflicts.candidates((), now, own, merge_on_read) == (late,)
+    assert conflicts.candidates([late.requested_time], now, own, merge_on_read) == ()
+
+
 @pytest.mark.parametrize(("retries", "is_written"), [(0, False), (1, False), (2, True)])
 def test_batch_that_lost_is_written_again(
     small: SmallTable, monkeypatch: pytest.MonkeyPatch, retries: int, is_written: bool
