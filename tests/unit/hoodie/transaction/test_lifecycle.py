@@ -174,6 +174,17 @@ def test_rollback_whose_plan_is_unreadable_may_be_of_anything() -> None:
     assert "rollback" in str(refused(world, writer, opened, written))
 
 
+def test_abort_of_a_write_that_is_being_taken_back_leaves_its_files_to_the_rollback() -> None:
+    """R-B: so that files go in one place only, and the heartbeat stays until that is done."""
+    world = World()
+    writer = world.writer("a")
+    opened, _ = ready(world, writer)
+    request_rollback(world, opened, State.INFLIGHT)
+    assert lifecycle.abort(writer, opened, has_tasks_left=False) is False
+    assert len(data_files(world.storage)) == len(GROUPS)
+    assert heartbeat_paths(world.storage) != []
+
+
 def test_paused_writer_that_was_rolled_back_stays_rolled_back() -> None:
     """T-H02, T-H04: its timer runs first when it goes on."""
     world = World()
