@@ -103,8 +103,8 @@ def test_deletes_outlive_compactions_that_readers_read() -> None:
         bases = {name.split("_")[2].removesuffix(".parquet") for name in names if name[0] != "."}
         compactions += len(bases)
         kept += sum(name.split("_")[1].split(".")[0] in bases for name in names if name[0] == ".")
-    assert kept > 20
-    assert compactions > 40
+    assert kept > 10
+    assert compactions > 20
 
 
 def test_history_of_the_lock_has_every_holding_and_every_change_of_the_timeline() -> None:

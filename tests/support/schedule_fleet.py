@@ -195,6 +195,8 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
                 mode=mode,
                 batches=source.choice((2, 3, 4)),
                 takes_compactions_back=source.random() < 0.3,
+                # With smaller pages runs of so many batches take more steps than a run may.
+                page_names=source.choice((None, 24)),
             )
         case Scenario.NON_BLOCKING:
             pass
