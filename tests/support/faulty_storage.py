@@ -186,6 +186,7 @@ class FaultyStorage:
         *,
         is_in_place: bool = False,
         page_names: int | None = None,
+        request_time_ms: int = 0,
     ) -> None:
         """Stand before a storage.
 
@@ -199,6 +200,7 @@ class FaultyStorage:
                 names, and others go on between two of them. Where sizes are listed, too, a page
                 has ten times as many, so that a sweep takes no more steps than a read. None for
                 listings that are atomic.
+            request_time_ms: What is told of how long a call outlives its process.
         """
         self._inner = inner
         self._process = process
@@ -206,6 +208,7 @@ class FaultyStorage:
         self._witness = witness
         self._is_in_place = is_in_place
         self._page_names = page_names
+        self._request_time_ms = request_time_ms
         self._is_late = False
         self.calls: list[str] = []
 
@@ -216,6 +219,10 @@ class FaultyStorage:
     @property
     def has_atomic_listings(self) -> bool:
         return self._page_names is None and self._inner.has_atomic_listings
+
+    @property
+    def request_time_ms(self) -> int:
+        return self._request_time_ms
 
     def list(self, directory: str, *, is_recursive: bool = False) -> "list[FileInfo]":
         def everything() -> Sequence[FileInfo]:

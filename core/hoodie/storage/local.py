@@ -59,6 +59,11 @@ class LocalStorage:
         """False: the system reads a directory in parts, of some 500 names on ext4."""
         return False
 
+    @property
+    def request_time_ms(self) -> int:
+        """0: a process is gone only after its system calls."""
+        return 0
+
     def list(self, directory: str, *, is_recursive: bool = False) -> "list[FileInfo]":
         """Return the files in a directory, sorted by path.
 

@@ -96,6 +96,11 @@ class MemoryStorage:
         """True: the store is locked meanwhile."""
         return True
 
+    @property
+    def request_time_ms(self) -> int:
+        """0: it is gone with the process."""
+        return 0
+
     def list(self, directory: str, *, is_recursive: bool = False) -> "list[FileInfo]":
         """Return the files in a directory, sorted by path."""
         name = paths.checked_directory(directory)

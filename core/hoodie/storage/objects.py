@@ -31,6 +31,9 @@ _QUERY = re.compile(r"\?\S*")
 _TIME_STEP_MS = 1_000
 """Stores tell the time of an object by HTTP's `Last-Modified`, which has whole seconds."""
 
+_REQUEST_TIME_MS = 30_000
+"""The client's own limit of one request."""
+
 
 class ObjectStorage:
     """A prefix of a bucket or container."""
@@ -68,6 +71,11 @@ class ObjectStorage:
     def has_atomic_listings(self) -> bool:
         """False: pages of a thousand files, and even for one page no store promises it."""
         return False
+
+    @property
+    def request_time_ms(self) -> int:
+        """The limit of one request: nobody repeats one of a process that is dead."""
+        return _REQUEST_TIME_MS
 
     def list(self, directory: str, *, is_recursive: bool = False) -> "list[FileInfo]":
         """Return the files in a directory, sorted by path; a request for each thousand files."""

@@ -114,6 +114,16 @@ class Storage(Protocol):
         """
         ...
 
+    @property
+    def request_time_ms(self) -> int:
+        """How long after a process died a call of it may still take effect.
+
+        0 where a call ends with its process. An object store may carry out a request whose sender
+        is gone; it does so within the time after which a client gives a request up, or not at all,
+        as far as anybody can tell.
+        """
+        ...
+
     def list(self, directory: str, *, is_recursive: bool = False) -> "list[FileInfo]":
         """Return the files in a directory, sorted by path; empty when there is no such directory.
 

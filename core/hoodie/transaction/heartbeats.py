@@ -13,6 +13,10 @@ the heartbeat. Silence for the expiry, or no file, means dead: others may then t
 - The file's content, which Apache Hudi neither writes nor reads, names the owner: it proves whose
   instant it is when an answer was lost, and lets a successor on the same machine see that the owner
   is dead without waiting for the expiry. A dead owner's file is taken over in one step (P1).
+- A process that is proved dead may have asked an object store for its completed file right before.
+  There it counts as alive until an interval, in which it would have beaten once more, and the time
+  that a request takes are over, if that is sooner than the expiry. Where its last beats had failed
+  this is too short: `late_completions` ends the rollback that is met by the completed file then.
 
 Source: `HoodieHeartbeatClient.java`, `HoodieHeartbeatUtils.java`; concurrency 2.8.
 """
@@ -62,7 +66,7 @@ class Liveness(enum.Enum):
 
     BEATING = "beating"
     EXPIRED = "expired"  # Silent for too long.
-    PROVED_DEAD = "proved dead"  # Of this machine, and its process is gone.
+    PROVED_DEAD = "proved dead"  # Of this machine, and its process and its requests are gone.
     MISSING = "missing"  # No file: never was, ended, or was taken back.
 
     @property
@@ -364,11 +368,20 @@ class Heartbeats:
         silence_ms = _silence_ms(now_ms, beat_ms)
         if silence_ms >= self._settings.heartbeat_expiry_ms:
             liveness = Liveness.EXPIRED
-        elif owner is not None and self._is_proved_dead(owner.process):
+        elif (
+            owner is not None
+            and silence_ms >= self._settled_ms()
+            and self._is_proved_dead(owner.process)
+        ):
             liveness = Liveness.PROVED_DEAD
         else:
             liveness = Liveness.BEATING
         return Sighting(liveness=liveness, owner=owner, silence_ms=silence_ms)
+
+    def _settled_ms(self) -> int:
+        """Return after which silence no request of a dead owner is under way any more."""
+        request_ms = self._storage.request_time_ms
+        return self._settings.heartbeat_interval_ms + request_ms if request_ms else 0
 
     def _take_over(self, requested_time: instants.InstantTime, content: bytes) -> None:
         path = path_of(requested_time)

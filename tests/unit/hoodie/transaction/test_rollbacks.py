@@ -425,6 +425,25 @@ def test_target_that_others_have_built_on_is_reported_and_its_rollback_withdrawn
     assert world.timeline.completed_writes
 
 
+def test_write_is_not_taken_back_while_its_completed_file_may_be_on_its_way() -> None:
+    """Its writer is proved dead at once; what it had asked an object store for is not."""
+    world = World()
+    world.request_time_ms = faulty_storage.SLOW_MS_MAX
+    process = world.process("victim")
+    writer = world.client(process)
+    opened = world.begin(writer)
+    stats = write_data(writer, opened, GROUPS)
+    process.crash()
+    world.time.later(faulty_storage.SLOW_MS_MAX, lambda: publish_late(world, opened, stats))
+    service = world.writer("service")
+    for _ in range(2):
+        found = rolling_back.roll_back_all(service, world.config, world.timeline)
+        assert not found.done
+        world.time.advance(SETTINGS.heartbeat_interval_ms + faulty_storage.SLOW_MS_MAX)
+    assert len(world.timeline.completed_writes) == 1
+    assert len(data_files(world.storage)) == len(GROUPS)
+
+
 def lose_markers(world: World, opened: OpenWrite) -> None:
     world.storage.delete_directory(markers.directory_of(opened.requested_time))
 
