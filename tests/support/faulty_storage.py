@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from hoodie import errors
 from hoodie.storage import new_files
+from hoodie.storage.memory import MemoryStorage
 from hoodie.storage.protocol import FileInfo, NewFile, Storage
 from hoodie.transaction import layout
 from support import schedule
@@ -174,6 +175,14 @@ class Witness(Protocol):
         ...
 
 
+class LateStorage(MemoryStorage):
+    """A storage that may carry out calls of a process that is dead."""
+
+    @property
+    def request_time_ms(self) -> int:
+        return SLOW_MS_MAX
+
+
 class FaultyStorage:
     """One process's view of a storage."""
 
@@ -186,7 +195,6 @@ class FaultyStorage:
         *,
         is_in_place: bool = False,
         page_names: int | None = None,
-        request_time_ms: int = 0,
     ) -> None:
         """Stand before a storage.
 
@@ -200,7 +208,6 @@ class FaultyStorage:
                 names, and others go on between two of them. Where sizes are listed, too, a page
                 has ten times as many, so that a sweep takes no more steps than a read. None for
                 listings that are atomic.
-            request_time_ms: What is told of how long a call outlives its process.
         """
         self._inner = inner
         self._process = process
@@ -208,7 +215,6 @@ class FaultyStorage:
         self._witness = witness
         self._is_in_place = is_in_place
         self._page_names = page_names
-        self._request_time_ms = request_time_ms
         self._is_late = False
         self.calls: list[str] = []
 
@@ -222,7 +228,7 @@ class FaultyStorage:
 
     @property
     def request_time_ms(self) -> int:
-        return self._request_time_ms
+        return self._inner.request_time_ms
 
     def list(self, directory: str, *, is_recursive: bool = False) -> "list[FileInfo]":
         def everything() -> Sequence[FileInfo]:

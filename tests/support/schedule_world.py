@@ -72,7 +72,6 @@ class World:
         is_in_place: bool = False,
     ) -> None:
         self.page_names: int | None = None  # How listings come; see `faulty_storage`.
-        self.request_time_ms = 0  # How long calls are told to outlive their process.
         self.time = time or schedule.Schedule()
         self.faults = faults or faulty_storage.NoFaults()
         self.settings = write_settings
@@ -164,7 +163,6 @@ class World:
             self,
             is_in_place=self.is_in_place,
             page_names=self.page_names,
-            request_time_ms=self.request_time_ms,
         )
 
     def lock_of(self, process: schedule.Process) -> schedule.SessionLockProvider:

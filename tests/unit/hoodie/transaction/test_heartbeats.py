@@ -286,28 +286,14 @@ def test_owner_proved_dead_is_waited_for_while_its_last_request_may_take_effect(
     """As long as it may have lived after its last beat, and a request takes; not for the expiry."""
     heart = Heart()
     heart.process.crash()
-    other = heart.world.process("other")
-    slow = faulty_storage.FaultyStorage(
-        heart.world.storage, other, faulty_storage.NoFaults(), request_time_ms=2_000
-    )
-    lives = heart.heartbeats(other, slow)
-    settled_ms = SETTINGS.heartbeat_interval_ms + 2_000
+    late = faulty_storage.LateStorage(heart.world.store)
+    lives = heart.heartbeats(heart.world.process("other"), late)
+    settled_ms = SETTINGS.heartbeat_interval_ms + late.request_time_ms
     assert settled_ms < EXPIRY_MS
     heart.world.time.advance(settled_ms - 1)
     assert lives.look(TIME).liveness is Liveness.BEATING
     heart.world.time.advance(1)
     assert lives.look(TIME).liveness is Liveness.PROVED_DEAD
-
-
-def test_no_request_time_makes_a_silent_owner_live_longer_than_its_heartbeat() -> None:
-    heart = Heart()
-    heart.process.crash()
-    other = heart.world.process("other")
-    slow = faulty_storage.FaultyStorage(
-        heart.world.storage, other, faulty_storage.NoFaults(), request_time_ms=10 * EXPIRY_MS
-    )
-    heart.world.time.advance(EXPIRY_MS)
-    assert heart.heartbeats(other, slow).look(TIME).liveness is Liveness.EXPIRED
 
 
 def test_owner_on_another_machine_is_waited_for() -> None:

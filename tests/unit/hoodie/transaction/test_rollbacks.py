@@ -428,7 +428,7 @@ def test_target_that_others_have_built_on_is_reported_and_its_rollback_withdrawn
 def test_write_is_not_taken_back_while_its_completed_file_may_be_on_its_way() -> None:
     """Its writer is proved dead at once; what it had asked an object store for is not."""
     world = World()
-    world.request_time_ms = faulty_storage.SLOW_MS_MAX
+    world.storage = faulty_storage.LateStorage(world.store)
     process = world.process("victim")
     writer = world.client(process)
     opened = world.begin(writer)
