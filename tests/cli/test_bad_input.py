@@ -105,7 +105,7 @@ def test_schema_file_that_is_none_is_named(hoodie: Run, tmp_path: Path) -> None:
         ("t.json", '{"id": "a", "no": 1}\n', [], 20, "the table has no column 'no'"),
         ("t.parquet", "id\na\n", [], 20, "t.parquet: "),
         ("t.csv.gz", "id\na\n", [], 20, "t.csv.gz: zlib inflate failed"),
-        ("t.txt", "id\na\n", [], 20, "input .*t.txt: its name tells no format"),
+        ("t.txt", "id\na\n", [], 20, "input .*t.txt: cannot tell the format from its name"),
     ],
 )
 def test_input_that_does_not_fit_is_named(

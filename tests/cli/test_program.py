@@ -63,7 +63,7 @@ def test_terminal_shows_what_fits(
 ) -> None:
     assert hoodie("write", table, "--input", trips).code == 0
     for command, marks in (
-        ("timeline", ["requested", "completed", "rows", "hidden, for the terminal is narrow: "]),
+        ("timeline", ["requested", "completed", "rows", "hidden because the terminal is narrow: "]),
         ("slices", ["file group", "0000000", "in 0 log files"]),
     ):
         shown = at_terminal(program_path, command, table)

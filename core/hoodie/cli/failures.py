@@ -28,7 +28,7 @@ _HINTS = {
     errors.LockLostError.kind: "nothing was published: run the command again",
     errors.HeartbeatExpiredError.kind: "nothing was published: run the command again",
     errors.ClockSkewError.kind: (
-        "mend the machines' clocks, or go beyond the timeline's times: "
+        "correct the machines' clocks, or go beyond the timeline's times: "
         "--set hoodie.operator.future.time=advance"
     ),
     errors.OutcomeUnknownError.kind: "`hoodie timeline URI` tells whether the instant completed",

@@ -111,7 +111,8 @@ def _format_of(file: str) -> jobs.SourceFormat:
         if name.endswith(suffix):
             return format_
     raise errors.InvalidInputError(
-        f"input {file}: its name tells no format, expected one of {', '.join(_FORMATS)} or --format"
+        f"input {file}: cannot tell the format from its name, expected one of "
+        f"{', '.join(_FORMATS)} or --format"
     )
 
 

@@ -48,7 +48,7 @@ def grid(given: grids.Grid) -> None:
     for each in printed.get().splitlines():
         typer.echo(each.rstrip())
     if fit.hidden:
-        note(f"hidden, for the terminal is narrow: {', '.join(fit.hidden)}")
+        note(f"hidden because the terminal is narrow: {', '.join(fit.hidden)}")
 
 
 def _rendered(content: grids.Grid, fit: grids.Fit) -> table.Table:

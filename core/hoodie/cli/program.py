@@ -35,11 +35,11 @@ Exit codes:
   0      done
   1      `hoodie check` has findings
   2      wrong usage
-  10-19  others were in the way: 10 conflict, 11 lock not had, ...
-  20-29  mend the request: 20 input, 21 unsupported, 22 not found, 23 exists,
+  10-19  try again: 10 conflict, 11 lock not acquired, ...
+  20-29  correct the request: 20 input, 21 unsupported, 22 not found, 23 exists,
          24 configuration
   30-49  the machine: 30 storage, 31 corrupt bytes, 40 out of memory
-  70     a bug of ours
+  70     internal error
 """
 
 _COMMANDS = {
@@ -151,7 +151,7 @@ def _configure(
         ),
     ] = False,
     is_verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", metavar="", help="Tell each step on standard error.")
+        bool, typer.Option("--verbose", "-v", metavar="", help="Log each step to standard error.")
     ] = False,
 ) -> None:
     """Configure what holds for every command."""

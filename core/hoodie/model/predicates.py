@@ -289,7 +289,7 @@ def _scalar(column: str, value: Literal, schema: pa.Schema) -> pa.Scalar:
         cause = error
     shown = str(value) if isinstance(value, decimal.Decimal) else repr(value)
     raise errors.InvalidInputError(
-        f"column {column!r} is of type {kind}: it is not compared with {shown}"
+        f"column {column!r} is of type {kind}: it cannot be compared with {shown}"
     ) from cause
 
 

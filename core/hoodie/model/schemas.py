@@ -143,8 +143,8 @@ def check_names(names: Collection[str]) -> None:
             raise errors.InvalidInputError(f"column {name!r} is one that Hudi adds")
         if not _AVRO_NAME.fullmatch(name):
             raise errors.InvalidInputError(
-                f"column {name!r} has no name that Avro allows: letters, digits and underscores, "
-                "beginning with no digit"
+                f"column {name!r} is not a valid name: expected letters, digits and underscores, "
+                "no digit at the beginning"
             )
 
 
@@ -289,7 +289,7 @@ def _avro_type(column: pa.Field, record_name: str) -> object:
             "scale": type_.scale,
         }
     raise errors.UnsupportedError(
-        f"column {column.name!r} is {type_}: tables with such columns are not made here yet"
+        f"column {column.name!r} is {type_}: this type is not supported, cast it to another"
     )
 
 

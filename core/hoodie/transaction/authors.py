@@ -51,7 +51,7 @@ class Author:
         for kind, text in (("writer", self.writer_id), ("action", self.action_id)):
             if text is not None:
                 return f"{kind} {text}"
-        return "an unnamed author"
+        return "an unnamed writer"
 
 
 def extra_metadata(author: Author, write_id: str, batch_id: str | None = None) -> dict[str, str]:

@@ -55,7 +55,7 @@ def lock(  # noqa: PLR0913 - a parameter an option
             "--watch",
             metavar="SECONDS",
             min=0,
-            help="Look for so long for a sign of life of a holder that may be alive.",
+            help="Watch a holder that may be alive for so long.",
         ),
     ] = 0.0,
     set_texts: options.SetTexts = None,

@@ -76,7 +76,7 @@ def read(  # noqa: PLR0913 - a parameter an option
         typer.Option(
             metavar="N",
             min=0,
-            help="So many rows at most.",
+            help="Show at most N rows.",
             show_default=f"all; {LIMIT_AT_TERMINAL} at a terminal",
         ),
     ] = None,

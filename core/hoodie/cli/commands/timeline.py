@@ -18,7 +18,7 @@ def timeline(
     uri: options.TableUri,
     *,
     limit: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="The newest so many.", show_default="all")
+        int | None, typer.Option(metavar="N", min=0, help="Show the newest N.", show_default="all")
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:

@@ -47,7 +47,7 @@ def test_options_are_passed_on() -> None:
 @pytest.mark.parametrize(
     ("files", "reading", "complaint"),
     [
-        (["a.txt"], inputs.Reading(), "input a.txt: its name tells no format"),
+        (["a.txt"], inputs.Reading(), "input a.txt: cannot tell the format from its name"),
         (["a.csv", "b.json"], inputs.Reading(), "a.csv is csv and b.json is json"),
         (["a.csv"], inputs.Reading(delimiter="::"), "--delimiter '::': expected one character"),
         (["a.csv"], inputs.Reading(delimiter='"'), "--delimiter '\"': expected one character"),

@@ -121,9 +121,9 @@ def test_tables_name_is_made_an_avro_name(table: str, record_name: str, namespac
         ([], "at least one column"),
         (["a", "A"], "2 columns are named 'a'"),
         (["_hoodie_record_key"], "'_hoodie_record_key' is one that Hudi adds"),
-        (["a b"], "column 'a b' has no name that Avro allows"),
+        (["a b"], "column 'a b' is not a valid name"),
         (["1a"], "column '1a'"),
-        (['a","type":"int'], "no name that Avro allows"),
+        (['a","type":"int'], "is not a valid name"),
     ],
 )
 def test_column_name_that_hudi_cannot_have_is_refused(names: list[str], message: str) -> None:
