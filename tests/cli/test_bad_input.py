@@ -305,7 +305,7 @@ def test_pending_instant_is_a_note_while_its_heartbeat_is_fresh(
         (["--columns", "id,no"], 22, "there is no column 'no'; the columns are .*id, city"),
         (["--where", "no = 1"], 22, "there is no column 'no'"),
         (["--where", "fare ="], 20, "filter 'fare =', character 7: found the end, expected a num"),
-        (["--where", "fare = 'x'"], 20, "column 'fare' is of type double: it is not compared"),
+        (["--where", "fare = 'x'"], 20, "column 'fare' is of type double: it cannot be compared"),
         (["--where", "city = 1.50"], 20, "column 'city' is of type string: .* with 1.50$"),
         (["--output", "rows.txt"], 20, "output rows.txt: expected a file named"),
         (["--output", "no/rows.csv"], 20, "output no/rows.csv: there is no such folder"),
