@@ -6,21 +6,24 @@ listing cannot miss it, and what else they show belongs to no write that the tim
 
 Cost: two list requests for the timeline (one under the table lock) and one for the data files, and
 a read for each pending compaction and completed replace commit. Where a data file is older than the
-timeline's first write, a read for each rollback, too. Where an instant has two base files in a file
-group, a read of its commit.
+timeline's first write, a read for each rollback, too. Where an instant has base files or log
+files of several write tokens in a file group, a read of its commit.
 """
 
 import functools
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from hoodie import errors
 from hoodie.filegroup import listing, view
 from hoodie.format import timeline_avro
-from hoodie.model import files, instants, plans, table_config
+from hoodie.model import commits, files, instants, jobs, plans, table_config
 from hoodie.storage import protocol
 from hoodie.timeline import active, rollback_plans, transitions
+
+DataFile = TypeVar("DataFile", files.BaseFile, files.LogFile)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +66,7 @@ class CommittedFiles:
         self._storage = storage
         self._known = known
         self._taken_back: frozenset[instants.InstantTime | None] | None = None
-        self._named: dict[instants.InstantTime, frozenset[str] | None] = {}
+        self._commits: dict[instants.InstantTime, commits.CommitMetadata | None] = {}
 
     def is_committed(self, requested_time: instants.InstantTime) -> bool:
         """Return whether data files of that requested time are part of the table.
@@ -75,19 +78,19 @@ class CommittedFiles:
         is_archived = self._known.start is not None and requested_time < self._known.start
         return is_archived and requested_time not in self._targets()
 
-    def without_orphans(self, base_files: Iterable[files.BaseFile]) -> list[files.BaseFile]:
-        """Return base files without those that tasks of a completed instant left behind.
+    def without_orphans(self, data_files: Iterable[DataFile]) -> list[DataFile]:
+        """Return base files, or log files, without those that tasks of a completed instant left.
 
         A task that was taken for dead may finish its file after another has written the same one,
-        and be broken off in doing so. Of several files of one instant and file group those count
-        that the commit names. That is asked only there: a listing of the timeline, and a request
-        for each such instant, once.
+        and be broken off in doing so. Of files of one instant and file group with several write
+        tokens those count that the commit names. That is asked only there: a listing of the
+        timeline, and a request for each such instant, once.
 
         Raises:
             FormatError: Such a commit cannot be read.
         """
-        found = list(base_files)
-        by_place: defaultdict[tuple[files.FileGroupId, instants.InstantTime], list[files.BaseFile]]
+        found = list(data_files)
+        by_place: defaultdict[tuple[files.FileGroupId, instants.InstantTime], list[DataFile]]
         by_place = defaultdict(list)
         for each in found:
             by_place[each.group, each.instant_time].append(each)
@@ -96,19 +99,24 @@ class CommittedFiles:
         return [
             each
             for (_, instant_time), same in by_place.items()
-            for each in (same if len(same) == 1 else self._named_of(same, instant_time))
+            for each in (
+                same
+                if len({file.write_token for file in same}) == 1
+                else self._named_of(same, instant_time)
+            )
         ]
 
-    def _named_of(
-        self, same: list[files.BaseFile], instant_time: instants.InstantTime
-    ) -> list[files.BaseFile]:
+    def _named_of(self, same: list[DataFile], instant_time: instants.InstantTime) -> list[DataFile]:
         if not self.is_committed(instant_time):
             return same
-        if instant_time not in self._named:
-            self._named[instant_time] = _named_paths(self._storage, instant_time)
-        named = self._named[instant_time]
-        # All of them where nothing tells: the commit was archived.
-        return same if named is None else [each for each in same if each.path in named] or same
+        if instant_time not in self._commits:
+            self._commits[instant_time] = _metadata(self._storage, instant_time)
+        commit = self._commits[instant_time]
+        # All of them where nothing tells: the commit was archived, or is of another program.
+        if commit is None or not _names_all_like(same[0], commit):
+            return same
+        named = {path for stat in commit.stats for path in _paths_of(stat)}
+        return [each for each in same if each.path in named] or same
 
     def _targets(self) -> frozenset[instants.InstantTime | None]:
         # Not a cached_property, whose lock all threads would share while one of them reads.
@@ -119,10 +127,10 @@ class CommittedFiles:
         return self._taken_back
 
 
-def _named_paths(
+def _metadata(
     storage: protocol.Storage, instant_time: instants.InstantTime
-) -> frozenset[str] | None:
-    """Return the files that a completed write names; None for one that is not on the timeline."""
+) -> commits.CommitMetadata | None:
+    """Return what a completed write says of itself; None for one that is not on the timeline."""
     completed = active.listed(storage).find(instant_time)
     if completed is None or not completed.is_completed:
         return None
@@ -131,7 +139,21 @@ def _named_paths(
         content = storage.read(path)
     except errors.NotFoundError:
         return None  # It was archived just now.
-    return frozenset(stat.path for stat in timeline_avro.decode_commit(content, path).stats)
+    return timeline_avro.decode_commit(content, path)
+
+
+def _names_all_like(data_file: listing.DataFile, commit: commits.CommitMetadata) -> bool:
+    """Return whether a commit names every file of its kind that it wrote.
+
+    Which log files a commit of another program names is its own to say.
+    """
+    return isinstance(data_file, files.BaseFile) or jobs.WRITE_ID_KEY in commit.extra
+
+
+def _paths_of(stat: commits.WriteStat) -> Iterator[str]:
+    yield stat.path
+    for name in stat.log_files:
+        yield files.join(stat.partition_path, name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

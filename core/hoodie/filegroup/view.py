@@ -8,14 +8,26 @@ One deviation, in which Apache Hudi hides rows: its non-blocking writers write i
 group that a bucket has for them also after a replace commit has retired it. Such files are shown.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol, TypeVar
 
 from hoodie.filegroup import listing, slicing
 from hoodie.model import files, instants, plans
 from hoodie.timeline import active
 
-WithoutOrphans = Callable[[Iterable[files.BaseFile]], Iterable[files.BaseFile]]
-"""Of the base files of a file group those that count; at most one an instant."""
+DataFile = TypeVar("DataFile", files.BaseFile, files.LogFile)
+
+
+class WithoutOrphans(Protocol):
+    """Tells which files of a file group count."""
+
+    def __call__(self, data_files: Iterable[DataFile], /) -> Iterable[DataFile]:
+        """Return those of base files, at most one an instant, or of log files."""
+        ...
+
+
+def _all_of(data_files: Iterable[DataFile], /) -> Iterable[DataFile]:
+    return data_files
 
 
 class FileSystemView:
@@ -28,7 +40,7 @@ class FileSystemView:
         is_committed: slicing.IsCommitted,
         pending_compactions: Mapping[instants.InstantTime, plans.CompactionPlan],
         replaced: Mapping[files.FileGroupId, instants.InstantTime],
-        without_orphans: WithoutOrphans = list,
+        without_orphans: WithoutOrphans = _all_of,
     ) -> None:
         """Look at a table.
 
@@ -39,7 +51,7 @@ class FileSystemView:
             pending_compactions: The plan of every pending compaction of the timeline.
             replaced: When each file group that a completed replace commit retired was retired. Of
                 such a group only files of writes that began later are shown.
-            without_orphans: Leaves out base files that the commit of their instant does not name.
+            without_orphans: Leaves out files that the commit of their instant does not name.
         """
         self._timeline = timeline
         self._listing = table_listing
@@ -118,7 +130,7 @@ class FileSystemView:
             slices = slicing.slices_of(
                 group,
                 self._without_orphans(base_files.get(group, ())),
-                log_files.get(group, ()),
+                self._without_orphans(log_files.get(group, ())),
                 self._timeline.completion_time,
                 self._is_committed,
                 self._compactions.get(group, ()),

@@ -25,6 +25,9 @@ from hoodie.model import commits, instants, json_values, settings
 WRITER_ID_KEY = "hoodie.operator.writer.id"
 """Extra metadata key of inflights and commits: who wrote it; unique among a table's writers."""
 
+WRITE_ID_KEY = "hoodie.operator.write.id"
+"""Extra metadata key of inflights, plans and commits: fresh for each write."""
+
 BATCH_ID_KEY = "hoodie.operator.batch.id"
 """Extra metadata key of commits: which of the writer's batches it holds (rule WR1)."""
 

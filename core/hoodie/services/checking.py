@@ -21,11 +21,11 @@ from hoodie.engine import protocol as engines
 from hoodie.filegroup import listing, reading, snapshots
 from hoodie.format import file_names, log_blocks
 from hoodie.index import bucket
-from hoodie.model import commits, files, instants, results, schemas, settings
+from hoodie.model import commits, files, instants, jobs, results, schemas, settings
 from hoodie.services import liveness
 from hoodie.storage import paths, protocol
 from hoodie.timeline import active
-from hoodie.transaction import authors, heartbeats, layout, markers, writer_batches
+from hoodie.transaction import heartbeats, layout, markers, writer_batches
 from hoodie.write import sessions
 
 Findings = Iterator[results.Finding]
@@ -292,7 +292,7 @@ def _of_orphans(snapshot: snapshots.Snapshot, read: Commits) -> Findings:
             instant = by_time.get(data_file.instant_time)
             if instant is None or data_file.path in named[data_file.instant_time]:
                 continue
-            is_ours = authors.WRITE_ID_KEY in read[instant].extra
+            is_ours = jobs.WRITE_ID_KEY in read[instant].extra
             if is_ours or isinstance(data_file, files.BaseFile):
                 yield results.Finding(
                     severity=results.Severity.ERROR,

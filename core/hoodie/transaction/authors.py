@@ -1,8 +1,8 @@
 """Who changes a table: a writer's or an action's run, and the ids it leaves on the timeline.
 
 In the extra metadata of inflights, plans and commits stand, as far as they apply, the ids of writer
-or action, attempt and batch (their keys are the contract of `hoodie.model.jobs`), and under
-`WRITE_ID_KEY` an id of this very write, by which its author knows it again.
+or action, attempt and batch, and an id of this very write, by which its author knows it again;
+their keys are the contract of `hoodie.model.jobs`.
 """
 
 import urllib.parse
@@ -10,9 +10,6 @@ from dataclasses import dataclass
 
 from hoodie import errors
 from hoodie.model import jobs
-
-WRITE_ID_KEY = "hoodie.operator.write.id"
-"""Extra metadata key of inflights, plans and commits: fresh for each write."""
 
 _ID_LENGTH_MAX = 128
 
@@ -57,7 +54,7 @@ class Author:
 def extra_metadata(author: Author, write_id: str, batch_id: str | None = None) -> dict[str, str]:
     """Return what an author puts into the extra metadata of its instants."""
     ids = {
-        WRITE_ID_KEY: write_id,
+        jobs.WRITE_ID_KEY: write_id,
         jobs.WRITER_ID_KEY: author.writer_id,
         jobs.ACTION_ID_KEY: author.action_id,
         jobs.ATTEMPT_KEY: str(author.attempt),

@@ -11,10 +11,10 @@ from collections.abc import Collection, Iterable
 
 from hoodie import errors
 from hoodie.format import rollback_avro, timeline_avro
-from hoodie.model import instants
+from hoodie.model import instants, jobs
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, rollback_plans, transitions
-from hoodie.transaction import admission, authors, heartbeats, markers
+from hoodie.transaction import admission, heartbeats, markers
 from hoodie.transaction.client import Client
 
 
@@ -84,6 +84,6 @@ def _is_ours(storage: Storage, instant: instants.Instant) -> bool:
         if is_rollback:
             rollback_avro.decode_target(content, path)
             return not rollback_avro.is_of_java(content)
-        return authors.WRITE_ID_KEY in timeline_avro.decode_commit(content, path).extra
+        return jobs.WRITE_ID_KEY in timeline_avro.decode_commit(content, path).extra
     except (errors.NotFoundError, errors.FormatError):
         return False  # Taken away meanwhile, or empty: it does not say.

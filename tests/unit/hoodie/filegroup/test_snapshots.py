@@ -4,7 +4,8 @@ import pytest
 
 from hoodie import errors
 from hoodie.filegroup import snapshots
-from hoodie.model import instants
+from hoodie.format import file_names
+from hoodie.model import files, instants
 from hoodie.timeline import active, transitions
 from hoodie.write import failed_writes
 from support import faulty_storage
@@ -48,6 +49,24 @@ def test_late_file_of_a_write_that_was_taken_back_is_not_compacted() -> None:
     bases = [info.path for info in world.storage.list("p") if info.name.endswith(".parquet")]
     for path in bases:
         assert writes_in(world.storage.read(path)) == (write.requested_time,)
+
+
+def test_late_log_file_of_a_completed_instant_is_not_read_or_planned() -> None:
+    """An executor that was judged dead left it; swept later, the plan could never be executed."""
+    world = World()
+    world.write(world.writer("writer"), "b1")
+    (write,) = world.timeline.completed_writes
+    for group in GROUPS:
+        name = file_names.log_file_name(group.file_id, write.requested_time, 1, "9-9-9")
+        world.storage.create(files.join(group.partition_path, name), b"cut off")
+    seen = world.read(world.writer("reader")).seen
+    assert seen == dict.fromkeys(GROUPS, (write.requested_time,))
+    planned = world.schedule_compaction(world.writer("service"))
+    assert planned is not None
+    plan = snapshots.read_plan(world.storage, planned)
+    names = [name for each in plan.operations for name in each.log_file_names]
+    assert len(names) == len(GROUPS)
+    assert not [name for name in names if "9-9-9" in name]
 
 
 def planned_in(world: World) -> instants.Instant:

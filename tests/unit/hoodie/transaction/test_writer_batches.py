@@ -57,7 +57,7 @@ def test_commit_names_writer_attempt_batch_and_write() -> None:
     inflight = next(each for each in world.timeline.files if each.state.value == "inflight")
     path = transitions.path(inflight)
     profile = timeline_avro.decode_commit(world.storage.read(path))
-    assert profile.extra[authors.WRITE_ID_KEY] == ids[authors.WRITE_ID_KEY]
+    assert profile.extra[jobs.WRITE_ID_KEY] == ids[jobs.WRITE_ID_KEY]
 
 
 def test_ledger_is_found_behind_commits_of_apache_hudi() -> None:
