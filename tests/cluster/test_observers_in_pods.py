@@ -13,6 +13,7 @@ from support.kube.clusters import Cluster
 
 NOWHERE: Final = "localhost/none:1"
 HOLLOW: Final = "hudi.test/hollow:1"
+ENDING: Final = "hudi.test/ending:1"
 
 
 @pytest.fixture
@@ -22,6 +23,17 @@ def hollow_image(cluster: Cluster, tmp_path: Path) -> str:
     config = {"Entrypoint": ["/hollow"]}
     cluster.load_image(images.write_archive(tmp_path / "hollow.tar", HOLLOW, config, [layer]))
     return HOLLOW
+
+
+@pytest.fixture
+def ending_image(cluster: Cluster, tmp_path: Path) -> str:
+    """An image whose program ends at once, and says why."""
+    layer = images.write_layer(
+        tmp_path / "layer.tar", {"bin/busybox": Path("/bin/busybox")}, {"bin/sh": "busybox"}
+    )
+    config = {"Entrypoint": ["/bin/sh", "-c", "echo no storage here; exit 127"]}
+    cluster.load_image(images.write_archive(tmp_path / "ending.tar", ENDING, config, [layer]))
+    return ENDING
 
 
 def told(cluster: Cluster, namespace: str, image: str, awaited: str, **edits: object) -> str:
@@ -52,14 +64,13 @@ def test_observer_whose_secret_is_missing_tells_so(
 
 
 def test_observer_that_ends_again_and_again_tells_how_and_where_its_log_is(
-    cluster: Cluster, namespace: str, operator_image: str
+    cluster: Cluster, namespace: str, ending_image: str
 ) -> None:
-    broken = {"PATH": "/nowhere"}
-    message = told(cluster, namespace, operator_image, "exit code", storage__env=broken)
+    message = told(cluster, namespace, ending_image, "exit code")
     assert " ended with exit code 127 (Error) and is started again: kubectl logs -n " in message
     # As it is told, it can be typed.
     words = message.rpartition("kubectl ")[2].removesuffix(" tells more").split()
-    assert "python: not found" in cluster.kubectl(*words)
+    assert "no storage here" in cluster.kubectl(*words)
 
 
 def test_observer_whose_program_is_not_in_the_image_tells_so(
