@@ -420,7 +420,11 @@ class Controller:
     def _settle(self, found: objects.AnyObject) -> None:
         """Decide about an object again though nothing happens: time passes."""
         self._streaks.pop(found.key, None)
-        if verdicts.is_settled(found):
+        if self._is_refused(found.key):
+            # What is settled may wait for a next try, too: a lock answers whose server was refused.
+            wait_ms = self._refusals[found.uid].due_ms - self._clock.now_ms()
+            pause_s = max(wait_ms, 0) / 1000 + _PAUSE_S
+        elif verdicts.is_settled(found):
             self._rests.pop(found.key, None)
             pause_s = _SETTLED_S
         else:
