@@ -35,6 +35,7 @@ def test_operator_asks_hostile_observers_of_many_tables_within_bounded_memory(
             capture_output=True,
             text=True,
             check=False,
+            env=hostile_servers.ENVIRONMENT,
         )
     assert found.returncode == 0, found.stderr
     growth_mib, _, problem = found.stdout.partition(" ")

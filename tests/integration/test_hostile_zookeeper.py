@@ -57,7 +57,11 @@ def test_fence_at_a_hostile_server_costs_neither_memory_nor_threads(
 ) -> None:
     with hostile_servers.serving(answer) as server:
         found = subprocess.run(
-            [sys.executable, "-c", ATTACKED, server], capture_output=True, text=True, check=False
+            [sys.executable, "-c", ATTACKED, server],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=hostile_servers.ENVIRONMENT,
         )
     assert found.returncode == 0, found.stderr
     growth_mib, threads_left = map(int, found.stdout.split())

@@ -9,7 +9,7 @@ import pytest
 
 from hoodie import environment, errors, identity, table
 from hoodie.model import commits, instants, schemas, settings, table_config
-from hoodie.storage import locations
+from hoodie.storage import locations, objects
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active
 from hoodie.transaction import authors, markers
@@ -66,6 +66,8 @@ def _processes_that_ended(monkeypatch: pytest.MonkeyPatch) -> None:
         return identity.ProcessState.ENDED if has_ended else state_of(process)
 
     monkeypatch.setattr(identity, "state_of", state_seen)
+    # Nothing of a process that ended is on its way here, so that nothing waits for it.
+    monkeypatch.setattr(objects.ObjectStorage, "request_time_ms", 0)
 
 
 def kind_of(call: str) -> str:

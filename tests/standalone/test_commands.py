@@ -272,7 +272,7 @@ def test_link_out_of_the_data_root_is_refused(place: Place, tmp_path: Path) -> N
         (["get", "pods"], 20, "error: 'pods' is not a kind, expected tables, writers"),
         (["get", "tables", "--state", "/nowhere"], 22, "error: /nowhere is not a state folder"),
         (["standalone", "-f", "/nowhere"], 22, "error: /nowhere: there is no such file or folder"),
-        (["standalone"], 2, "hint: `hudi-operator standalone --help`"),
+        (["standalone"], 2, "hint: run `hudi-operator standalone --help`"),
         (["frobnicate"], 2, "error: No such command"),
     ],
 )

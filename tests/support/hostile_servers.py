@@ -2,17 +2,28 @@
 
 import contextlib
 import functools
+import os
 import socket
 import struct
 import threading
 import zlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
 
 Answer = Callable[[socket.socket], None]
 """Answers whoever has connected, until the connection ends."""
 
 Body = Callable[[], Iterator[bytes]]
 """Makes the body of an answer by HTTP."""
+
+ENVIRONMENT: Final = {
+    **os.environ,
+    "PYTHONPATH": os.pathsep.join(
+        filter(None, [os.environ.get("PYTHONPATH"), str(Path(__file__).parents[1])])
+    ),
+}
+"""Of a client in a process of its own, which imports this package."""
 
 _MEBIBYTE = bytes(1 << 20)
 _VERSION = b"Zookeeper version: 3.9.3-pretended\nMode: standalone\n"

@@ -430,7 +430,7 @@ class _ModelWorld(World):
 
     def storage_of(self, process: schedule.Process) -> Storage:
         answers = self.answers.setdefault(process.name, [0])
-        storage = _Announcing(self.storage, process, self.faults, self._see_creation)
+        storage = _Announcing(self.storage, process, self.faults, self)
         storage.announce_to(self)
         return cast("Storage", _Observed(storage, answers))
 

@@ -180,7 +180,7 @@ def listed(storage: Storage) -> ActiveTimeline:
 def with_contents(
     storage: Storage,
     read: Callable[[ActiveTimeline], Found],
-    look: Callable[[Storage], ActiveTimeline] = load,
+    look: Callable[[Storage], ActiveTimeline] | None = None,
 ) -> Found:
     """Return what is read of the files that a timeline shows, without the table lock.
 
@@ -191,12 +191,13 @@ def with_contents(
     Args:
         storage: The table's.
         read: Reads files of the timeline that it is given.
-        look: Reads the timeline.
+        look: Reads the timeline, in place of `load`.
 
     Raises:
         NotFoundError: The table lacks the file; or files of the timeline disappeared during each of
             many tries.
     """
+    look = look or load
     timeline = look(storage)
     for _ in range(_CHANGES_MAX):
         try:

@@ -1,6 +1,7 @@
 """A leader that cannot begin yet is one all the same: its lease is kept, or the process ends."""
 
 import asyncio
+import logging
 from typing import cast
 
 import pytest
@@ -145,6 +146,7 @@ def test_kind_that_is_gone_for_good_ends_the_leader(
 ) -> None:
     monkeypatch.setattr(listings, "_PAUSE_S", 0.001)
     probes = health.Health(clock.SystemClock())
+    caplog.set_level(logging.INFO, listings.__name__)
 
     async def lead(client: api.Api) -> None:
         known = store.Store(
