@@ -74,7 +74,8 @@ def test_refusals_and_lost_answers_delay_and_harm_nothing(
                 storage = {"path": name, "volumes": [pretended_kubelet.MISSING_VOLUME]}
                 spec = edited(rule_examples.TABLE, storage=storage)
                 place.create(kinds.HUDI_TABLE, name, spec)
-            programs.wait_until(are_ready, "all tables are ready", cluster_place.WAIT_S)
+            # Each refusal of an object in a row doubles its wait, to two minutes at most.
+            programs.wait_until(are_ready, "all tables are ready", 4 * cluster_place.WAIT_S)
             proxy.heal()
     assert sorted(len(pods) for pods in kubelet.ran.values()) == [1, 1, 1]
     told = [each["status"]["runs"]["history"] for each in place.all(kinds.HUDI_TABLE)]
