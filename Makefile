@@ -79,6 +79,7 @@ check: setup ## look at the code without running it: format, lint, types, layers
 	@$(BIN)/ruff check
 	@echo "==> Checking types"
 	@$(BIN)/mypy
+	@$(BIN)/mypy --config-file tests/mypy.ini tests examples benchmarks tools
 	@echo "==> Checking who imports whom"
 	@$(BIN)/lint-imports --no-logo
 

@@ -1,6 +1,6 @@
 """What the operator costs beside a real API server with many tables, and how soon it reacts.
 
-An operator process (tests/support/cluster_operator.py: everything but the storage is real) is given
+An operator process (`support.operators.cluster_operator`, real but for its storage) is given
 tables and their policies in one namespace. Runs end at once, or are held at work, and observers
 answer from a folder, so that the figures are the operator's own: time until all tables are ready,
 memory, CPU and requests at rest with tables looked at every 30 s, time from an edit to the status
@@ -27,8 +27,8 @@ import machine
 from rich.console import Console
 
 from hoodie_operator.api import kinds
-from support import cluster_operator, rule_examples
 from support.kube import binaries, clusters, control_plane, objects
+from support.operators import cluster_operator, rule_examples
 
 RESULTS = Path(__file__).with_name("CLUSTER.md")
 NAMESPACE = "bench"

@@ -24,6 +24,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from hoodie.transaction import manager
+
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]  # `support` and our neighbours
 
@@ -40,8 +42,8 @@ from hoodie.storage.protocol import Storage  # noqa: E402
 from hoodie.transaction import authors  # noqa: E402
 from hoodie.transaction.locks import address_texts  # noqa: E402
 from hoodie.write import sessions  # noqa: E402
-from support.judge import Judge, Settings  # noqa: E402
-from support.peer_options import PeerTable, filesystem_lock  # noqa: E402
+from support.peer.judge import Judge, Settings  # noqa: E402
+from support.peer.peer_options import PeerTable, filesystem_lock  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "COMMITS.md"
 WORK = ROOT / "benchmarks" / "work"
@@ -139,7 +141,7 @@ def commit(
     """Write one batch."""
     options = sessions.WriteOptions(
         operation=commits.Operation.UPSERT,
-        transaction=sessions.TransactionOptions(
+        transaction=manager.TransactionOptions(
             settings=write,
             lock=address_texts.parse("filesystem"),
             author=authors.Author(writer_id=f"w{writer}"),

@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hoodie.transaction import manager
+
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]  # `support` and our neighbours
 
@@ -30,7 +32,6 @@ from rich.console import Console  # noqa: E402
 from hoodie import environment, errors, table  # noqa: E402
 from hoodie.transaction import authors  # noqa: E402
 from hoodie.transaction.locks import address_texts  # noqa: E402
-from hoodie.write import sessions  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "CONTENTION.md"
 WORK = ROOT / "benchmarks" / "work"
@@ -107,7 +108,7 @@ def write_for(path: str, mode: str, writer: int, seconds: float) -> Made:
 def compact_for(path: str, seconds: float) -> int:
     """Be a compactor, and return how many compactions that were."""
     opened = table.open_table(path, environment.system(parallelism=1))
-    transaction = sessions.TransactionOptions(
+    transaction = manager.TransactionOptions(
         settings=commits_benchmark.write_settings("non-blocking", 0),
         lock=address_texts.parse("filesystem"),
         author=authors.Author(),

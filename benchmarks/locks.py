@@ -27,7 +27,9 @@ sys.path[:0] = [str(ROOT / "tests")]  # `support`
 
 from hoodie.clock import SystemClock  # noqa: E402
 from hoodie_operator.standalone.embedded_zookeeper import EmbeddedZooKeeper  # noqa: E402
-from support import aws_server, hive_metastore, lock_process  # noqa: E402
+from support.contracts import lock_process  # noqa: E402
+from support.peer import hive_metastore  # noqa: E402
+from support.servers import aws_server  # noqa: E402
 
 CLOCK = SystemClock()
 WAIT_S = 300.0
@@ -231,7 +233,8 @@ def _main() -> None:
     if options.contend:
         print("ready", flush=True)
         sys.stdin.readline()
-        print(json.dumps(_waits(*options.contend, options.rounds)))
+        address, contended = options.contend
+        print(json.dumps(_waits(address, contended, options.rounds)))
         return
     results = []
     for name, serve in PROVIDERS.items():

@@ -63,6 +63,7 @@ class Bench:
         )
         self.logs: dict[int, list[files.LogFile]] = {}
         self.bases: dict[int, files.BaseFile] = {}
+        self._compactions = 0
 
     def batch(self, path: Path) -> Batch:
         """Return an input file's rows, split by file group."""
@@ -140,10 +141,12 @@ class Bench:
         """Merge every slice into a new base file; return the rows written."""
         reader = self._reader()
         columns = [*writing.BASE_FILE_META_COLUMNS, *self.schema.arrow.names]
+        self._compactions += 1
 
         def compact(number: int) -> int:
             rows = reader.stream(self._slice(number), columns)
-            target = self._target(number, 99)
+            # A file is never overwritten.
+            target = self._target(number, 99, stage=self._compactions)
             return writing.write_base_file(target, rows, self.schema, self.settings).records
 
         return sum(self._each(compact))
@@ -161,12 +164,12 @@ class Bench:
     def _reader(self) -> reading.SliceReader:
         return reading.SliceReader(self.storage, self.config, self.schema, lambda _: True)
 
-    def _target(self, number: int, commit: int) -> writing.FileTarget:
+    def _target(self, number: int, commit: int, stage: int = 0) -> writing.FileTarget:
         return writing.FileTarget(
             storage=self.storage,
             group=files.FileGroupId("", bucket.file_id(number)),
             instant_time=instants.InstantTime(f"20260101{commit:09}"),
-            write_token=f"{number}-0-0",
+            write_token=f"{number}-{stage}-0",
             before_file=lambda _: None,
         )
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from hoodie.transaction import manager
+
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "benchmarks")]  # our neighbours
 
@@ -39,7 +41,7 @@ class Hoodie:
     warm_ups = 1
 
     def __init__(self, _folder: Path) -> None:
-        self._outside = environment.system(parallelism=THREADS)
+        self._env = environment.system(parallelism=THREADS)
 
     def __enter__(self) -> Self:
         return self
@@ -50,7 +52,7 @@ class Hoodie:
     def create(self, workload: Workload, _inputs: Inputs, path: Path) -> "LocalSubject":
         """Return the new table."""
         create_table(workload, path)
-        return LocalSubject(workload, path, self._outside)
+        return LocalSubject(workload, path, self._env)
 
     def measured(self, work: Callable[[], object]) -> Measured:
         """Do the work."""
@@ -67,7 +69,7 @@ class LocalSubject:
 
     workload: Workload
     path: Path
-    outside: environment.Environment
+    env: environment.Environment
 
     def bulk_insert(self, rows: Path) -> object:
         """Fill the new table."""
@@ -120,14 +122,14 @@ class LocalSubject:
         return sum(batch.num_rows for batch in self._open().read(columns=["id"]))
 
     def _open(self) -> table.Table:
-        return table.open_table(str(self.path), self.outside)
+        return table.open_table(str(self.path), self.env)
 
     def _write(self, data: pa.Table, operation: commits.Operation) -> object:
         options = sessions.WriteOptions(operation=operation, transaction=self._transaction())
         return self._open().write(data, options)
 
-    def _transaction(self) -> sessions.TransactionOptions:
-        return sessions.TransactionOptions(
+    def _transaction(self) -> manager.TransactionOptions:
+        return manager.TransactionOptions(
             settings=write_settings(self.workload),
             lock=address_texts.parse(lock(self.workload)),
             author=authors.Author(writer_id="benchmark"),

@@ -27,7 +27,8 @@ from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 from steps import Measured  # noqa: E402
 
 from hoodie import clock, environment, table  # noqa: E402
-from hoodie.model import commits, jobs  # noqa: E402
+from hoodie.contract import engine_specs, input_sources, job_specs  # noqa: E402
+from hoodie.model import commits  # noqa: E402
 from hoodie_jobs import cancellation, compact, write  # noqa: E402
 from hoodie_jobs.run import Run  # noqa: E402
 from hoodie_jobs.spark import runtime, session, tables  # noqa: E402
@@ -124,14 +125,14 @@ class SparkSubject:
 
     def schedule_compaction(self) -> object:
         """Plan a compaction."""
-        run = self._run(jobs.Compact(step=jobs.CompactionStep.SCHEDULE))
+        run = self._run(job_specs.Compact(step=job_specs.CompactionStep.SCHEDULE))
         return compact.perform(run)
 
     def compact(self) -> object:
         """Execute the plan."""
         (pending,) = self._open().timeline().pending_compactions
         instant_time = pending.requested_time
-        step = jobs.Compact(step=jobs.CompactionStep.EXECUTE, instant_time=instant_time)
+        step = job_specs.Compact(step=job_specs.CompactionStep.EXECUTE, instant_time=instant_time)
         return compact.execute(self._run(step), instant_time, self.runtime)
 
     def count(self) -> int:
@@ -144,19 +145,21 @@ class SparkSubject:
     def _write(
         self, rows: Path, operation: commits.Operation, columns: tuple[str, ...] = ()
     ) -> object:
-        batch = jobs.Batch(id=rows.stem, files=(str(rows),))
-        source = jobs.Source(
-            format=jobs.SourceFormat.PARQUET,
-            columns=tuple(jobs.ColumnMapping(name=name, source=name) for name in columns),
+        batch = input_sources.Batch(id=rows.stem, files=(str(rows),))
+        source = input_sources.Source(
+            format=input_sources.SourceFormat.PARQUET,
+            columns=tuple(input_sources.ColumnMapping(name=name, source=name) for name in columns),
         )
-        run = self._run(jobs.WriteBatches(operation=operation, source=source, batches=(batch,)))
+        run = self._run(
+            job_specs.WriteBatches(operation=operation, source=source, batches=(batch,))
+        )
         return write.write_batch(run, batch, self._open(), self.runtime)
 
     def _open(self) -> table.Table:
         return table.open_table(str(self.path), environment.system(parallelism=1))
 
-    def _run(self, work: jobs.WriteBatches | jobs.Compact) -> Run:
-        spec = jobs.JobSpec(
+    def _run(self, work: job_specs.WriteBatches | job_specs.Compact) -> Run:
+        spec = job_specs.JobSpec(
             table_uri=str(self.path),
             allowed_roots=(),
             table_properties={},
@@ -168,7 +171,7 @@ class SparkSubject:
             attempt=1,
             fence=None,
             work=work,
-            engine=jobs.EngineSpec(kind=jobs.EngineKind.SPARK, parallelism=CORES),
+            engine=engine_specs.EngineSpec(kind=engine_specs.EngineKind.SPARK, parallelism=CORES),
             progress_path=None,
             result_path="",
         )

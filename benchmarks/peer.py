@@ -27,8 +27,8 @@ import alone  # noqa: E402 (the path comes first)
 from data import AGGREGATE, SCHEMA, Inputs, Workload  # noqa: E402
 from steps import Measured  # noqa: E402
 
-from support.judge import Judge, Query, Settings, Sink, Versions  # noqa: E402
-from support.peer_options import PeerTable, filesystem_lock, in_process_lock  # noqa: E402
+from support.peer.judge import Judge, Query, Settings, Sink, Versions  # noqa: E402
+from support.peer.peer_options import PeerTable, filesystem_lock, in_process_lock  # noqa: E402
 
 HEAP_MB = 4096
 CORES = 2

@@ -46,11 +46,11 @@ end
 return health
 """
 _ARGOCD = """# {header}
-# Part of the ConfigMap argocd-cm: without it an object is healthy as soon as it exists.
+# Part of the ConfigMap argocd-cm. Without it Argo CD reports an object as Healthy once it exists.
 """
 _FLUX = """# {header}
-# Flux computes the same of the conditions by itself (kstatus), so that `wait: true` is enough. The
-# expressions are for those who want it said, and for tools that know no kstatus.
+# Flux computes the same from the conditions (kstatus), so `wait: true` is enough. The expressions
+# are for explicit health checks, and for tools without kstatus.
 """
 
 

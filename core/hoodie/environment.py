@@ -1,4 +1,4 @@
-"""Everything a table's code is given from outside: storage, time, chance, threads, and who we are.
+"""What a table's code depends on: storage, clock, random ids, threads, identity of the process.
 
 One value is made at the edge (`system`), or by a test with a virtual clock and a faulty storage,
 and passed down; nothing below looks any of it up by itself.
@@ -18,7 +18,7 @@ from hoodie.storage import protocol as storage_protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """What the outside gives.
+    """The dependencies of a table's code; a parameter of this type is called `env`.
 
     Attributes:
         open_storage: Opens the storage of a table's URI.

@@ -24,7 +24,7 @@ class HoodieError(Exception):
     Attributes:
         kind: A stable name of the class, in CamelCase, for programs.
         exit_code: What a program that ends with this error exits with.
-        is_transient: Whether the same call may succeed later with nothing mended.
+        is_transient: Whether the same call may succeed later with nothing changed.
     """
 
     kind: ClassVar[str] = "Internal"
@@ -33,7 +33,7 @@ class HoodieError(Exception):
 
 
 class ConflictError(HoodieError):
-    """Somebody else changed what this decision stood on: retry on fresh state."""
+    """Another process changed the state that this decision was based on: retry on fresh state."""
 
     kind = "Conflict"
     exit_code = 10
@@ -48,7 +48,7 @@ class WriteConflictError(ConflictError):
 
 
 class LockTimeoutError(HoodieError):
-    """The table lock was not had within the configured wait."""
+    """Timed out waiting for the table lock."""
 
     kind = "LockTimeout"
     exit_code = 11
@@ -56,7 +56,7 @@ class LockTimeoutError(HoodieError):
 
 
 class LockLostError(HoodieError):
-    """The table lock was held and is not known to be held any more."""
+    """The table lock was held and may have been lost."""
 
     kind = "LockLost"
     exit_code = 12
@@ -64,14 +64,14 @@ class LockLostError(HoodieError):
 
 
 class FencedError(HoodieError):
-    """This attempt is not the current one: its work must not be published, nor tried again."""
+    """A newer attempt has replaced this one: its work must not be published or retried."""
 
     kind = "Fenced"
     exit_code = 13
 
 
 class HeartbeatExpiredError(HoodieError):
-    """The writer was silent for too long by its heartbeat; others may have removed its files."""
+    """The heartbeat of the writer expired; other processes may have removed its files."""
 
     kind = "HeartbeatExpired"
     exit_code = 14
@@ -79,7 +79,7 @@ class HeartbeatExpiredError(HoodieError):
 
 
 class ClockSkewError(HoodieError):
-    """The clock lags what stands on the timeline by more than the allowed skew."""
+    """The clock is behind the timeline by more than the allowed skew."""
 
     kind = "ClockSkew"
     exit_code = 15
@@ -87,7 +87,7 @@ class ClockSkewError(HoodieError):
 
 
 class OutcomeUnknownError(HoodieError):
-    """Whether the change was published could not be found out; list the timeline to know."""
+    """It is unknown whether the change was published: check the timeline."""
 
     kind = "OutcomeUnknown"
     exit_code = 16
@@ -95,14 +95,14 @@ class OutcomeUnknownError(HoodieError):
 
 
 class InvalidInputError(HoodieError, ValueError):
-    """What the caller passed does not fit: mend it."""
+    """The arguments of the caller are invalid: correct them."""
 
     kind = "InvalidInput"
     exit_code = 20
 
 
 class UnsupportedError(HoodieError):
-    """The table or the request uses something that this version does not do."""
+    """The table or the request uses something that this version does not support."""
 
     kind = "Unsupported"
     exit_code = 21
@@ -116,7 +116,7 @@ class NotFoundError(HoodieError):
 
 
 class AlreadyExistsError(HoodieError):
-    """The name to be created is taken."""
+    """The name already exists."""
 
     kind = "AlreadyExists"
     exit_code = 23
@@ -138,11 +138,11 @@ class StorageError(HoodieError):
 
 
 class UnansweredError(StorageError):
-    """The storage gave no answer, or none that tells: the call may take effect yet."""
+    """The storage gave no definite answer: the call may still take effect."""
 
 
 class FormatError(HoodieError):
-    """Bytes on storage are not what the format says: stop, and look at them."""
+    """Bytes in storage violate the format: stop and inspect them."""
 
     kind = "Format"
     exit_code = 31
@@ -157,7 +157,7 @@ class OutOfMemoryError(HoodieError):
 
 
 class CancelledError(HoodieError):
-    """The run was told to stop and published nothing."""
+    """The run was asked to stop and published nothing."""
 
     kind = "Cancelled"
     exit_code = 41

@@ -14,6 +14,9 @@ from hoodie import environment, errors
 from hoodie.engine import ahead
 from hoodie.filegroup import snapshots
 from hoodie.format import timeline_avro
+from hoodie.maintenance import table_service
+from hoodie.maintenance.compaction import service as compaction
+from hoodie.maintenance.rollback import service as rollback
 from hoodie.model import (
     commits,
     files,
@@ -26,10 +29,10 @@ from hoodie.model import (
 )
 from hoodie.read import planning
 from hoodie.read import tasks as read_tasks
-from hoodie.services import checking, compaction, definition, liveness, lock_breaking, rollback
+from hoodie.services import checking, definition, lock_breaking
 from hoodie.storage import protocol
 from hoodie.timeline import active, table_properties, transitions
-from hoodie.transaction import writer_batches
+from hoodie.transaction import liveness, manager, writer_batches
 from hoodie.transaction.locks import addresses
 from hoodie.write import sessions
 
@@ -51,11 +54,11 @@ class Table:
         storage: protocol.Storage,
         config: table_config.TableConfig,
         schema: schemas.TableSchema,
-        outside: environment.Environment,
+        env: environment.Environment,
     ) -> None:
         """Put the parts together; nothing is requested."""
         self._storage = storage
-        self._outside = outside
+        self._env = env
         self.config = config
         self.schema = schema
 
@@ -82,6 +85,14 @@ class Table:
             ).compactions.items()
             for operation in plan.operations
         }
+
+    def partition_bucket_counts(self) -> str | None:
+        """Return the bucket counts by partition that another engine gave the table; None for none.
+
+        As `regex,count;regex,count`; takes a snapshot and lists the table.
+        """
+        configs = snapshots.take(self._storage, self.config).hashing_configs()
+        return configs[-1].expressions if configs else None
 
     def metadata(
         self, wanted: Sequence[instants.Instant]
@@ -173,7 +184,7 @@ class Table:
             HoodieError: Nothing was begun.
         """
         target = self._target.grown_to(schema or self.schema)
-        return sessions.begin(target, options, columns, self._outside)
+        return sessions.begin(target, options, columns, self._env)
 
     def write(
         self, data: pa.Table | ArrowStream, options: sessions.WriteOptions
@@ -191,16 +202,16 @@ class Table:
             HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it
                 was.
         """
-        return sessions.write(self._target, _arrow_table(data), options, self._outside)
+        return sessions.write(self._target, _arrow_table(data), options, self._env)
 
     def schedule_compaction(
-        self, transaction: sessions.TransactionOptions
+        self, transaction: manager.TransactionOptions
     ) -> instants.InstantTime | None:
         """Plan a compaction and return its instant; None when there is nothing to compact."""
-        return compaction.schedule(self._target, transaction, self._outside)
+        return table_service.schedule(compaction.Compaction(), self._target, transaction, self._env)
 
     def compact(
-        self, requested_time: instants.InstantTime, transaction: sessions.TransactionOptions
+        self, requested_time: instants.InstantTime, transaction: manager.TransactionOptions
     ) -> results.CommitResult:
         """Execute a planned compaction.
 
@@ -208,10 +219,12 @@ class Table:
             NotFoundError: There is no such plan.
             ConflictError: It was executed, or is being executed.
         """
-        return compaction.execute(self._target, requested_time, transaction, self._outside)
+        return table_service.execute(
+            compaction.Compaction(), self._target, requested_time, transaction, self._env
+        )
 
     def roll_back(
-        self, requested_time: instants.InstantTime, transaction: sessions.TransactionOptions
+        self, requested_time: instants.InstantTime, transaction: manager.TransactionOptions
     ) -> results.RollbackResult:
         """Take back a pending write or compaction whose owner is dead.
 
@@ -219,11 +232,11 @@ class Table:
             NotFoundError: There is no such instant.
             ConflictError: It has completed, or somebody alive works on it or takes it back.
         """
-        return rollback.roll_back(self._target, requested_time, transaction, self._outside)
+        return rollback.roll_back(self._target, requested_time, transaction, self._env)
 
-    def roll_back_failed(self, transaction: sessions.TransactionOptions) -> results.RollbackResults:
+    def roll_back_failed(self, transaction: manager.TransactionOptions) -> results.RollbackResults:
         """Take back every write whose owner is dead, and remove what ended ones left behind."""
-        return rollback.roll_back_failed(self._target, transaction, self._outside)
+        return rollback.roll_back_failed(self._target, transaction, self._env)
 
     def pending(self, heartbeat_settings: settings.WriteSettings) -> list[results.PendingInstant]:
         """Return what is pending and who works on it; two requests each and some more.
@@ -231,13 +244,13 @@ class Table:
         Args:
             heartbeat_settings: By which owners count as alive or dead.
         """
-        return liveness.pending(self._storage, self.timeline(), heartbeat_settings, self._outside)
+        return liveness.pending(self._storage, self.timeline(), heartbeat_settings, self._env)
 
     def explain_lock(
         self, address: addresses.LockAddress, watch_s: float = 0.0
     ) -> lock_breaking.LockState:
         """Return who has the table's lock, and what proves that; see `services.lock_breaking`."""
-        return lock_breaking.explain(self._storage, address, self._outside, watch_s)
+        return lock_breaking.explain(self._storage, address, self._env, watch_s)
 
     def break_lock(
         self, address: addresses.LockAddress, watch_s: float = 0.0, holder_id: str | None = None
@@ -247,7 +260,7 @@ class Table:
         Raises:
             ConflictError: The holder may be alive, or is another than was named.
         """
-        return lock_breaking.break_lock(self._storage, address, self._outside, watch_s, holder_id)
+        return lock_breaking.break_lock(self._storage, address, self._env, watch_s, holder_id)
 
     def check(self, heartbeat_settings: settings.WriteSettings) -> list[results.Finding]:
         """Return what is wrong with the table, and what is worth a note; reads all of it.
@@ -255,11 +268,11 @@ class Table:
         Args:
             heartbeat_settings: By which pending instants count as alive or dead.
         """
-        return checking.check(self._target, heartbeat_settings, self._outside)
+        return checking.check(self._target, heartbeat_settings, self._env)
 
     @property
-    def _target(self) -> sessions.Target:
-        return sessions.Target(storage=self._storage, config=self.config, schema=self.schema)
+    def _target(self) -> manager.Target:
+        return manager.Target(storage=self._storage, config=self.config, schema=self.schema)
 
     def _metadata(self, instant: instants.Instant) -> commits.CommitMetadata | None:
         path = transitions.path(instant)
@@ -273,7 +286,7 @@ class Table:
 
     def _batches(self, planned: Sequence[read_tasks.ReadTask]) -> Iterator[pa.RecordBatch]:
         """Yield the batches of all tasks, some slices read ahead."""
-        threads = self._outside.engine.parallelism
+        threads = self._env.engine.parallelism
         for found in ahead.results(read_tasks.read, planned, threads):
             yield from found.to_batches()
 
@@ -298,7 +311,7 @@ def create_table(
     uri: str,
     config: table_config.TableConfig,
     schema: schemas.TableSchema,
-    outside: environment.Environment,
+    env: environment.Environment,
 ) -> Table:
     """Create a table.
 
@@ -306,21 +319,24 @@ def create_table(
         uri: Its root; a directory of it may be there.
         config: Its configuration; the schema is put into it.
         schema: Its columns.
-        outside: The environment.
+        env: The environment.
 
     Raises:
-        AlreadyExistsError: There is a table.
+        AlreadyExistsError: There is a table, or one above or below that place.
         InvalidInputError: A key, partition or ordering field is no column, or of a type that has
             no one text.
+        UnsupportedError: A column has a logical type that readers would ignore.
     """
     definition.check(config, schema)
-    storage = outside.open_storage(uri)
+    schemas.check_logical_types(schema)
+    storage = env.open_storage(uri)
+    definition.check_place(storage, env)
     stored = replace(config, create_schema=schemas.with_fixed_decimals(schema).avro)
-    table_properties.create(storage, stored, outside.clock)
-    return open_table(uri, outside)
+    table_properties.create(storage, stored, env.clock)
+    return open_table(uri, env)
 
 
-def open_table(uri: str, outside: environment.Environment) -> Table:
+def open_table(uri: str, env: environment.Environment) -> Table:
     """Open a table.
 
     Cost: two requests for its properties; two more when they hold no schema.
@@ -330,6 +346,6 @@ def open_table(uri: str, outside: environment.Environment) -> Table:
         UnsupportedError: It is of a version, or merges in a way, that is not read.
         FormatError: Its properties are damaged.
     """
-    storage = outside.open_storage(uri)
-    config = table_properties.load(storage, outside.clock)
-    return Table(storage, config, definition.load_schema(storage, config), outside)
+    storage = env.open_storage(uri)
+    config = table_properties.load(storage, env.clock)
+    return Table(storage, config, definition.load_schema(storage, config), env)

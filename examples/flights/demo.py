@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from hoodie import environment, table
-from hoodie.model import commits, instants, jobs
+from hoodie.model import commits, instants
 
 HERE = Path(__file__).parent
 BIN = Path(sys.executable).parent
@@ -117,7 +117,7 @@ def spans_of(opened: table.Table) -> list[Span]:
     timeline = opened.timeline()
     return [
         Span(
-            writer=metadata.extra.get(jobs.WRITER_ID_KEY) or "compaction",
+            writer=metadata.extra.get(commits.WRITER_ID_KEY) or "compaction",
             requested_time=instant.requested_time,
             completion_time=str(instant.completion_time),
             groups=frozenset((stat.partition_path, stat.file_id) for stat in metadata.stats),

@@ -38,7 +38,7 @@ class Cancellation:
             CancelledError: Somebody asked to.
         """
         if self.is_requested:
-            raise errors.CancelledError("the run was told to stop")
+            raise errors.CancelledError("the run was asked to stop")
 
     def wait(self, seconds: float) -> None:
         """Wait that long, or until asked to stop.
@@ -74,5 +74,5 @@ class Cancellation:
     def _take_signals(self) -> None:
         while True:
             number = self._signals.get()
-            logger.warning("told to stop by %s", signal.Signals(number).name)
+            logger.warning("received %s, stopping", signal.Signals(number).name)
             self.request()

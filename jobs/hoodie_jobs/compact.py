@@ -4,10 +4,13 @@ An execution that was killed is run again: the plan stays, and files of the dead
 """
 
 import sys
+import threading
 from contextlib import closing
 
-from hoodie.model import instants, jobs
-from hoodie_jobs import opening, program, runtimes, watching
+from hoodie.contract import job_results, job_specs
+from hoodie.engine.progress import ProgressEngine
+from hoodie.model import instants
+from hoodie_jobs import opening, program, runtimes
 from hoodie_jobs.run import Run
 
 _PHASE = "compacting"
@@ -21,9 +24,9 @@ def perform(run: Run) -> None:
         ConflictError: Somebody alive is executing it.
     """
     work = run.spec.work
-    assert isinstance(work, jobs.Compact)
+    assert isinstance(work, job_specs.Compact)
     instant_time = _planned(run, work)
-    if instant_time is None or work.step is jobs.CompactionStep.SCHEDULE:
+    if instant_time is None or work.step is job_specs.CompactionStep.SCHEDULE:
         return
     run.cancellation.check()
     run.tell(f"starting {run.spec.engine.kind.value}")
@@ -31,7 +34,7 @@ def perform(run: Run) -> None:
         execute(run, instant_time, runtime)
 
 
-def _planned(run: Run, work: jobs.Compact) -> instants.InstantTime | None:
+def _planned(run: Run, work: job_specs.Compact) -> instants.InstantTime | None:
     """Return the plan to execute; None when there is nothing to compact."""
     if work.instant_time is not None:
         return instants.checked_time(work.instant_time)
@@ -40,9 +43,9 @@ def _planned(run: Run, work: jobs.Compact) -> instants.InstantTime | None:
     instant_time = opened.schedule_compaction(opening.transaction_of(run.spec))
     if instant_time is None:
         run.find("there is nothing to compact")
-    elif work.step is jobs.CompactionStep.SCHEDULE:
+    elif work.step is job_specs.CompactionStep.SCHEDULE:
         run.add(
-            instant=jobs.CommittedInstant(
+            instant=job_results.CommittedInstant(
                 requested_time=instant_time,
                 completion_time=None,
                 action=instants.Action.COMPACTION.value,
@@ -58,8 +61,15 @@ def execute(run: Run, instant_time: instants.InstantTime, runtime: runtimes.Runt
         NotFoundError: There is no such plan.
         ConflictError: Somebody alive is executing it.
     """
-    engine = watching.WatchedEngine(runtime.engine, run, f"{_PHASE} {instant_time}")
-    opened = opening.open_table(run.spec, engine)
+    caller = threading.current_thread()
+
+    def report(done: int, total: int) -> None:
+        run.tell(f"{_PHASE} {instant_time}", done, total)
+        # In the thread where the engine waits this ends the map; Spark's session stops Spark's own.
+        if threading.current_thread() is caller:
+            run.cancellation.check()
+
+    opened = opening.open_table(run.spec, ProgressEngine(runtime.engine, report))
     start_s = run.clock.monotonic_s()
     commit = opened.compact(instant_time, opening.transaction_of(run.spec))
     run.add(
@@ -69,4 +79,4 @@ def execute(run: Run, instant_time: instants.InstantTime, runtime: runtimes.Runt
 
 
 if __name__ == "__main__":
-    sys.exit(program.main(sys.argv[1:], {jobs.Compact: perform}))
+    sys.exit(program.main(sys.argv[1:], {job_specs.Compact: perform}))

@@ -5,15 +5,17 @@ Done twice it is done once: a table that is as the spec wants it is nothing to d
 
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pyarrow as pa
 
 from hoodie import errors, table
-from hoodie.model import jobs, schemas, table_config
+from hoodie.contract import job_specs
+from hoodie.model import schemas, table_config
 from hoodie.services import adoption
 from hoodie.storage import protocol
-from hoodie.write import sessions
+from hoodie.transaction import manager
 from hoodie_jobs import opening, program
 from hoodie_jobs.run import Run
 
@@ -44,26 +46,26 @@ def perform(run: Run) -> None:
             not say what its buckets are, some records are in others.
     """
     work = run.spec.work
-    assert isinstance(work, jobs.CreateTable)
+    assert isinstance(work, job_specs.CreateTable)
     config = table_config.from_properties(run.spec.table_properties)
     if config.create_schema is None:
         raise errors.InvalidInputError(
             f"the spec of table {config.name!r} has no hoodie.table.create.schema"
         )
     schema = schemas.from_avro(config.create_schema)
-    run.tell("looking for the table")
+    run.tell("opening the table")
     try:
         existing = opening.open_table(run.spec)
     except errors.NotFoundError:
         if not work.may_create:
             raise
         run.tell("creating the table")
-        outside = opening.environment_of(run.spec)
-        _check_empty(outside.open_storage(run.spec.table_uri))
-        table.create_table(run.spec.table_uri, config, schema, outside)
+        env = opening.environment_of(run.spec)
+        _check_empty(env.open_storage(run.spec.table_uri))
+        table.create_table(run.spec.table_uri, config, schema, env)
         return
     if not work.may_adopt:
-        raise errors.AlreadyExistsError(f"there is a table at {existing.uri} already")
+        raise errors.AlreadyExistsError(f"there is already a table at {existing.uri}")
     if not adoption.lacks_buckets(existing.config, config):
         _compare(existing, existing.config, config, schema)
         return
@@ -74,26 +76,22 @@ def perform(run: Run) -> None:
 
 def _record_buckets(run: Run, existing: table.Table, stored: table_config.TableConfig) -> None:
     """Have a table say what its buckets are, if its records are in them."""
-    outside = opening.environment_of(run.spec)
-    storage = outside.open_storage(run.spec.table_uri)
-    target = sessions.Target(storage=storage, config=stored, schema=existing.schema)
+    env = opening.environment_of(run.spec)
+    storage = env.open_storage(run.spec.table_uri)
+    target = manager.Target(storage=storage, config=stored, schema=existing.schema)
 
     def tell(done: int, total: int) -> None:
         run.cancellation.check()
         run.tell("comparing buckets", done, total)
 
-    adoption.check(target, outside, tell)
+    adoption.check(target, env, tell)
     transaction = opening.transaction_of(run.spec)
-    provider = sessions.open_lock(storage, transaction, outside)
-    try:
-        client = sessions.open_client(target, provider, transaction, outside)
+    with closing(manager.open_client(target, transaction, env)) as client:
         with client.lock.scope() as scope:
             client.check_guards()
-            adoption.record(target, scope, outside)
+            adoption.record(target, scope, env)
         times = client.lock.times
         run.add(lock_wait_ms=times.wait_ms, lock_hold_ms=times.hold_ms)
-    finally:
-        provider.close()
 
 
 def _check_empty(storage: protocol.Storage) -> None:
@@ -104,7 +102,7 @@ def _check_empty(storage: protocol.Storage) -> None:
     for info in storage.list("", is_recursive=True):
         if not info.path.startswith(_TABLE_PREFIX):
             raise errors.AlreadyExistsError(
-                f"{storage.uri} is no table and holds {info.path}, expected an empty place"
+                f"{storage.uri} is not a table and holds {info.path}, expected an empty folder"
             )
 
 
@@ -122,7 +120,7 @@ def _compare(
     differences += _column_differences(existing, stored, schema)
     if differences:
         raise errors.ConfigurationError(
-            f"the table at {existing.uri} is not as declared: {'; '.join(differences)}"
+            f"the table at {existing.uri} differs from its spec: {'; '.join(differences)}"
         )
 
 
@@ -155,4 +153,4 @@ def _shown(value: object) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(program.main(sys.argv[1:], {jobs.CreateTable: perform}))
+    sys.exit(program.main(sys.argv[1:], {job_specs.CreateTable: perform}))

@@ -12,13 +12,15 @@ on. A folder that holds anything but is no table is refused.
 import logging
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any, Final
 
 from hoodie import environment, errors, table
-from hoodie.model import jobs, table_config
+from hoodie.contract import job_specs
+from hoodie.model import table_config
 from hoodie.storage import protocol
 from hoodie.timeline import table_properties
-from hoodie.write import sessions
+from hoodie.transaction import admission, manager
 from hoodie_jobs import opening, program
 from hoodie_jobs.run import Run
 
@@ -46,9 +48,9 @@ def perform(run: Run) -> None:
             holds another one.
     """
     _check_wanted(run.spec)
-    outside = opening.environment_of(run.spec)
-    storage = outside.open_storage(run.spec.table_uri)
-    run.tell("looking for the table")
+    env = opening.environment_of(run.spec)
+    storage = env.open_storage(run.spec.table_uri)
+    run.tell("opening the table")
     _check_alone(storage)
     try:
         opened = opening.open_table(run.spec)
@@ -56,7 +58,7 @@ def perform(run: Run) -> None:
         _check_remnant(storage)
     else:
         _check_identity(run.spec, opened)
-        _unpublish(run, storage, opened, outside)
+        _unpublish(run, storage, opened, env)
     paths = [info.path for info in storage.list("", is_recursive=True)]
     # The mark survives until nothing else does.
     _delete(run, storage, sorted((path for path in paths if path != MARK), key=_is_of_table))
@@ -64,20 +66,20 @@ def perform(run: Run) -> None:
     logger.info("%s: deleted %d files", storage.uri, len(paths))
 
 
-def _check_wanted(spec: jobs.JobSpec) -> None:
+def _check_wanted(spec: job_specs.JobSpec) -> None:
     """Refuse to delete what no HudiTable asks to delete."""
     work = spec.work
-    assert isinstance(work, jobs.DropTable)
+    assert isinstance(work, job_specs.DropTable)
     why = ""
     if not work.table_uid:
         why = "the spec names no HudiTable that is being deleted"
-    elif work.deletion_policy != jobs.DELETE:
+    elif work.deletion_policy != job_specs.DELETE:
         why = f"its HudiTable has deletionPolicy {work.deletion_policy or 'none'}"
     elif work.is_protected:
         why = "its HudiTable has deletionProtection"
     if why:
         raise errors.InvalidInputError(
-            f"{spec.table_uri} is not deleted: {why}, expected deletionPolicy {jobs.DELETE} "
+            f"{spec.table_uri} is not deleted: {why}, expected deletionPolicy {job_specs.DELETE} "
             "without deletionProtection"
         )
 
@@ -93,7 +95,7 @@ def _check_alone(storage: protocol.Storage) -> None:
             )
 
 
-def _check_identity(spec: jobs.JobSpec, opened: table.Table) -> None:
+def _check_identity(spec: job_specs.JobSpec, opened: table.Table) -> None:
     """Refuse a table that is not the one that the spec describes."""
     expected = table_config.from_properties(spec.table_properties)
     differences = [
@@ -103,7 +105,7 @@ def _check_identity(spec: jobs.JobSpec, opened: table.Table) -> None:
     ]
     if differences:
         raise errors.ConfigurationError(
-            f"{opened.uri} is not deleted: it is another table than declared: "
+            f"{opened.uri} is not deleted: it differs from the declared table: "
             f"{'; '.join(differences)}"
         )
 
@@ -126,37 +128,34 @@ def _delete(run: Run, storage: protocol.Storage, paths: Sequence[str]) -> None:
 
 
 def _unpublish(
-    run: Run, storage: protocol.Storage, opened: table.Table, outside: environment.Environment
+    run: Run, storage: protocol.Storage, opened: table.Table, env: environment.Environment
 ) -> None:
     """Make the table one that cannot be opened any more."""
     transaction = opening.transaction_of(run.spec)
-    provider = sessions.open_lock(storage, transaction, outside)
-    try:
-        target = sessions.Target(storage=storage, config=opened.config, schema=opened.schema)
-        client = sessions.open_client(target, provider, transaction, outside)
+    target = manager.Target(storage=storage, config=opened.config, schema=opened.schema)
+    with closing(manager.open_client(target, transaction, env)) as client:
         with client.lock.scope() as scope:
             for pending in scope.timeline.pending:
-                sighting = client.heartbeats.look(pending.requested_time)
-                if sighting.liveness.is_alive:
+                status = client.heartbeats.look(pending.requested_time)
+                if status.liveness.is_alive:
                     raise errors.ConflictError(
-                        f"{storage.uri} is not deleted: {pending} is pending, and its writer gave "
-                        f"a sign of life {sighting.silence_ms} ms ago"
+                        f"{storage.uri} is not deleted: {pending} is pending, and its writer's "
+                        f"last heartbeat was {status.silence_ms} ms ago"
                     )
+            admission.admit_attempt(client)
             client.check_guards()
             scope.check()
             _put_mark(storage)
             storage.delete_all([table_properties.BACKUP_PATH, table_properties.PATH])
         times = client.lock.times
         run.add(lock_wait_ms=times.wait_ms, lock_hold_ms=times.hold_ms)
-    finally:
-        provider.close()
 
 
 def _put_mark(storage: protocol.Storage) -> None:
     try:
         storage.create(MARK, b"")
     except errors.AlreadyExistsError:
-        logger.debug("%s: was being deleted before", storage.uri)
+        logger.debug("%s: continuing an interrupted deletion", storage.uri)
 
 
 def _check_remnant(storage: protocol.Storage) -> None:
@@ -165,9 +164,9 @@ def _check_remnant(storage: protocol.Storage) -> None:
     foreign = sorted(path for path in paths if not path.startswith(_TABLE_PREFIX))
     if foreign and MARK not in paths:
         raise errors.InvalidInputError(
-            f"{storage.uri} is not deleted: it is no table, and holds {foreign[0]}"
+            f"{storage.uri} is not deleted: it is not a table, and holds {foreign[0]}"
         )
 
 
 if __name__ == "__main__":
-    sys.exit(program.main(sys.argv[1:], {jobs.DropTable: perform}))
+    sys.exit(program.main(sys.argv[1:], {job_specs.DropTable: perform}))

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hoodie import environment
+from hoodie.contract import engine_specs, input_sources
 from hoodie.engine import local, protocol
-from hoodie.model import commits, jobs
+from hoodie.model import commits
 from hoodie.sources import local_files
 from hoodie.storage import locations
 from hoodie.write import batches, early_conflicts, tasks
@@ -35,7 +36,7 @@ class LocalRuntime:
         self._stop = stop
 
     def read(
-        self, files: Sequence[str], source: jobs.Source, target: runtimes.Target
+        self, files: Sequence[str], source: input_sources.Source, target: runtimes.Target
     ) -> LocalInput:
         """Read input files into memory; what does not fit the table is refused."""
         data = local_files.read(files, source, target.schema.arrow)
@@ -60,6 +61,6 @@ class LocalRuntime:
         """Do nothing: threads end with their work."""
 
 
-def start(spec: jobs.EngineSpec, stop: cancellation.Cancellation) -> LocalRuntime:
+def start(spec: engine_specs.EngineSpec, stop: cancellation.Cancellation) -> LocalRuntime:
     """Return threads, as many as the spec says."""
     return LocalRuntime(local.LocalEngine(spec.parallelism or local.processors()), stop)

@@ -4,21 +4,21 @@ import dataclasses
 from collections.abc import Iterable
 
 from hoodie import environment, errors, table
+from hoodie.contract import job_specs
 from hoodie.engine import protocol
-from hoodie.model import jobs, settings
+from hoodie.model import settings
 from hoodie.storage import locations
-from hoodie.transaction import authors
+from hoodie.transaction import authors, fencing, manager
 from hoodie.transaction.locks import address_texts, addresses
-from hoodie.write import sessions
 from hoodie_jobs import fence
 
 
-def environment_of(spec: jobs.JobSpec) -> environment.Environment:
+def environment_of(spec: job_specs.JobSpec) -> environment.Environment:
     """Return the machine's environment, bounded as the spec says."""
     return environment.system(parallelism=spec.engine.parallelism, allowed_roots=spec.allowed_roots)
 
 
-def open_table(spec: jobs.JobSpec, engine: protocol.Engine | None = None) -> table.Table:
+def open_table(spec: job_specs.JobSpec, engine: protocol.Engine | None = None) -> table.Table:
     """Open the spec's table as its run's current attempt: every job that changes one begins so.
 
     Args:
@@ -32,33 +32,35 @@ def open_table(spec: jobs.JobSpec, engine: protocol.Engine | None = None) -> tab
         InvalidInputError: It is outside the allowed roots.
     """
     _lock_of(spec)
-    outside = environment_of(spec)
+    env = environment_of(spec)
     if engine is not None:
-        outside = dataclasses.replace(outside, engine=engine)
-    opened = table.open_table(spec.table_uri, outside)
+        env = dataclasses.replace(env, engine=engine)
+    opened = table.open_table(spec.table_uri, env)
     # Not before it is known to be a table: nothing is left behind where there is none.
-    fence.claim(spec, outside.open_storage(spec.table_uri))
+    fencing.claim(env.open_storage(spec.table_uri), _author_of(spec), env.process)
     return opened
 
 
-def transaction_of(spec: jobs.JobSpec) -> sessions.TransactionOptions:
+def transaction_of(spec: job_specs.JobSpec) -> manager.TransactionOptions:
     """Return on whose behalf, and how, the run changes the table.
 
     Raises:
         ConfigurationError: There may be other writers, and the lock excludes no other process.
         InvalidInputError: The lock's address is none.
     """
-    return sessions.TransactionOptions(
+    return manager.TransactionOptions(
         settings=spec.settings,
         lock=_lock_of(spec),
-        author=authors.Author(
-            writer_id=spec.writer_id, action_id=spec.action_id, attempt=spec.attempt
-        ),
-        guards=(fence.guard(spec, environment_of(spec).open_storage),),
+        author=_author_of(spec),
+        guards=(fence.guard(spec),),
     )
 
 
-def _lock_of(spec: jobs.JobSpec) -> addresses.LockAddress:
+def _author_of(spec: job_specs.JobSpec) -> authors.Author:
+    return authors.Author(writer_id=spec.writer_id, action_id=spec.action_id, attempt=spec.attempt)
+
+
+def _lock_of(spec: job_specs.JobSpec) -> addresses.LockAddress:
     lock = address_texts.parse(spec.lock)
     is_alone = spec.settings.concurrency is settings.ConcurrencyMode.SINGLE_WRITER
     if not is_alone and isinstance(lock, addresses.InProcessAddress):
@@ -69,7 +71,7 @@ def _lock_of(spec: jobs.JobSpec) -> addresses.LockAddress:
     return lock
 
 
-def check_files(spec: jobs.JobSpec, files: Iterable[str]) -> None:
+def check_files(spec: job_specs.JobSpec, files: Iterable[str]) -> None:
     """Refuse input from outside the allowed roots, symbolic links resolved.
 
     Raises:

@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 
 from hoodie import clock, errors
-from hoodie.model import jobs
+from hoodie.contract import job_results, job_specs
 from hoodie_jobs import cancellation, files, progress_server
 from hoodie_jobs.run import Run
 
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str], performs: Mapping[type, Perform]) -> int:
         sys.stderr.write(_usage())
         return errors.EXIT_USAGE
     try:
-        spec = jobs.decode_spec(files.read(arguments[0]), arguments[0])
+        spec = job_specs.decode_spec(files.read(arguments[0]), arguments[0])
     except errors.HoodieError as error:
         logger.error("%s", error)  # noqa: TRY400 - what the caller did wrong needs no traceback
         return error.exit_code
@@ -53,36 +53,40 @@ def main(arguments: Sequence[str], performs: Mapping[type, Perform]) -> int:
     try:
         result = run.finish(failure, _memory_bytes_max())
     except errors.StorageError as unwritten:
-        logger.error("no result given: %s", unwritten)  # noqa: TRY400 - a reported error is no bug
+        logger.error("cannot write the result: %s", unwritten)  # noqa: TRY400 - a reported error is no bug
         return unwritten.exit_code
     logger.info(
         "%s: ended after %.1f s with %s",
         spec.table_uri,
         result.duration_ms / 1000,
-        failure.kind if failure else "everything done",
+        failure.kind if failure else "success",
     )
     return result.exit_code
 
 
-def _failure(run: Run, performs: Mapping[type, Perform]) -> jobs.JobError | None:
+def _failure(run: Run, performs: Mapping[type, Perform]) -> job_results.JobError | None:
     """Do the work and return what went wrong, logged."""
     try:
         _perform(run, performs)
     except errors.HoodieError as error:
         logger.error("%s: %s: %s", run.spec.table_uri, error.kind, error)  # noqa: TRY400 - a reported error is no bug
-        return jobs.JobError(kind=error.kind, message=_one_line(error))
+        return job_results.JobError(kind=error.kind, message=_one_line(error))
     except MemoryError:
         logger.exception("%s: out of memory", run.spec.table_uri)
         kind = errors.OutOfMemoryError.kind
-        return jobs.JobError(kind=kind, message="the work did not fit into memory")
+        return job_results.JobError(kind=kind, message="the process ran out of memory")
     except Exception as error:
         # What a stop broke off is no bug, whatever it is reported as by the engine.
         if run.cancellation.is_requested:
             logger.warning("%s: stopped: %s", run.spec.table_uri, _one_line(error))
-            return jobs.JobError(kind=errors.CancelledError.kind, message="told to stop")
-        logger.exception("%s: a bug, or an engine that failed", run.spec.table_uri)
+            return job_results.JobError(
+                kind=errors.CancelledError.kind, message="the run was asked to stop"
+            )
+        logger.exception(
+            "%s: unexpected error, in this program or in its engine", run.spec.table_uri
+        )
         message = f"{type(error).__name__}: {_one_line(error)}"
-        return jobs.JobError(kind=errors.HoodieError.kind, message=message)
+        return job_results.JobError(kind=errors.HoodieError.kind, message=message)
     return None
 
 
@@ -115,9 +119,9 @@ def _help() -> str:
     by_code = sorted(errors.EXIT_CODES.items(), key=lambda each: each[1])
     codes = ", ".join(f"{code} {kind}" for kind, code in by_code)
     explained = textwrap.fill(
-        "SPEC.json holds a JobSpec, as hoodie/model/jobs.py describes it. The log goes to stderr; "
-        "how far the work is, and in the end its result, into the files that the spec names. "
-        f"Exit codes: 0 done, 2 usage, {codes}.",
+        "SPEC.json holds a JobSpec (hoodie/contract/job_specs.py). The log goes to stderr. "
+        "Progress and result are written to the files that the spec names. "
+        f"Exit codes: 0 success, 2 usage, {codes}.",
         width=_HELP_WIDTH,
     )
     return f"{_usage()}\n{sys.modules['__main__'].__doc__}\n{explained}\n"

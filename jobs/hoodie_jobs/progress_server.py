@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from typing import Final, Protocol
 
-from hoodie.model import jobs
+from hoodie.contract import job_results, job_specs
 
 logger = logging.getLogger(__name__)
 
@@ -22,8 +22,8 @@ _POLL_S: Final = 0.1
 class Told(Protocol):
     """A run, as far as it is told of."""
 
-    spec: jobs.JobSpec
-    progress: jobs.JobProgress | None
+    spec: job_specs.JobSpec
+    progress: job_results.JobProgress | None
 
 
 @contextlib.contextmanager
@@ -53,7 +53,7 @@ def _opened(run: Told, port: int) -> http.server.HTTPServer | None:
                 self.send_error(404)
                 return
             told = run.progress
-            content = b"" if told is None else jobs.encode_progress(told)
+            content = b"" if told is None else job_results.encode_progress(told)
             self.send_response(200 if content else 204)
             if content:
                 self.send_header("Content-Type", "application/json")

@@ -6,7 +6,8 @@ for this process alone, whatever the spec's engine.
 
 import sys
 
-from hoodie.model import instants, jobs, results
+from hoodie.contract import job_results, job_specs
+from hoodie.model import instants, results
 from hoodie_jobs import opening, program
 from hoodie_jobs.run import Run
 
@@ -19,8 +20,8 @@ def perform(run: Run) -> None:
         ConflictError: It has completed, or somebody alive works on it.
     """
     work = run.spec.work
-    assert isinstance(work, jobs.RollBack)
-    run.tell("taking back")
+    assert isinstance(work, job_specs.RollBack)
+    run.tell("rolling back")
     opened = opening.open_table(run.spec)
     transaction = opening.transaction_of(run.spec)
     if work.instant_time is not None:
@@ -32,12 +33,12 @@ def perform(run: Run) -> None:
     for reason in found.passed_over:
         run.find(reason)
     if found.leftovers:
-        run.find(f"removed {found.leftovers} files that nobody needs")
+        run.find(f"deleted {found.leftovers} orphan files")
 
 
 def _record(run: Run, done: results.RollbackResult) -> None:
     run.add(
-        instant=jobs.CommittedInstant(
+        instant=job_results.CommittedInstant(
             requested_time=done.instant.requested_time,
             completion_time=done.instant.completion_time,
             action=done.instant.action.value,
@@ -47,10 +48,10 @@ def _record(run: Run, done: results.RollbackResult) -> None:
         lock_wait_ms=done.lock_wait_ms,
         lock_hold_ms=done.lock_hold_ms,
     )
-    run.find(f"took back {done.target} {done.action.value}")
+    run.find(f"rolled back {done.target} {done.action.value}")
     for finding in done.findings:
         run.find(finding)
 
 
 if __name__ == "__main__":
-    sys.exit(program.main(sys.argv[1:], {jobs.RollBack: perform}))
+    sys.exit(program.main(sys.argv[1:], {job_specs.RollBack: perform}))

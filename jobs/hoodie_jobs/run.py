@@ -5,7 +5,8 @@ import logging
 from typing import Any
 
 from hoodie import clock, errors
-from hoodie.model import jobs, results
+from hoodie.contract import job_results, job_specs
+from hoodie.model import results
 from hoodie_jobs import cancellation, files
 
 logger = logging.getLogger(__name__)
@@ -21,15 +22,15 @@ class Run:
 
     def __init__(
         self,
-        spec: jobs.JobSpec,
+        spec: job_specs.JobSpec,
         system_clock: clock.Clock,
         stop: cancellation.Cancellation,
     ) -> None:
         self.spec = spec
         self.clock = system_clock
         self.cancellation = stop
-        self.result = jobs.JobResult(attempt=spec.attempt)
-        self.progress: jobs.JobProgress | None = None
+        self.result = job_results.JobResult(attempt=spec.attempt)
+        self.progress: job_results.JobProgress | None = None
         self._start_s = system_clock.monotonic_s()
         self._logged_phase = ""
         self._logged_s = 0.0
@@ -46,19 +47,19 @@ class Run:
             self._logged_phase, self._logged_s = phase, now_s
             count = f" {done}/{total}" if total else ""
             logger.info("%s: %s%s", self.spec.table_uri, phase, count)
-        self.progress = jobs.JobProgress(
+        self.progress = job_results.JobProgress(
             phase=phase, done=done, total=total, updated_ms=self.clock.now_ms()
         )
         if self.spec.progress_path is None:
             return
         try:
-            content = jobs.encode_progress(self.progress)
+            content = job_results.encode_progress(self.progress)
             files.replace(self.spec.progress_path, content, is_durable=False)
         except errors.StorageError as error:
             # Nobody being able to watch is no reason to stop.
-            logger.warning("progress not told: %s", error)
+            logger.warning("cannot report progress: %s", error)
 
-    def add(self, *, instant: jobs.CommittedInstant | None = None, **amounts: int) -> None:
+    def add(self, *, instant: job_results.CommittedInstant | None = None, **amounts: int) -> None:
         """Add amounts to the result's counters of these names, and an instant to its instants."""
         # The fields are all int, which replace() cannot know.
         changes: dict[str, Any] = {
@@ -71,7 +72,7 @@ class Run:
     def record(self, commit: results.CommitResult) -> None:
         """Add a commit to the result."""
         self.add(
-            instant=jobs.CommittedInstant(
+            instant=job_results.CommittedInstant(
                 requested_time=commit.instant.requested_time,
                 completion_time=commit.instant.completion_time,
                 action=commit.instant.action.value,
@@ -96,7 +97,9 @@ class Run:
                 self.result, findings=(*self.result.findings, finding)
             )
 
-    def finish(self, error: jobs.JobError | None, memory_bytes_max: int) -> jobs.JobResult:
+    def finish(
+        self, error: job_results.JobError | None, memory_bytes_max: int
+    ) -> job_results.JobResult:
         """Put the result where the spec says and return it.
 
         Raises:
@@ -108,7 +111,7 @@ class Run:
             duration_ms=self.elapsed_ms,
             memory_bytes_max=memory_bytes_max,
         )
-        content = jobs.encode_result(self.result)
+        content = job_results.encode_result(self.result)
         if self.spec.termination_path is not None:
             files.write_into(self.spec.termination_path, content)
         if self.spec.result_path is not None:

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
+from hoodie.contract import engine_specs, input_sources
 from hoodie.engine import protocol
-from hoodie.model import commits, jobs, schemas, table_config
+from hoodie.model import commits, schemas, table_config
 from hoodie.write import tasks
 from hoodie_jobs import cancellation
 
@@ -50,7 +51,7 @@ class Runtime(Protocol):
         """Whether a task of a write that failed may still be running somewhere."""
         ...
 
-    def read(self, files: Sequence[str], source: jobs.Source, target: Target) -> Input:
+    def read(self, files: Sequence[str], source: input_sources.Source, target: Target) -> Input:
         """Look at input files; what cannot be known before the write is found out in it.
 
         Raises:
@@ -75,11 +76,11 @@ class Runtime(Protocol):
         ...
 
 
-def open_runtime(spec: jobs.EngineSpec, stop: cancellation.Cancellation) -> Runtime:
+def open_runtime(spec: engine_specs.EngineSpec, stop: cancellation.Cancellation) -> Runtime:
     """Start the engine that a spec asks for."""
     # By name, so that a job on local threads neither needs pyspark nor waits for its import.
     name = {
-        jobs.EngineKind.LOCAL: "hoodie_jobs.local_runtime",
-        jobs.EngineKind.SPARK: "hoodie_jobs.spark.runtime",
+        engine_specs.EngineKind.LOCAL: "hoodie_jobs.local_runtime",
+        engine_specs.EngineKind.SPARK: "hoodie_jobs.spark.runtime",
     }[spec.kind]
     return cast("Runtime", importlib.import_module(name).start(spec, stop))

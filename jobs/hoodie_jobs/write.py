@@ -10,7 +10,8 @@ import sys
 from contextlib import closing
 
 from hoodie import table
-from hoodie.model import instants, jobs, results, schemas
+from hoodie.contract import input_sources, job_specs
+from hoodie.model import instants, results, schemas
 from hoodie.sources import local_files
 from hoodie.write import retries, sessions
 from hoodie_jobs import opening, program, runtimes
@@ -24,7 +25,7 @@ def perform(run: Run) -> None:
         HoodieError: A batch failed; those before it are committed.
     """
     work = run.spec.work
-    assert isinstance(work, jobs.WriteBatches)
+    assert isinstance(work, job_specs.WriteBatches)
     assert run.spec.writer_id is not None
     run.tell("opening the table")
     opened = opening.open_table(run.spec)
@@ -45,7 +46,7 @@ def perform(run: Run) -> None:
 
 
 def write_batch(
-    run: Run, batch: jobs.Batch, opened: table.Table, runtime: runtimes.Runtime
+    run: Run, batch: input_sources.Batch, opened: table.Table, runtime: runtimes.Runtime
 ) -> None:
     """Write one batch and commit it, unless the timeline holds it already.
 
@@ -56,7 +57,7 @@ def write_batch(
         HoodieError: Nothing of the batch is visible.
     """
     work = run.spec.work
-    assert isinstance(work, jobs.WriteBatches)
+    assert isinstance(work, job_specs.WriteBatches)
     start_s = run.clock.monotonic_s()
     # Before the write begins: what does not fit leaves no trace on the timeline.
     schema = opened.schema
@@ -96,7 +97,7 @@ def _write_once(
     options: sessions.WriteOptions,
 ) -> None:
     work = run.spec.work
-    assert isinstance(work, jobs.WriteBatches)
+    assert isinstance(work, job_specs.WriteBatches)
     session = opened.begin_write(options, data.columns, schema)
     if isinstance(session, results.AlreadyCommitted):
         run.add(skipped_count=1)
@@ -130,4 +131,4 @@ def _ms(seconds: float) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(program.main(sys.argv[1:], {jobs.WriteBatches: perform}))
+    sys.exit(program.main(sys.argv[1:], {job_specs.WriteBatches: perform}))

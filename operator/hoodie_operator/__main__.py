@@ -6,7 +6,6 @@ for an installation without what the operator needs.
 """
 
 import importlib
-import importlib.metadata
 import inspect
 import sys
 from collections.abc import Callable, Sequence
@@ -16,18 +15,18 @@ import typer
 from typer import main as typer_main
 
 from hoodie import errors, startup
-from hoodie.cli import command, failures, output
+from hoodie.cli import command, failures
 
 _NAME = "hudi-operator"
 _OURS = frozenset({"hoodie", "hoodie_jobs", "hoodie_operator"})
 _COMMANDS = {
-    "standalone": "Run the operator here, without a cluster: jobs are processes of this machine.",
-    "run": "Run the operator of a cluster: in a pod, or anywhere with a kubeconfig.",
+    "standalone": "Run the operator without a cluster: jobs are processes of this machine.",
+    "run": "Run the operator of a cluster: in a pod, or with a kubeconfig.",
     "observe": "Run an observer: read tables and sources for an operator in a cluster.",
     "lock-server": "Run the ZooKeeper server of a LockProvider with `embedded`, in a pod.",
-    "get": "Print objects, the reason for what does not run included.",
-    "describe": "Print everything about objects: spec, status, attempts, conditions.",
-    "validate": "Check manifests, and do nothing.",
+    "get": "Print objects, with the reason of everything that does not run.",
+    "describe": "Print the details of objects: spec, status, attempts, conditions.",
+    "validate": "Validate manifests without changes.",
 }
 """The summary of each command, which is the function of its name in the module of its name."""
 
@@ -45,19 +44,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         app = typer_main.get_command(_app(given))
         result = app.main(given, prog_name=_NAME, standalone_mode=False)
     except typer.Abort:
-        return _tell(failures.of(KeyboardInterrupt()))
+        return command.show(failures.of(KeyboardInterrupt()))
     except Exception as error:
-        return _tell(failures.of(error))
+        return command.show(failures.of(error))
     return result if isinstance(result, int) else errors.EXIT_DONE
-
-
-def _tell(failure: failures.Failure) -> int:
-    if failure.trace:
-        typer.echo(failure.trace, err=True)
-    output.note(f"error: {failure.message}")
-    if failure.hint:
-        output.note(f"hint: {failure.hint}")
-    return failure.exit_code
 
 
 def _app(argv: Sequence[str]) -> typer.Typer:
@@ -66,7 +56,7 @@ def _app(argv: Sequence[str]) -> typer.Typer:
     An observer and a lock server need nothing of what the operator of a cluster imports.
     """
     app = typer.Typer(
-        help="Run Apache Hudi tables as they are declared in manifests.",
+        help="Run Apache Hudi tables that are declared in manifests.",
         add_completion=False,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -82,24 +72,10 @@ def _app(argv: Sequence[str]) -> typer.Typer:
 
 def _configure(
     *,
-    is_version_wanted: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            metavar="",
-            help="Print the version.",
-            is_eager=True,
-            callback=lambda is_wanted: _print_version() if is_wanted else None,
-        ),
-    ] = False,
+    is_version_wanted: Annotated[bool, command.version_option(_NAME)] = False,
 ) -> None:
     """Take what holds for every command."""
     del is_version_wanted
-
-
-def _print_version() -> None:
-    output.line(f"{_NAME} {importlib.metadata.version('hudi-operator')}")
-    raise typer.Exit
 
 
 def _load(name: str) -> Callable[..., Any]:

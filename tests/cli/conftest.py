@@ -10,7 +10,7 @@ from typing import IO
 import pytest
 
 from hoodie import cli
-from support.command_line import SCHEMA, TRIPS, Answer, Run, put
+from support.tables.command_line import SCHEMA, TRIPS, Answer, Run, put
 
 TIMEOUT_S = 60
 

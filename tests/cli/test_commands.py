@@ -11,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from hoodie.cli import spark_job
-from support.command_line import Answer, Run, put
+from support.tables.command_line import Answer, Run, put
 
 
 def fine(answer: Answer) -> Answer:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from support import lock_process
-from support.command_line import Run, put
-from support.zookeeper_server import zookeeper
+from support.contracts import lock_process
+from support.servers.zookeeper_server import zookeeper
+from support.tables.command_line import Run, put
 
 __all__ = ["zookeeper"]
 

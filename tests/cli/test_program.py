@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hoodie.sources import local_files
-from support.command_line import Run, put
+from support.tables.command_line import Run, put
 
 PROGRAM_TIMEOUT_S = 60
 CONTROL_SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -119,7 +119,7 @@ def test_interrupt_is_told_without_traceback(
     monkeypatch.setattr(local_files, "read", interrupt)
     answer = hoodie("write", table, "--input", trips)
     assert (answer.code, answer.out) == (130, "")
-    assert answer.err == "error: interrupted\nhint: what was not committed stays invisible\n"
+    assert answer.err == "error: interrupted\nhint: uncommitted changes stay invisible\n"
     assert hoodie("timeline", table).out == "the timeline is empty\n"
     # Importing a command takes a while, too.
     monkeypatch.setattr(importlib, "import_module", interrupt)
@@ -137,4 +137,4 @@ def test_bug_is_told_with_its_traceback(
     assert answer.code == 70
     assert answer.document["error"] == {"kind": "Internal", "message": "RuntimeError: oops"}
     assert answer.err.startswith("Traceback")
-    assert "error: RuntimeError: oops\nhint: this is a bug of hoodie" in answer.err
+    assert "error: RuntimeError: oops\nhint: this is a bug in hoodie" in answer.err

@@ -7,10 +7,10 @@ import pyarrow as pa
 
 from hoodie import environment, table
 from hoodie.model import commits, settings
-from hoodie.transaction import authors
+from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts
 from hoodie.write import batches, sessions, tasks
-from support.command_line import Answer, Run
+from support.tables.command_line import Answer, Run
 
 NEVER = settings.FailedWritesPolicy.NEVER
 
@@ -22,11 +22,11 @@ def fine(answer: Answer) -> Answer:
 
 def begin(path: Path, writer_id: str) -> sessions.WriteSession:
     """Begin a write from this process and write its data."""
-    outside = environment.system()
-    opened = table.open_table(str(path), outside)
+    env = environment.system()
+    opened = table.open_table(str(path), env)
     options = sessions.WriteOptions(
         operation=commits.Operation.UPSERT,
-        transaction=sessions.TransactionOptions(
+        transaction=manager.TransactionOptions(
             settings=settings.WriteSettings(failed_writes_policy=NEVER),
             lock=address_texts.parse("filesystem"),
             author=authors.Author(writer_id=writer_id),
@@ -36,8 +36,8 @@ def begin(path: Path, writer_id: str) -> sessions.WriteSession:
     session = opened.begin_write(options, data.column_names)
     assert isinstance(session, sessions.WriteSession)
     batch = batches.prepare(data, opened.config, opened.schema, commits.Operation.UPSERT)
-    storage = outside.open_storage(str(path))
-    tasks.run(session.task, batch, tasks.WriteToken(), storage, outside.engine)
+    storage = env.open_storage(str(path))
+    tasks.run(session.task, batch, tasks.WriteToken(), storage, env.engine)
     return session
 
 
@@ -50,8 +50,8 @@ def test_failed_write_is_found_told_of_and_taken_back(
     time = session.requested_time
     checked = hoodie("check", table)
     assert checked.code == 1
-    assert re.search(rf"error: {time} deltacommit inflight: its owner is gone", checked.out)
-    assert f"hint: `hoodie rollback {table} --all` takes back what failed" in checked.err
+    assert re.search(rf"error: {time} deltacommit inflight: its owner is dead", checked.out)
+    assert f"hint: `hoodie rollback {table} --all` rolls back failed writes" in checked.err
     (row,) = fine(hoodie("heartbeats", table, "--json")).document["pending"]
     assert (row["requested_time"], row["heartbeat"]) == (time, "missing")
     assert (row["is_alive"], row["remedy"]) == (False, "roll back")
@@ -60,11 +60,11 @@ def test_failed_write_is_found_told_of_and_taken_back(
     assert "hoodie rollback" in shown.err
     done = fine(hoodie("rollback", table, "--instant", time))
     assert re.fullmatch(
-        rf"took back {time} deltacommit: 0 files deleted, by rollback \d{{17}}\n", done.out
+        rf"rolled back {time} deltacommit: 0 files deleted, by rollback \d{{17}}\n", done.out
     )
     assert fine(hoodie("check", table)).err == "no findings\n"
     assert fine(hoodie("heartbeats", table)).out == "nothing is pending\n"
-    assert fine(hoodie("rollback", table, "--all")).out == "nothing to take back\n"
+    assert fine(hoodie("rollback", table, "--all")).out == "nothing to roll back\n"
     assert len(fine(hoodie("read", table, "--json")).rows) == 3
 
 
@@ -77,14 +77,14 @@ def test_live_write_is_told_of_and_left_alone(hoodie: Run, table: Path, trips: P
     refused = hoodie("rollback", table, "--instant", time)
     assert refused.code == 10
     assert "writer at-work" in refused.err
-    assert fine(hoodie("rollback", table, "--all")).out == "nothing to take back\n"
+    assert fine(hoodie("rollback", table, "--all")).out == "nothing to roll back\n"
     session.abort(has_tasks_left=False)
     done = fine(hoodie("rollback", table, "--all", "--json")).document
     assert [each["target"] for each in done["rollbacks"]] == [time]
     # A single writer would have done it before it writes.
     begin(table, "failing").abort(has_tasks_left=False)
     fine(hoodie("write", table, "--input", trips))
-    assert fine(hoodie("rollback", table, "--all")).out == "nothing to take back\n"
+    assert fine(hoodie("rollback", table, "--all")).out == "nothing to roll back\n"
 
 
 def test_leftovers_are_removed(hoodie: Run, table: Path, trips: Path) -> None:
@@ -93,7 +93,7 @@ def test_leftovers_are_removed(hoodie: Run, table: Path, trips: Path) -> None:
     marker.parent.mkdir(parents=True)
     marker.touch()
     assert "hoodie rollback" in fine(hoodie("check", table)).err
-    assert fine(hoodie("rollback", table, "--all")).out == "removed 1 file that nobody needs\n"
+    assert fine(hoodie("rollback", table, "--all")).out == "removed 1 file of ended instants\n"
     assert not marker.exists()
     assert fine(hoodie("check", table)).err == "no findings\n"
 

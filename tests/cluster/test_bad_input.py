@@ -3,18 +3,19 @@
 import contextlib
 import copy
 import json
+import pickle
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from hoodie_operator.api import group, kinds, resources
-from support import cluster_helpers, cluster_operator, cluster_place, rule_examples
-from support import operator_world as ow
 from support.kube import clusters, control_plane, fault_proxy, objects, programs
-from support.rule_examples import edited
+from support.operators import cluster_helpers, cluster_operator, cluster_place, rule_examples
+from support.operators import operator_world as ow
+from support.operators.rule_examples import edited
 
 REST_S = 8.0
 WRONG: tuple[tuple[kinds.Kind, str, rule_examples.Spec, str, str], ...] = (
@@ -104,14 +105,100 @@ def test_operator_that_is_newer_than_its_kinds_works_and_says_so(
     clusters.install_crds(cluster)
     cluster.api.create("/api/v1/namespaces", {"metadata": {"name": "here"}})
     place = cluster_place.Place(cluster, "here")
-    _forget_fields(cluster)
+    _forget_fields(cluster, spec="deletionProtection", status="protocolHash")
     with cluster_operator.leading(cluster.kubeconfig, "here", lake.folder):
         place.create(kinds.HUDI_TABLE, "flights", rule_examples.TABLE)
         found = place.await_state(kinds.HUDI_TABLE, "flights", "Ready", "Ready")
     assert "deletionProtection" not in found["spec"]
     assert "protocolHash" not in found["status"]
     log = lake.folder.with_name("one.log").read_text()
-    assert "without HudiTable.status.protocolHash" in log
+    assert "statuses lack HudiTable.status.protocolHash" in log
+
+
+DATA: Final = {
+    "retained": {"deletionPolicy": "Retain"},
+    "dropped": {"deletionPolicy": "Delete", "deletionProtection": False},
+    "protected": {"deletionPolicy": "Delete"},
+}
+"""By name: what is said of each table's data."""
+
+
+def test_operator_that_is_newer_than_its_kinds_creates_and_deletes_each_table_once(
+    own_control_plane: control_plane.ControlPlane, lake: cluster_helpers.Lake
+) -> None:
+    """The kinds are of a release whose HudiTables had no runs of their own."""
+    cluster = clusters.of_kubeconfig(own_control_plane.kubeconfig)
+    clusters.install_crds(cluster)
+    cluster.api.create("/api/v1/namespaces", {"metadata": {"name": "here"}})
+    place = cluster_place.Place(cluster, "here")
+    _forget_fields(cluster, status="runs")
+
+    def declare(name: str, **edits: object) -> None:
+        spec = edited(rule_examples.TABLE, storage={"path": name}, **edits)
+        place.create(kinds.HUDI_TABLE, name, spec)
+
+    def has_data() -> dict[str, bool]:
+        return {name: lake.table(f"file:///data/{name}") is not None for name in DATA}
+
+    with cluster_operator.leading(cluster.kubeconfig, "here", lake.folder):
+        for name, edits in DATA.items():
+            declare(name, **edits)
+        for name in DATA:
+            found = place.await_state(kinds.HUDI_TABLE, name, "Ready", "Ready")
+            assert "runs" not in found["status"]
+    assert len(lake.started) == len(DATA)
+    with cluster_operator.leading(cluster.kubeconfig, "here", lake.folder):
+        # What comes into being meanwhile shows that this one has decided about all others.
+        declare("later")
+        place.await_state(kinds.HUDI_TABLE, "later", "Ready", "Ready")
+        assert len(lake.started) == len(DATA) + 1
+        for name in DATA:
+            place.api.delete(objects.path(kinds.HUDI_TABLE, "here", name))
+        programs.wait_until(
+            lambda: not any(place.is_there(kinds.HUDI_TABLE, name) for name in DATA),
+            "the tables are gone",
+            cluster_place.WAIT_S,
+        )
+    assert has_data() == {"retained": True, "dropped": False, "protected": True}
+    # One run has deleted data, once.
+    assert len(lake.started) == len(DATA) + 2
+
+
+def test_creation_that_failed_is_tried_again_by_an_operator_that_is_newer_than_its_kinds(
+    own_control_plane: control_plane.ControlPlane, lake: cluster_helpers.Lake
+) -> None:
+    cluster = clusters.of_kubeconfig(own_control_plane.kubeconfig)
+    clusters.install_crds(cluster)
+    cluster.api.create("/api/v1/namespaces", {"metadata": {"name": "here"}})
+    place = cluster_place.Place(cluster, "here")
+    _forget_fields(cluster, status="runs")
+
+    def at_work(attempt: int) -> list[str]:
+        return [
+            each["metadata"]["name"]
+            for each in place.jobs()
+            if each["metadata"]["labels"][resources.ATTEMPT] == str(attempt)
+        ]
+
+    def end(attempt: int, how: str) -> None:
+        programs.wait_until(
+            lambda: bool(at_work(attempt)), f"attempt {attempt} starts", cluster_place.WAIT_S
+        )
+        path = resources.JOB.path("here", at_work(attempt)[0])
+        place.api.merge(path, {"metadata": {"annotations": {cluster_helpers.ENDED: how}}})
+
+    held = cluster_operator.Runs.HELD
+    with cluster_operator.leading(cluster.kubeconfig, "here", lake.folder, runs=held):
+        place.create(kinds.HUDI_TABLE, "flights", rule_examples.TABLE)
+        end(1, "Storage")
+        place.await_state(kinds.HUDI_TABLE, "flights", "Provisioning", "BackingOff")
+    with cluster_operator.leading(cluster.kubeconfig, "here", lake.folder, runs=held):
+        end(2, "Storage")
+        programs.wait_until(lambda: bool(at_work(3)), "attempt 3 starts", cluster_place.WAIT_S)
+        lake.work(pickle.loads((lake.folder / "newest").read_bytes()))
+        end(3, cluster_helpers.SUCCESS)
+        place.await_state(kinds.HUDI_TABLE, "flights", "Ready", "Ready")
+    assert len(lake.started) == len(place.jobs()) == 3
 
 
 def test_protected_data_stays_when_its_kind_is_deleted(
@@ -192,18 +279,21 @@ def _earlier_types(cluster: clusters.Cluster) -> Iterator[None]:
         programs.wait_until(lambda: not is_accepted(), "the types of today hold")
 
 
-def _forget_fields(cluster: clusters.Cluster) -> None:
-    """Make of the kind HudiTable an older one, which knows some fields not yet."""
+def _forget_fields(cluster: clusters.Cluster, *, spec: str = "suspend", status: str) -> None:
+    """Make of the kind HudiTable an older one, which does not know a field of spec and of status.
+
+    What the spec has not shows when the older kind holds.
+    """
     definition = cluster.api.get(_DEFINITION)
     versions: list[dict[str, Any]] = definition["spec"]["versions"]
     schema = versions[0]["schema"]["openAPIV3Schema"]["properties"]
-    del schema["spec"]["properties"]["deletionProtection"]
-    del schema["status"]["properties"]["protocolHash"]
+    del schema["spec"]["properties"][spec]
+    del schema["status"]["properties"][status]
     cluster.api.merge(_DEFINITION, {"spec": {"versions": versions}})
 
     def is_forgotten() -> bool:
         proposed = objects.propose(
-            cluster.api, kinds.HUDI_TABLE, {**rule_examples.TABLE, "deletionProtection": False}
+            cluster.api, kinds.HUDI_TABLE, {**rule_examples.TABLE, spec: False}
         )
         return not proposed.is_accepted
 

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from hoodie_operator.api import configuration, group, kinds, resources
-from support import chart
 from support.kube import binaries, clusters
+from support.operators import chart
 
 EXPECTED: Mapping[str, Mapping[str, int]] = {
     "minimal": {
@@ -101,7 +101,9 @@ def test_account_that_may_make_pods_is_not_made_beside_the_operators_unless_aske
     place = ("--namespace", "hudi", "--kube-version", "1.34")
     done = helm.tried("template", *place, values=values)
     assert done.returncode != 0
-    assert "jobs.serviceAccount would be made in hudi, the namespace of the release" in done.stderr
+    assert (
+        "jobs.serviceAccount would be created in hudi, the namespace of the release" in done.stderr
+    )
     jobs = values.get("jobs", {}).get("serviceAccount", {})
     asked = {**values, "jobs": {"serviceAccount": {**jobs, "inReleaseNamespace": True}}}
     assert _job_namespaces(helm.rendered(asked)) == {"sales", "hudi"}
@@ -118,8 +120,8 @@ def _job_namespaces(rendered: Sequence[chart.Manifest]) -> set[str]:
 @pytest.mark.parametrize(
     ("namespaces", "told"),
     [
-        ([], ["which is nowhere yet", "{NAMESPACE}'", "kubectl -n NAMESPACE apply"]),
-        (["sales"], ["which is in sales.", "kubectl -n sales apply"]),
+        ([], ["which does not exist yet", "{NAMESPACE}'", "kubectl -n NAMESPACE apply"]),
+        (["sales"], ["which exists in sales.", "kubectl -n sales apply"]),
     ],
 )
 def test_notes_say_where_runs_have_an_account(

@@ -8,8 +8,8 @@ import pytest
 
 from hoodie_operator.api import group
 from hoodie_operator.api.reasons import Reason
-from support import chart, rule_examples
 from support.kube import binaries, clusters, programs
+from support.operators import chart, rule_examples
 
 DEADLINE_S = 240
 

@@ -10,8 +10,15 @@ import pytest
 import yaml
 
 from hoodie_operator.api import group, kinds, resources
-from support import chart, cluster_helpers, cluster_operator, cluster_place, rule_examples
 from support.kube import api, binaries, clusters, control_plane, programs
+from support.operators import (
+    chart,
+    cluster_helpers,
+    cluster_operator,
+    cluster_place,
+    installed_chart,
+    rule_examples,
+)
 
 HUDI = f"/apis/{group.API_VERSION}/namespaces"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -21,27 +28,15 @@ NAMESPACES = ("hudi", "sales", "stock")
 VALUES: chart.Values = {**chart.MINIMAL, "jobs": {"serviceAccount": {"namespaces": ["sales"]}}}
 
 
-def _empty(plane: control_plane.ControlPlane) -> clusters.Cluster:
-    """Return a cluster with nothing of ours but namespaces."""
-    found = clusters.of_kubeconfig(plane.kubeconfig)
-    for name in NAMESPACES:
-        found.api.create("/api/v1/namespaces", {"metadata": {"name": name}})
-    return found
-
-
-def _helm(cluster: clusters.Cluster, folder: Path) -> chart.Helm:
-    return chart.Helm(program=cluster.binaries.helm, folder=folder, kubeconfig=cluster.kubeconfig)
-
-
 @pytest.fixture
 def cluster(own_control_plane: control_plane.ControlPlane) -> clusters.Cluster:
     """A cluster of the test's own."""
-    return _empty(own_control_plane)
+    return installed_chart.empty(own_control_plane, NAMESPACES)
 
 
 @pytest.fixture
 def helm(cluster: clusters.Cluster, tmp_path: Path) -> chart.Helm:
-    return _helm(cluster, tmp_path)
+    return installed_chart.helm(cluster, tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -52,23 +47,14 @@ def installed(
     plane = control_plane.ControlPlane(built, tmp_path_factory.mktemp("installed") / "plane")
     try:
         plane.start()
-        found = _empty(plane)
-        helm = _helm(found, tmp_path_factory.mktemp("helm"))
+        found = installed_chart.empty(plane, NAMESPACES)
+        helm = installed_chart.helm(found, tmp_path_factory.mktemp("helm"))
         helm.run("install", "--namespace", "hudi", values=VALUES)
-        _await_kinds(found)
+        installed_chart.await_kinds(found, "sales")
         _await_protection(found)
         yield found
     finally:
         plane.stop()
-
-
-def _await_kinds(cluster: clusters.Cluster) -> None:
-    # One that is deleted before it is served keeps the API server busy for minutes.
-    for kind in kinds.KINDS:
-        path = f"{HUDI}/sales/{kind.plural}"
-        programs.wait_until(
-            lambda path=path: cluster.api.is_there(path), f"the API server serves {kind.plural}"
-        )
 
 
 def _may(cluster: clusters.Cluster, account: str, namespace: str, what: str) -> bool:
@@ -327,7 +313,7 @@ def test_namespace_goes_and_the_data_of_its_tables_stays(
     assert lake.table(found["status"]["uri"]) is not None
     (told,) = _events_of_namespace(installed, "dissolved")
     assert told["reason"] == "DataKept"
-    assert f"its data stays at {found['status']['uri']}" in told["message"]
+    assert f"its remaining data stays at {found['status']['uri']}" in told["message"]
 
 
 def test_namespace_of_tables_whose_data_stays_ends_though_no_operator_is_left(
@@ -360,7 +346,7 @@ def test_upgrade_brings_new_fields_and_uninstallation_keeps_what_is_declared(
     older = _chart_without(tmp_path / "older", "deletionProtection")
     done = helm.tried("install", "--namespace", "hudi", values=VALUES, chart=older)
     assert done.returncode == 0, done.stderr
-    _await_kinds(cluster)
+    installed_chart.await_kinds(cluster, "sales")
     path = _declare(cluster, "orders", deletionProtection=False)
     assert "deletionProtection" not in cluster.api.get(path)["spec"]
     helm.run("upgrade", "--namespace", "hudi", values=VALUES)
@@ -385,7 +371,7 @@ def test_kinds_go_with_the_release_where_that_is_wanted(
     cluster: clusters.Cluster, helm: chart.Helm
 ) -> None:
     helm.run("install", "--namespace", "hudi", values={**VALUES, "crds": {"keep": False}})
-    _await_kinds(cluster)
+    installed_chart.await_kinds(cluster, "sales")
     helm.run("uninstall", "--namespace", "hudi", "--wait")
     programs.wait_until(lambda: _definitions(cluster) == [], "the kinds are gone")
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from hoodie_operator.api import kinds, resources
-from support import cluster_helpers, cluster_operator, cluster_place, rule_examples
 from support.kube import clusters, control_plane, objects, programs
-from support.rule_examples import edited
+from support.operators import cluster_helpers, cluster_operator, cluster_place, rule_examples
+from support.operators.rule_examples import edited
 
 WAIT_S = cluster_place.WAIT_S
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from hoodie_operator.api import kinds, resources
-from support import (
+from support.kube import clusters, fault_proxy, programs
+from support.operators import (
     cluster_helpers,
     cluster_operator,
     cluster_place,
     pretended_kubelet,
     rule_examples,
 )
-from support.kube import clusters, fault_proxy, programs
-from support.rule_examples import edited
+from support.operators.rule_examples import edited
 
 FAULTS = (
     fault_proxy.Refuse(status=409),

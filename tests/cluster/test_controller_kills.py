@@ -20,15 +20,15 @@ from typing import Any
 import pytest
 
 from hoodie_operator.api import kinds, resources
-from support import (
+from support.kube import clusters, fault_proxy, objects
+from support.operators import (
     cluster_helpers,
     cluster_operator,
     cluster_place,
     pretended_kubelet,
     rule_examples,
 )
-from support.kube import clusters, fault_proxy, objects
-from support.rule_examples import edited
+from support.operators.rule_examples import edited
 
 TABLE = edited(
     rule_examples.TABLE,

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from hoodie_operator.api import kinds, resources
-from support import (
+from support.kube import clusters, control_plane, fault_proxy, programs
+from support.operators import (
     cluster_helpers,
     cluster_operator,
     cluster_place,
     pretended_kubelet,
     rule_examples,
 )
-from support.kube import clusters, control_plane, fault_proxy, programs
-from support.rule_examples import edited
+from support.operators.rule_examples import edited
 
 WAIT_S = cluster_place.WAIT_S
 READ_FAULTS = (
@@ -293,10 +293,48 @@ def test_api_server_that_stops_and_begins_anew_is_followed(
         plane.start_api_server()
         operator = cluster_operator.start(plane.kubeconfig, "here", lake.folder)
         _make(place, "three")
-        place.await_state(kinds.HUDI_TABLE, "three", "Ready", "Ready")
+
+        def is_ready() -> bool:
+            nonlocal operator
+            if operator.poll() == 1:
+                # An API server that has just begun may not serve all kinds yet.
+                operator = cluster_operator.start(plane.kubeconfig, "here", lake.folder)
+            return place.ready(kinds.HUDI_TABLE, "three") == ("Ready", "Ready")
+
+        programs.wait_until(is_ready, "the table is ready", WAIT_S)
         operator.send_signal(signal.SIGTERM)
         assert operator.wait(WAIT_S) == 0
     finally:
         operator.kill()
         operator.wait()
     assert len(lake.started) == len(place.jobs()) == 3
+
+
+def test_operator_whose_kind_vanishes_says_so_in_one_line_and_goes_on_when_it_is_back(
+    own_control_plane: control_plane.ControlPlane, lake: cluster_helpers.Lake
+) -> None:
+    cluster = clusters.of_kubeconfig(own_control_plane.kubeconfig)
+    clusters.install_crds(cluster)
+    cluster.api.create("/api/v1/namespaces", {"metadata": {"name": "here"}})
+    place = cluster_place.Place(cluster, "here")
+    log = lake.folder.with_name("one.log")
+    operator = cluster_operator.start(cluster.kubeconfig, "here", lake.folder)
+    try:
+        _make(place, "flights")
+        place.await_state(kinds.HUDI_TABLE, "flights", "Ready", "Ready")
+        definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/writers.hudi.dev"
+        cluster.api.delete(definition)
+        assert operator.wait(WAIT_S) == 1
+        told = log.read_text()
+        # Its pod is begun anew, and waits for the kind.
+        operator = cluster_operator.start(cluster.kubeconfig, "here", lake.folder)
+        programs.wait_until(lambda: "of Writer are missing" in log.read_text(), "it tells", WAIT_S)
+        clusters.install_crds(cluster)
+        _make(place, "others")
+        place.await_state(kinds.HUDI_TABLE, "others", "Ready", "Ready")
+    finally:
+        operator.kill()
+        operator.wait()
+    assert "Traceback" not in told, told
+    (line,) = [each for each in told.splitlines() if "leaving" in each]
+    assert "writers." in line

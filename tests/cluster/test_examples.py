@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hoodie_operator.api import group, manifests
+from hoodie_operator.api import group, hudi_table, manifests
 from support.kube import clusters
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "flights" / "kubernetes"
@@ -35,6 +35,8 @@ def test_table_on_s3_differs_in_its_place_only(cluster: clusters.Cluster) -> Non
         return only
 
     volume, store = table("volume").spec, table("s3").spec
+    assert isinstance(volume, hudi_table.HudiTableSpec)
+    assert isinstance(store, hudi_table.HudiTableSpec)
     assert store.storage.path == "s3://lake/flights"
     assert store.storage.volumes == volume.storage.volumes
     changed = {"storage": volume.storage, "concurrency": volume.concurrency}

@@ -9,8 +9,9 @@ from hoodie import environment, table
 from hoodie.transaction.locks import storage_lock_file
 from hoodie_operator.api import group
 from hoodie_operator.manifests import naming
-from support import aws_server, days_table, flights_example, installed_operator, object_store
 from support.kube import programs
+from support.operators import days_table, flights_example, installed_operator, object_store
+from support.servers import aws_server
 
 EXAMPLE = flights_example.MANIFESTS / "volume"
 END_S = 420.0

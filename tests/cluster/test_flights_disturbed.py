@@ -9,8 +9,8 @@ from hoodie import environment, errors, table
 from hoodie_operator.api import group, resources
 from hoodie_operator.manifests import naming
 from hoodie_operator.reconcile import retries
-from support import flights_example, installed_operator
 from support.kube import pod_processes, programs
+from support.operators import flights_example, installed_operator
 
 EXAMPLE = flights_example.MANIFESTS / "volume"
 WRITER = "actuals"

@@ -7,8 +7,8 @@ import pytest
 
 from hoodie_operator.api import group, kinds, states
 from hoodie_operator.api.conditions import ConditionStatus
-from support import rule_examples
 from support.kube import api, clusters, objects
+from support.operators import rule_examples
 
 KINDS = [pytest.param(kind, id=kind.name) for kind in kinds.KINDS]
 _TIME = "2025-01-01T00:00:00Z"
@@ -158,7 +158,7 @@ def test_every_field_is_explained(cluster: clusters.Cluster, kind: kinds.Kind) -
 
 def test_explanation_of_a_field_is_its_description(cluster: clusters.Cluster) -> None:
     told = cluster.kubectl("explain", "ht.spec.concurrency.clockSkew")
-    assert "How far the writers' clocks may differ." in told
+    assert "Maximum difference between the clocks of writers." in told
 
 
 @pytest.mark.parametrize("kind", KINDS)

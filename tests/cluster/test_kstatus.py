@@ -4,8 +4,8 @@ import copy
 
 from hoodie_operator.api import kinds
 from hoodie_operator.api.states import Kstatus
-from support import recorded_states
 from support.kube import clusters
+from support.operators import recorded_states
 
 
 def test_kstatus_is_the_tables(cluster: clusters.Cluster) -> None:

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from hoodie_operator.api import group, kinds, resources
-from support import (
+from support.kube import api as kube_api
+from support.kube import clusters, fault_proxy, objects, pod_processes, programs
+from support.operators import (
     cluster_helpers,
     cluster_operator,
     cluster_place,
@@ -20,9 +22,7 @@ from support import (
     pretended_kubelet,
     rule_examples,
 )
-from support.kube import api as kube_api
-from support.kube import clusters, fault_proxy, objects, pod_processes, programs
-from support.rule_examples import edited
+from support.operators.rule_examples import edited
 
 WAIT_S = cluster_place.WAIT_S
 END_S = 300.0

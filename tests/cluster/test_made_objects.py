@@ -15,26 +15,28 @@ import pytest
 
 from hoodie import environment, errors
 from hoodie.clock import SystemClock
-from hoodie.model import jobs, settings
+from hoodie.contract import attempt_fences, job_specs
+from hoodie.model import settings
 from hoodie_operator.api import configuration, hudi_table, kinds, objects, resources
 from hoodie_operator.api.resources import Manifest
-from hoodie_operator.cluster import api, api_errors, logins, ports
-from hoodie_operator.cluster.fences import Fences
-from hoodie_operator.cluster.lock_servers import LockServers
-from hoodie_operator.cluster.observers import ClusterObservers
-from hoodie_operator.cluster.runs import JobRuns
+from hoodie_operator.cluster.adapters.fences import Fences
+from hoodie_operator.cluster.adapters.lock_servers import LockServers
+from hoodie_operator.cluster.adapters.observers import ClusterObservers
+from hoodie_operator.cluster.adapters.runs import JobRuns
+from hoodie_operator.cluster.client import api, api_errors, logins
+from hoodie_operator.cluster.control import ports
 from hoodie_operator.manifests import lock_servers, naming, runs
 from hoodie_operator.manifests import observers as observer_manifests
 from hoodie_operator.observing.observer import Bounds, Observer
 from hoodie_operator.reconcile import effective, effects, facts, names
-from support import operator_world as ow
-from support import rule_examples
-from support.cluster_objects import make
-from support.job_workshop import Workshop
 from support.kube import objects as paths
 from support.kube import programs
 from support.kube.clusters import Cluster
-from support.observer_served import Served
+from support.operators import operator_world as ow
+from support.operators import rule_examples
+from support.operators.cluster_objects import make
+from support.operators.observer_served import Served
+from support.tables.job_workshop import Workshop
 
 Result = TypeVar("Result")
 CLOCK = SystemClock()
@@ -65,7 +67,7 @@ def run(act: Callable[[api.Api], Awaitable[Result]]) -> Result:
     """Do something with an API client."""
 
     async def acted() -> Result:
-        server = api.Api(logins.connection)
+        server = api.Api(logins.Logins())
         try:
             return await act(server)
         finally:
@@ -107,7 +109,7 @@ def made(cluster: Cluster, namespace: str) -> Made:
             lock="filesystem",
             protocol_hash="h1",
         ),
-        work=jobs.DropTable(),
+        work=job_specs.DropTable(),
         runtime=writer.spec.runtime,  # type: ignore[attr-defined]  # a Writer's
         run_hash="r",
         memory_percent=100,
@@ -136,7 +138,7 @@ def test_attempt_is_started_once_however_often_it_is_asked_for(
     assert [job["metadata"]["uid"] for job in found] == list(uids)
     name = runs.told_by(found[0])
     told = cluster.api.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
-    assert jobs.decode_spec(told["data"]["spec.json"].encode(), "spec").attempt == 7
+    assert job_specs.decode_spec(told["data"]["spec.json"].encode(), "spec").attempt == 7
     template = json.loads(told["data"]["executor.json"])
     template["metadata"]["name"] = "executor"
     cluster.kubectl(
@@ -154,7 +156,7 @@ def test_operator_that_died_between_two_steps_goes_on(
             return await super().create(manifest)
 
     async def die() -> None:
-        server = Dying(logins.connection)
+        server = Dying(logins.Logins())
         try:
             with pytest.raises(api_errors.UnavailableError):
                 await job_runs(server).start(made.start, made.writer, made.table)
@@ -226,11 +228,11 @@ def test_attempt_is_stopped_though_its_fence_is_silent(
 ) -> None:
     class Silent(Fences):
         async def admit(
-            self, namespace: str, node: jobs.FenceNode, attempt: int, protocol_hash: str
+            self, namespace: str, node: attempt_fences.FenceNode, attempt: int, protocol_hash: str
         ) -> None:
             """Take what is told as done."""
 
-        async def close(self, namespace: str, node: jobs.FenceNode, attempt: int) -> None:
+        async def close(self, namespace: str, node: attempt_fences.FenceNode, attempt: int) -> None:
             raise errors.StorageError("no ZooKeeper answers")
 
     effective_table = dataclasses.replace(
@@ -278,7 +280,7 @@ def test_job_of_somebody_else_is_not_taken_for_an_attempt(
         },
     }
     cluster.api.create(f"/apis/batch/v1/namespaces/{namespace}/jobs", foreign)
-    with pytest.raises(api_errors.AlreadyExistsError, match="somebody else's"):
+    with pytest.raises(api_errors.AlreadyExistsError, match="another owner"):
         run(lambda server: job_runs(server).start(made.start, made.writer, made.table))
 
 
@@ -372,8 +374,8 @@ def test_observers_are_kept_as_declared_asked_and_removed(
     workshop = Workshop(tmp_path)
     workshop.create()
     workshop.write(workshop.file("1", "a,eu,1,x\n"))
-    outside = environment.system(allowed_roots=(str(tmp_path),))
-    served = Served(Observer(outside, (str(tmp_path),), Bounds(threads=2)), tmp_path)
+    env = environment.system(allowed_roots=(str(tmp_path),))
+    served = Served(Observer(env, (str(tmp_path),), Bounds(threads=2)), tmp_path)
     identity = observer_manifests.identity(made.table, TOLD)
     deployments = f"/apis/apps/v1/namespaces/{namespace}/deployments"
     look = ports.TableLook(

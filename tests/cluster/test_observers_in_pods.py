@@ -6,10 +6,10 @@ from typing import Final, cast
 import pytest
 
 from hoodie_operator.api import configuration, kinds, objects
-from support import rule_examples, silent_servers
-from support.cluster_objects import make
 from support.kube import images
 from support.kube.clusters import Cluster
+from support.operators import rule_examples, silent_servers
+from support.operators.cluster_objects import make
 
 NOWHERE: Final = "localhost/none:1"
 HOLLOW: Final = "hudi.test/hollow:1"
@@ -52,24 +52,24 @@ def logged_in(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_observer_whose_image_is_nowhere_tells_so(cluster: Cluster, namespace: str) -> None:
-    message = told(cluster, namespace, NOWHERE, "was not pulled")
-    assert f'was not pulled: ErrImageNeverPull: Container image "{NOWHERE}"' in message
+    message = told(cluster, namespace, NOWHERE, "has not been pulled")
+    assert f'has not been pulled: ErrImageNeverPull: Container image "{NOWHERE}"' in message
 
 
 def test_observer_whose_secret_is_missing_tells_so(
     cluster: Cluster, namespace: str, operator_image: str
 ) -> None:
-    message = told(cluster, namespace, operator_image, "cannot be made", storage__secrets=["s3"])
-    assert message.endswith('cannot be made: CreateContainerConfigError: secret "s3" not found')
+    message = told(cluster, namespace, operator_image, "cannot be created", storage__secrets=["s3"])
+    assert message.endswith('cannot be created: CreateContainerConfigError: secret "s3" not found')
 
 
 def test_observer_that_ends_again_and_again_tells_how_and_where_its_log_is(
     cluster: Cluster, namespace: str, ending_image: str
 ) -> None:
     message = told(cluster, namespace, ending_image, "exit code")
-    assert " ended with exit code 127 (Error) and is started again: kubectl logs -n " in message
+    assert " ended with exit code 127 (Error) and is restarted: see kubectl logs -n " in message
     # As it is told, it can be typed.
-    words = message.rpartition("kubectl ")[2].removesuffix(" tells more").split()
+    words = message.rpartition("kubectl ")[2].split()
     assert "no storage here" in cluster.kubectl(*words)
 
 

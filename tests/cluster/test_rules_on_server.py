@@ -1,6 +1,6 @@
 """The API server and the types give the same answer, with the same sentence, to every spec.
 
-The same examples test each rule's predicate in tests/unit/hoodie_operator/test_rules.py.
+The same examples test each rule's predicate in tests/unit/hoodie_operator/api/test_rules.py.
 """
 
 import json
@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from hoodie_operator.api import fields, kinds, rules
-from support import rule_examples
 from support.kube import clusters, objects
+from support.operators import rule_examples
 
 WITHIN = [(kind, rule) for kind in kinds.KINDS for rule in kind.rules.within]
 BETWEEN = [(kind, rule) for kind in kinds.KINDS for rule in kind.rules.between]

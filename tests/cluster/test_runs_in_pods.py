@@ -10,21 +10,23 @@ import pytest
 
 from hoodie import environment, errors, table
 from hoodie.clock import SystemClock
-from hoodie.model import jobs, settings
+from hoodie.contract import job_specs
+from hoodie.model import settings
 from hoodie_operator.api import configuration, execution, kinds, resources
 from hoodie_operator.api.resources import Manifest
-from hoodie_operator.cluster import api, logins, ports
-from hoodie_operator.cluster.fences import Fences
-from hoodie_operator.cluster.runs import JobRuns
+from hoodie_operator.cluster.adapters.fences import Fences
+from hoodie_operator.cluster.adapters.runs import JobRuns
+from hoodie_operator.cluster.client import api, logins
+from hoodie_operator.cluster.control import ports
 from hoodie_operator.manifests import naming
 from hoodie_operator.reconcile import effective, effects, facts, retries
 from hoodie_operator.reconcile.facts import Obstacle
-from support import operator_world as ow
-from support import rule_examples
-from support.cluster_objects import make
-from support.job_workshop import Workshop, batches_of, rows_of
 from support.kube import images, programs, registry_server
 from support.kube.clusters import Cluster
+from support.operators import operator_world as ow
+from support.operators import rule_examples
+from support.operators.cluster_objects import make
+from support.tables.job_workshop import Workshop, batches_of, rows_of
 
 Result = TypeVar("Result")
 CLOCK = SystemClock()
@@ -62,7 +64,9 @@ class Place:
         self.writer = make(cluster, namespace, kinds.WRITER, "orders", ow.writer_spec())
         self._attempts = 0
 
-    def start(self, work: jobs.Work, runtime: execution.Runtime | None = None) -> effects.StartRun:
+    def start(
+        self, work: job_specs.Work, runtime: execution.Runtime | None = None
+    ) -> effects.StartRun:
         """Return the start of the Writer's next attempt."""
         self._attempts += 1
         return effects.StartRun(
@@ -213,7 +217,7 @@ def follow(
     """Start an attempt, and do something with it."""
 
     async def followed() -> Result:
-        server = api.Api(logins.connection)
+        server = api.Api(logins.Logins())
         runs = JobRuns(server, Fences(lambda: 1, CLOCK), place.told, CLOCK)
         try:
             (job,) = await runs.start(start, place.writer, place.table)
@@ -226,7 +230,7 @@ def follow(
 
 
 def test_table_is_created_and_written_by_pods(place: Place) -> None:
-    created = follow(place, place.start(jobs.CreateTable()), Watched.to_end)
+    created = follow(place, place.start(job_specs.CreateTable()), Watched.to_end)
     assert (created.exit_code, created.result and created.result.error) == (0, None)
     work = batches_of(place.file("1", "a,eu,1,x\n"), place.file("2", "b,us,2,y\n"))
     written = follow(place, place.start(work), Watched.to_end)
@@ -323,7 +327,7 @@ def test_run_that_cannot_begin_says_why_and_is_stopped(
         await watched.runs.stop(stop, watched.owner, watched.job, pods)
         return await watched.to_end()
 
-    start = place.start(jobs.CreateTable(), sized("1Gi").model_copy(update=runtime))
+    start = place.start(job_specs.CreateTable(), sized("1Gi").model_copy(update=runtime))
     run = follow(place, start, act)
     assert run.stop_reason.startswith(retries.TOO_SLOW[obstacle])
     assert not run.is_running
@@ -375,7 +379,7 @@ def test_image_of_a_private_registry_is_had_with_its_secret_alone(
     def start(secrets: tuple[str, ...]) -> effects.StartRun:
         # Names of 127.0.0.1 are asked for without TLS.
         update = {"image": registry, "image_pull_secrets": secrets}
-        return place.start(jobs.CreateTable(), sized("1Gi").model_copy(update=update))
+        return place.start(job_specs.CreateTable(), sized("1Gi").model_copy(update=update))
 
     async def refused(watched: Watched) -> facts.Run:
         run, pods = await watched.until(

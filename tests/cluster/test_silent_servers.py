@@ -13,15 +13,17 @@ from hoodie_operator.api import configuration, kinds, objects, resources
 from hoodie_operator.api.resources import Manifest
 from hoodie_operator.manifests import naming
 from hoodie_operator.manifests import observers as manifests
-from support import cluster_place, rule_examples, silent_servers
-from support.cluster_objects import make
 from support.kube import binaries, clusters, control_plane, programs
 from support.kube.fake_nodes import FakeNodes
-from support.rule_examples import edited
+from support.operators import cluster_place, rule_examples, silent_servers
+from support.operators.cluster_objects import make
+from support.operators.rule_examples import edited
 
 CONFIG = b"dataRoots: [/data]\nimage: {name: 'hudi:1'}"
 TOLD = configuration.parse(CONFIG, "operator.yaml")
-UNBOUND = "has no node: 0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims"
+UNBOUND = (
+    "cannot be scheduled: 0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims"
+)
 VOLUME = {"name": "lake", "persistentVolumeClaim": "lake", "mountPath": "/data"}
 
 
@@ -74,7 +76,7 @@ def test_lock_provider_tells_why_the_pod_of_its_server_has_no_node(
 
     programs.wait_until(lambda: UNBOUND in told(), "it tells of the volume", cluster_place.WAIT_S)
     (pod,) = place.items(resources.POD.path(namespace))
-    assert f"; its pod {pod['metadata']['name']} has no node" in told()
+    assert f"; its pod {pod['metadata']['name']} cannot be scheduled" in told()
 
 
 @pytest.fixture
@@ -95,7 +97,7 @@ def test_observer_whose_volume_is_missing_tells_so(
     cluster: clusters.Cluster, namespace: str
 ) -> None:
     table = table_of(cluster, namespace, storage__volumes=[VOLUME])
-    message = silent_servers.observed(TOLD, table, "has no node")
+    message = silent_servers.observed(TOLD, table, "cannot be scheduled")
     assert 'persistentvolumeclaim "lake" not found' in message
     assert f"Deployment {manifests.identity(table, TOLD).name} of namespace {namespace}" in message
 
@@ -156,7 +158,7 @@ def test_lock_server_without_a_pod_tells_where_to_look(
     name = naming.lock_server(lock)
     refuse_pods(cluster, namespace)
     message = silent_servers.served(TOLD, lock, "has no pod")
-    assert message.endswith(f"kubectl describe statefulset -n {namespace} {name} tells why")
+    assert message.endswith(f"see kubectl describe statefulset -n {namespace} {name}")
     # It is there that it is told.
     programs.wait_until(
         lambda: "exceeded quota" in cluster.kubectl("describe", "sts", "-n", namespace, name),

@@ -13,8 +13,8 @@ from typing import Any, Final
 import pytest
 
 from hoodie_operator.api import kinds, manifests
-from support import full_specs
 from support.kube import clusters, objects
+from support.operators import full_specs
 
 VALUES: Final = (
     None, True, -1, 0, 1, 8, 8.0, 1.5, 2**31, 2**63, 10**30,

@@ -7,9 +7,9 @@ import pytest
 
 from hoodie.clock import SystemClock
 from hoodie_operator.standalone.embedded_zookeeper import EmbeddedZooKeeper
-from support.hive_metastore import hive_metastore
-from support.judge import Judge, Settings, missing_peer
-from support.peer_cases import RECIPES, REFUSED, PeerCase, build
+from support.peer.hive_metastore import hive_metastore
+from support.peer.judge import Judge, Settings, missing_peer
+from support.peer.peer_cases import RECIPES, REFUSED, PeerCase, build
 
 __all__ = ["hive_metastore"]
 

@@ -14,7 +14,7 @@ Answers go to a private copy of stdout. The descriptors 1 and 2 both lead to std
 and Spark's shell scripts write on both, and would break the protocol.
 
 Arguments on the command line: the JVM options as one JSON object, see `Settings` in
-`tests/support/judge.py`.
+`tests/support/peer/judge.py`.
 """
 
 from __future__ import annotations

@@ -8,16 +8,18 @@ import pyarrow as pa
 import pytest
 
 from hoodie import clock, environment, errors
-from hoodie.model import jobs, settings, table_config
+from hoodie.contract import engine_specs, job_specs
+from hoodie.model import settings, table_config
 from hoodie.timeline import table_properties
 from hoodie_jobs import cancellation, create
 from hoodie_jobs.run import Run
 from hoodie_operator.api import kinds
 from hoodie_operator.reconcile import comparisons, effective
-from support import operator_world, peer_ours
-from support.judge import Judge
-from support.peer_cases import PeerCase
-from support.peer_rows import assert_same_rows
+from support.operators import operator_world
+from support.peer import peer_ours
+from support.peer.judge import Judge
+from support.peer.peer_cases import PeerCase
+from support.peer.peer_rows import assert_same_rows
 
 GetCase = Callable[[str], PeerCase]
 _TYPES = {pa.string(): "string", pa.float64(): "double", pa.int32(): "int", pa.int64(): "long"}
@@ -61,7 +63,7 @@ def _declared(case: PeerCase, buckets: int) -> table_config.TableConfig:
 
 def _take_over(path: Path, wanted: table_config.TableConfig) -> None:
     """Run the job by which a HudiTable is created."""
-    spec = jobs.JobSpec(
+    spec = job_specs.JobSpec(
         table_uri=f"file://{path}",
         allowed_roots=(),
         table_properties=table_config.to_properties(wanted),
@@ -72,8 +74,8 @@ def _take_over(path: Path, wanted: table_config.TableConfig) -> None:
         action_id="create",
         attempt=1,
         fence=None,
-        work=jobs.CreateTable(may_create=False),
-        engine=jobs.EngineSpec(kind=jobs.EngineKind.LOCAL, parallelism=2),
+        work=job_specs.CreateTable(may_create=False),
+        engine=engine_specs.EngineSpec(kind=engine_specs.EngineKind.LOCAL, parallelism=2),
         progress_path=None,
         result_path=None,
     )
@@ -81,8 +83,8 @@ def _take_over(path: Path, wanted: table_config.TableConfig) -> None:
 
 
 def _stored(path: Path) -> table_config.TableConfig:
-    outside = environment.system()
-    return table_properties.load(outside.open_storage(f"file://{path}"), outside.clock)
+    env = environment.system()
+    return table_properties.load(env.open_storage(f"file://{path}"), env.clock)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +116,6 @@ def test_table_of_apache_hudi_with_other_buckets_is_refused(
     path = tmp_path / "theirs"
     shutil.copytree(case.stages[-1].path, path)
     buckets = case.table.buckets + 1
-    with pytest.raises(errors.ConfigurationError, match=f"not spread over {buckets} buckets"):
+    with pytest.raises(errors.ConfigurationError, match=f"not distributed over {buckets} buckets"):
         _take_over(path, _declared(case, buckets))
     assert _stored(path).bucket_count is None

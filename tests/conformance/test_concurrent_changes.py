@@ -1,5 +1,6 @@
 """What Apache Hudi does to a table while a write of ours is under way: columns, clustering."""
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,13 +10,13 @@ import pyarrow.parquet as pq
 from hoodie import environment, table
 from hoodie.format import timeline_avro
 from hoodie.model import commits, settings
-from hoodie.transaction import authors
+from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts
 from hoodie.write import batches, sessions, tasks
-from support import peer_ours
-from support.judge import Judge
-from support.peer_cases import BASE, DEFAULTS, SCHEMA, row
-from support.peer_options import filesystem_lock
+from support.peer import peer_ours
+from support.peer.judge import Judge
+from support.peer.peer_cases import BASE, DEFAULTS, SCHEMA, row
+from support.peer.peer_options import filesystem_lock
 
 TABLE = replace(BASE, name="evolving", partition_by=(), buckets=2)
 WIDER = SCHEMA.append(pa.field("note", pa.string()))
@@ -26,11 +27,11 @@ def test_column_that_apache_hudi_adds_meanwhile_is_kept(judge: Judge, tmp_path: 
     path = tmp_path / "table"
     first = pa.Table.from_pylist([row(n, ts=1) for n in range(4)], SCHEMA)
     peer_ours.Hoodie(table=TABLE).write(path, first, "upsert")
-    outside = environment.system()
-    opened = table.open_table(str(path), outside)
+    env = environment.system()
+    opened = table.open_table(str(path), env)
     chosen = sessions.WriteOptions(
         operation=commits.Operation.UPSERT,
-        transaction=sessions.TransactionOptions(
+        transaction=manager.TransactionOptions(
             settings=settings.WriteSettings(concurrency=settings.ConcurrencyMode.NON_BLOCKING),
             lock=address_texts.parse("filesystem"),
             author=authors.Author(writer_id="ours"),
@@ -40,8 +41,8 @@ def test_column_that_apache_hudi_adds_meanwhile_is_kept(judge: Judge, tmp_path: 
     assert isinstance(session, sessions.WriteSession)
     mine = pa.Table.from_pylist([row(1, ts=3)], SCHEMA)
     batch = batches.prepare(mine, opened.config, opened.schema, chosen.operation)
-    storage = outside.open_storage(str(path))
-    stats = tasks.run(session.task, batch, tasks.WriteToken(), storage, outside.engine)
+    storage = env.open_storage(str(path))
+    stats = tasks.run(session.task, batch, tasks.WriteToken(), storage, env.engine)
     theirs = pa.Table.from_pylist([row(n, ts=2, note=f"note {n}") for n in (0, 1)], WIDER)
     judge.write(path, theirs, TABLE.nbcc_options(filesystem_lock()))
     session.commit(stats)
@@ -91,25 +92,41 @@ def test_columns_that_ours_add_at_once_are_read_by_apache_hudi(
 def test_columns_that_commands_add_at_once_are_read_by_apache_hudi(
     judge: Judge, tmp_path: Path
 ) -> None:
-    """T-O17: two processes beside each other, a parquet file and a column each."""
+    """T-O17: two processes beside each other, a parquet file and a column each.
+
+    Apache Hudi takes the columns of the write that was requested last, which may be the first to
+    complete: then it finds the other column after the next write.
+    """
     path = tmp_path / "table"
     first = pa.Table.from_pylist([row(n, ts=1) for n in range(3)], SCHEMA)
     peer_ours.Hoodie(table=TABLE).write(path, first, "upsert")
-    started = []
-    for number, name in enumerate(("left", "right")):
-        rows = pa.Table.from_pylist(
-            [row(number, ts=2, **{name: 7})], SCHEMA.append(pa.field(name, pa.int64()))
-        )
+
+    def start(name: str, rows: pa.Table) -> subprocess.Popen[str]:
         pq.write_table(rows, tmp_path / f"{name}.parquet")
         arguments = peer_ours.write_arguments(
             path, tmp_path / f"{name}.parquet", "upsert", {settings.ADDS_COLUMNS_KEY: "true"}
         )
         writer = ("--concurrency", "nbcc", "--lock", "filesystem", "--writer-id", name)
-        started.append(peer_ours.start(*arguments, *writer))
-    for process in started:
+        return peer_ours.start(*arguments, *writer)
+
+    def end(process: subprocess.Popen[str]) -> None:
         told, _ = process.communicate(timeout=60)
         assert process.returncode == 0, told
-    for found in (peer_ours.read(path), judge.read(path)):
+
+    started = [
+        start(
+            name,
+            pa.Table.from_pylist(
+                [row(number, ts=2, **{name: 7})], SCHEMA.append(pa.field(name, pa.int64()))
+            ),
+        )
+        for number, name in enumerate(("left", "right"))
+    ]
+    for process in started:
+        end(process)
+    by_ours = peer_ours.read(path)
+    end(start("later", pa.Table.from_pylist([row(2, ts=2)], SCHEMA)))
+    for found in (by_ours, peer_ours.read(path), judge.read(path)):
         rows_by_id = {each["id"]: each for each in found.to_pylist()}
         assert [
             (rows_by_id[row(n, ts=1)["id"]]["left"], rows_by_id[row(n, ts=1)["id"]]["right"])
@@ -121,7 +138,7 @@ def adding(writer_id: str) -> sessions.WriteOptions:
     """Return how a writer of ours adds columns."""
     return sessions.WriteOptions(
         operation=commits.Operation.UPSERT,
-        transaction=sessions.TransactionOptions(
+        transaction=manager.TransactionOptions(
             settings=settings.WriteSettings(
                 concurrency=settings.ConcurrencyMode.NON_BLOCKING, adds_columns=True
             ),

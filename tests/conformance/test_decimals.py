@@ -8,10 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from support import peer_ours
-from support.judge import Judge
-from support.peer_options import PeerTable, filesystem_lock
-from support.peer_rows import assert_same_rows
+from support.peer import peer_ours
+from support.peer.judge import Judge
+from support.peer.peer_options import PeerTable, filesystem_lock
+from support.peer.peer_rows import assert_same_rows
 
 COLUMNS = pa.schema([("id", pa.string()), ("price", pa.decimal128(12, 2)), ("ts", pa.int64())])
 AVRO = {

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv
 
-from support.judge import Judge
-from support.peer_rows import assert_same_rows
+from support.peer.judge import Judge
+from support.peer.peer_rows import assert_same_rows
 
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "examples" / "flights" / "demo.py"

@@ -7,11 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from support import peer_ours
-from support.judge import Judge
-from support.peer_cases import BASE, SCHEMA, row
-from support.peer_options import PeerTable
-from support.peer_rows import assert_same_rows
+from support.peer import peer_ours
+from support.peer.judge import Judge
+from support.peer.peer_cases import BASE, SCHEMA, row
+from support.peer.peer_options import PeerTable
+from support.peer.peer_rows import assert_same_rows
 
 COW = replace(BASE, name="inserted", merge_on_read=False, partition_by=())
 COMBINE = {"hoodie.combine.before.insert": "true"}

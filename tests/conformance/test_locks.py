@@ -1,6 +1,6 @@
 """Our locks and Apache Hudi's own providers exclude each other, in both directions.
 
-Without that no table can have writers of both kinds: concurrency.md 2.5, rules L1 and L4.
+Without that no table can have writers of both kinds: protocol.md, L1 and L4.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -12,9 +12,14 @@ from hoodie import errors
 from hoodie.transaction.locks import storage_lock_file
 from hoodie.transaction.locks.protocol import LockProvider
 from hoodie.transaction.locks.storage_lock_file import Lease
-from support.judge import Judge
-from support.lock_process import open_lock
-from support.peer_options import filesystem_lock, hive_lock, implicit_zookeeper_lock, zookeeper_lock
+from support.contracts.lock_process import open_lock
+from support.peer.judge import Judge
+from support.peer.peer_options import (
+    filesystem_lock,
+    hive_lock,
+    implicit_zookeeper_lock,
+    zookeeper_lock,
+)
 
 BASE_PATH, LOCK_KEY = "/hudi/locks", "trips"
 

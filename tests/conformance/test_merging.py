@@ -7,8 +7,8 @@ value has another class than the column followed by a row.
 What Apache Hudi reads depends on when compaction ran: it merges the changes of the logs with each
 other before it merges them with the base row, so that a delete among them is forgotten (a deleted
 row comes back), and an update that came late fills gaps that the base row had closed. Ours applies
-them to the base row one after the other. Both are foretold by a model (`support.one_key`), for each
-key, and Apache Hudi agrees with ours as soon as ours has compacted.
+them to the base row one after the other. Both are foretold by a model for each key
+(`support.tables.one_key`), and Apache Hudi agrees with ours as soon as ours has compacted.
 """
 
 import math
@@ -27,12 +27,12 @@ from hoodie.format import file_names, properties
 from hoodie.index import bucket
 from hoodie.model import commits, files, schemas, table_config
 from hoodie.model.settings import ConcurrencyMode, LogBlockFormat, WriteSettings
-from hoodie.transaction import authors, markers
+from hoodie.transaction import authors, manager, markers
 from hoodie.transaction.locks import address_texts
 from hoodie.write import sessions
-from support import one_key
-from support.judge import Judge
-from support.peer_rows import assert_same_rows
+from support.peer.judge import Judge
+from support.peer.peer_rows import assert_same_rows
+from support.tables import one_key
 
 KEYS = 600
 COMMITS = 9
@@ -163,7 +163,7 @@ class Histories:
         )
         return sessions.WriteOptions(
             operation=commits.Operation.UPSERT,
-            transaction=sessions.TransactionOptions(
+            transaction=manager.TransactionOptions(
                 settings=writing.readable_by_hudi(
                     settings, self.config, schemas.from_arrow(self.schema, "histories")
                 ),
@@ -173,13 +173,13 @@ class Histories:
         )
 
     def write(self, path: Path, chance: random.Random, written: Written) -> table.Table:
-        outside = environment.system()
+        env = environment.system()
         made = table.create_table(
-            str(path), self.config, schemas.from_arrow(self.schema, "histories"), outside
+            str(path), self.config, schemas.from_arrow(self.schema, "histories"), env
         )
         options = self.options()
         settings = options.transaction.settings
-        storage = outside.open_storage(str(path))
+        storage = env.open_storage(str(path))
         for number in range(COMMITS):
             session = made.begin_write(options, self.schema.names)
             assert isinstance(session, sessions.WriteSession)

@@ -10,14 +10,14 @@ import pytest
 
 from hoodie import environment, errors, table
 from hoodie.model import commits, settings
-from hoodie.transaction import authors
+from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts
 from hoodie.write import batches, sessions, tasks
-from support import peer_ours
-from support.judge import Gate, Judge, JudgeError
-from support.peer_cases import BASE, SCHEMA, row
-from support.peer_options import PeerTable, filesystem_lock
-from support.peer_rows import assert_same_rows
+from support.peer import peer_ours
+from support.peer.judge import Gate, Judge, JudgeError
+from support.peer.peer_cases import BASE, SCHEMA, row
+from support.peer.peer_options import PeerTable, filesystem_lock
+from support.peer.peer_rows import assert_same_rows
 
 MERGE_ON_READ = replace(BASE, name="optimistic", partition_by=(), buckets=1)
 COPY_ON_WRITE = replace(MERGE_ON_READ, merge_on_read=False)
@@ -67,9 +67,9 @@ def test_we_give_way_to_a_commit_of_apache_hudi(
     """T-O02."""
     path = tmp_path / "table"
     write_ours(path, shared, 1)
-    outside = environment.system()
-    opened = table.open_table(str(path), outside)
-    transaction = sessions.TransactionOptions(
+    env = environment.system()
+    opened = table.open_table(str(path), env)
+    transaction = manager.TransactionOptions(
         settings=settings.WriteSettings(concurrency=settings.ConcurrencyMode.OPTIMISTIC),
         lock=address_texts.parse("filesystem"),
         author=authors.Author(writer_id="ours"),
@@ -78,8 +78,8 @@ def test_we_give_way_to_a_commit_of_apache_hudi(
     session = opened.begin_write(chosen, SCHEMA.names)
     assert isinstance(session, sessions.WriteSession)
     batch = batches.prepare(rows(9), opened.config, opened.schema, chosen.operation)
-    storage = outside.open_storage(str(path))
-    stats = tasks.run(session.task, batch, tasks.WriteToken(), storage, outside.engine)
+    storage = env.open_storage(str(path))
+    stats = tasks.run(session.task, batch, tasks.WriteToken(), storage, env.engine)
     judge.write(path, rows(2), shared.occ_options(filesystem_lock()))
     with pytest.raises(errors.WriteConflictError, match="a writer that gives no id"):
         session.commit(stats)

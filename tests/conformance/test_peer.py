@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from support.judge import (
+from support.peer.judge import (
     Gate,
     InstantState,
     Judge,
@@ -23,10 +23,10 @@ from support.judge import (
     Settings,
     Sink,
 )
-from support.peer_cases import BASE, RECIPES, REFUSED, SCHEMA, PeerCase, row
-from support.peer_hudi_rs import read_with_hudi_rs
-from support.peer_options import filesystem_lock, table_properties
-from support.peer_rows import assert_same_rows
+from support.peer.peer_cases import BASE, RECIPES, REFUSED, SCHEMA, PeerCase, row
+from support.peer.peer_hudi_rs import read_with_hudi_rs
+from support.peer.peer_options import filesystem_lock, table_properties
+from support.peer.peer_rows import assert_same_rows
 
 GetCase = Callable[[str], PeerCase]
 

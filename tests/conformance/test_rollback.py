@@ -14,11 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie import errors
-from support import dying_writer, peer_ours
-from support.judge import Gate, InstantState, Judge, JudgeLostError, PeerInstant, Settings
-from support.peer_cases import BASE, SCHEMA, row
-from support.peer_options import PeerTable, filesystem_lock
-from support.peer_rows import assert_same_rows
+from support.peer import peer_ours
+from support.peer.judge import Gate, InstantState, Judge, JudgeLostError, PeerInstant, Settings
+from support.peer.peer_cases import BASE, SCHEMA, row
+from support.peer.peer_options import PeerTable, filesystem_lock
+from support.peer.peer_rows import assert_same_rows
+from support.processes import dying_writer
 
 SOON = (
     *("--set", "hoodie.client.heartbeat.interval_in_ms=1000"),

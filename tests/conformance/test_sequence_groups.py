@@ -12,10 +12,10 @@ import pytest
 
 from hoodie import environment, table
 from hoodie.model import commits, schemas, settings, table_config
-from hoodie.transaction import authors
+from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts
 from hoodie.write import sessions
-from support.judge import Judge
+from support.peer.judge import Judge
 
 SCHEMA = pa.schema(
     [
@@ -51,8 +51,8 @@ class Streams:
         schema = schemas.from_arrow(SCHEMA, config.name)
         self.table = table.create_table(str(path), config, schema, environment.system())
 
-    def transaction(self, author: authors.Author) -> sessions.TransactionOptions:
-        return sessions.TransactionOptions(
+    def transaction(self, author: authors.Author) -> manager.TransactionOptions:
+        return manager.TransactionOptions(
             settings=settings.WriteSettings(
                 concurrency=settings.ConcurrencyMode.NON_BLOCKING, clock_wait_ms=0
             ),

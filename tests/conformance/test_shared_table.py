@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support import peer_ours
-from support.judge import Gate, InstantState, Judge
-from support.peer_cases import BASE, SCHEMA, row
-from support.peer_hudi_rs import read_with_hudi_rs
-from support.peer_options import filesystem_lock, zookeeper_lock
-from support.peer_rows import assert_same_rows
+from support.peer import peer_ours
+from support.peer.judge import Gate, InstantState, Judge
+from support.peer.peer_cases import BASE, SCHEMA, row
+from support.peer.peer_hudi_rs import read_with_hudi_rs
+from support.peer.peer_options import filesystem_lock, zookeeper_lock
+from support.peer.peer_rows import assert_same_rows
 
 TABLE = replace(BASE, name="shared", partition_by=(), buckets=2)
 KEYS = 60

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 from hoodie.format import timeline_avro
-from support import peer_ours
-from support.judge import Judge
-from support.peer_cases import BASE, ESCAPED, SCHEMA, row
-from support.peer_options import PeerTable
-from support.peer_rows import assert_same_rows
+from support.peer import peer_ours
+from support.peer.judge import Judge
+from support.peer.peer_cases import BASE, ESCAPED, SCHEMA, row
+from support.peer.peer_options import PeerTable
+from support.peer.peer_rows import assert_same_rows
 
 TABLES = {
     "nbcc": BASE,
@@ -47,12 +47,14 @@ def assert_sound(judge: Judge, path: Path, expected: pa.Table) -> None:
     assert (shown["findings"], shown["notes"]) == ([], [])
 
 
-def ledgers(path: Path) -> list[bool]:
-    """Return whether each completed write, in order, carries the record of our batches."""
+def ledgers(path: Path) -> list[tuple[str, str]]:
+    """Return each completed write's record of our batches and how far that reaches, in order."""
     files = sorted((path / ".hoodie" / "timeline").glob("*_*.*commit"))
+    extras = [timeline_avro.decode_commit(file.read_bytes()).extra for file in files]
+    # Apache Hudi carries on no empty text.
     return [
-        "hoodie.operator.batches" in timeline_avro.decode_commit(file.read_bytes()).extra
-        for file in files
+        (extra["hoodie.operator.batches"], extra.get("hoodie.operator.batches.through", ""))
+        for extra in extras
     ]
 
 
@@ -71,7 +73,9 @@ def test_printed_options_write_the_table_beside_us(kind: str, judge: Judge, tmp_
         batches.append(rows_of(range(start + 3, start + 12), ts + 1000))
         ours.write(path, batches[-1], "upsert")
         assert_sound(judge, path, newest(*batches))
-    assert all(ledgers(path))
+    ours_first, theirs_first, ours_second, theirs_second, ours_third = ledgers(path)
+    assert (theirs_first, theirs_second) == (ours_first, ours_second)
+    assert ours_first[1] == "" < ours_second[1] < ours_third[1]
 
 
 def test_printed_options_remove_a_metadata_table(judge: Judge, tmp_path: Path) -> None:

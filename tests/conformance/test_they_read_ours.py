@@ -10,12 +10,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from support import peer_ours
-from support.judge import Judge, Query, QueryType
-from support.peer_cases import RECIPES, SCHEMA, ApacheHudi, Maker, PeerCase, Recipe, build, row
-from support.peer_hudi_rs import read_with_hudi_rs
-from support.peer_options import filesystem_lock, table_properties
-from support.peer_rows import assert_same_rows
+from support.peer import peer_ours
+from support.peer.judge import Judge, Query, QueryType
+from support.peer.peer_cases import RECIPES, SCHEMA, ApacheHudi, Maker, PeerCase, Recipe, build, row
+from support.peer.peer_hudi_rs import read_with_hudi_rs
+from support.peer.peer_options import filesystem_lock, table_properties
+from support.peer.peer_rows import assert_same_rows
 
 OURS = (
     "event_time",

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from hoodie.storage import paths
-from support import peer_ours
-from support.judge import Judge
-from support.peer_cases import BASE, SCHEMA, row
-from support.peer_rows import assert_same_rows
+from support.peer import peer_ours
+from support.peer.judge import Judge
+from support.peer.peer_cases import BASE, SCHEMA, row
+from support.peer.peer_rows import assert_same_rows
 
 
 @pytest.mark.parametrize("is_merge_on_read", [True, False])

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import pyarrow.compute as pc
 import pytest
 
-from support import peer_ours
-from support.judge import Judge, Query, QueryType
-from support.peer_cases import RECIPES, PeerCase
-from support.peer_rows import assert_same_rows
+from support.peer import peer_ours
+from support.peer.judge import Judge, Query, QueryType
+from support.peer.peer_cases import RECIPES, PeerCase
+from support.peer.peer_rows import assert_same_rows
 
 GetCase = Callable[[str], PeerCase]
 

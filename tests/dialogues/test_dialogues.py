@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from support import dialogue_files
-from support.dialogue_world import DialogueWorld
+from support.simulation import dialogue_files
+from support.simulation.dialogue_world import DialogueWorld
 
 FOLDER = Path(__file__).parent
 FILES = sorted(FOLDER.glob("*.txt"))

@@ -10,8 +10,8 @@ import pytest
 
 from hoodie import errors
 from hoodie_operator import lock_server
-from support import lock_process
-from support.lock_contract import LONG_S
+from support.contracts import lock_process
+from support.contracts.lock_contract import LONG_S
 
 SOURCE = Path(__file__).parent / "curator" / "CuratorLock.java"
 

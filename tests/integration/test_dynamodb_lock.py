@@ -13,9 +13,9 @@ from hoodie.background.threads import ThreadBackground
 from hoodie.storage.memory import MemoryStorage
 from hoodie.transaction.locks import address_texts, addresses, opening
 from hoodie.transaction.locks.protocol import LockOwner, LockProvider
-from support import lock_process
-from support.lock_contract import LONG_S, LockFixtures, Open
-from support.moved_clock import MovedClock
+from support.contracts import lock_process
+from support.contracts.lock_contract import LONG_S, LockFixtures, Open
+from support.simulation.moved_clock import MovedClock
 
 REGION = "us-east-1"
 Client = Any
@@ -143,7 +143,7 @@ class TestDynamoDbLock(LockFixtures):
         self, open_lock: Open, client: Client, lock_table: str
     ) -> None:
         client.put_item(TableName=lock_table, Item={"key": {"S": "trips"}})
-        with pytest.raises(errors.FormatError, match="is no lock item: 'recordVersionNumber'"):
+        with pytest.raises(errors.FormatError, match="is not a lock item: 'recordVersionNumber'"):
             open_lock("we").acquire(0)
 
     def test_table_of_another_key_is_a_configuration_error(

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from hoodie.model import commits, instants, settings, table_config
-from hoodie.transaction import authors
+from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts
 from hoodie.write import sessions
-from support.tables import CONFIG, SmallTable
+from support.tables.tables import CONFIG, SmallTable
 
 BATCHES = 8
 KEYS = [f"k{number}" for number in range(40)]
@@ -40,9 +40,9 @@ def batches() -> list[list[Row]]:
 
 def transaction(
     write: settings.WriteSettings, author: authors.Author
-) -> sessions.TransactionOptions:
+) -> manager.TransactionOptions:
     """Return what needs no lock but one of this process."""
-    return sessions.TransactionOptions(
+    return manager.TransactionOptions(
         settings=write, lock=address_texts.parse("in-process"), author=author
     )
 

@@ -13,8 +13,8 @@ from thriftpy2.rpc import make_client
 from hoodie import errors
 from hoodie.clock import SystemClock
 from hoodie.transaction.locks.hive_thrift import types
-from support import lock_process
-from support.lock_contract import LONG_S, LockFixtures, Open
+from support.contracts import lock_process
+from support.contracts.lock_contract import LONG_S, LockFixtures, Open
 
 CLOCK = SystemClock()
 DATABASE = "lake"

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from support import attacked_observers, hostile_servers
+from support.operators import attacked_observers, hostile_servers
 
 GROWTH_MAX_MIB = 64
 

@@ -9,7 +9,7 @@ import textwrap
 
 import pytest
 
-from support import hostile_servers
+from support.operators import hostile_servers
 
 GROWTH_MAX_MIB = 64
 """The operator's container is given 384 MiB; without a bound one answer takes 2 GiB."""
@@ -18,17 +18,17 @@ ATTACKED = textwrap.dedent(
     """
     import sys, threading, time
     from hoodie import clock, errors
-    from hoodie.model import jobs
+    from hoodie.contract import attempt_fences
     from hoodie.transaction import fence_nodes
     from hoodie.transaction.locks import addresses, zookeeper_session
-    from support import peak_memory
+    from support.tables import peak_memory
 
     fence_nodes._ANSWER_S = 4.0
-    node = jobs.FenceNode(servers=(sys.argv[1],), path="/locks/t.fences/w")
+    node = attempt_fences.FenceNode(servers=(sys.argv[1],), path="/locks/t.fences/w")
     before, threads = peak_memory.begin(), threading.active_count()
     try:
         fence_nodes.write(
-            node, jobs.Fence(attempt=1, protocol_hash="h", lease=1), clock.SystemClock()
+            node, attempt_fences.Fence(attempt=1, protocol_hash="h", lease=1), clock.SystemClock()
         )
     except errors.StorageError:
         pass

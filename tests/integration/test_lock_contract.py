@@ -13,7 +13,7 @@ from hoodie.storage import locations
 from hoodie.transaction.locks import addresses, storage_lock_file
 from hoodie.transaction.locks.hive_thrift import types
 from hoodie.transaction.locks.storage_lock_file import Lease
-from support.lock_contract import (
+from support.contracts.lock_contract import (
     InspectableLockContract,
     LeasedLockContract,
     LockContract,

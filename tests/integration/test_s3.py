@@ -14,12 +14,14 @@ from hoodie.model.instants import format_time
 from hoodie.storage import locations
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active
-from support.storage_contract import StorageContract
+from support.contracts.storage_contract import StorageContract
 
 PAGE_NAMES = 3
 
 
 class TestS3Storage(StorageContract):
+    has_control_characters = False
+
     @pytest.fixture
     def storage(self, bucket: str) -> Storage:
         return locations.open_storage(f"s3a://{bucket}/lake/table")

@@ -12,12 +12,12 @@ from hoodie.model import commits, instants, schemas, settings, table_config
 from hoodie.storage import locations, objects
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active
-from hoodie.transaction import authors, markers
+from hoodie.transaction import authors, manager, markers
 from hoodie.transaction.locks import address_texts
 from hoodie.write import batches, sessions, tasks
-from support import faulty_storage, invariants, schedule
-from support.faulty_storage import Fault
-from support.tables import COLUMNS, CONFIG, QUICK
+from support.simulation import faulty_storage, invariants, schedule
+from support.simulation.faulty_storage import Fault
+from support.tables.tables import COLUMNS, CONFIG, QUICK
 
 Types = table_config.TableType
 MODES = {
@@ -87,7 +87,7 @@ class Place:
         self.table = table.create_table(self.uri, config, schema, environment.system())
         self.write("first", faulty_storage.NoFaults()).commit(self.stats)
 
-    def outside(self, name: str, faults: faulty_storage.Faults) -> environment.Environment:
+    def env(self, name: str, faults: faulty_storage.Faults) -> environment.Environment:
         """Return what a process has that ends when this test's own does, by what others see."""
         process = schedule.Process(schedule.Schedule(), name)
         return replace(
@@ -99,25 +99,25 @@ class Place:
             background=Silence(),
         )
 
-    def transaction(self, author: authors.Author) -> sessions.TransactionOptions:
-        return sessions.TransactionOptions(
+    def transaction(self, author: authors.Author) -> manager.TransactionOptions:
+        return manager.TransactionOptions(
             settings=self.settings, lock=address_texts.parse("in-process"), author=author
         )
 
     def write(self, name: str, faults: faulty_storage.Faults) -> sessions.WriteSession:
         """Begin a write, and write its data files."""
-        outside = self.outside(name, faults)
+        env = self.env(name, faults)
         options = sessions.WriteOptions(
             operation=commits.Operation.UPSERT,
             transaction=self.transaction(authors.Author(writer_id=name)),
         )
         data = pa.Table.from_pylist(KEPT if name == "first" else LOST, COLUMNS)
-        session = table.open_table(self.uri, outside).begin_write(options, data.column_names)
+        session = table.open_table(self.uri, env).begin_write(options, data.column_names)
         assert isinstance(session, sessions.WriteSession)
         task = session.task
         batch = batches.prepare(data, task.config, task.schema, task.operation)
-        storage = outside.open_storage(self.uri)
-        self.stats = tasks.run(task, batch, tasks.WriteToken(), storage, outside.engine)
+        storage = env.open_storage(self.uri)
+        self.stats = tasks.run(task, batch, tasks.WriteToken(), storage, env.engine)
         return session
 
     def fail(self) -> instants.InstantTime:
@@ -128,14 +128,14 @@ class Place:
             assert planned is not None
             # Its data files are there by then.
             death = DeathAt("create .hoodie/timeline/#_#.commit", Fault.CRASH_BEFORE)
-            outside = self.outside("compactor", death)
+            env = self.env("compactor", death)
             with pytest.raises(schedule.Crash):
-                table.open_table(self.uri, outside).compact(planned, service)
+                table.open_table(self.uri, env).compact(planned, service)
         return self.write("dying", faulty_storage.NoFaults()).requested_time
 
     def clean_up(self, name: str, faults: faulty_storage.Faults) -> None:
         """Take back what failed, as one process; a compaction only goes back to being planned."""
-        opened = table.open_table(self.uri, self.outside(name, faults))
+        opened = table.open_table(self.uri, self.env(name, faults))
         service = self.transaction(authors.Author())
         opened.roll_back_failed(service)
         for each in opened.timeline().pending_compactions:

@@ -8,15 +8,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from hoodie import environment, table
-from hoodie.model import commits, jobs, schemas, settings, table_config
-from hoodie.transaction import authors
+from hoodie.contract import engine_specs, job_specs
+from hoodie.model import commits, schemas, settings, table_config
+from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts
 from hoodie.write import sessions
 from hoodie_jobs import cancellation, local_runtime, runtimes
 from hoodie_jobs.spark import session
-from support import every_type
-from support.job_workshop import Workshop
-from support.shared_session import shared_runtime
+from support.tables import every_type
+from support.tables.job_workshop import Workshop
+from support.tables.shared_session import shared_runtime
 
 
 @pytest.fixture
@@ -30,7 +31,9 @@ def workshop(tmp_path: Path) -> Workshop:
 def written(workshop: Workshop) -> Workshop:
     """A table with a base file, logs over it, and one group of logs alone."""
     workshop.write(workshop.file("1", "a,eu,1,x\nb,eu,2,y\nc,us,3,\n"))
-    workshop.run(workshop.spec(jobs.Compact(step=jobs.CompactionStep.SCHEDULE_AND_EXECUTE)))
+    workshop.run(
+        workshop.spec(job_specs.Compact(step=job_specs.CompactionStep.SCHEDULE_AND_EXECUTE))
+    )
     workshop.write(workshop.file("2", "a,eu,10,\nd,asia,4,z\n"), attempt=2)
     return workshop
 
@@ -50,7 +53,7 @@ def typed(tmp_path: Path) -> str:
     opened = table.create_table(uri, config, schema, environment.system(parallelism=1))
     options = sessions.WriteOptions(
         operation=commits.Operation.UPSERT,
-        transaction=sessions.TransactionOptions(
+        transaction=manager.TransactionOptions(
             settings=settings.WriteSettings(clock_wait_ms=0),
             lock=address_texts.parse("in-process"),
             author=authors.Author(writer_id="test"),
@@ -70,15 +73,19 @@ def spark() -> Iterator[SparkSession]:
     spark.stop()
 
 
-@pytest.fixture(params=list(jobs.EngineKind))
-def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> jobs.EngineKind:
+@pytest.fixture(params=list(engine_specs.EngineKind))
+def engine(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> engine_specs.EngineKind:
     """Each engine in turn; Spark's session stays open: starting it takes seconds."""
-    kind: jobs.EngineKind = request.param
-    if kind is jobs.EngineKind.SPARK:
+    kind: engine_specs.EngineKind = request.param
+    if kind is engine_specs.EngineKind.SPARK:
         shared = request.getfixturevalue("spark")
 
-        def start(spec: jobs.EngineSpec, stop: cancellation.Cancellation) -> runtimes.Runtime:
-            if spec.kind is jobs.EngineKind.LOCAL:
+        def start(
+            spec: engine_specs.EngineSpec, stop: cancellation.Cancellation
+        ) -> runtimes.Runtime:
+            if spec.kind is engine_specs.EngineKind.LOCAL:
                 return local_runtime.start(spec, stop)
             return shared_runtime(shared, stop)
 

@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from hoodie import errors
+from hoodie.contract import job_specs
 from hoodie.format import properties
-from hoodie.model import jobs, table_config
-from support.job_workshop import Workshop
+from hoodie.model import table_config
+from support.tables.job_workshop import Workshop
 
 
 def test_place_that_holds_other_files_is_refused(tmp_path: Path) -> None:
@@ -16,8 +17,8 @@ def test_place_that_holds_other_files_is_refused(tmp_path: Path) -> None:
     other = Path(workshop.uri) / "in" / "a.csv"
     other.parent.mkdir(parents=True)
     other.touch()
-    with pytest.raises(errors.AlreadyExistsError, match=r"is no table and holds in/a\.csv"):
-        workshop.run(workshop.spec(jobs.CreateTable()))
+    with pytest.raises(errors.AlreadyExistsError, match=r"is not a table and holds in/a\.csv"):
+        workshop.run(workshop.spec(job_specs.CreateTable()))
     assert list(Path(workshop.uri).rglob("*")) == [other.parent, other]
 
 
@@ -25,7 +26,7 @@ def test_what_a_killed_creation_left_is_no_hindrance(tmp_path: Path) -> None:
     workshop = Workshop(tmp_path)
     (Path(workshop.uri) / ".hoodie" / "timeline").mkdir(parents=True)
     (Path(workshop.uri) / ".hoodie" / "hoodie.properties_backup").touch()
-    workshop.run(workshop.spec(jobs.CreateTable()))
+    workshop.run(workshop.spec(job_specs.CreateTable()))
     assert workshop.table().config.bucket_count == 4
 
 
@@ -73,7 +74,9 @@ def test_table_whose_records_are_in_other_buckets_is_refused_and_left_as_it_is(
     workshop.write(workshop.file("1", ROWS))
     _as_apache_hudi_leaves_it(workshop)
     workshop.config = replace(workshop.config, bucket_count=count)
-    with pytest.raises(errors.ConfigurationError, match=rf"not spread over {count} buckets by id"):
+    with pytest.raises(
+        errors.ConfigurationError, match=rf"not distributed over {count} buckets by id"
+    ):
         workshop.create()
     assert workshop.table().config.bucket_count is None
 

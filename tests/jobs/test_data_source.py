@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame, SparkSession, datasource
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from hoodie_jobs.spark import data_source
-from support import every_type
-from support.job_workshop import Workshop
+from support.tables import every_type
+from support.tables.job_workshop import Workshop
 
 
 @pytest.fixture(autouse=True, scope="module")

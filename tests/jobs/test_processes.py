@@ -10,26 +10,27 @@ from pathlib import Path
 import pytest
 
 from hoodie import errors
-from hoodie.model import jobs, settings
+from hoodie.contract import engine_specs, job_results, job_specs
+from hoodie.model import settings
 from hoodie_jobs import opening
-from support import lock_process
-from support.job_workshop import Workshop, batches_of
-from support.zookeeper_server import lock_path, zookeeper
+from support.contracts import lock_process
+from support.servers.zookeeper_server import lock_path, zookeeper
+from support.tables.job_workshop import Workshop, batches_of
 
 __all__ = ["lock_path", "zookeeper"]
 
-COMPACT = jobs.Compact(step=jobs.CompactionStep.SCHEDULE_AND_EXECUTE)
-ENGINES = list(jobs.EngineKind)
+COMPACT = job_specs.Compact(step=job_specs.CompactionStep.SCHEDULE_AND_EXECUTE)
+ENGINES = list(engine_specs.EngineKind)
 WAIT_S = 180
 
 
 class Process:
     """A job that runs."""
 
-    def __init__(self, program: str, spec: jobs.JobSpec) -> None:
+    def __init__(self, program: str, spec: job_specs.JobSpec) -> None:
         self.result_path = Path(spec.result_path)
         spec_path = self.result_path.with_name("spec.json")
-        spec_path.write_bytes(jobs.encode_spec(spec))
+        spec_path.write_bytes(job_specs.encode_spec(spec))
         self.log_path = self.result_path.with_name("log.txt")
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
@@ -39,9 +40,9 @@ class Process:
                 start_new_session=True,
             )
 
-    def end(self) -> tuple[int, jobs.JobResult]:
+    def end(self) -> tuple[int, job_results.JobResult]:
         code = self.process.wait(WAIT_S)
-        return code, jobs.decode_result(self.result_path.read_bytes(), "result")
+        return code, job_results.decode_result(self.result_path.read_bytes(), "result")
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def wait_for_pending(workshop: Workshop, commits: int) -> None:
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_job_of_each_engine_ends_with_0_and_a_result(
-    workshop: Workshop, started: list[Process], engine: jobs.EngineKind
+    workshop: Workshop, started: list[Process], engine: engine_specs.EngineKind
 ) -> None:
     spec = workshop.spec(batches_of(workshop.file("1", "a,eu,1,x\n")), engine)
     started.append(Process("write", spec))
@@ -80,7 +81,7 @@ def test_job_of_each_engine_ends_with_0_and_a_result(
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_job_that_is_told_to_stop_publishes_nothing_more_and_is_resumed(
-    workshop: Workshop, started: list[Process], engine: jobs.EngineKind
+    workshop: Workshop, started: list[Process], engine: engine_specs.EngineKind
 ) -> None:
     first, second = workshop.file("1", "a,eu,1,x\n"), workshop.file("2", "a,eu,2,y\n")
     workshop.write(first)
@@ -128,7 +129,7 @@ def test_plan_of_a_writer_is_executed_by_a_job_with_the_writers_lock(
     assert plan is not None
     workshop.write(workshop.file("2", "a,eu,2,y\n"), lock=lock, attempt=2)
 
-    step = jobs.Compact(step=jobs.CompactionStep.EXECUTE, instant_time=plan)
+    step = job_specs.Compact(step=job_specs.CompactionStep.EXECUTE, instant_time=plan)
     with lock_process.Process(lock, workshop.uri, "hold", "the writer") as holder:
         holder.holding()
         started.append(Process("compact", workshop.spec(step, lock=lock)))
@@ -143,9 +144,9 @@ def test_plan_of_a_writer_is_executed_by_a_job_with_the_writers_lock(
     assert (file_slice.base_instant_time, len(file_slice.log_files)) == (plan, 1)
 
 
-@pytest.mark.parametrize("work", [COMPACT, jobs.RollBack(), batches_of("1")])
+@pytest.mark.parametrize("work", [COMPACT, job_specs.RollBack(), batches_of("1")])
 def test_job_without_a_lock_between_processes_is_refused_beside_other_writers(
-    workshop: Workshop, work: jobs.Work
+    workshop: Workshop, work: job_specs.Work
 ) -> None:
     """T-O19, T-C11, T-O26."""
     before = workshop.data_files()
@@ -169,7 +170,7 @@ def test_failure_is_an_exit_code_and_a_result(workshop: Workshop, started: list[
 
 
 def test_program_refuses_work_of_another_kind(workshop: Workshop, started: list[Process]) -> None:
-    started.append(Process("compact", workshop.spec(jobs.CreateTable())))
+    started.append(Process("compact", workshop.spec(job_specs.CreateTable())))
     assert started[0].end()[0] == errors.InvalidInputError.exit_code
 
 

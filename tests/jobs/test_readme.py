@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hoodie import environment, table
 from hoodie.model import commits, schemas, settings, table_config
-from hoodie.transaction import authors
+from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts
 from hoodie.write import sessions
 
@@ -47,7 +47,7 @@ def write_table(uri: str) -> None:
     opened = table.create_table(uri, config, schema, environment.system(parallelism=1))
     options = sessions.WriteOptions(
         operation=commits.Operation.UPSERT,
-        transaction=sessions.TransactionOptions(
+        transaction=manager.TransactionOptions(
             settings=settings.WriteSettings(clock_wait_ms=0),
             lock=address_texts.parse("in-process"),
             author=authors.Author(writer_id="test"),

@@ -1,6 +1,6 @@
 """The core's Engine on Spark: order, retries, errors of ours."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -8,6 +8,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from hoodie import errors
+from hoodie.engine import local
 from hoodie_jobs.spark import engine
 
 
@@ -53,6 +54,35 @@ def test_results_come_in_the_order_of_the_items(spark_engine: engine.SparkEngine
     assert result == [item * item for item in range(20)]
     assert told[-1] == (20, 20)
     assert spark_engine.map(square, []) == []
+
+
+def remainders(item: int) -> dict[str, int]:
+    return {str(item % 3): item, **({"even": item} if item % 2 == 0 else {})}
+
+
+def joined(key: str, parts: Sequence[int]) -> str:
+    return f"{key}: {', '.join(map(str, parts))}"
+
+
+def refuse_key(key: str, parts: Sequence[int]) -> None:
+    raise errors.InvalidInputError(f"no such key: {key}, {parts}")
+
+
+def test_parts_of_one_key_come_together_in_the_order_of_their_items(
+    spark_engine: engine.SparkEngine,
+) -> None:
+    expected = local.LocalEngine(2).exchange(remainders, range(40), joined)
+    assert spark_engine.exchange(remainders, range(40), joined) == expected
+    assert spark_engine.exchange(remainders, [], joined) == []
+
+
+def test_error_of_an_exchange_arrives_as_itself(
+    spark_engine: engine.SparkEngine, tmp_path: Path
+) -> None:
+    with pytest.raises(errors.InvalidInputError, match="no such value"):
+        spark_engine.exchange(refuse, [str(tmp_path)], joined)
+    with pytest.raises(errors.InvalidInputError, match="no such key"):
+        spark_engine.exchange(remainders, range(3), refuse_key)
 
 
 def test_task_that_dies_is_tried_again(spark_engine: engine.SparkEngine, tmp_path: Path) -> None:

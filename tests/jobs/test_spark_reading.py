@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from hoodie import errors
-from hoodie.model import jobs
+from hoodie.contract import input_sources
 from hoodie.sources import local_files
 from hoodie_jobs.spark import failures, reading
 
@@ -23,12 +23,12 @@ SCHEMA = pa.schema(
         pa.field("a.b", pa.string()),
     ]
 )
-CSV = jobs.Source(format=jobs.SourceFormat.CSV, null_text="NA")
-JSON = jobs.Source(format=jobs.SourceFormat.JSON)
-PARQUET = jobs.Source(format=jobs.SourceFormat.PARQUET)
+CSV = input_sources.Source(format=input_sources.SourceFormat.CSV, null_text="NA")
+JSON = input_sources.Source(format=input_sources.SourceFormat.JSON)
+PARQUET = input_sources.Source(format=input_sources.SourceFormat.PARQUET)
 
 
-def by_spark(spark: SparkSession, files: list[str], source: jobs.Source) -> pa.Table:
+def by_spark(spark: SparkSession, files: list[str], source: input_sources.Source) -> pa.Table:
     """Return the rows in the order in which the tasks of a write see them."""
     data = reading.read(spark, files, source, SCHEMA)
     try:
@@ -56,14 +56,14 @@ d,8,"NA","","",ü
         (["day,id\n2013-01-01,z\n", "id,count\na,1\nb,2\n", "id\nc\n"], CSV),
         (
             ["a|1\nb|2\n"],
-            jobs.Source(
-                format=jobs.SourceFormat.CSV,
+            input_sources.Source(
+                format=input_sources.SourceFormat.CSV,
                 has_header=False,
                 delimiter="|",
                 columns=(
-                    jobs.ColumnMapping(name="count", source="_c1"),
-                    jobs.ColumnMapping(name="id", source="_c0"),
-                    jobs.ColumnMapping(name="a.b", source="_c0"),
+                    input_sources.ColumnMapping(name="count", source="_c1"),
+                    input_sources.ColumnMapping(name="id", source="_c0"),
+                    input_sources.ColumnMapping(name="a.b", source="_c0"),
                 ),
             ),
         ),
@@ -81,7 +81,7 @@ d,8,"NA","","",ü
     ],
 )
 def test_texts_are_read_alike(
-    spark: SparkSession, tmp_path: Path, contents: list[str], source: jobs.Source
+    spark: SparkSession, tmp_path: Path, contents: list[str], source: input_sources.Source
 ) -> None:
     files = [str(tmp_path / f"{number} [%41]{{}}*.csv") for number in range(len(contents))]
     for path, content in zip(files, contents, strict=True):
@@ -120,7 +120,11 @@ def test_gzipped_file_is_read(spark: SparkSession, tmp_path: Path) -> None:
     ],
 )
 def test_bad_file_is_named(
-    spark: SparkSession, tmp_path: Path, contents: list[str], source: jobs.Source, message: str
+    spark: SparkSession,
+    tmp_path: Path,
+    contents: list[str],
+    source: input_sources.Source,
+    message: str,
 ) -> None:
     files = [str(tmp_path / str(number)) for number in range(len(contents))]
     for path, content in zip(files, contents, strict=True):
@@ -133,7 +137,9 @@ def test_bad_file_is_named(
 def test_line_of_another_length_is_refused(spark: SparkSession, tmp_path: Path, line: str) -> None:
     # Behind what the driver looks at.
     (tmp_path / "in").write_text("id,count\n" + "a,1\n" * 500_000 + line)
-    with pytest.raises(errors.InvalidInputError, match=rf"/in: the line '{line}' has not as many"):
+    with pytest.raises(
+        errors.InvalidInputError, match=rf"/in: the line '{line}' has a different number of fields"
+    ):
         by_spark(spark, [str(tmp_path / "in")], CSV)
 
 
@@ -155,7 +161,7 @@ def test_files_that_differ_in_a_columns_type_are_refused(
 
 def test_file_that_spark_takes_for_hidden_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "_in.csv").write_text("id\na\n")
-    with pytest.raises(errors.UnsupportedError, match=r"_in.csv: Spark reads no files"):
+    with pytest.raises(errors.UnsupportedError, match=r"_in.csv: Spark does not read files"):
         by_spark(spark, [str(tmp_path / "_in.csv")], CSV)
 
 

@@ -8,15 +8,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from hoodie import environment, table
-from hoodie.model import commits, jobs, settings, table_config
+from hoodie.contract import input_sources, job_specs
+from hoodie.model import commits, settings, table_config
 from hoodie.sources import local_files
 from hoodie.write import sessions
 from hoodie_jobs import opening
 from hoodie_jobs.spark import calls, engine, reading, small, writing
-from support.dying_tasks import DyingEngine, DyingInput, DyingParser
-from support.job_workshop import SCHEMA, Workshop, batches_of, rows_of
+from support.processes.dying_tasks import DyingEngine, DyingInput, DyingParser
+from support.tables.job_workshop import SCHEMA, Workshop, batches_of, rows_of
 
-CSV = jobs.Source(format=jobs.SourceFormat.CSV)
+CSV = input_sources.Source(format=input_sources.SourceFormat.CSV)
 
 
 @pytest.mark.parametrize(
@@ -170,9 +171,9 @@ def test_compaction_task_that_dies_after_writing_is_tried_again(
     path, expected = content
     workshop.write(path)
     dying = DyingEngine(engine.SparkEngine(spark.sparkContext), workshop.folder / "died")
-    outside = replace(environment.system(parallelism=1), engine=dying)
-    opened = table.open_table(workshop.uri, outside)
-    spec = workshop.spec(jobs.Compact(step=jobs.CompactionStep.SCHEDULE))
+    env = replace(environment.system(parallelism=1), engine=dying)
+    opened = table.open_table(workshop.uri, env)
+    spec = workshop.spec(job_specs.Compact(step=job_specs.CompactionStep.SCHEDULE))
     instant_time = opened.schedule_compaction(opening.transaction_of(spec))
     assert instant_time is not None
 

@@ -10,15 +10,16 @@ import pyarrow as pa
 import pytest
 
 from hoodie import environment, errors, table
+from hoodie.contract import engine_specs, input_sources, job_specs
 from hoodie.engine import local, protocol
 from hoodie.engine.protocol import Item, Result
-from hoodie.model import commits, jobs, schemas, settings
+from hoodie.model import commits, schemas, settings
 from hoodie.write import sessions
 from hoodie_jobs import cancellation, drop, opening
 from hoodie_jobs.run import Run
-from support.job_workshop import DROP, SCHEMA, Workshop, batches_of, config
+from support.tables.job_workshop import DROP, SCHEMA, Workshop, batches_of, config
 
-COMPACT = jobs.Compact(step=jobs.CompactionStep.SCHEDULE_AND_EXECUTE)
+COMPACT = job_specs.Compact(step=job_specs.CompactionStep.SCHEDULE_AND_EXECUTE)
 
 
 def test_table_is_created_once(workshop: Workshop) -> None:
@@ -29,21 +30,21 @@ def test_table_is_created_once(workshop: Workshop) -> None:
 
 
 def test_existing_table_is_not_taken_over_unless_allowed(workshop: Workshop) -> None:
-    with pytest.raises(errors.AlreadyExistsError, match="there is a table"):
-        workshop.run(workshop.spec(jobs.CreateTable(may_adopt=False)))
+    with pytest.raises(errors.AlreadyExistsError, match="there is already a table"):
+        workshop.run(workshop.spec(job_specs.CreateTable(may_adopt=False)))
 
 
 def test_absent_table_is_not_created_unless_allowed(tmp_path: Path) -> None:
     workshop = Workshop(tmp_path)
     with pytest.raises(errors.NotFoundError):
-        workshop.run(workshop.spec(jobs.CreateTable(may_create=False)))
+        workshop.run(workshop.spec(job_specs.CreateTable(may_create=False)))
     assert not Path(workshop.uri).exists()
 
 
 def _add_column(workshop: Workshop, **column: list[object]) -> None:
     """Have a write add a column to the table."""
     grown = workshop.parquet("grown", {"id": ["a"], "region": ["eu"], **column})
-    work = batches_of(grown, source=jobs.Source(format=jobs.SourceFormat.PARQUET))
+    work = batches_of(grown, source=input_sources.Source(format=input_sources.SourceFormat.PARQUET))
     spec = workshop.spec(work)
     workshop.run(replace(spec, settings=replace(spec.settings, adds_columns=True)))
 
@@ -102,7 +103,7 @@ def test_table_that_differs_is_named_with_every_difference(workshop: Workshop) -
 
 
 def test_compaction_joins_logs_and_changes_no_row(
-    workshop: Workshop, engine: jobs.EngineKind
+    workshop: Workshop, engine: engine_specs.EngineKind
 ) -> None:
     workshop.write(workshop.file("1", "a,eu,1,x\nb,us,2,y\n"), workshop.file("2", "a,eu,3,\n"))
     before = workshop.rows()
@@ -116,15 +117,19 @@ def test_compaction_joins_logs_and_changes_no_row(
 
 
 def test_planned_compaction_is_executed_by_another_run(
-    workshop: Workshop, engine: jobs.EngineKind
+    workshop: Workshop, engine: engine_specs.EngineKind
 ) -> None:
     workshop.write(workshop.file("1", "a,eu,1,x\n"))
-    planned = workshop.run(workshop.spec(jobs.Compact(step=jobs.CompactionStep.SCHEDULE), engine))
+    planned = workshop.run(
+        workshop.spec(job_specs.Compact(step=job_specs.CompactionStep.SCHEDULE), engine)
+    )
     [plan] = planned.instants
     assert (plan.action, plan.completion_time, planned.commit_count) == ("compaction", None, 0)
     workshop.write(workshop.file("2", "a,eu,2,y\n"))
 
-    step = jobs.Compact(step=jobs.CompactionStep.EXECUTE, instant_time=plan.requested_time)
+    step = job_specs.Compact(
+        step=job_specs.CompactionStep.EXECUTE, instant_time=plan.requested_time
+    )
     result = workshop.run(workshop.spec(step, engine))
 
     assert [each.requested_time for each in result.instants] == [plan.requested_time]
@@ -156,8 +161,8 @@ def test_files_of_a_failed_compaction_stay_while_its_tasks_may_write(
     workshop: Workshop, *, has_tasks_left: bool
 ) -> None:
     workshop.write(workshop.file("1", "a,eu,1,x\n"))
-    outside = environment.system(parallelism=1)
-    losing = replace(outside, engine=LosingEngine(has_tasks_left=has_tasks_left))
+    env = environment.system(parallelism=1)
+    losing = replace(env, engine=LosingEngine(has_tasks_left=has_tasks_left))
     transaction = opening.transaction_of(workshop.spec(COMPACT))
     opened = table.open_table(workshop.uri, losing)
     instant_time = opened.schedule_compaction(transaction)
@@ -228,14 +233,14 @@ def test_folder_that_is_no_table_is_not_deleted(tmp_path: Path) -> None:
     workshop = Workshop(tmp_path)
     Path(workshop.uri).mkdir()
     (Path(workshop.uri) / "thesis.txt").touch()
-    with pytest.raises(errors.InvalidInputError, match=r"no table, and holds thesis.txt"):
+    with pytest.raises(errors.InvalidInputError, match=r"not a table, and holds thesis.txt"):
         workshop.run(workshop.spec(DROP))
 
 
 @pytest.mark.parametrize(
     ("work", "why"),
     [
-        (jobs.DropTable(), "names no HudiTable"),
+        (job_specs.DropTable(), "names no HudiTable"),
         (replace(DROP, table_uid=""), "names no HudiTable"),
         (replace(DROP, deletion_policy="Retain"), "has deletionPolicy Retain"),
         (replace(DROP, deletion_policy=""), "has deletionPolicy none"),
@@ -243,7 +248,7 @@ def test_folder_that_is_no_table_is_not_deleted(tmp_path: Path) -> None:
     ],
 )
 def test_deletion_that_no_table_asks_for_in_full_is_refused(
-    workshop: Workshop, work: jobs.DropTable, why: str
+    workshop: Workshop, work: job_specs.DropTable, why: str
 ) -> None:
     workshop.write(workshop.file("1", "a,eu,1,x\n"))
     with pytest.raises(errors.InvalidInputError, match=why):
@@ -260,7 +265,7 @@ def test_another_table_than_the_declared_one_is_not_deleted(
 ) -> None:
     workshop.write(workshop.file("1", "a,eu,1,x\n"))
     workshop.config = replace(config(), **change)  # type: ignore[arg-type]  # fields of it
-    with pytest.raises(errors.ConfigurationError, match="it is another table than declared"):
+    with pytest.raises(errors.ConfigurationError, match="it differs from the declared table"):
         workshop.run(workshop.spec(DROP))
     assert workshop.rows() == {"a": ("a", "eu", 1, "x")}
 
@@ -307,7 +312,7 @@ def fail(workshop: Workshop) -> str:
     """Return the instant of a write that gave up and was not taken back."""
     opened = workshop.table()
     never = settings.FailedWritesPolicy.NEVER
-    spec = workshop.spec(jobs.RollBack(), writer_id="failing")
+    spec = workshop.spec(job_specs.RollBack(), writer_id="failing")
     options = sessions.WriteOptions(
         operation=commits.Operation.UPSERT,
         transaction=opening.transaction_of(
@@ -323,55 +328,60 @@ def fail(workshop: Workshop) -> str:
 def test_failed_write_is_taken_back(workshop: Workshop) -> None:
     workshop.write(workshop.file("1", "a,eu,1,x\n"))
     first, second = fail(workshop), fail(workshop)
-    result = workshop.run(workshop.spec(jobs.RollBack(instant_time=first)))
+    result = workshop.run(workshop.spec(job_specs.RollBack(instant_time=first)))
     assert [each.action for each in result.instants] == ["rollback"]
-    assert result.findings == (f"took back {first} deltacommit",)
+    assert result.findings == (f"rolled back {first} deltacommit",)
     assert [each.requested_time for each in workshop.table().timeline().pending] == [second]
-    assert workshop.run(workshop.spec(jobs.RollBack(), attempt=2)).commit_count == 1
+    assert workshop.run(workshop.spec(job_specs.RollBack(), attempt=2)).commit_count == 1
     assert not workshop.table().timeline().pending
-    assert workshop.run(workshop.spec(jobs.RollBack(), attempt=3)).instants == ()
+    assert workshop.run(workshop.spec(job_specs.RollBack(), attempt=3)).instants == ()
     with pytest.raises(errors.NotFoundError):
-        workshop.run(workshop.spec(jobs.RollBack(instant_time=first), attempt=4))
+        workshop.run(workshop.spec(job_specs.RollBack(instant_time=first), attempt=4))
 
 
-FENCE = jobs.FenceRecord(owner="action.a")
-
-
-def test_plan_of_one_attempt_is_executed_by_the_next_with_a_fence_record(
-    workshop: Workshop, engine: jobs.EngineKind
+def test_plan_of_one_attempt_is_executed_by_the_next(
+    workshop: Workshop, engine: engine_specs.EngineKind
 ) -> None:
-    """Each attempt makes its record, whichever step it does: an older one is refused from then."""
+    """Each attempt claims the record, whichever step it does: an older one is refused from then."""
     workshop.write(workshop.file("1", "a,eu,1,x\n"))
-    schedule = jobs.Compact(step=jobs.CompactionStep.SCHEDULE)
-    [plan] = workshop.run(workshop.spec(schedule, fence=FENCE, attempt=1)).instants
-    execute = jobs.Compact(step=jobs.CompactionStep.EXECUTE, instant_time=plan.requested_time)
-    [done] = workshop.run(workshop.spec(execute, engine, fence=FENCE, attempt=2)).instants
+    schedule = job_specs.Compact(step=job_specs.CompactionStep.SCHEDULE)
+    [plan] = workshop.run(workshop.spec(schedule, attempt=1)).instants
+    execute = job_specs.Compact(
+        step=job_specs.CompactionStep.EXECUTE, instant_time=plan.requested_time
+    )
+    [done] = workshop.run(workshop.spec(execute, engine, attempt=2)).instants
     assert (done.requested_time, done.action) == (plan.requested_time, "commit")
-    with pytest.raises(errors.FencedError, match="attempt 2 is the current one"):
-        workshop.run(workshop.spec(schedule, fence=FENCE, attempt=1))
+    with pytest.raises(errors.FencedError, match="was replaced by attempt 2"):
+        workshop.run(workshop.spec(schedule, attempt=1))
 
 
 @pytest.mark.parametrize(
     "work",
     [
-        jobs.CreateTable(may_adopt=True),
+        job_specs.CreateTable(may_adopt=True),
         batches_of(),
         COMPACT,
-        jobs.Compact(step=jobs.CompactionStep.SCHEDULE),
-        jobs.Compact(step=jobs.CompactionStep.EXECUTE, instant_time="20260101000000000"),
-        jobs.RollBack(),
-        jobs.RollBack(instant_time="20260101000000000"),
+        job_specs.Compact(step=job_specs.CompactionStep.SCHEDULE),
+        job_specs.Compact(step=job_specs.CompactionStep.EXECUTE, instant_time="20260101000000000"),
+        job_specs.RollBack(),
+        job_specs.RollBack(instant_time="20260101000000000"),
         DROP,
     ],
     ids=["create", "write", "compact", "plan", "execute", "rollback all", "rollback", "drop"],
 )
-def test_every_job_makes_its_fence_record_first(workshop: Workshop, work: jobs.Work) -> None:
+def test_every_job_claims_its_attempt_record_first(
+    workshop: Workshop, work: job_specs.Work
+) -> None:
     """Whatever a job does: an attempt that came later has fenced it off before it does anything."""
-    workshop.run(workshop.spec(jobs.RollBack(), fence=FENCE, attempt=2))
-    with pytest.raises(errors.FencedError, match="attempt 2 is the current one"):
-        workshop.run(workshop.spec(work, fence=FENCE, attempt=1))
+
+    def run(work: job_specs.Work, attempt: int) -> None:
+        workshop.run(workshop.spec(work, writer_id="a", action_id=None, attempt=attempt))
+
+    run(job_specs.RollBack(), 2)
+    with pytest.raises(errors.FencedError, match="was replaced by attempt 2"):
+        run(work, 1)
     with contextlib.suppress(errors.NotFoundError):
-        workshop.run(workshop.spec(work, fence=FENCE, attempt=3))
+        run(work, 3)
     if work is not DROP:
-        with pytest.raises(errors.FencedError, match="attempt 3 is the current one"):
-            workshop.run(workshop.spec(jobs.RollBack(), fence=FENCE, attempt=2))
+        with pytest.raises(errors.FencedError, match="was replaced by attempt 3"):
+            run(job_specs.RollBack(), 2)

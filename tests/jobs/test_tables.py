@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie import errors
-from hoodie.model import jobs
+from hoodie.contract import job_specs
 from hoodie_jobs.spark import tables
-from support import every_type
-from support.job_workshop import Workshop
+from support.tables import every_type
+from support.tables.job_workshop import Workshop
 
 EVERY_PARTITION = ("a b", "50%", "x*[y]{z}", "k=v", "_hidden", "ü?")
 
@@ -26,7 +26,9 @@ def plan(frame: DataFrame) -> str:
 
 
 def compact(workshop: Workshop) -> None:
-    workshop.run(workshop.spec(jobs.Compact(step=jobs.CompactionStep.SCHEDULE_AND_EXECUTE)))
+    workshop.run(
+        workshop.spec(job_specs.Compact(step=job_specs.CompactionStep.SCHEDULE_AND_EXECUTE))
+    )
 
 
 def test_snapshot_is_the_tables_rows(spark: SparkSession, written: Workshop) -> None:

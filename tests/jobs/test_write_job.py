@@ -12,15 +12,18 @@ import pytest
 from pyspark.sql import SparkSession
 
 from hoodie import errors
-from hoodie.model import commits, instants, jobs, results, settings, table_config
+from hoodie.contract import attempt_fences, engine_specs, input_sources, job_specs
+from hoodie.model import commits, instants, results, settings, table_config
 from hoodie.write import sessions
 from hoodie_jobs import runtimes
 from hoodie_jobs.spark import small
-from support.job_workshop import SCHEMA, Workshop, batches_of
-from support.shared_session import shared_runtime
+from support.tables.job_workshop import SCHEMA, Workshop, batches_of
+from support.tables.shared_session import shared_runtime
 
 
-def test_each_batch_is_one_commit_in_order(workshop: Workshop, engine: jobs.EngineKind) -> None:
+def test_each_batch_is_one_commit_in_order(
+    workshop: Workshop, engine: engine_specs.EngineKind
+) -> None:
     first = workshop.file("1", "a,eu,1,x\nb,us,2,y\n")
     second = workshop.file("2", "a,eu,3,\nc,eu,4,z\n")
 
@@ -39,7 +42,7 @@ def test_each_batch_is_one_commit_in_order(workshop: Workshop, engine: jobs.Engi
     ]
 
 
-def test_committed_batch_is_skipped(workshop: Workshop, engine: jobs.EngineKind) -> None:
+def test_committed_batch_is_skipped(workshop: Workshop, engine: engine_specs.EngineKind) -> None:
     first = workshop.file("1", "a,eu,1,x\n")
     second = workshop.file("2", "b,eu,2,y\n")
     workshop.write(first, engine=engine)
@@ -60,7 +63,7 @@ def test_committed_batch_is_skipped(workshop: Workshop, engine: jobs.EngineKind)
     ],
 )
 def test_batch_that_does_not_fit_leaves_no_trace_and_the_ones_before_stay(
-    workshop: Workshop, engine: jobs.EngineKind, rows: str, message: str
+    workshop: Workshop, engine: engine_specs.EngineKind, rows: str, message: str
 ) -> None:
     first = workshop.file("1", "a,eu,1,x\n")
 
@@ -71,12 +74,12 @@ def test_batch_that_does_not_fit_leaves_no_trace_and_the_ones_before_stay(
     timeline = workshop.table().timeline()
     assert len(timeline.completed_writes) == 1
     assert len(workshop.data_files()) == 1
-    if engine is jobs.EngineKind.LOCAL:
+    if engine is engine_specs.EngineKind.LOCAL:
         # Spark finds out in the tasks of a write that has begun, and gives that up.
         assert timeline.pending == ()
 
 
-def test_later_row_of_a_batch_wins(workshop: Workshop, engine: jobs.EngineKind) -> None:
+def test_later_row_of_a_batch_wins(workshop: Workshop, engine: engine_specs.EngineKind) -> None:
     # As text of more than a task's share: the rows of one key are in parts of different tasks.
     filler = "".join(f"k{number},eu,{number},{'x' * 100}\n" for number in range(30_000))
     path = workshop.file("1", f"a,eu,1,first\n{filler}a,eu,2,second\n")
@@ -90,7 +93,7 @@ def test_later_row_of_a_batch_wins(workshop: Workshop, engine: jobs.EngineKind) 
 
 @pytest.mark.parametrize("mode", list(settings.ConcurrencyMode))
 def test_new_table_is_filled_by_many_tasks(
-    workshop: Workshop, engine: jobs.EngineKind, mode: settings.ConcurrencyMode
+    workshop: Workshop, engine: engine_specs.EngineKind, mode: settings.ConcurrencyMode
 ) -> None:
     rows = "".join(f"k{number},eu,{number},{'x' * 100}\n" for number in range(30_000))
     alone = settings.WriteSettings(concurrency=mode, clock_wait_ms=0)
@@ -117,7 +120,7 @@ def test_input_that_is_not_small_is_shuffled(
     monkeypatch.setattr(small, "write", None)
     alone = settings.WriteSettings(concurrency=mode, clock_wait_ms=0)
 
-    workshop.write(path, engine=jobs.EngineKind.SPARK, settings=alone)
+    workshop.write(path, engine=engine_specs.EngineKind.SPARK, settings=alone)
 
     assert len(workshop.rows()) == 1000
     assert len(workshop.table().slices()) == 4
@@ -126,7 +129,7 @@ def test_input_that_is_not_small_is_shuffled(
 @pytest.mark.parametrize(("retries", "is_written"), [(0, False), (1, True)])
 def test_batch_that_lost_a_conflict_is_written_again(
     workshop: Workshop,
-    engine: jobs.EngineKind,
+    engine: engine_specs.EngineKind,
     monkeypatch: pytest.MonkeyPatch,
     retries: int,
     is_written: bool,
@@ -162,7 +165,7 @@ def test_batch_that_lost_a_conflict_is_written_again(
 
 
 def test_conflict_is_found_before_data_is_written(
-    workshop: Workshop, engine: jobs.EngineKind
+    workshop: Workshop, engine: engine_specs.EngineKind
 ) -> None:
     optimistic = settings.WriteSettings(
         concurrency=settings.ConcurrencyMode.OPTIMISTIC,
@@ -187,12 +190,14 @@ def test_conflict_is_found_before_data_is_written(
         earlier.join()
 
 
-def _run_until_stopped(workshop: Workshop, spec: jobs.JobSpec) -> None:
+def _run_until_stopped(workshop: Workshop, spec: job_specs.JobSpec) -> None:
     with contextlib.suppress(errors.CancelledError):
         workshop.run(spec)
 
 
-def test_files_of_a_batch_count_in_their_order(workshop: Workshop, engine: jobs.EngineKind) -> None:
+def test_files_of_a_batch_count_in_their_order(
+    workshop: Workshop, engine: engine_specs.EngineKind
+) -> None:
     # The larger one last: Spark by itself would take it first.
     large = "".join(f"k{number},eu,{number},{'x' * 100}\n" for number in range(30_000))
     files = (
@@ -200,7 +205,7 @@ def test_files_of_a_batch_count_in_their_order(workshop: Workshop, engine: jobs.
         workshop.file("2", f"a,eu,2,second\n{large}"),
         workshop.file("3", "a,eu,3,third\n"),
     )
-    work = batches_of(*files, batches=(jobs.Batch(id="all", files=files),))
+    work = batches_of(*files, batches=(input_sources.Batch(id="all", files=files),))
 
     result = workshop.run(workshop.spec(work, engine))
 
@@ -208,7 +213,7 @@ def test_files_of_a_batch_count_in_their_order(workshop: Workshop, engine: jobs.
     assert workshop.rows()["a"] == ("a", "eu", 3, "third")
 
 
-def test_delete_removes_keys(workshop: Workshop, engine: jobs.EngineKind) -> None:
+def test_delete_removes_keys(workshop: Workshop, engine: engine_specs.EngineKind) -> None:
     workshop.write(workshop.file("1", "a,eu,1,x\nb,eu,2,y\n"))
     gone = workshop.folder / "gone"
     gone.write_text("id,region\na,eu\n")
@@ -220,7 +225,9 @@ def test_delete_removes_keys(workshop: Workshop, engine: jobs.EngineKind) -> Non
     assert workshop.rows() == {"b": ("b", "eu", 2, "y")}
 
 
-def test_copy_on_write_table_is_filled_and_changed(tmp_path: Path, engine: jobs.EngineKind) -> None:
+def test_copy_on_write_table_is_filled_and_changed(
+    tmp_path: Path, engine: engine_specs.EngineKind
+) -> None:
     workshop = Workshop(tmp_path)
     cow = table_config.TableType.COPY_ON_WRITE
     workshop.config = replace(workshop.config, table_type=cow, bucket_count=1)
@@ -242,14 +249,16 @@ def test_copy_on_write_table_is_filled_and_changed(tmp_path: Path, engine: jobs.
     assert written == [2, 2, 0]
     assert all(name.endswith(".parquet") for name in workshop.data_files())
     with pytest.raises(errors.ConfigurationError, match="COPY_ON_WRITE"):
-        workshop.run(workshop.spec(jobs.Compact(step=jobs.CompactionStep.SCHEDULE_AND_EXECUTE)))
+        workshop.run(
+            workshop.spec(job_specs.Compact(step=job_specs.CompactionStep.SCHEDULE_AND_EXECUTE))
+        )
 
 
 @pytest.mark.parametrize("is_small", [True, False])
 @pytest.mark.parametrize("mode", list(settings.ConcurrencyMode))
 def test_parquet_files_add_columns(
     workshop: Workshop,
-    engine: jobs.EngineKind,
+    engine: engine_specs.EngineKind,
     mode: settings.ConcurrencyMode,
     monkeypatch: pytest.MonkeyPatch,
     is_small: bool,
@@ -261,7 +270,7 @@ def test_parquet_files_add_columns(
     work = batches_of(
         workshop.parquet("1", {**keys, "left": pa.array([1, 2], pa.int32())}),
         workshop.parquet("2", {**keys, "right": ["x", "y"], "amount": [0.5, 1.5]}),
-        source=jobs.Source(format=jobs.SourceFormat.PARQUET),
+        source=input_sources.Source(format=input_sources.SourceFormat.PARQUET),
     )
     assert workshop.run(workshop.spec(work, engine, settings=adding)).commit_count == 2
     assert workshop.table().schema.arrow.names == [*SCHEMA.names, "left", "right"]
@@ -271,15 +280,17 @@ def test_parquet_files_add_columns(
     }
 
 
-def test_parquet_files_add_nothing_unless_told(workshop: Workshop, engine: jobs.EngineKind) -> None:
+def test_parquet_files_add_nothing_unless_told(
+    workshop: Workshop, engine: engine_specs.EngineKind
+) -> None:
     path = workshop.parquet("1", {"id": ["a"], "region": ["eu"], "left": [1]})
-    work = batches_of(path, source=jobs.Source(format=jobs.SourceFormat.PARQUET))
+    work = batches_of(path, source=input_sources.Source(format=input_sources.SourceFormat.PARQUET))
     with pytest.raises(errors.InvalidInputError, match="no column 'left'"):
         workshop.run(workshop.spec(work, engine))
     assert not workshop.table().timeline().instants
 
 
-def test_empty_file_is_an_empty_commit(workshop: Workshop, engine: jobs.EngineKind) -> None:
+def test_empty_file_is_an_empty_commit(workshop: Workshop, engine: engine_specs.EngineKind) -> None:
     result = workshop.write(workshop.file("1", ""), engine=engine)
     assert (result.commit_count, result.records, result.files) == (1, 0, 0)
 
@@ -297,7 +308,7 @@ def test_commit_stays_open_for_its_interval(workshop: Workshop) -> None:
 
 
 def test_stop_before_the_commit_publishes_nothing(
-    workshop: Workshop, engine: jobs.EngineKind
+    workshop: Workshop, engine: engine_specs.EngineKind
 ) -> None:
     workshop.stop.request()
     with pytest.raises(errors.CancelledError):
@@ -308,22 +319,22 @@ def test_stop_before_the_commit_publishes_nothing(
 @pytest.mark.parametrize(
     ("fence", "message"),
     [
-        (jobs.Fence(attempt=2, protocol_hash="h"), "attempt 2 is the current one"),
-        (jobs.Fence(attempt=1, protocol_hash="other"), "the current one is other"),
+        (attempt_fences.Fence(attempt=2, protocol_hash="h"), "attempt 2 is the current one"),
+        (attempt_fences.Fence(attempt=1, protocol_hash="other"), "the current one is other"),
         (None, "lost its fence"),
     ],
 )
 def test_fenced_attempt_publishes_nothing(
-    workshop: Workshop, fence: jobs.Fence | None, message: str
+    workshop: Workshop, fence: attempt_fences.Fence | None, message: str
 ) -> None:
     path = workshop.folder / "fence.json"
     if fence is not None:
-        path.write_bytes(jobs.encode_fence(fence))
+        path.write_bytes(attempt_fences.encode_fence(fence))
 
     with pytest.raises(errors.FencedError, match=message):
         workshop.write(
             workshop.file("1", "a,eu,1,x\n"),
-            fence=jobs.FenceFile(path=str(path)),
+            fence=attempt_fences.FenceFile(path=str(path)),
             protocol_hash="h",
         )
 
@@ -333,31 +344,34 @@ def test_fenced_attempt_publishes_nothing(
 
 def test_current_attempt_passes_its_fence(workshop: Workshop) -> None:
     path = workshop.folder / "fence.json"
-    path.write_bytes(jobs.encode_fence(jobs.Fence(attempt=1, protocol_hash="h")))
+    path.write_bytes(
+        attempt_fences.encode_fence(attempt_fences.Fence(attempt=1, protocol_hash="h"))
+    )
     result = workshop.write(
-        workshop.file("1", "a,eu,1,x\n"), fence=jobs.FenceFile(path=str(path)), protocol_hash="h"
+        workshop.file("1", "a,eu,1,x\n"),
+        fence=attempt_fences.FenceFile(path=str(path)),
+        protocol_hash="h",
     )
     assert result.commit_count == 1
 
 
-def test_run_that_keeps_its_own_record_is_fenced_off_by_a_later_attempt(workshop: Workshop) -> None:
-    record = jobs.FenceRecord(owner="writer.orders.u1")
+def test_attempt_is_fenced_off_by_a_later_one(workshop: Workshop) -> None:
     first, second = workshop.file("1", "a,eu,1,x\n"), workshop.file("2", "b,eu,2,y\n")
-    assert workshop.write(first, fence=record, attempt=1).commit_count == 1
-    assert workshop.write(first, second, fence=record, attempt=2).commit_count == 1
-    with pytest.raises(errors.FencedError, match="attempt 2 is the current one"):
-        workshop.write(first, second, fence=record, attempt=1)
+    assert workshop.write(first, attempt=1).commit_count == 1
+    assert workshop.write(first, second, attempt=2).commit_count == 1
+    with pytest.raises(errors.FencedError, match="was replaced by attempt 2"):
+        workshop.write(first, second, attempt=1)
     assert len(workshop.rows()) == 2
 
 
 def test_input_outside_the_allowed_root_is_refused(
     workshop: Workshop, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    outside = tmp_path_factory.mktemp("outside") / "in.csv"
-    outside.write_text("id,region,amount,note\na,eu,1,x\n")
+    env = tmp_path_factory.mktemp("outside") / "in.csv"
+    env.write_text("id,region,amount,note\na,eu,1,x\n")
     link = workshop.folder / "link.csv"
-    link.symlink_to(outside)
-    for path in (outside, link):
+    link.symlink_to(env)
+    for path in (env, link):
         with pytest.raises(errors.InvalidInputError, match="outside the allowed root"):
             workshop.write(str(path), allowed_roots=(str(workshop.folder),))
     assert workshop.table().timeline().instants == ()
@@ -369,13 +383,13 @@ def test_table_that_is_not_there_is_named(tmp_path: Path) -> None:
         workshop.write(workshop.file("1", "a,eu,1,x\n"))
 
 
-def test_missing_input_is_named(workshop: Workshop, engine: jobs.EngineKind) -> None:
+def test_missing_input_is_named(workshop: Workshop, engine: engine_specs.EngineKind) -> None:
     with pytest.raises(errors.NotFoundError, match="/nowhere: there is no such file"):
         workshop.write("/nowhere", engine=engine)
 
 
 def test_one_session_writes_what_the_other_engine_began(
-    workshop: Workshop, engine: jobs.EngineKind
+    workshop: Workshop, engine: engine_specs.EngineKind
 ) -> None:
     """A run may be resumed on another engine."""
     files = [workshop.file(str(number), f"a,eu,{number},x\n") for number in range(2)]

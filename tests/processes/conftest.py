@@ -1,5 +1,5 @@
 """Fixtures of the tests with real processes."""
 
-from support.zookeeper_server import zookeeper
+from support.servers.zookeeper_server import zookeeper
 
 __all__ = ["zookeeper"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from processes import worker
-from support import invariants
+from support.simulation import invariants
 
 Said = worker.Told | worker.Seen | worker.Survived
 

@@ -19,12 +19,12 @@ import pyarrow as pa
 from hoodie import environment, table
 from hoodie.format import timeline_avro
 from hoodie.index import bucket
-from hoodie.model import commits, files, instants, jobs, results, table_config
+from hoodie.model import commits, files, instants, results, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, transitions
-from hoodie.write import sessions
+from hoodie.transaction import manager
 from processes import fleet, worker
-from support import invariants
+from support.simulation import invariants
 
 _CLOCK_MS = 10
 """By how much the time of a file may lag, and a completion time be ahead."""
@@ -119,7 +119,7 @@ class Judge:
             late=len(late),
         )
 
-    def _bring_to_rest(self, transaction: sessions.TransactionOptions) -> None:
+    def _bring_to_rest(self, transaction: manager.TransactionOptions) -> None:
         """Execute what compaction was planned, and take all else back that is pending."""
         for pending in self._opened.timeline().pending_compactions:
             self._opened.compact(pending.requested_time, transaction)
@@ -128,7 +128,7 @@ class Judge:
     def _late(
         self, timeline: active.ActiveTimeline, lease_ms: int | None, expiries_ms: Sequence[int]
     ) -> frozenset[instants.InstantTime]:
-        """Return what was perhaps published without the lock."""
+        """Return what may have been published without the lock."""
         if lease_ms is None:
             return frozenset()
         appeared = {info.path: info.modified_ms for info in self._storage.list(active.DIRECTORY)}
@@ -198,9 +198,9 @@ class _Content:
         for write in timeline.completed_writes:
             metadata = timeline_avro.decode_commit(storage.read(transitions.path(write)))
             self._groups[write.requested_time] = _groups_of(metadata)
-            if jobs.BATCH_ID_KEY in metadata.extra:
+            if commits.BATCH_ID_KEY in metadata.extra:
                 writer_id, batch_id = (
-                    metadata.extra[key] for key in (jobs.WRITER_ID_KEY, jobs.BATCH_ID_KEY)
+                    metadata.extra[key] for key in (commits.WRITER_ID_KEY, commits.BATCH_ID_KEY)
                 )
                 self.batches[write.requested_time] = (writer_id, int(batch_id))
         unjudged = frozenset[files.FileGroupId]().union(*(self._groups[time] for time in late))

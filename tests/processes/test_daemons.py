@@ -11,9 +11,9 @@ import pytest
 from hoodie import errors
 from hoodie.model import settings
 from hoodie.transaction.locks import address_texts, opening
-from support.tables import SmallTable
+from support.tables.tables import SmallTable
 
-SCRIPT = Path(__file__).parents[1] / "support" / "daemon_writer.py"
+SCRIPT = Path(__file__).parents[1] / "support" / "processes" / "daemon_writer.py"
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ def test_daemon_that_was_forked_from_the_opener_of_its_table_is_alive(
 ) -> None:
     """P1, R-A: the environment was made before the fork; its process has ended."""
     transaction = small.options(concurrency=settings.ConcurrencyMode.OPTIMISTIC).transaction
-    storage = small.outside.open_storage(str(small.path))
-    lock = opening.open_for("other", address_texts.parse("filesystem"), storage, small.outside)
+    storage = small.env.open_storage(str(small.path))
+    lock = opening.open_for("other", address_texts.parse("filesystem"), storage, small.env)
     with pytest.raises(errors.LockTimeoutError, match="held by daemon"):
         lock.acquire(0)
     (pending,) = small.table.pending(transaction.settings)

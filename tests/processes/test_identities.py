@@ -9,7 +9,7 @@ import pytest
 
 from hoodie import identity
 from hoodie.identity import ProcessState
-from support import identified_process
+from support.processes import identified_process
 
 CONTAINER = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 WITH_PROC_OF_THE_MACHINE = ("unshare", "--pid", "--fork", "--kill-child")

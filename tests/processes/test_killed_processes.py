@@ -1,6 +1,6 @@
 """Eight real processes on one table, killed, paused and cut off at random: see `endure.py`.
 
-Invariants I1 to I5, I8 to I11 and WR1 of the research on concurrency, section 6.2.
+Invariants I1 to I5, I8 to I11 and WR1 of protocol.md.
 """
 
 import os

@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from hoodie import environment, errors, table
 from hoodie.model import commits, results, schemas, settings, table_config
-from hoodie.transaction import authors
+from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts
 from hoodie.write import batches, sessions, tasks
-from support import invariants
+from support.simulation import invariants
 
 KEYS = tuple(f"k{number:03d}" for number in range(200))
 
@@ -172,7 +172,7 @@ class Worker:
 
     mode: ModeName
     opened: table.Table
-    transaction: sessions.TransactionOptions
+    transaction: manager.TransactionOptions
 
     def write(self, column: str, number: int) -> None:
         while True:
@@ -208,12 +208,12 @@ class Worker:
         return True
 
     def data_files(self, session: sessions.WriteSession, data: pa.Table) -> list[commits.Written]:
-        outside = environment.system(parallelism=1)
-        storage = outside.open_storage(self.opened.uri)
+        env = environment.system(parallelism=1)
+        storage = env.open_storage(self.opened.uri)
         task = session.task
         try:
             batch = batches.prepare(data, task.config, task.schema, task.operation)
-            return tasks.run(task, batch, tasks.WriteToken(), storage, outside.engine)
+            return tasks.run(task, batch, tasks.WriteToken(), storage, env.engine)
         except BaseException:
             session.abort(has_tasks_left=False)
             raise
@@ -273,8 +273,8 @@ def survive(error: errors.HoodieError) -> None:
 
 def transaction(
     mode: ModeName, lock: str, author: authors.Author | None = None
-) -> sessions.TransactionOptions:
-    return sessions.TransactionOptions(
+) -> manager.TransactionOptions:
+    return manager.TransactionOptions(
         settings=MODES[mode].settings,
         lock=address_texts.parse(lock),
         author=author or authors.Author(),

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hoodie import environment, table
 from hoodie.model import commits, instants, schemas, table_config
 from hoodie.model import settings as write_settings
-from hoodie.transaction import authors
+from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts
 from hoodie.write import batches, sessions, tasks
 
@@ -173,14 +173,14 @@ def play(
     write: write_settings.WriteSettings = SETTINGS,
 ) -> Rows:
     """Return the content after the history, having compacted everything once more."""
-    outside = environment.system(parallelism=1)
+    env = environment.system(parallelism=1)
     schema = schemas.from_arrow(SCHEMA, config.name)
-    opened = table.create_table(f"memory://t{next(NUMBERS)}/t", config, schema, outside)
+    opened = table.create_table(f"memory://t{next(NUMBERS)}/t", config, schema, env)
     lock = address_texts.parse("in-process")
 
-    def transaction(writer_id: str | None) -> sessions.TransactionOptions:
+    def transaction(writer_id: str | None) -> manager.TransactionOptions:
         author = authors.Author(writer_id=writer_id)
-        return sessions.TransactionOptions(settings=write, lock=lock, author=author)
+        return manager.TransactionOptions(settings=write, lock=lock, author=author)
 
     def begin(
         number: int, rows: Sequence[Row]
@@ -195,8 +195,8 @@ def play(
         session = opened.begin_write(options, names)
         assert isinstance(session, sessions.WriteSession)
         batch = batches.prepare(data, config, schema, operation)
-        storage = outside.open_storage(opened.uri)
-        stats = tasks.run(session.task, batch, tasks.WriteToken(), storage, outside.engine)
+        storage = env.open_storage(opened.uri)
+        stats = tasks.run(session.task, batch, tasks.WriteToken(), storage, env.engine)
         return session, stats
 
     coming = [iter(stream) for stream in history.streams]

@@ -18,8 +18,8 @@ from hoodie import errors
 from hoodie.model import table_config
 from hoodie.model.settings import ConcurrencyMode
 from hoodie.write import sessions
-from support.replacements import Replacements
-from support.tables import CONFIG, Rows, SmallTable
+from support.peer.replacements import Replacements
+from support.tables.tables import CONFIG, Rows, SmallTable
 
 PARTITIONS = ("p", "q")
 ONE_BUCKET = replace(CONFIG, bucket_count=1)

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 
 from rich import console
 
-from support import schedule, schedule_shrinking, text_mutants
-from support.schedule_fleet import Scenario, plan_of
+from support.simulation import schedule, schedule_shrinking, text_mutants
+from support.simulation.schedule_plans import Scenario, plan_of
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 
 from rich import console, markup, progress, table
 
-from support import schedule, schedule_exploration, schedule_models, schedule_shrinking
-from support.schedule_fleet import Plan, Scenario, plan_of
+from support.simulation import schedule, schedule_exploration, schedule_models, schedule_shrinking
+from support.simulation.schedule_plans import Plan, Scenario, plan_of
 
 CHUNK = 20
 SHOWN_MAX = 3
@@ -241,6 +241,7 @@ def _actors(plan: Plan) -> str:
         "compactors": plan.compactors,
         "janitors": plan.janitors,
         "readers": plan.readers,
+        "engines": plan.engines,
     }
     named = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     return f"{named}; {plan.batches} batches each, {plan.mode.value}, seed {plan.seed}"

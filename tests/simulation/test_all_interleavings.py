@@ -16,16 +16,17 @@ import pytest
 
 from hoodie import errors
 from hoodie.filegroup import slicing, snapshots
+from hoodie.maintenance.rollback import execution, orphan_files
 from hoodie.model.settings import ConcurrencyMode
 from hoodie.timeline import true_time
-from hoodie.transaction import leftovers, refusals, rollbacks
+from hoodie.transaction import preconditions, publication
 from hoodie.transaction.client import Client
 from hoodie.transaction.heartbeats import Heartbeat
 from hoodie.write import conflicts
-from support import mutants, schedule, schedule_exploration
-from support.schedule_exploration import Act, Explored, Model, State, explore
-from support.schedule_models import MODELS, THREE, check
-from support.schedule_world import World
+from support.simulation import mutants, schedule, schedule_exploration
+from support.simulation.schedule_exploration import Act, Explored, Model, State, explore
+from support.simulation.schedule_models import MODELS, THREE, check
+from support.simulation.schedule_world import World
 
 pytestmark = pytest.mark.simulation
 
@@ -57,21 +58,22 @@ WEAKENED: Mapping[str, tuple[str, mutants.Patches]] = {
     ),
     "leftovers of the living": (
         "writer and rollback",
-        {(leftovers, "_left"): lambda timeline, taken_back, time, paths: paths},
+        {(orphan_files, "_left"): lambda timeline, taken_back, time, paths: paths},
     ),
     "publication of what was taken back": (
         "writer and rollback",
         {
-            (refusals, "publication_refusal"): lambda facts: None,
+            (preconditions, "publication_refusal"): lambda facts: None,
             (Heartbeat, "check"): lambda self: None,
         },
     ),
     "rollback of what has completed": (
         "writer and rollback",
         {
-            (rollbacks, "target_refusal"): lambda target, sighting, pending_targets: None,
-            (rollbacks, "_check_target"): lambda client, rollback: None,
-            (rollbacks, "_check"): lambda client, scope, rollback: None,
+            (execution, "target_refusal"): lambda target, status, pending_targets: None,
+            (execution, "_end_if_completed"): lambda client, rollback: None,
+            (execution, "_check_pending"): lambda timeline, rollback: None,
+            (publication, "check"): mutants.unless_rollback(publication.check),
         },
     ),
 }

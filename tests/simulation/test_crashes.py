@@ -11,15 +11,21 @@ from typing import NamedTuple
 import pytest
 
 from hoodie import errors
-from hoodie.maintenance import rollback
+from hoodie.maintenance.rollback import execution, planning
 from hoodie.model import commits, instants, settings, table_config
 from hoodie.storage.memory import MemoryStorage
 from hoodie.timeline import active, table_properties
-from hoodie.transaction import authors, layout, lifecycle, markers, rollbacks, scheduling
+from hoodie.transaction import authors, layout, lifecycle, markers
 from hoodie.transaction.client import Client
-from support import faulty_storage, invariants, schedule, schedule_fleet, schedule_rollback
-from support.faulty_storage import Fault
-from support.schedule_world import (
+from support.simulation import (
+    faulty_storage,
+    invariants,
+    schedule,
+    schedule_fleet,
+    schedule_rollback,
+)
+from support.simulation.faulty_storage import Fault
+from support.simulation.schedule_world import (
     CONFIG,
     COPY_ON_WRITE,
     GROUPS,
@@ -212,15 +218,17 @@ def world_with_failed(faults: faulty_storage.Faults, failed: Failed) -> World:
         service = world.client(process)
         instant = world.schedule_compaction(service)
         assert instant is not None
-        opened = scheduling.execute(service, instant.requested_time, world.config)
+        opened = lifecycle.take_over(
+            service, instants.Action.COMPACTION, instant.requested_time, world.config
+        )
         lifecycle.start(service, opened, commits.Operation.COMPACT)
         write_bases(service, opened)
         process.crash()
-        plan = rollback.plan_of(
+        plan = planning.plan_of(
             opened.inflight, markers.marked_files(world.storage, instant.requested_time)
         )
         janitor = world.process("dead janitor")
-        rollbacks.request(world.client(janitor), world.config, plan)
+        execution.request(world.client(janitor), world.config, plan)
         janitor.crash()
     for name in ("dead writer", "another dead writer"):
         process = world.process(name)
@@ -354,7 +362,7 @@ def test_time_of_an_instant_that_appears_late_is_given_to_nobody(
     begun = world.begin(other)
     with pytest.raises(errors.OutcomeUnknownError):
         work(world, victim)
-    lifecycle.complete(other, begun, metadata(write_data(other, begun, GROUPS)))
+    lifecycle.commit(other, begun, metadata(write_data(other, begun, GROUPS)))
     world.time.advance(SETTINGS.heartbeat_expiry_ms)
     assert late <= {info.path for info in world.storage.list("", is_recursive=True)}
     invariants.check_times_once(world.timeline)

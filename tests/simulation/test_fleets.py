@@ -14,9 +14,10 @@ from hoodie.model.instants import InstantTime, State
 from hoodie.timeline import transitions
 from hoodie.transaction import lifecycle
 from hoodie.write import conflicts
-from support import chance, invariants, schedule, schedule_shrinking, schedule_world
-from support.invariants import LockEvent
-from support.schedule_fleet import Fleet, Plan, Scenario, plan_of
+from support.simulation import chance, invariants, schedule, schedule_shrinking, schedule_world
+from support.simulation.invariants import LockEvent
+from support.simulation.schedule_fleet import Fleet
+from support.simulation.schedule_plans import Plan, Scenario, plan_of
 
 pytestmark = pytest.mark.simulation
 
@@ -34,6 +35,10 @@ SEEDS = {
     Scenario.MISJUDGED: 40,
     Scenario.RESTARTED: 40,
     Scenario.UNRELIABLE: 30,
+    Scenario.AMBUSHED: 50,
+    Scenario.FOREIGN: 40,
+    Scenario.TRAPPED: 60,
+    Scenario.STORMY: 40,
 }
 CHUNK = 10
 CHUNKS = [
@@ -49,7 +54,7 @@ def test_every_invariant_holds(scenario: Scenario, first: int) -> None:
 
     T-R01, T-R02, T-H02, T-H04.
 
-    I1 to I5 and I8 to I11 of concurrency 6.2.
+    I1 to I5 and I8 to I11 of protocol.md: Invariants.
     """
     for seed in range(first, first + CHUNK):
         failure = schedule_shrinking.run(plan_of(scenario, seed))
@@ -207,7 +212,7 @@ def test_increment_that_misses_what_completed_before_is_found() -> None:
     first, second = (world.writer(name) for name in ("first", "second"))
     opened = world.begin(first)
     world.write(second)
-    lifecycle.complete(first, opened, schedule_world.metadata([]))
+    lifecycle.commit(first, opened, schedule_world.metadata([]))
     early, late = (each.requested_time for each in world.timeline.completed_writes)
 
     def read(writes: tuple[InstantTime, ...]) -> invariants.Read:

@@ -10,20 +10,19 @@ from dataclasses import replace
 import pytest
 
 from hoodie.filegroup import slicing, snapshots
+from hoodie.maintenance.rollback import execution, orphan_files
 from hoodie.timeline import active, transitions, true_time
 from hoodie.transaction import (
     fencing,
-    leftovers,
+    preconditions,
     publication,
-    refusals,
-    rollbacks,
     table_lock,
     writer_batches,
 )
 from hoodie.transaction.heartbeats import Heartbeat
-from hoodie.write import combinations, conflicts
-from support import mutants, schedule, schedule_shrinking
-from support.schedule_fleet import Plan, Scenario, plan_of
+from hoodie.write import compatibility, conflicts
+from support.simulation import mutants, schedule, schedule_shrinking
+from support.simulation.schedule_plans import Plan, Scenario, plan_of
 
 pytestmark = pytest.mark.simulation
 
@@ -32,27 +31,28 @@ SEEDS_MAX = 150
 
 MUTANTS: Mapping[str, mutants.Patches] = {
     "C1": {
-        (refusals, "publication_refusal"): lambda facts: None,
+        (preconditions, "publication_refusal"): lambda facts: None,
         (Heartbeat, "check"): lambda self: None,
     },
     "L1": {
         (schedule.SessionLockProvider, "_holder"): lambda self: None,
         (schedule.SessionLockProvider, "is_held"): lambda self: True,
     },
-    "L2": {(publication, "resolve"): lambda client, write, completed: "lost"},
+    "L2": {(publication, "resolve"): lambda *arguments: "lost"},
     "R-A and R-D": {
-        (rollbacks, "target_refusal"): lambda target, sighting, pending_targets: None,
-        (rollbacks, "_check_target"): lambda client, rollback: None,
+        (execution, "target_refusal"): lambda target, status, pending_targets: None,
+        (execution, "_end_if_completed"): lambda client, rollback: None,
     },
     "R-C": {
-        (rollbacks, "_check"): lambda client, scope, rollback: None,
+        (execution, "_check_pending"): lambda timeline, rollback: None,
+        (publication, "check"): mutants.unless_rollback(publication.check),
         (Heartbeat, "check"): lambda self: None,
     },
-    "leftovers of late tasks": {(leftovers, "sweep"): lambda client: 0},
+    "leftovers of late tasks": {(orphan_files, "sweep"): lambda client: 0},
     "leftovers of the living": {
-        (leftovers, "_left"): lambda timeline, taken_back, time, paths: paths
+        (orphan_files, "_left"): lambda timeline, taken_back, time, paths: paths
     },
-    "N1": {(combinations, "order_dependence"): lambda config, mine, other: None},
+    "N1": {(compatibility, "order_dependence"): lambda config, mine, other: None},
     "O2": {(conflicts, "candidates"): lambda *_: ()},
     "Q1: slices by completion time": {(slicing, "_barrier_of"): mutants.by_requested_time},
     "reads of a prefix": {(active, "load"): active.listed},
@@ -90,7 +90,7 @@ SCENARIOS = {
 """Which fleet breaks a rule, where it is not the usual one."""
 
 
-FIRST_SEEDS = {"R-C": 40, "fencing": 160, "times of late instants": 540}
+FIRST_SEEDS = {"R-C": 40, "fencing": 160, "times of late instants": 715}
 """Where to begin looking, for those that few seeds catch."""
 
 

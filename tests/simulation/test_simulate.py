@@ -7,8 +7,8 @@ from types import ModuleType
 import pytest
 
 from hoodie.write import conflicts
-from support import schedule_shrinking
-from support.schedule_fleet import Scenario, plan_of
+from support.simulation import schedule_shrinking
+from support.simulation.schedule_plans import Scenario, plan_of
 
 pytestmark = pytest.mark.simulation
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from support import text_mutants
-from support.text_mutants import Mutant, Result
+from support.simulation import text_mutants
+from support.simulation.text_mutants import Mutant, Result
 
 pytestmark = pytest.mark.simulation
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from support.standalone_place import Place
+from support.operators.standalone_place import Place
 
 
 @pytest.fixture

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 
 from hoodie import clock, environment, errors, table
-from hoodie.model import commits, jobs, results, settings
-from hoodie.transaction import authors
+from hoodie.model import commits, results, settings
+from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import addresses
 from hoodie.write import sessions
 from hoodie_operator.api import attempts, kinds, objects
 from hoodie_operator.reconcile import effective
 from hoodie_operator.standalone import ownership, store
-from support.standalone_place import PATIENCE_S, Place
+from support.operators.standalone_place import PATIENCE_S, Place
 
 WIDTH = 120
 """What fits a terminal of a usual width."""
@@ -94,14 +94,14 @@ def _is_writing(location: Path, writer_id: str) -> bool:
         return False
     opened = table.open_table(str(location), environment.system())
     told = opened.metadata(opened.timeline().pending).values()
-    return any(each.extra.get(jobs.WRITER_ID_KEY) == writer_id for each in told)
+    return any(each.extra.get(commits.WRITER_ID_KEY) == writer_id for each in told)
 
 
 def _write_row(location: Path, writer_id: str) -> None:
     opened = table.open_table(str(location), environment.system())
     options = sessions.WriteOptions(
         operation=commits.Operation.UPSERT,
-        transaction=sessions.TransactionOptions(
+        transaction=manager.TransactionOptions(
             settings=settings.WriteSettings(
                 concurrency=settings.ConcurrencyMode.OPTIMISTIC,
                 clock_wait_ms=0,
@@ -160,7 +160,7 @@ def test_what_was_left_unsettled_is_told_to_be_old(place: Place) -> None:
         )
     )
     get = ("get", "locks", "--state", str(place.state))
-    assert "this is how the last one left it" in place.command(*get).stderr
+    assert "this is the state that the last one left" in place.command(*get).stderr
     with ownership.owned(place.state):
         assert place.command(*get).stderr == ""
 
@@ -178,7 +178,7 @@ def test_reason_for_what_does_not_run_is_told(place: Place) -> None:
 @pytest.mark.parametrize(
     ("edit", "told"),
     [
-        ({"tableRef": {"nam": "flights"}}, "spec.tableRef.nam: is not known, expected perhaps nam"),
+        ({"tableRef": {"nam": "flights"}}, "spec.tableRef.nam: unknown field, did you mean nam"),
         ({"operation": "Merge"}, 'spec.operation: is "Merge", expected one of Upsert, Insert'),
         ({"suspend": "no"}, 'spec.suspend: is "no", expected true or false'),
         (
@@ -207,7 +207,7 @@ def test_validation_follows_references_and_keys(place: Place) -> None:
     validated = place.command("validate", "-f", str(place.manifests))
     assert validated.returncode == errors.InvalidInputError.exit_code
     assert "spec.concurrency.lockRef: refers to LockProvider lock, which no" in validated.stderr
-    assert "record key field 'c' is no column" in validated.stderr
+    assert "record key field 'c' is not a column" in validated.stderr
 
 
 def test_object_that_does_not_fit_is_not_told_to_be_missing_as_well(place: Place) -> None:
@@ -216,7 +216,7 @@ def test_object_that_does_not_fit_is_not_told_to_be_missing_as_well(place: Place
     place_of_table = "HudiTable-flights.yaml, document 1"
     assert validated.stderr.splitlines() == [
         f"{place_of_table}: spec.keys.recordFields: is missing",
-        f"{place_of_table}: spec.keys.recordField: is not known, expected perhaps recordFields",
+        f"{place_of_table}: spec.keys.recordField: unknown field, did you mean recordFields?",
     ]
     (place.manifests / "HudiTable-flights.yaml").write_text("kind: [")
     (line,) = place.command("validate", "-f", str(place.manifests)).stderr.splitlines()
@@ -253,17 +253,17 @@ def test_source_that_is_not_there_or_not_allowed_stalls_the_writer(
 
 
 def test_link_out_of_the_data_root_is_refused(place: Place, tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "1.csv").write_text("id,a\n1,x\n")
-    (place.data / "linked").symlink_to(outside)
-    (place.data / "flights").symlink_to(outside / "flights")
+    env = tmp_path / "outside"
+    env.mkdir()
+    (env / "1.csv").write_text("id,a\n1,x\n")
+    (place.data / "linked").symlink_to(env)
+    (place.data / "flights").symlink_to(env / "flights")
     place.declare_flights([])
     place.declare_writer("left", source={"files": {"path": "linked/*.csv", "format": "CSV"}})
     ended = _standalone(place)
     assert ended.returncode == errors.EXIT_FINDINGS
     assert place.condition("HudiTable", "flights")[:2] == ("Stalled", "PathNotAllowed")
-    assert not (outside / "flights").exists()
+    assert not (env / "flights").exists()
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_folder_without_manifests_is_told(place: Place) -> None:
     (place.manifests / "empty.yaml").touch()
     for ended in (_standalone(place), place.command("validate", "-f", str(place.manifests))):
         assert ended.returncode == errors.InvalidInputError.exit_code
-        assert "declares nothing, expected YAML manifests" in ended.stderr
+        assert "declares no objects, expected YAML manifests" in ended.stderr
 
 
 def test_refused_edit_is_told_with_the_object_whose_spec_goes_on(place: Place) -> None:
@@ -372,14 +372,14 @@ def test_killed_jobs_and_a_killed_operator_leave_the_content_right(place: Place)
     place.processes.append(operator)
     uri = str(place.data / "flights")
 
-    def commits() -> int:
+    def commit_count() -> int:
         try:
             opened = table.open_table(uri, environment.system())
         except errors.HoodieError:
             return 0
         return len(opened.timeline().completed_writes)
 
-    place.wait_for(lambda: commits() >= 1, "a commit")
+    place.wait_for(lambda: commit_count() >= 1, "a commit")
     for path in place.state.glob("runs/writer.left.*/process.json"):
         os.kill(json.loads(path.read_text())["pid"], signal.SIGKILL)
     operator.kill()
@@ -394,9 +394,9 @@ def test_killed_jobs_and_a_killed_operator_leave_the_content_right(place: Place)
     }
     written = opened.metadata(opened.timeline().completed_writes)
     batches = [
-        (metadata.extra[jobs.WRITER_ID_KEY], metadata.extra[jobs.BATCH_ID_KEY])
+        (metadata.extra[commits.WRITER_ID_KEY], metadata.extra[commits.BATCH_ID_KEY])
         for metadata in written.values()
-        if jobs.BATCH_ID_KEY in metadata.extra
+        if commits.BATCH_ID_KEY in metadata.extra
     ]
     assert len(batches) == len(set(batches)) == 8
     found = opened.check(settings.WriteSettings())

@@ -9,9 +9,9 @@ from hoodie.clock import SystemClock
 from hoodie_operator.api import kinds
 from hoodie_operator.reconcile import facts
 from hoodie_operator.standalone.lock_servers import LockServers
-from support import rule_examples
-from support.operator_world import Outside
-from support.rule_examples import Spec
+from support.operators import rule_examples
+from support.operators.operator_world import Outside
+from support.operators.rule_examples import Spec
 
 
 def _look(state: Path, spec: Spec) -> facts.LockFacts:

@@ -12,14 +12,14 @@ from hoodie.model import json_values, settings
 from hoodie_operator.api import writer
 from hoodie_operator.observing import dialogue, inputs, tables
 from hoodie_operator.observing.observer import Bounds, Observer
-from support.job_workshop import Workshop
-from support.observer_served import TOKEN, Served
+from support.operators.observer_served import TOKEN, Served
+from support.tables.job_workshop import Workshop
 
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
-    outside = environment.system(allowed_roots=(str(tmp_path),))
-    found = Served(Observer(outside, (str(tmp_path),), Bounds(threads=2)), tmp_path)
+    env = environment.system(allowed_roots=(str(tmp_path),))
+    found = Served(Observer(env, (str(tmp_path),), Bounds(threads=2)), tmp_path)
     yield found
     found.close()
 
@@ -42,9 +42,9 @@ def test_observer_tells_what_is_seen_in_place(served: Served, workshop: Workshop
     workshop.write(workshop.file("2", "b,eu,2,y\n"))
     (told,) = served.tables(_question(workshop))
     assert told.table is not None
-    outside = environment.system(allowed_roots=(str(workshop.folder),))
+    env = environment.system(allowed_roots=(str(workshop.folder),))
     target = tables.TableTarget(uri=f"file://{workshop.uri}", settings=settings.WriteSettings())
-    seen = tables.TableObserver(outside).look(target)
+    seen = tables.TableObserver(env).look(target)
     assert len(seen.commits) == 2
     assert dialogue.heard_table(told.table, seen.observed_ms) == seen
 
@@ -66,8 +66,8 @@ def test_tables_that_are_not_there_or_not_allowed_are_told(
     nowhere = dialogue.TableQuestion(
         uri=f"file://{tmp_path}/nowhere", settings=settings.WriteSettings()
     )
-    outside = dialogue.TableQuestion(uri="file:///etc", settings=settings.WriteSettings())
-    absent, refused, there = served.tables(nowhere, outside, _question(workshop))
+    env = dialogue.TableQuestion(uri="file:///etc", settings=settings.WriteSettings())
+    absent, refused, there = served.tables(nowhere, env, _question(workshop))
     assert absent.table == dialogue.Table()
     assert refused.table is not None
     assert refused.table.problem is not None
@@ -136,20 +136,20 @@ def test_question_that_is_none_is_refused(
 
 def test_storage_that_hangs_is_told_and_holds_up_no_other(tmp_path: Path) -> None:
     release = threading.Event()
-    outside = environment.system(allowed_roots=(str(tmp_path),))
+    env = environment.system(allowed_roots=(str(tmp_path),))
 
     def open_storage(uri: str) -> object:
         if uri.endswith("/hanging"):
             release.wait(30)
-        return outside.open_storage(uri)
+        return env.open_storage(uri)
 
     slow = environment.Environment(
         open_storage=open_storage,  # type: ignore[arg-type]  # it returns what the real one does
-        clock=outside.clock,
-        random=outside.random,
-        background=outside.background,
-        engine=outside.engine,
-        process=outside.process,
+        clock=env.clock,
+        random=env.random,
+        background=env.background,
+        engine=env.engine,
+        process=env.process,
     )
     observer = Observer(slow, (str(tmp_path),), Bounds(threads=2, time_limit_s=1))
     names = ("hanging", "other")

@@ -11,13 +11,13 @@ import pytest
 
 from hoodie import clock, environment
 from hoodie.format import timeline_avro
-from hoodie.model import commits, jobs, settings
+from hoodie.model import commits, settings
 from hoodie_operator.api import kinds, lock_provider, objects, writer
 from hoodie_operator.observing.inputs import InputObserver
 from hoodie_operator.observing.tables import TableObserver, TableTarget
 from hoodie_operator.reconcile import facts
 from hoodie_operator.standalone.lock_servers import LockServers
-from support.job_workshop import Workshop
+from support.tables.job_workshop import Workshop
 
 
 def _table(tmp_path: Path, name: str) -> facts.TableFacts:
@@ -34,7 +34,7 @@ def test_table_by_a_link_is_refused_with_its_place(tmp_path: Path) -> None:
         problem = _table(tmp_path, name).problem
         assert problem is not None
         assert problem.kind == "InvalidInput"
-        assert f"leads through a link to file://{tmp_path}/real" in problem.message
+        assert f"resolves through a link to file://{tmp_path}/real" in problem.message
 
 
 @pytest.mark.parametrize(("silence_s", "is_alive"), [(0, True), (3600, False)])
@@ -58,7 +58,7 @@ def test_look_at_who_is_at_work_writes_nothing(
 
 @pytest.mark.parametrize(
     ("extra", "attempt"),
-    [({jobs.ATTEMPT_KEY: "1800000001000003"}, 1800000001000003), ({}, None)],
+    [({commits.ATTEMPT_KEY: "1800000001000003"}, 1800000001000003), ({}, None)],
 )
 def test_pending_write_tells_the_attempt_that_began_it(
     tmp_path: Path, extra: dict[str, str], attempt: int | None
@@ -67,7 +67,7 @@ def test_pending_write_tells_the_attempt_that_began_it(
     timeline = tmp_path / "table" / ".hoodie" / "timeline"
     (timeline / "20260101000000000.deltacommit.requested").touch()
     metadata = commits.CommitMetadata(
-        operation="UPSERT", stats=(), extra={jobs.WRITER_ID_KEY: "left", **extra}
+        operation="UPSERT", stats=(), extra={commits.WRITER_ID_KEY: "left", **extra}
     )
     inflight = timeline / "20260101000000000.deltacommit.inflight"
     inflight.write_bytes(timeline_avro.encode_commit(metadata))
@@ -112,7 +112,7 @@ def test_name_that_is_no_utf8_is_refused(tmp_path: Path) -> None:
     problem = _source(tmp_path, writer.FileFormat.CSV, "*.csv").problem
     assert problem is not None
     assert problem.kind == "Unsupported"
-    assert "no UTF-8" in problem.message
+    assert "not valid UTF-8" in problem.message
 
 
 @contextmanager
@@ -140,12 +140,12 @@ def _server(answer: bytes) -> Iterator[str]:
     [
         (b"Zookeeper version: 3.9.3\nMode: follower\n", True, "1 of 1 answer"),
         (b"srvr is not executed because it is not in the whitelist.", True, "1 of 1 answer"),
-        (b"HTTP/1.1 400 Bad Request\r\n", False, "is no ZooKeeper"),
-        (b"", False, "is no ZooKeeper"),
+        (b"HTTP/1.1 400 Bad Request\r\n", False, "is not a ZooKeeper server"),
+        (b"", False, "is not a ZooKeeper server"),
         (
             b"This ZooKeeper instance is not currently serving requests\n",
             False,
-            "does not serve now",
+            "does not serve requests",
         ),
     ],
 )

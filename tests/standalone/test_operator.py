@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hoodie import errors
 from hoodie_operator.api import documents, kinds, objects
-from support.standalone_place import PATIENCE_S, Place
+from support.operators.standalone_place import PATIENCE_S, Place
 
 FILES = ["1.csv", "2.csv", "3.csv", "4.csv"]
 
@@ -175,7 +175,7 @@ def test_crashing_job_is_given_up_after_its_retries(place: Place) -> None:
     assert code == errors.EXIT_FINDINGS
     state, reason, message = place.condition("Writer", "left")
     assert (state, reason) == ("Stalled", "RetriesExhausted")
-    assert "it ended without a result, exit code 3" in message
+    assert "the process ended without a result, exit code 3" in message
 
 
 def test_suspended_writer_stops_and_resumes_where_it_was(place: Place) -> None:
@@ -246,7 +246,7 @@ def test_vanished_manifest_removes_nothing_without_pruning(place: Place) -> None
     (place.manifests / "Writer-left.yaml").unlink()
     code, output = place.settle()
     assert code == 0
-    assert "no manifest declares Writer left any more; kept" in output
+    assert "no manifest declares Writer left any longer; kept" in output
     assert place.object("Writer", "left") is not None
 
 
@@ -342,7 +342,7 @@ def test_object_whose_manifest_no_longer_fits_is_not_told_to_have_vanished(place
     assert output.count("Writer-left.yaml") == 1
     assert "no manifest declares" not in output
     (place.manifests / "Writer-right.yaml").unlink()
-    assert "no manifest declares Writer right any more; kept" in place.settle()[1]
+    assert "no manifest declares Writer right any longer; kept" in place.settle()[1]
 
 
 def test_second_operator_of_a_state_folder_is_refused(place: Place) -> None:

@@ -11,7 +11,7 @@ from hoodie_operator.api import objects
 from hoodie_operator.reconcile import effects, facts
 from hoodie_operator.standalone.lock_servers import LockServers
 from hoodie_operator.standalone.processes import Processes
-from support import identified_process
+from support.processes import identified_process
 
 
 def _ended(state: Path, uid: str, attempt: int) -> None:

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from support import catalogue
+from support.simulation import catalogue
 
 
 def rewritten(page: str, named: catalogue.Named) -> str:

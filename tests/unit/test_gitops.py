@@ -13,7 +13,7 @@ from lupa import lua51
 
 from hoodie_operator.api import kinds
 from hoodie_operator.api.states import Health, Kstatus
-from support import recorded_states
+from support.operators import recorded_states
 
 FOLDER = Path(__file__).parents[2] / "examples" / "gitops"
 TOOL = Path(__file__).parents[2] / "tools" / "gitops.py"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from support import catalogue
+from support.simulation import catalogue
 
 PAGE = catalogue.DOCS / "guarantees.md"
 NAMED = re.compile(r"`(?P<file>test_\w+\.py)?(?:::(?P<test>\w+))?`")
@@ -20,19 +20,25 @@ PROMISE = re.compile(
     re.MULTILINE,
 )
 PROMISES = 170
-COUNT = re.compile(r"^\| (?P<result>proved|in part|open|no test) \| \d* \|", re.MULTILINE)
+ATTACKS = ("simulation/", "processes/", "conformance/")
+"""Tests that search for a violation, or have Apache Hudi as the judge."""
+
+COUNT = re.compile(r"^\| (?P<result>proved|covered|in part|open|no test) \| \d* \|", re.MULTILINE)
 
 Scenarios = Mapping[str, catalogue.Scenario]
 
 
 def result(found: Sequence[catalogue.Scenario]) -> str:
-    """Return how far a promise is proved, of its scenarios."""
+    """Return how far a promise is covered by the tests of its scenarios."""
     missing = ", ".join(sorted({part for each in found for part in each.missing}))
     if not found:
         return "no test"
     if not any(each.files for each in found):
         return f"open: {missing}"
-    return f"in part: {missing}" if missing else "proved"
+    if missing:
+        return f"in part: {missing}"
+    is_attacked = all(any(file.startswith(ATTACKS) for file in each.files) for each in found)
+    return "proved" if is_attacked else "covered"
 
 
 def rewritten(page: str, scenarios: Scenarios) -> str:
@@ -86,7 +92,9 @@ def test_every_promise_is_there_once_and_every_scenario_proves_one() -> None:
     ("cells", "expected"),
     [
         ([], "no test"),
-        ([("x", ""), ("y", "")], "proved"),
+        ([("x", ""), ("y", "")], "covered"),
+        ([("simulation/x, y", ""), ("conformance/y", "")], "proved"),
+        ([("simulation/x", ""), ("y", "")], "covered"),
         ([("x", ""), ("", "cleaning")], "in part: cleaning"),
         ([("x", "b"), ("", "b, a")], "in part: a, b"),
         ([("", "b"), ("", "a")], "open: a, b"),

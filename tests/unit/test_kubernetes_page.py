@@ -9,9 +9,9 @@ import yaml
 from hoodie_operator.api import configuration, hudi_table, kinds, manifests
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.writer import WriterSpec
-from hoodie_operator.cluster import metrics
+from hoodie_operator.cluster.control import metrics
 from hoodie_operator.manifests import obstacles
-from support.operator_world import Outside
+from support.operators.operator_world import Outside
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")
@@ -19,7 +19,7 @@ PAGE = (ROOT / "docs" / "kubernetes.md").read_text(encoding="utf-8")
 
 def _rows(heading: str) -> list[str]:
     """Return the first cells of the table below a heading."""
-    section = PAGE.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    section = re.split(r"\n##", PAGE.partition(f"## {heading}\n")[2])[0]
     return re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
 
 
@@ -53,9 +53,7 @@ def test_example_passes_the_decisions_and_its_input_is_mounted() -> None:
 
 
 def test_every_reason_that_is_named_exists() -> None:
-    named = [
-        word for row in _rows("Trouble shooting, by reason") for word in re.findall(r"\w+", row)
-    ]
+    named = [word for row in _rows("Troubleshooting") for word in re.findall(r"\w+", row)]
     assert len(named) > 15
     assert set(named) <= {reason.value for reason in Reason}
 
@@ -64,7 +62,7 @@ def test_every_message_about_a_silent_server_is_one_that_is_told() -> None:
     source = Path(obstacles.__file__).read_text(encoding="utf-8")
     parts = [
         part.strip(" :")
-        for row in _rows("Lock servers and observers that do not answer")
+        for row in _rows("Silent lock servers and observers")
         for part in row.strip("`").split("...")
     ]
     assert len(parts) > 15
@@ -73,7 +71,7 @@ def test_every_message_about_a_silent_server_is_one_that_is_told() -> None:
 
 def test_every_metric_that_is_named_exists() -> None:
     source = Path(metrics.__file__).read_text(encoding="utf-8")
-    named = [word for row in _rows("Watching it") for word in re.findall(r"hudi_\w+", row)]
+    named = [word for row in _rows("Monitoring") for word in re.findall(r"hudi_\w+", row)]
     assert len(named) > 10
     assert [name for name in named if f'"{name}"' not in source] == []
 

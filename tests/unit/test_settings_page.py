@@ -167,7 +167,7 @@ def test_keys_of_a_lock_are_those_that_are_read(provider: str) -> None:
 
 def test_misspelt_key_of_a_lock_is_refused() -> None:
     texts = [f"{PREFIX}provider=ZookeeperBasedLockProvider", f"{PREFIX}zookeeper.ulr=zk"]
-    with pytest.raises(Exception, match=r"zookeeper\.ulr is no setting of Zookeeper"):
+    with pytest.raises(Exception, match=r"zookeeper\.ulr is not a setting of Zookeeper"):
         run_settings.parse(texts, None)
 
 

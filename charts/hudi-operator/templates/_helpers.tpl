@@ -52,7 +52,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- $account := .Values.jobs.serviceAccount -}}
 {{- $found := default (default (list) .Values.config.watchNamespaces) $account.namespaces | uniq -}}
 {{- if and $account.create (not $account.inReleaseNamespace) (has .Release.Namespace $found) -}}
-{{- fail (printf "jobs.serviceAccount would be made in %s, the namespace of the release: a driver of Spark there could make a pod as the operator's account. Install the release in a namespace without tables, or set jobs.serviceAccount.inReleaseNamespace" .Release.Namespace) -}}
+{{- fail (printf "jobs.serviceAccount would be created in %s, the namespace of the release: a Spark driver there could create a pod with the operator's account. Install the release in a namespace without tables, or set jobs.serviceAccount.inReleaseNamespace" .Release.Namespace) -}}
 {{- end -}}
 {{- $found | toJson -}}
 {{- end -}}

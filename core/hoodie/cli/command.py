@@ -1,7 +1,14 @@
-"""What a command is: a value that the program is put together from."""
+"""What programs are put together from: commands as values, the version, how a failure is shown."""
 
+import importlib.metadata
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
+
+import typer
+from typer import models
+
+from hoodie.cli import failures, output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,3 +41,27 @@ def reflowed(text: str) -> str:
     return "\n\n".join(
         each if each.startswith(" ") else each.replace("\n", " ") for each in paragraphs
     )
+
+
+def version_option(program: str) -> models.OptionInfo:
+    """Return the option that prints a program's version and ends it, as typer takes it."""
+
+    def show(is_wanted: bool) -> None:
+        if is_wanted:
+            output.line(f"{program} {importlib.metadata.version('hudi-operator')}")
+            raise typer.Exit
+
+    option = typer.Option(
+        "--version", metavar="", help="Print the version.", is_eager=True, callback=show
+    )
+    return cast("models.OptionInfo", option)
+
+
+def show(failure: failures.Failure) -> int:
+    """Print a failure for people to standard error; return the exit code."""
+    if failure.trace:
+        typer.echo(failure.trace, err=True)
+    output.note(f"error: {failure.message}")
+    if failure.hint:
+        output.note(f"hint: {failure.hint}")
+    return failure.exit_code

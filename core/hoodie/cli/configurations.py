@@ -113,7 +113,7 @@ def _merge_mode(wish: Wish) -> table_config.MergeMode:
         )
     if wish.merge is table_config.MergeMode.EVENT_TIME and not wish.ordering:
         raise errors.ConfigurationError(
-            "--merge event-time without --ordering: expected the column that tells the time"
+            "--merge event-time without --ordering: expected an ordering column"
         )
     if wish.merge is not None:
         return wish.merge

@@ -16,22 +16,22 @@ EXIT_READER_GONE = 141
 """As shells say it of a process that SIGPIPE ended."""
 
 _HINTS = {
-    errors.ConflictError.kind: "others are changing the table: the same command may succeed later",
+    errors.ConflictError.kind: "another process changed the table: retry the command",
     errors.WriteConflictError.kind: (
-        "nothing was published: run the command again, or have it tried again: "
+        "nothing was published: run the command again, or retry automatically with "
         "--set hoodie.write.num.retries.on.conflict.failures=3"
     ),
     errors.LockTimeoutError.kind: (
-        "`hoodie lock explain URI` tells whether its holder is at work; to wait longer: "
+        "`hoodie lock explain URI` shows the holder and whether it is alive; to wait longer: "
         "--set hoodie.write.lock.wait_time_ms=600000"
     ),
     errors.LockLostError.kind: "nothing was published: run the command again",
     errors.HeartbeatExpiredError.kind: "nothing was published: run the command again",
     errors.ClockSkewError.kind: (
-        "correct the machines' clocks, or go beyond the timeline's times: "
+        "correct the clocks of the machines, or continue from the times of the timeline: "
         "--set hoodie.operator.future.time=advance"
     ),
-    errors.OutcomeUnknownError.kind: "`hoodie timeline URI` tells whether the instant completed",
+    errors.OutcomeUnknownError.kind: "`hoodie timeline URI` shows whether the instant completed",
     errors.StorageError.kind: ("fix the storage problem above, or retry if it looks temporary"),
 }
 
@@ -110,20 +110,20 @@ def of(error: BaseException) -> Failure:
             return Failure(
                 kind=errors.CancelledError.kind,
                 message="interrupted",
-                hint="what was not committed stays invisible",
+                hint="uncommitted changes stay invisible",
                 exit_code=EXIT_INTERRUPTED,
             )
         case MemoryError():
             return Failure(
                 kind=errors.OutOfMemoryError.kind,
-                message="the work did not fit into memory",
+                message="out of memory",
                 exit_code=errors.OutOfMemoryError.exit_code,
             )
         case _:
             return Failure(
                 kind=errors.HoodieError.kind,
                 message=_told(f"{type(error).__name__}: {error}"),
-                hint="this is a bug of hoodie: please report it with the lines above",
+                hint="this is a bug in hoodie: please report it with the lines above",
                 exit_code=errors.EXIT_INTERNAL,
                 trace=texts.redacted("".join(traceback.format_exception(error))),
             )

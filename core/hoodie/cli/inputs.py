@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.model import jobs, table_config
+from hoodie.contract import input_sources
+from hoodie.model import table_config
 
 
 class FormatName(enum.Enum):
@@ -19,11 +20,11 @@ class FormatName(enum.Enum):
 
 
 _FORMATS = {
-    ".csv": jobs.SourceFormat.CSV,
-    ".json": jobs.SourceFormat.JSON,
-    ".jsonl": jobs.SourceFormat.JSON,
-    ".ndjson": jobs.SourceFormat.JSON,
-    ".parquet": jobs.SourceFormat.PARQUET,
+    ".csv": input_sources.SourceFormat.CSV,
+    ".json": input_sources.SourceFormat.JSON,
+    ".jsonl": input_sources.SourceFormat.JSON,
+    ".ndjson": input_sources.SourceFormat.JSON,
+    ".parquet": input_sources.SourceFormat.PARQUET,
 }
 _COMPRESSED_SUFFIX = ".gz"
 
@@ -47,7 +48,7 @@ class Reading:
     columns: tuple[str, ...] = ()
 
 
-def source(files: Sequence[str], reading: Reading) -> jobs.Source:
+def source(files: Sequence[str], reading: Reading) -> input_sources.Source:
     """Return how to read files.
 
     Raises:
@@ -56,16 +57,18 @@ def source(files: Sequence[str], reading: Reading) -> jobs.Source:
     delimiter = {"\\t": "\t"}.get(reading.delimiter, reading.delimiter)
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
         raise errors.InvalidInputError(
-            f"--delimiter {reading.delimiter!r}: expected one character (or \\t) that is no quote"
+            f"--delimiter {reading.delimiter!r}: expected one character (or \\t) other than a quote"
         )
     if len(reading.null_texts) > 1:
         given = " and ".join(map(repr, reading.null_texts))
         raise errors.InvalidInputError(
-            f"--null-text is there {len(reading.null_texts)} times ({given}), expected one text; "
+            f"--null-text is given {len(reading.null_texts)} times ({given}), expected one text; "
             "the empty field means null as well"
         )
-    return jobs.Source(
-        format=jobs.SourceFormat(reading.format.value) if reading.format else _format(files),
+    return input_sources.Source(
+        format=input_sources.SourceFormat(reading.format.value)
+        if reading.format
+        else _format(files),
         columns=tuple(_mapping(text) for text in reading.columns),
         has_header=reading.has_header,
         delimiter=delimiter,
@@ -73,13 +76,15 @@ def source(files: Sequence[str], reading: Reading) -> jobs.Source:
     )
 
 
-def carried(data: pa.Table, source: jobs.Source, config: table_config.TableConfig) -> pa.Table:
+def carried(
+    data: pa.Table, source: input_sources.Source, config: table_config.TableConfig
+) -> pa.Table:
     """Return the columns that an input carries.
 
     JSON lines have no header: of what they leave out everywhere, a table with partial updates keeps
     what it has, and so the input claims no such column beside other writers.
     """
-    if source.format is not jobs.SourceFormat.JSON or source.columns:
+    if source.format is not input_sources.SourceFormat.JSON or source.columns:
         return data
     if not config.has_partial_updates:
         return data
@@ -93,7 +98,7 @@ def carried(data: pa.Table, source: jobs.Source, config: table_config.TableConfi
     )
 
 
-def _format(files: Sequence[str]) -> jobs.SourceFormat:
+def _format(files: Sequence[str]) -> input_sources.SourceFormat:
     found = {file: _format_of(file) for file in files}
     first = files[0]
     for file, format_ in found.items():
@@ -105,19 +110,19 @@ def _format(files: Sequence[str]) -> jobs.SourceFormat:
     return found[first]
 
 
-def _format_of(file: str) -> jobs.SourceFormat:
+def _format_of(file: str) -> input_sources.SourceFormat:
     name = file.lower().removesuffix(_COMPRESSED_SUFFIX)
     for suffix, format_ in _FORMATS.items():
         if name.endswith(suffix):
             return format_
     raise errors.InvalidInputError(
-        f"input {file}: cannot tell the format from its name, expected one of "
+        f"input {file}: unknown file name extension, expected one of "
         f"{', '.join(_FORMATS)} or --format"
     )
 
 
-def _mapping(text: str) -> jobs.ColumnMapping:
+def _mapping(text: str) -> input_sources.ColumnMapping:
     name, sign, source_name = text.partition("=")
     if not sign or not name or not source_name:
         raise errors.InvalidInputError(f"--column {text!r}: expected NAME=SOURCE")
-    return jobs.ColumnMapping(name=name, source=source_name)
+    return input_sources.ColumnMapping(name=name, source=source_name)

@@ -96,4 +96,6 @@ def _plain(value: object) -> object:
             return str(value)
         case datetime.date() | datetime.time():
             return value.isoformat()
-    raise errors.UnsupportedError(f"values of type {type(value).__name__} have no form in JSON")
+    raise errors.UnsupportedError(
+        f"values of type {type(value).__name__} cannot be written as JSON"
+    )

@@ -20,7 +20,7 @@ TableUri = Annotated[
 ]
 AsJson = Annotated[
     bool,
-    typer.Option("--json", metavar="", help="Answer with one JSON document on standard output."),
+    typer.Option("--json", metavar="", help="Print one JSON document to standard output."),
 ]
 LockText = Annotated[
     str | None,
@@ -38,7 +38,8 @@ SetTexts = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="A setting by Hudi's key, such as hoodie.parquet.compression.codec=zstd. Repeatable.",
+        help="A setting by its Hudi key, such as hoodie.parquet.compression.codec=zstd. "
+        "Repeatable.",
     ),
 ]
 
@@ -82,7 +83,7 @@ def names(text: str, option: str) -> tuple[str, ...]:
         if not part:
             raise errors.InvalidInputError(f"{option} {text!r}: a name is empty")
         if parts.count(part) > 1:
-            raise errors.InvalidInputError(f"{option} {text!r}: {part!r} is there twice")
+            raise errors.InvalidInputError(f"{option} {text!r}: {part!r} is given twice")
     return parts
 
 
@@ -90,7 +91,7 @@ def properties(texts: Sequence[str] | None) -> dict[str, str]:
     """Return the properties that `--set` gives.
 
     Raises:
-        InvalidInputError: One is not KEY=VALUE, or a key is there twice.
+        InvalidInputError: One is not KEY=VALUE, or a key is given twice.
     """
     given: dict[str, str] = {}
     for text in texts or ():
@@ -98,6 +99,6 @@ def properties(texts: Sequence[str] | None) -> dict[str, str]:
         if not sign or not key.strip():
             raise errors.InvalidInputError(f"--set {text!r}: expected KEY=VALUE")
         if key.strip() in given:
-            raise errors.InvalidInputError(f"--set {key.strip()} is there twice")
+            raise errors.InvalidInputError(f"--set {key.strip()} is given twice")
         given[key.strip()] = value.strip()
     return given

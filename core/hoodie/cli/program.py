@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import importlib
-import importlib.metadata
 import io
 import logging
 import os
@@ -20,11 +19,11 @@ from hoodie.cli import arguments, command, failures, output
 NAME = "hoodie"
 JSON_OPTION = "--json"
 
-_HELP = """Create, write, read and look after Apache Hudi tables, at any URI.
+_HELP = """Create, write, read and maintain Apache Hudi tables.
 
-A table is named by a folder or by a URI: /data/trips, file:///data/trips, s3://bucket/trips.
+A table is named by a folder or a URI: /data/trips, file:///data/trips, s3://bucket/trips.
 """
-_EPILOG = """Begin with:
+_EPILOG = """Get started:
 
   hoodie create /tmp/trips --schema trips.avsc --record-key id
   hoodie write /tmp/trips --input trips.csv
@@ -48,12 +47,18 @@ _COMMANDS = {
     "read": ("Tables", "Read the rows of a table."),
     "describe": ("Inspection", "Show a table's configuration and columns."),
     "timeline": ("Inspection", "Show a table's timeline: its instants, oldest first."),
-    "slices": ("Inspection", "Show a table's file slices, one a file group."),
-    "heartbeats": ("Inspection", "Show what is pending on a table, and who works on it."),
+    "slices": ("Inspection", "Show a table's file slices, one per file group."),
+    "heartbeats": (
+        "Inspection",
+        "Show pending instants of a table and the processes that own them.",
+    ),
     "check": ("Inspection", "Check every invariant of a table and its timeline."),
     "compact": ("Table services", "Compact a table: merge its log files into new base files."),
-    "rollback": ("Table services", "Take failed writes back."),
-    "lock": ("Table services", "Explain who has a table's lock, or break a dead holder's."),
+    "rollback": ("Table services", "Roll back failed writes."),
+    "lock": (
+        "Table services",
+        "Show the holder of a table's lock, or break the lock of a dead holder.",
+    ),
 }
 """The panel of the help and the summary of each command, `COMMAND` in the module of its name."""
 
@@ -118,7 +123,7 @@ def _load(name: str) -> command.Command:
 
 def _listed_only() -> None:
     """Stand for a command that the help lists."""
-    raise AssertionError("the command that is wanted is loaded")
+    raise AssertionError("the requested command is loaded")
 
 
 def _carried(run: Callable[..., int | None]) -> Callable[..., int | None]:
@@ -132,24 +137,9 @@ def _carried(run: Callable[..., int | None]) -> Callable[..., int | None]:
     return carried
 
 
-def _print_version(is_wanted: bool) -> None:
-    if is_wanted:
-        output.line(f"{NAME} {importlib.metadata.version('hudi-operator')}")
-        raise typer.Exit
-
-
 def _configure(
     *,
-    is_version_wanted: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            metavar="",
-            help="Print the version.",
-            is_eager=True,
-            callback=_print_version,
-        ),
-    ] = False,
+    is_version_wanted: Annotated[bool, command.version_option(NAME)] = False,
     is_verbose: Annotated[
         bool, typer.Option("--verbose", "-v", metavar="", help="Log each step to standard error.")
     ] = False,
@@ -170,14 +160,10 @@ class _Notes(logging.Handler):
 
 
 def _tell(failure: failures.Failure, *, is_json: bool) -> int:
-    if failure.trace:
-        typer.echo(failure.trace, err=True)
-    output.note(f"error: {failure.message}")
-    if failure.hint:
-        output.note(f"hint: {failure.hint}")
+    exit_code = command.show(failure)
     if is_json:
         output.document(failures.document(failure))
-    return failure.exit_code
+    return exit_code
 
 
 def _end_without_reader() -> int:

@@ -1,14 +1,12 @@
 """Progress on standard error, at a terminal, of whatever takes longer than a second."""
 
 import threading
-from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
 from rich import console, progress
 
 from hoodie.cli import quantities
-from hoodie.engine import protocol
 
 _QUIET_S = 1.0
 
@@ -67,37 +65,3 @@ class Display:
     def rows(self, count: int) -> None:
         """Tell how many rows the phase has passed on."""
         self._bar.update(self._task, amount=quantities.counted(count, "row"))
-
-
-class WatchedEngine:
-    """An engine whose progress is shown."""
-
-    def __init__(self, engine: protocol.Engine, display: Display) -> None:
-        self._engine = engine
-        self._display = display
-
-    @property
-    def parallelism(self) -> int:
-        """As the engine's."""
-        return self._engine.parallelism
-
-    @property
-    def has_tasks_left(self) -> bool:
-        """As the engine's."""
-        return self._engine.has_tasks_left
-
-    def map(
-        self,
-        task: Callable[[protocol.Item], protocol.Result],
-        items: Sequence[protocol.Item],
-        *,
-        progress: protocol.Progress | None = None,
-    ) -> list[protocol.Result]:
-        """Run the tasks as the engine does, and tell how many have ended."""
-
-        def tell(done: int, total: int) -> None:
-            self._display.count(done, total, "file groups")
-            if progress is not None:
-                progress(done, total)
-
-        return self._engine.map(task, items, progress=tell)

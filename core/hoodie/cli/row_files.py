@@ -182,7 +182,8 @@ def head(rows: pa.RecordBatchReader, limit: int) -> pa.RecordBatchReader:
         left = limit
         with contextlib.closing(rows):
             for batch in rows:
-                yield batch.slice(0, left)
+                # Arrow takes no length beyond 64 bits, which a user may well give.
+                yield batch.slice(0, min(left, batch.num_rows))
                 left -= batch.num_rows
                 if left <= 0:
                     return
@@ -206,6 +207,7 @@ def _check_flat(schema: pa.Schema) -> None:
     for field in schema:
         if pa.types.is_nested(field.type):
             raise errors.UnsupportedError(
-                f"column {field.name!r} of type {field.type} has no form in CSV, expected parquet "
+                f"column {field.name!r} of type {field.type} cannot be written as CSV, expected "
+                "parquet "
                 "output, or JSON lines by --json"
             )

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from hoodie import errors
 from hoodie.cli import options
 from hoodie.model import settings, table_config
-from hoodie.transaction import authors
+from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts, addresses, hudi_options
-from hoodie.write import sessions
 
 _MODE_KEY = "hoodie.write.concurrency.mode"
 _NAME_KEY = "hoodie.table.name"
@@ -35,9 +34,9 @@ class RunSettings:
     lock: addresses.LockAddress
     facts: Mapping[str, str]
 
-    def transaction(self, author: authors.Author) -> sessions.TransactionOptions:
+    def transaction(self, author: authors.Author) -> manager.TransactionOptions:
         """Return how the author changes the table."""
-        return sessions.TransactionOptions(settings=self.settings, lock=self.lock, author=author)
+        return manager.TransactionOptions(settings=self.settings, lock=self.lock, author=author)
 
 
 def parse(
@@ -65,7 +64,7 @@ def parse(
     if refused := sorted(unknown & REFUSED.keys()):
         raise errors.ConfigurationError(f"--set {refused[0]}: {REFUSED[refused[0]]}")
     if unknown:
-        raise errors.ConfigurationError(f"--set {min(unknown)}: is no setting of a writer or table")
+        raise errors.ConfigurationError(f"--set {min(unknown)}: unknown setting")
     defaults = settings.WriteSettings()
     if concurrency is not None:
         mode = options.CONCURRENCY_MODES[concurrency]
@@ -83,8 +82,9 @@ def parse(
     if not is_alone and isinstance(lock, addresses.InProcessAddress):
         name = options.name_of(effective.concurrency)
         raise errors.ConfigurationError(
-            f"--lock in-process with --concurrency {name}: other writers are other processes, "
-            "expected filesystem, zookeeper://HOST:PORT/BASE/KEY or another that they share"
+            f"--lock in-process with --concurrency {name}: the lock excludes no other process, "
+            "expected filesystem, zookeeper://HOST:PORT/BASE/KEY or another lock that all "
+            "writers share"
         )
     return RunSettings(settings=effective, lock=lock, facts=facts)
 
@@ -98,8 +98,8 @@ def parse_for_service(set_texts: Sequence[str] | None, lock_text: str | None) ->
     run = parse(set_texts, lock_text)
     if isinstance(run.lock, addresses.InProcessAddress):
         raise errors.ConfigurationError(
-            "--lock in-process: the table's writers are other processes, expected the lock that "
-            "they have"
+            "--lock in-process: the lock excludes no other process, expected the lock of the "
+            "table's writers"
         )
     return run
 
@@ -209,8 +209,8 @@ FACTS: Mapping[str, tuple[str, Callable[[table_config.TableConfig], str]]] = {
 REFUSED: Mapping[str, str] = {
     **dict.fromkeys(
         ("hoodie.aws.access.key", "hoodie.aws.secret.key", "hoodie.aws.session.token"),
-        "credentials are taken from the environment, as Amazon's own tools read it",
+        "credentials are read from the environment, as AWS tools do",
     ),
-    "hoodie.metadata.index.check.timeout.seconds": "tables have no metadata table here yet",
+    "hoodie.metadata.index.check.timeout.seconds": "hoodie does not write a metadata table yet",
 }
 """Keys that others honour and we do not, and why."""

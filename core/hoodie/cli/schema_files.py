@@ -91,11 +91,11 @@ def _check_by_the_book(text: str) -> None:
         TypeError,
         ValueError,
     ) as error:
-        raise errors.InvalidInputError(f"is no valid Avro schema: {error}") from error
+        raise errors.InvalidInputError(f"is not a valid Avro schema: {error}") from error
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _parquet_columns(file: Path) -> pa.Schema:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hoodie import errors
 from hoodie.cli import progress, run_settings
-from hoodie.model import jobs
+from hoodie.contract import engine_specs, job_results, job_specs
 
 logger = logging.getLogger(__name__)
 
@@ -21,10 +21,10 @@ _LOG_LINES_SHOWN = 20
 
 def compact(
     table_uri: str,
-    work: jobs.Compact,
+    work: job_specs.Compact,
     run: run_settings.RunSettings,
     display: progress.Display,
-) -> jobs.JobResult:
+) -> job_results.JobResult:
     """Run a compaction job to its end and return its result.
 
     Raises:
@@ -35,7 +35,7 @@ def compact(
     with tempfile.TemporaryDirectory(prefix="hoodie-compact-") as folder:
         place = Path(folder)
         spec = _spec(table_uri, work, run, place)
-        (place / "spec.json").write_bytes(jobs.encode_spec(spec))
+        (place / "spec.json").write_bytes(job_specs.encode_spec(spec))
         code, log = _run(place, display)
         return _result(place, code, log)
 
@@ -55,9 +55,9 @@ def check_installed() -> None:
 
 
 def _spec(
-    table_uri: str, work: jobs.Compact, run: run_settings.RunSettings, place: Path
-) -> jobs.JobSpec:
-    return jobs.JobSpec(
+    table_uri: str, work: job_specs.Compact, run: run_settings.RunSettings, place: Path
+) -> job_specs.JobSpec:
+    return job_specs.JobSpec(
         table_uri=table_uri,
         allowed_roots=(),
         table_properties=dict(run.facts),
@@ -69,7 +69,7 @@ def _spec(
         attempt=1,
         fence=None,
         work=work,
-        engine=jobs.EngineSpec(kind=jobs.EngineKind.SPARK),
+        engine=engine_specs.EngineSpec(kind=engine_specs.EngineKind.SPARK),
         progress_path=str(place / "progress.json"),
         result_path=str(place / "result.json"),
     )
@@ -108,7 +108,7 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
 
 def _show(path: Path, display: progress.Display) -> None:
     try:
-        told = jobs.decode_progress(path.read_bytes(), str(path))
+        told = job_results.decode_progress(path.read_bytes(), str(path))
     except (OSError, errors.InvalidInputError):
         display.phase("starting Spark")
         return
@@ -117,15 +117,15 @@ def _show(path: Path, display: progress.Display) -> None:
         display.count(told.done, told.total, "file groups")
 
 
-def _result(place: Path, code: int, log: str) -> jobs.JobResult:
+def _result(place: Path, code: int, log: str) -> job_results.JobResult:
     path = place / "result.json"
     if not path.exists():
         logger.error("the end of the job's log: %s", log)
         raise errors.StorageError(f"the Spark job ended with exit code {code} and without a result")
-    return checked(jobs.decode_result(path.read_bytes(), "the Spark job's result"))
+    return checked(job_results.decode_result(path.read_bytes(), "the Spark job's result"))
 
 
-def checked(result: jobs.JobResult) -> jobs.JobResult:
+def checked(result: job_results.JobResult) -> job_results.JobResult:
     """Return the result of a job that did what it was asked for.
 
     Raises:

@@ -4,20 +4,23 @@ from dataclasses import replace
 
 from hoodie import environment, table
 from hoodie.cli import progress
+from hoodie.engine.progress import ProgressEngine
 
 
-def watched(outside: environment.Environment, display: progress.Display) -> environment.Environment:
+def watched(env: environment.Environment, display: progress.Display) -> environment.Environment:
     """Return an environment whose data-parallel work is shown."""
-    return replace(outside, engine=progress.WatchedEngine(outside.engine, display))
+
+    def report(done: int, total: int) -> None:
+        display.count(done, total, "file groups")
+
+    return replace(env, engine=ProgressEngine(env.engine, report))
 
 
-def open_table(
-    uri: str, outside: environment.Environment, display: progress.Display
-) -> table.Table:
+def open_table(uri: str, env: environment.Environment, display: progress.Display) -> table.Table:
     """Open a table.
 
     Raises:
         NotFoundError: There is none.
     """
     display.phase("opening the table")
-    return table.open_table(uri, watched(outside, display))
+    return table.open_table(uri, watched(env, display))

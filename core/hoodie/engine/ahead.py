@@ -1,7 +1,7 @@
 """Working ahead of whoever takes the results one after the other, by threads of this process."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent import futures
 
 from hoodie.engine.protocol import Item, Result
@@ -9,7 +9,7 @@ from hoodie.engine.protocol import Item, Result
 
 def results(
     task: Callable[[Item], Result], items: Sequence[Item], threads: int
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """Yield the task's results in the items' order.
 
     While the caller is busy with one result each thread makes one more, and then waits. A single

@@ -2,12 +2,13 @@
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from concurrent import futures
 from pathlib import Path
 
 from hoodie import errors
-from hoodie.engine.protocol import Item, Progress, Result
+from hoodie.engine.protocol import Item, Key, Part, Progress, Result
 
 _CGROUP_LIMIT = Path("/sys/fs/cgroup/cpu.max")
 
@@ -65,29 +66,46 @@ class LocalEngine:
                 rest is not started.
         """
 
-        def tell(done: int) -> None:
+        def report(done: int) -> None:
             if progress is not None:
                 progress(done, len(items))
 
         threads = min(self._threads, len(items))
-        return _here(task, items, tell) if threads <= 1 else _there(threads, task, items, tell)
+        return (
+            _run_inline(task, items, report)
+            if threads <= 1
+            else _run_threaded(threads, task, items, report)
+        )
+
+    def exchange(
+        self,
+        split: Callable[[Item], Mapping[Key, Part]],
+        items: Sequence[Item],
+        merge: Callable[[Key, Sequence[Part]], Result],
+    ) -> list[Result]:
+        """Regroup items by key; see `protocol.Engine`. All parts are held at once."""
+        parts: defaultdict[Key, list[Part]] = defaultdict(list)
+        for found in self.map(split, items):
+            for key, part in found.items():
+                parts[key].append(part)
+        return self.map(lambda key: merge(key, parts[key]), sorted(parts))
 
 
-def _here(
-    task: Callable[[Item], Result], items: Sequence[Item], tell: Callable[[int], None]
+def _run_inline(
+    task: Callable[[Item], Result], items: Sequence[Item], report: Callable[[int], None]
 ) -> list[Result]:
     results = []
     for done, item in enumerate(items, start=1):
         results.append(task(item))
-        tell(done)
+        report(done)
     return results
 
 
-def _there(
+def _run_threaded(
     threads: int,
     task: Callable[[Item], Result],
     items: Sequence[Item],
-    tell: Callable[[int], None],
+    report: Callable[[int], None],
 ) -> list[Result]:
     failures: list[BaseException] = []
 
@@ -106,7 +124,7 @@ def _there(
             for done, _ in enumerate(futures.as_completed(running), start=1):
                 if failures:
                     break
-                tell(done)
+                report(done)
         finally:
             # Also when the user interrupts: leaving the pool then waits for what runs only.
             pool.shutdown(wait=False, cancel_futures=True)

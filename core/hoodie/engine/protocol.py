@@ -4,10 +4,12 @@ Tasks are values: a module-level function and items that pickle, carrying a tabl
 never an open Storage. So the same task runs in a thread here and in a Spark executor.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 Item = TypeVar("Item")
+Key = TypeVar("Key", int, str)
+Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
@@ -44,5 +46,26 @@ class Engine(Protocol):
         Raises:
             Exception: The first failure, after all running items have ended, unless
                 `has_tasks_left` says otherwise; the rest is not started.
+        """
+        ...
+
+    def exchange(
+        self,
+        split: Callable[[Item], Mapping[Key, Part]],
+        items: Sequence[Item],
+        merge: Callable[[Key, Sequence[Part]], Result],
+    ) -> list[Result]:
+        """Regroup items by key: split each into parts, and merge all parts of each key.
+
+        Args:
+            split: Returns a part of an item for each key that it has something for.
+            items: What is split.
+            merge: Takes a key and its parts, in the items' order.
+
+        Returns:
+            One result a key, in the order of the keys.
+
+        Raises:
+            Exception: As `map`.
         """
         ...

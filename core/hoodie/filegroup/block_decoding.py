@@ -2,7 +2,7 @@
 
 Which rows delete: those whose column `_hoodie_is_deleted` is true, those that the table's delete
 marker names, and those whose `_hoodie_operation` is D or -U. Source: `DeleteContext.java`,
-`RecordContext.java` (`isDeleteRecord`); format-files 2.3, 2.4, 3.3.
+`RecordContext.java` (`isDeleteRecord`); format.md: Log files, Merging.
 """
 
 from collections.abc import Mapping, Sequence
@@ -129,7 +129,7 @@ class Decoder:
             keys=rows.column(schemas.RECORD_KEY),
             rows=rows.select(self.columns.names),
             partial_columns=partial_columns,
-            is_deleted=self._deleted_rows(rows),
+            is_deleted=self.deleted_rows(rows),
         )
 
     def _with_flags(self, present: pa.Schema) -> pa.Schema:
@@ -146,7 +146,7 @@ class Decoder:
         ]
         return pa.schema([*self.columns, *missing])
 
-    def _deleted_rows(self, rows: pa.Table) -> changes.Flags | None:
+    def deleted_rows(self, rows: pa.Table) -> changes.Flags | None:
         """Return which rows delete; None when none does."""
         found = np.zeros(rows.num_rows, np.bool_)
         if self.has_deleted_column and IS_DELETED in rows.column_names:
@@ -199,7 +199,8 @@ def _unwrapped(wrapped: pa.Array, field: pa.Field) -> pa.Array:
         return wrapped.cast(field.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise errors.FormatError(
-            f"a delete has an ordering value that is no {field.type}, the type of {field.name!r}: "
+            f"a delete has an ordering value that is not a {field.type}, the type of "
+            f"{field.name!r}: "
             f"{error}"
         ) from error
 

@@ -15,7 +15,7 @@ becomes by one change after the other, and does not depend on how many of them a
 merged already. Apache Hudi 1.2.0 folds first, always (docs/limits.md).
 
 Source: `BufferedRecordMergerFactory.java`, `PartialUpdateHandler.java` and
-`SparkRecordMergingUtils.java` (1.2.0); format-files 3.3 and 3.4.
+`SparkRecordMergingUtils.java` (1.2.0); format.md: Merging.
 """
 
 from collections.abc import Iterator, Mapping

@@ -6,22 +6,52 @@ knows are listed, too; the view leaves them out.
 Requests: one recursive listing answers everything about a partitioned table, its own folder
 `.hoodie` included; of a table without partitions only the root is listed. Who knows the partition
 asks for its files alone: one listing of one directory.
+
+Tables do not lie in each other (`services.definition`), but Apache Hudi makes such ones. The inner
+table's files are none of the outer one's: not read, and above all not removed as leftovers.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from hoodie.format import file_names
-from hoodie.model import files
+from hoodie.model import files, table_config
 from hoodie.storage import protocol
+from hoodie.timeline import partition_buckets
 
 DataFile = files.BaseFile | files.LogFile
 
 _OWN_FOLDER = ".hoodie/"
+_OTHER_FOLDER = f"/{_OWN_FOLDER}"
+
+
+def own_files(storage: protocol.Storage, *, is_recursive: bool = True) -> list[protocol.FileInfo]:
+    """List a table's files, sorted by path, without those of other tables that lie in it."""
+    infos = storage.list("", is_recursive=is_recursive)
+    return outside_of(other_tables(info.path for info in infos), infos)
+
+
+def outside_of(folders: Iterable[str], infos: list[protocol.FileInfo]) -> list[protocol.FileInfo]:
+    """Return the files that are below none of some folders."""
+    prefixes = tuple(f"{path}/" for path in folders)
+    return [info for info in infos if not info.path.startswith(prefixes)] if prefixes else infos
+
+
+def other_tables(paths: Iterable[str]) -> list[str]:
+    """Return the folders that are tables of their own among all paths in a table, sorted.
+
+    One that was dropped, or is about to be created, counts as well.
+    """
+    found = {path.partition(_OTHER_FOLDER)[0] for path in paths if _OTHER_FOLDER in path}
+    return sorted(each for each in found if not each.startswith(_OWN_FOLDER))
 
 
 class Listing(Protocol):
-    """Knows the partitions and data files of a table, as of one moment."""
+    """The partitions and data files of a table, as of one moment.
+
+    What reads or writes rows asks a listing, never the storage: a table's files may be known
+    without listing them. What looks for files that no commit names lists the storage.
+    """
 
     def partitions(self) -> list[str]:
         """Return the partition paths, sorted."""
@@ -30,6 +60,19 @@ class Listing(Protocol):
     def files(self, partition_path: str) -> list[DataFile]:
         """Return the data files of a partition, sorted by name; empty when there is none such."""
         ...
+
+    def is_partition(self, partition_path: str) -> bool:
+        """Return whether a partition has its metadata file."""
+        ...
+
+    def hashing_configs(self) -> list[str]:
+        """Return the paths of the files with bucket counts by partition."""
+        ...
+
+
+def of_table(storage: protocol.Storage, config: table_config.TableConfig) -> Listing:
+    """Return a listing of a table as it is from the first question on."""
+    return StorageListing(storage, is_partitioned=bool(config.partition_fields))
 
 
 class StorageListing:
@@ -45,7 +88,8 @@ class StorageListing:
         self._storage = storage
         self._is_partitioned = is_partitioned
         self._everything: tuple[list[str], Mapping[str, list[DataFile]]] | None = None
-        self._some: dict[str, list[DataFile]] = {}
+        self._hashing_configs: list[str] = []
+        self._some: dict[str, tuple[list[DataFile], bool]] = {}
 
     def partitions(self) -> list[str]:
         """Return the partition paths, sorted; the first call lists the table."""
@@ -55,18 +99,36 @@ class StorageListing:
         """Return the data files of a partition; one request unless the table was listed before."""
         if self._everything is not None:
             return list(self._everything[1].get(partition_path, ()))
+        return list(self._list(partition_path)[0])
+
+    def is_partition(self, partition_path: str) -> bool:
+        """Return whether a partition has its metadata file; requests as `files`."""
+        if self._everything is not None:
+            return partition_path in self._everything[1]
+        return self._list(partition_path)[1]
+
+    def hashing_configs(self) -> list[str]:
+        """Return those paths; no request of its own where a partitioned table was listed before."""
+        if self._is_partitioned and self._everything is not None:
+            return list(self._hashing_configs)
+        return partition_buckets.listed(self._storage)
+
+    def _list(self, partition_path: str) -> tuple[list[DataFile], bool]:
         if partition_path not in self._some:
-            by_partition = _data_files(self._storage.list(partition_path))
-            self._some[partition_path] = by_partition.get(partition_path, [])
-        return list(self._some[partition_path])
+            infos = self._storage.list(partition_path)
+            is_partition = any(file_names.is_partition_metadata(info.name) for info in infos)
+            found = _data_files(infos).get(partition_path, [])
+            self._some[partition_path] = found, is_partition
+        return self._some[partition_path]
 
     def _list_all(self) -> tuple[list[str], Mapping[str, list[DataFile]]]:
         if self._everything is None:
-            infos = [
-                info
-                for info in self._storage.list("", is_recursive=self._is_partitioned)
-                if not info.path.startswith(_OWN_FOLDER)
-            ]
+            infos = []
+            for info in own_files(self._storage, is_recursive=self._is_partitioned):
+                if not info.path.startswith(_OWN_FOLDER):
+                    infos.append(info)
+                elif partition_buckets.is_hashing_config(info.path):
+                    self._hashing_configs.append(info.path)
             partitions = sorted(
                 info.path.rpartition("/")[0]
                 for info in infos

@@ -2,7 +2,7 @@
 
 In log order, a block counts unless its instant is not committed, or a later command block rolls it
 back. Command blocks are obeyed, though only Hudi before 1.0 wrote them. Corrupt ranges are passed
-by. Source: `BaseHoodieLogRecordReader.java` (`scanInternalV1`); format-files 2.5 to 2.8.
+by. Source: `BaseHoodieLogRecordReader.java` (`scanInternalV1`); format.md: Log files.
 """
 
 import contextlib
@@ -99,7 +99,7 @@ def _rolled_back(block: log_blocks.Block) -> str:
 def _check_kind(block: log_blocks.Block) -> None:
     if HeaderKey.COMPACTED_BLOCK_TIMES in block.header:
         raise errors.UnsupportedError(
-            f"the block at byte {block.offset} is of a log compaction, which is not read"
+            f"the block at byte {block.offset} is of a log compaction, which is not supported"
         )
     if block.type is BlockType.HFILE_DATA:
         raise errors.UnsupportedError(

@@ -8,7 +8,7 @@ Terms:
 Null sorts below everything, but as the integer 0 in columns of integers: Apache Hudi reads it so,
 and fails on it in other columns. Numbers with a fraction have Java's order: -0.0 below 0.0, and NaN
 above all. Texts and bytes compare by unsigned bytes. Source: `OrderingValues.java`,
-`RecordContext.java`, `ArrayComparable.java`; format-files 3.3.
+`RecordContext.java`, `ArrayComparable.java`; format.md: Merging.
 """
 
 import enum

@@ -34,7 +34,7 @@ class ParquetInput:
             self._file = pq.ParquetFile(source, pre_buffer=not isinstance(source, _IN_MEMORY))
             self.schema: pa.Schema = self._file.schema_arrow
         except (pa.ArrowException, OSError) as error:
-            raise errors.FormatError(f"no readable parquet: {error}") from error
+            raise errors.FormatError(f"not a readable parquet file: {error}") from error
 
     def read(self, columns: pa.Schema) -> pa.Table:
         """Return all rows, in the table's columns.

@@ -5,7 +5,7 @@
   columns, 28 instead of 50 ms, and 12 % fewer bytes.
 - Row groups of bounded size, so that writing streams and reading may skip.
 
-Source: format-files 1.4, 1.6.
+Source: format.md: Base files.
 """
 
 from collections.abc import Mapping

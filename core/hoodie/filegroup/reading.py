@@ -261,7 +261,8 @@ def check_is_whole(base_file: files.BaseFile) -> None:
     if base_file.is_skeleton:
         raise errors.UnsupportedError(
             f"base file {base_file.path} was made by a METADATA_ONLY bootstrap: its rows are in "
-            "the bootstrapped files, which are not read; expected a FULL_RECORD bootstrap, or a "
+            "the bootstrapped files, which are not supported; expected a FULL_RECORD bootstrap, "
+            "or a "
             "partition that Apache Hudi has clustered since"
         )
 

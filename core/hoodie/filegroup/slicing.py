@@ -6,7 +6,8 @@ Terms:
 
 A log file belongs to the greatest barrier at or below its completion time, so that what completes
 after a compaction was planned lies on top of it, whenever it began. Source: RFC-66, "Pseudocode for
-New File Slicing", with `<=` where it has `<`; `HoodieFileGroup.java`; concurrency 2.11.
+New File Slicing", with `<=` where it has `<`; `HoodieFileGroup.java`;
+protocol.md: File slices and reads.
 
 One deviation, in which Apache Hudi hides rows: a base file that is not committed is no barrier. Log
 files that completed after a failed or unfinished write of one stay with the slice below.

@@ -12,16 +12,16 @@ files of several write tokens in a file group, a read of its commit.
 
 import functools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from hoodie import errors
 from hoodie.filegroup import listing, view
 from hoodie.format import timeline_avro
-from hoodie.model import commits, files, instants, jobs, plans, table_config
+from hoodie.model import commits, files, instants, plans, table_config
 from hoodie.storage import protocol
-from hoodie.timeline import active, rollback_plans, transitions
+from hoodie.timeline import active, contents, partition_buckets, transitions
 
 DataFile = TypeVar("DataFile", files.BaseFile, files.LogFile)
 
@@ -56,7 +56,7 @@ class CommittedFiles:
     """Which data files count.
 
     Those of completed writes, and those older than the timeline, which were archived, or are
-    orphans that Apache Hudi shows, too (format-timeline 5.3). But not those of a write that a
+    orphans that Apache Hudi shows, too (format.md: Visibility). But not those of a write that a
     rollback on the timeline took back: a task that was paused meanwhile may have put them there
     after it, until they are swept. Whoever built on them would commit what was taken back.
     """
@@ -122,7 +122,7 @@ class CommittedFiles:
         # Not a cached_property, whose lock all threads would share while one of them reads.
         if self._taken_back is None:
             self._taken_back = frozenset(
-                rollback_plans.target(self._storage, each) for each in self._known.rollbacks
+                contents.read_rollback_target(self._storage, each) for each in self._known.rollbacks
             )
         return self._taken_back
 
@@ -147,7 +147,7 @@ def _names_all_like(data_file: listing.DataFile, commit: commits.CommitMetadata)
 
     Which log files a commit of another program names is its own to say.
     """
-    return isinstance(data_file, files.BaseFile) or jobs.WRITE_ID_KEY in commit.extra
+    return isinstance(data_file, files.BaseFile) or commits.WRITE_ID_KEY in commit.extra
 
 
 def _paths_of(stat: commits.WriteStat) -> Iterator[str]:
@@ -166,6 +166,8 @@ class Snapshot:
         committed: Which of them count.
         compactions: The plan of each pending compaction.
         replaced: When each file group that a completed replace commit retired was retired.
+        bucket_count: The count of buckets in the table's properties; None where they have none.
+        hashing_configs: Returns the bucket counts by partition; read when first asked for.
     """
 
     timeline: active.ActiveTimeline
@@ -173,6 +175,20 @@ class Snapshot:
     committed: CommittedFiles
     compactions: dict[instants.InstantTime, plans.CompactionPlan]
     replaced: Mapping[files.FileGroupId, instants.InstantTime]
+    bucket_count: int | None
+    hashing_configs: Callable[[], tuple[partition_buckets.HashingConfig, ...]]
+
+    def bucket_counts(self) -> tuple[int, ...]:
+        """Return the counts of buckets of which each partition has one; sorted.
+
+        One request of an unpartitioned table, the first time; one more for each hashing config.
+
+        Raises:
+            FormatError: A hashing config is damaged.
+            UnsupportedError: It follows rules that are not known.
+        """
+        counts = {count for each in self.hashing_configs() for count in each.counts}
+        return tuple(sorted(counts if self.bucket_count is None else {self.bucket_count, *counts}))
 
     @property
     def view(self) -> view.FileSystemView:
@@ -213,39 +229,29 @@ def take(
         if all(now.find(each.requested_time) for each in timeline.pending_compactions):
             raise
         raise errors.ConflictError(
-            f"{error}; it was taken back while a snapshot of {storage.uri} was taken: try again"
+            f"{error}; it was rolled back while a snapshot of {storage.uri} was taken: retry"
         ) from error
 
 
 def _taken(
     storage: protocol.Storage, config: table_config.TableConfig, timeline: active.ActiveTimeline
 ) -> Snapshot:
+    found = listing.of_table(storage, config)
+    committed = CommittedFiles(storage, committed_instants(timeline))
     return Snapshot(
         timeline=timeline,
-        listing=listing.StorageListing(storage, is_partitioned=bool(config.partition_fields)),
-        committed=CommittedFiles(storage, committed_instants(timeline)),
+        listing=found,
+        committed=committed,
         compactions={
-            pending.requested_time: read_plan(storage, pending)
+            pending.requested_time: contents.read_compaction_plan(storage, pending)
             for pending in timeline.pending_compactions
         },
         replaced=replaced_groups(storage, timeline),
+        bucket_count=config.bucket_count,
+        hashing_configs=functools.cache(
+            lambda: partition_buckets.read(storage, found.hashing_configs(), committed.is_committed)
+        ),
     )
-
-
-def read_plan(storage: protocol.Storage, compaction: instants.Instant) -> plans.CompactionPlan:
-    """Return the plan of a pending compaction.
-
-    Raises:
-        NotFoundError: It is gone.
-    """
-    path = transitions.path(compaction.pending_in(instants.State.REQUESTED))
-    try:
-        content = storage.read(path)
-    except errors.NotFoundError as error:
-        raise errors.NotFoundError(
-            f"there is no compaction {compaction.requested_time}: no {path}"
-        ) from error
-    return timeline_avro.decode_compaction_plan(content, path)
 
 
 def replaced_groups(
@@ -264,26 +270,10 @@ def replaced_groups(
     for instant in timeline.completed_writes:
         if instant.action is instants.Action.REPLACE_COMMIT and instant.completion_time:
             try:
-                groups = replaced_by(storage, instant)
+                groups = contents.read_replaced_groups(storage, instant)
             except errors.NotFoundError:
                 if active.listed(storage).has_file(instant):
                     raise
                 continue
             found |= dict.fromkeys(groups, instant.completion_time)
     return found
-
-
-def replaced_by(
-    storage: protocol.Storage, completed: instants.Instant
-) -> frozenset[files.FileGroupId]:
-    """Return the file groups that a completed replace commit retired; one request."""
-    path = transitions.path(completed)
-    return frozenset(timeline_avro.decode_replaced_groups(storage.read(path), path))
-
-
-def clustered_by(
-    storage: protocol.Storage, pending: instants.Instant
-) -> frozenset[files.FileGroupId]:
-    """Return the file groups that a pending clustering is to retire; one request."""
-    path = transitions.path(pending.pending_in(instants.State.REQUESTED))
-    return frozenset(timeline_avro.decode_clustered_groups(storage.read(path), path))

@@ -2,7 +2,7 @@
 
 A view is of one moment: it reads neither again. The listing must be made after the timeline was
 read, then every file of a completed write is in it. Source: `AbstractTableFileSystemView.java`;
-format-timeline 5.3.
+format.md: Visibility.
 
 One deviation, in which Apache Hudi hides rows: its non-blocking writers write into the one file
 group that a bucket has for them also after a replace commit has retired it. Such files are shown.

@@ -6,7 +6,7 @@ as whole rows with nulls, and are written as such, never as IS_PARTIAL blocks: r
 Hudi fail on slices that hold nothing else.
 
 Source: `HoodieAppendHandle.java`, `HoodieLogFormatWriter.java`, `HoodieAvroParquetWriter.java`;
-format-files 1.2, 1.4, 2.1 to 2.4.
+format.md: Base files, Log files.
 """
 
 import logging

@@ -9,7 +9,7 @@
 Numbers are zigzag varints. What is read may be hostile: nothing is allocated because of a length
 that the file only claims, and a schema in which a value takes no byte, or contains itself, is
 refused, since a few bytes could then stand for any number of values. Source: Avro 1.11
-specification, "Object Container Files"; format-timeline 3.1.
+specification, "Object Container Files"; format.md: Timeline.
 """
 
 import functools

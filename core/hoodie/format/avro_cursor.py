@@ -170,4 +170,4 @@ def texts(data: pa.Buffer, starts: Places, ends: Places, present: Flags | None) 
     try:
         return binaries(data, starts, ends, present).cast(pa.string())
     except pa.ArrowInvalid as error:
-        raise errors.FormatError(f"a text is no UTF-8: {error}") from error
+        raise errors.FormatError(f"a text is not UTF-8: {error}") from error

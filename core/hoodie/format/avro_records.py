@@ -8,8 +8,8 @@
     n      the record in Avro's binary form, without container
 
 The schema, with the meta columns, stands in the block's header. Source: `HoodieAvroDataBlock.java`;
-format-files 2.3. Columns of nested types are read row by row (`hoodie.format.avro_rows`) and never
-written.
+format.md: Log files. Columns of nested types are read row by row (`hoodie.format.avro_rows`)
+and never written.
 """
 
 import struct

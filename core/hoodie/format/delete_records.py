@@ -7,7 +7,7 @@
 
 On the wire a record is `02 length key`, `02 length partition path`, then the number of the ordering
 value's branch and the bare value. Source: `HoodieDeleteBlock.java`, `HoodieDeleteRecordList.avsc`
-(1.2.0); format-files 2.4.
+(1.2.0); format.md: Log files.
 """
 
 import struct

@@ -120,7 +120,7 @@ def _utf16(
     try:
         units = np.frombuffer(flat.tobytes().decode().encode("utf-16-le"), np.uint16)
     except UnicodeDecodeError as error:
-        raise errors.InvalidInputError(f"a text is no UTF-8: {error}") from error
+        raise errors.InvalidInputError(f"a text is not UTF-8: {error}") from error
     # A first byte stands for one unit, that of a four-byte sequence for two, a later byte for none.
     counts = ((flat & _SEQUENCE_BITS) != _LATER_BYTE).astype(np.int8) + (flat >= _FIRST_OF_FOUR)
     places = np.zeros(flat.size + 1, np.int64)

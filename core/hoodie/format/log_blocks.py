@@ -15,7 +15,7 @@ A block that a crash cut off, or that is not followed by another magic or the en
 not count, nor do the bytes up to the next magic: that is how a torn write is survived. A block
 whose frame is right and whose inside is not is another thing: it was written in full and changed
 later, so it stops the reader, as it stops Hudi's. Source: `HoodieLogFormatWriter.java`,
-`HoodieLogFileReader.java`, `HoodieLogBlock.java`; format-files 2.2 and 2.6.
+`HoodieLogFileReader.java`, `HoodieLogBlock.java`; format.md: Log files.
 """
 
 import enum

@@ -97,7 +97,7 @@ def _unescaped(text: str) -> str:
     try:
         return units.encode("utf-16-le", errors="surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError as error:
-        raise errors.FormatError(f"property text {text[:80]!r} is no valid UTF-16") from error
+        raise errors.FormatError(f"property text {text[:80]!r} is not valid UTF-16") from error
 
 
 def _unescape(match: re.Match[str]) -> str:

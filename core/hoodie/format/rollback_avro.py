@@ -3,7 +3,8 @@
 Files stand there with their full paths: as Hudi writes it, a local one without a scheme. What is
 read is the partition and the last part of each path, so that a table that was moved is served, and
 a path that leads out of the table is refused. Source: `HoodieRollbackPlan.avsc`,
-`HoodieRollbackMetadata.avsc`, `BaseRollbackHelper.java` (1.2.0); format-timeline 3.3, 3.4.
+`HoodieRollbackMetadata.avsc`, `BaseRollbackHelper.java` (1.2.0);
+format.md: Timeline, Paths in metadata.
 """
 
 from collections.abc import Iterable, Mapping
@@ -126,14 +127,15 @@ def _action(record: avro_values.Record) -> instants.Action:
         return instants.Action(action)
     except ValueError as error:
         raise errors.UnsupportedError(
-            f"{record.source}: takes back a {action!r}, which is no action known"
+            f"{record.source}: rolls back a {action!r}, which is an unknown action"
         ) from error
 
 
 def _request(record: avro_values.Record, target: instants.InstantTime) -> plans.RollbackRequest:
     if record.map("logBlocksToBeDeleted"):
         raise errors.UnsupportedError(
-            f"{record.source}: takes back log blocks, expected whole files as since version 8"
+            f"{record.source}: rolls back log blocks, expected whole files as in version 8 and "
+            "later"
         )
     partition_path = record.text("partitionPath") or ""
     return plans.RollbackRequest(

@@ -1,9 +1,9 @@
 """Commit metadata and compaction plans, to the Avro that Hudi keeps on the timeline and back.
 
-Paths in it (format-timeline 3.4): a write stat's `path` is below the table root, its `logFiles` and
-`baseFile` are bare names; a compaction plan of version 2 holds bare names, one of version 1 full
-paths. Maps are never null, and an operation is the constant's name, or Java fails (3.2). What a
-writer of 1.0.0 or later leaves out is read as null.
+Paths in it (format.md: Paths in metadata): a write stat's `path` is below the table root, its
+`logFiles` and `baseFile` are bare names; a compaction plan of version 2 holds bare names, one of
+version 1 full paths. Maps are never null, and an operation is the constant's name, or Java fails.
+What a writer of 1.0.0 or later leaves out is read as null.
 """
 
 from collections.abc import Iterable, Mapping
@@ -211,7 +211,8 @@ def _operation(record: avro_values.Record) -> plans.CompactionOperation:
     group = files.FileGroupId(record.text("partitionPath") or "", record.required_text("fileId"))
     if record.text("bootstrapFilePath"):
         raise errors.UnsupportedError(
-            f"{record.source}: file group {group} stands on a bootstrap file, which is not read"
+            f"{record.source}: file group {group} is based on a bootstrap file, which is not "
+            "supported"
         )
     base_file = record.text("dataFilePath")
     return plans.CompactionOperation(

@@ -1,6 +1,6 @@
 """Avro schemas of what instants hold: names, order and defaults of Apache Hudi 1.2.0.
 
-Source: `hudi-common/src/main/avro/*.avsc`; format-timeline 3.3. `avro.java.string` is left out: it
+Source: `hudi-common/src/main/avro/*.avsc`; format.md: Timeline. `avro.java.string` is left out: it
 only tells Java which class of texts to make.
 """
 

@@ -11,8 +11,10 @@ hash fields count, in the key's order. Source: `BucketIdentifier.java` (`newBuck
 `KeyGenUtils.extractRecordKeysByFields`.
 """
 
+import functools
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,21 +23,133 @@ import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.format import java_hash
-from hoodie.model import instants, table_config
-
-Buckets = npt.NDArray[np.int32]
+from hoodie.index.protocol import Buckets, ConflictKey
+from hoodie.model import files, instants, key_generators, predicates, table_config
 
 COUNT_MAX = 100_000
 """Buckets of a partition that make sense; file names have room for a thousand times as many."""
-
-NULL_VALUE = "__null__"
-EMPTY_VALUE = "__empty__"
-"""What stands for a null and an empty value in a record key of several fields."""
 
 _BUCKET_DIGITS = 8
 _FIRST = instants.InstantTime("0" * 17)
 _FILE_ID = re.compile(r"\d{8}-(\d{4})-(\d{4})-(\d{4})-(\d{5})0{7}-0", re.ASCII)
 _SIGN_OFF = np.int32(0x7FFFFFFF)
+
+
+class SimpleBucketIndex:
+    """The simple bucket index of a table; see `protocol.Index`.
+
+    Where partitions have numbers of buckets of their own (RFC-89), a key is in the bucket of one of
+    the few numbers, and all of these are looked at.
+    """
+
+    def __init__(
+        self,
+        config: table_config.TableConfig,
+        counts: Callable[[], tuple[int, ...]] | None = None,
+    ) -> None:
+        """Take what `tables.index_of` is given."""
+        self._config = config
+        self._counts = counts or self._own_count
+
+    @property
+    def bucket_count(self) -> int:
+        """The table's number of buckets."""
+        if self._config.bucket_count is None:
+            raise errors.ConfigurationError(f"table {self._config.name!r} has no number of buckets")
+        return self._config.bucket_count
+
+    @property
+    def parsed_fields(self) -> tuple[str, ...]:
+        """The hash fields."""
+        return hash_fields(self._config)
+
+    def check(self) -> None:
+        """Refuse more buckets than make sense, and hash fields that are not in the record key."""
+        count = self._config.bucket_count
+        if count is not None and count > COUNT_MAX:
+            raise errors.InvalidInputError(
+                f"{count} buckets are too many, expected {COUNT_MAX} at most: each is a file group "
+                "in each partition"
+            )
+        hash_fields(self._config)
+
+    def tag(self, record_keys: pa.Array | pa.ChunkedArray) -> Buckets:
+        """Return the bucket of each record key."""
+        return buckets_of_keys(record_keys, self._config)
+
+    def bucket_of(self, file_id: str) -> int | None:
+        """Return the bucket of a file group; None for one that is of no bucket."""
+        count = self._config.bucket_count
+        found = own_bucket(file_id, count)
+        if found is None and count is not None and is_bucket_file_id(file_id):
+            # Only here, since it may have to be read.
+            return own_bucket(file_id, max(self._counts(), default=count))
+        return found
+
+    def defect(self, file_id: str) -> str | None:
+        """Return what is wrong with the eight digits of a file id; None where nothing is."""
+        count = max(self._counts(), default=None)
+        if count is None:
+            return None
+        if not is_bucket_file_id(file_id):
+            return "has a file id that does not begin with a bucket"
+        number = bucket_of(file_id)
+        return None if number < count else f"is of bucket {number}, the table has {count}"
+
+    def may_hold(self, file_id: str, record_keys: pa.Array) -> npt.NDArray[np.bool_]:
+        """Return for each key whether a file group may hold it."""
+        counts = self._counts()
+        if not counts or not is_bucket_file_id(file_id):
+            return np.ones(len(record_keys), bool)
+        by_count = [replace(self._config, bucket_count=count) for count in counts]
+        found = [buckets_of_keys(record_keys, each) == bucket_of(file_id) for each in by_count]
+        return functools.reduce(np.logical_or, found)
+
+    def new_file_id(self, bucket: int, retired_at: instants.InstantTime | None) -> str:
+        """Return the id of an empty bucket's file group."""
+        return file_id(bucket, retired_at)
+
+    def named_after(self, file_id: str) -> instants.InstantTime | None:
+        """Return the completion time that `new_file_id` put into an id; None for any other id."""
+        return retired_at(file_id)
+
+    def conflict_key(self, group: files.FileGroupId) -> ConflictKey:
+        """Return partition and bucket, by the id alone: writers may differ about the group."""
+        is_bucket = is_bucket_file_id(group.file_id)
+        return group.partition_path, bucket_of(group.file_id) if is_bucket else group.file_id
+
+    def matching_buckets(
+        self, where: predicates.Predicate | None, schema: pa.Schema
+    ) -> Collection[int] | None:
+        """Return the buckets of the keys that a filter asks for, by hashing its literals."""
+        if where is None or self._config.bucket_count is None:
+            return None
+        if len(self._config.bucket_fields) != 1 or not key_generators.has_one_key_text(
+            self._config
+        ):
+            return None
+        field = self._config.bucket_fields[0]
+        kind = schema.field(field).type if field in schema.names else None
+        if kind is None or not (pa.types.is_string(kind) or pa.types.is_integer(kind)):
+            return None
+        found: set[int] | None = None
+        for part in predicates.conjuncts(where):
+            literals = predicates.literals_equal_to(part, field)
+            if literals is None:
+                continue
+            try:
+                texts = pc.cast(pa.array(literals, kind), pa.string())
+            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+                continue
+            if not _is_hashed_as_it_is(texts):
+                continue
+            wanted = {each for count in self._counts() for each in buckets([texts], count).tolist()}
+            found = wanted if found is None else found & wanted
+        return found
+
+    def _own_count(self) -> tuple[int, ...]:
+        count = self._config.bucket_count
+        return () if count is None else (count,)
 
 
 def buckets(hash_values: Sequence[pa.Array | pa.ChunkedArray], count: int) -> Buckets:
@@ -93,7 +207,7 @@ def hash_fields(config: table_config.TableConfig) -> tuple[str, ...]:
     foreign = set(config.bucket_fields).difference(config.record_key_fields)
     if foreign:
         raise errors.ConfigurationError(
-            f"table {config.name!r} has the hash fields {sorted(foreign)}, which are no fields of "
+            f"table {config.name!r} has the hash fields {sorted(foreign)}, which are not fields of "
             "the record key"
         )
     return tuple(name for name in config.record_key_fields if name in config.bucket_fields)
@@ -124,16 +238,20 @@ def retired_at(file_id: str) -> instants.InstantTime | None:
     return None if time == _FIRST else time
 
 
-def own_bucket(file_id: str, config: table_config.TableConfig) -> int | None:
+def own_bucket(file_id: str, count: int | None) -> int | None:
     """Return the bucket of a file group; None for a group that is of no bucket of the table.
 
     Clustering, and writers with another index, name groups by random ids, of which some begin with
     eight digits. Where a group is of no bucket any key may be in it.
+
+    Args:
+        file_id: The group's id.
+        count: The table's number of buckets; None where it does not say.
     """
-    if config.bucket_count is None or not is_bucket_file_id(file_id):
+    if count is None or not is_bucket_file_id(file_id):
         return None
     number = bucket_of(file_id)
-    return number if number < config.bucket_count else None
+    return number if number < count else None
 
 
 def is_bucket_file_id(file_id: str) -> bool:
@@ -153,6 +271,13 @@ def bucket_of(file_id: str) -> int:
     return int(file_id[:_BUCKET_DIGITS])
 
 
+def _is_hashed_as_it_is(texts: pa.Array) -> bool:
+    """Return whether Hudi hashes the very texts, and not what it parses out of keys of them."""
+    is_parsed = pc.and_(pc.match_substring(texts, ","), pc.match_substring(texts, ":"))
+    placeholders = pa.array([key_generators.NULL_VALUE, key_generators.EMPTY_VALUE, ""])
+    return not pc.or_(is_parsed, pc.is_in(texts, placeholders)).true_count
+
+
 def _plain_key(config: table_config.TableConfig) -> str:
     """Return the pattern of record keys that need no parsing: no comma is part of a value.
 
@@ -167,7 +292,9 @@ def _plain_key(config: table_config.TableConfig) -> str:
 
 
 def _without_placeholders(values: pa.Array) -> pa.Array:
-    is_placeholder = pc.is_in(values, pa.array([NULL_VALUE, EMPTY_VALUE]))
+    is_placeholder = pc.is_in(
+        values, pa.array([key_generators.NULL_VALUE, key_generators.EMPTY_VALUE])
+    )
     # The hash of null and of the empty text is the same.
     return pc.if_else(is_placeholder, "", values)
 
@@ -183,11 +310,13 @@ def _parse(key: str, fields: Collection[str]) -> list[str | None]:
         end = _value_end(key, colon, is_wanted=is_wanted)
         if end < 0:
             raise errors.InvalidInputError(
-                f"record key {key!r:.100} cannot be parsed: Hudi would not come to an end with it"
+                f"record key {key!r:.100} cannot be parsed: Hudi's own parser would never finish"
             )
         if is_wanted:
             value = key[colon + 1 : end]
-            values.append({NULL_VALUE: None, EMPTY_VALUE: ""}.get(value, value))
+            values.append(
+                {key_generators.NULL_VALUE: None, key_generators.EMPTY_VALUE: ""}.get(value, value)
+            )
         start = end + 1
     return values or [key]
 

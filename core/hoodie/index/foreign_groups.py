@@ -22,8 +22,8 @@ def warn(table_uri: str, groups: Collection[files.FileGroupId]) -> None:
 @functools.lru_cache(maxsize=1024)
 def _warn_once(table_uri: str, name: str) -> None:
     logger.warning(
-        "%s: file group %s is of no bucket: another engine clustered the partition, or wrote "
-        "without hoodie.index.type=BUCKET. Keys in it may be there twice: run hoodie check, and "
+        "%s: file group %s belongs to no bucket: another engine clustered the partition, or wrote "
+        "without hoodie.index.type=BUCKET. Keys in it may be duplicates: run hoodie check, and "
         "see docs/spark-writers.md",
         table_uri,
         name,

@@ -4,12 +4,12 @@ Terms:
     wire         how a value is encoded, apart from its meaning: a decimal is BYTES or FIXED
     null branch  position of `null` in the column's union; None when it is no union with null
 
-Source: the Avro 1.11 specification; format-files 1.6 for what Hudi uses of it.
+Source: the Avro 1.11 specification; format.md (Base files) for what Hudi uses of it.
 """
 
 import enum
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from hoodie import errors
 
 _DECIMAL128_DIGITS = 38
 _DECIMAL256_DIGITS = 76
+_FIXED_BYTES_MAX = 2**31 - 1
 
 
 class Wire(enum.Enum):
@@ -87,6 +88,8 @@ _LOGICAL: Mapping[tuple[str, str], pa.DataType] = {
     ("long", "local-timestamp-millis"): pa.timestamp("ms"),
     ("long", "local-timestamp-micros"): pa.timestamp("us"),
 }
+_KEPT = (("bytes", "decimal"), ("fixed", "decimal"), ("string", "uuid"))
+"""Further logical types that lose nothing."""
 
 
 def parse_record(avro_json: str) -> dict[str, Any]:
@@ -98,9 +101,9 @@ def parse_record(avro_json: str) -> dict[str, Any]:
     try:
         record = json.loads(avro_json)
     except (ValueError, RecursionError) as error:
-        raise errors.FormatError(f"Avro schema {avro_json[:80]!r} is no JSON: {error}") from error
+        raise errors.FormatError(f"Avro schema {avro_json[:80]!r} is not JSON: {error}") from error
     if not isinstance(record, dict) or record.get("type") != "record":
-        raise errors.FormatError(f"Avro schema {avro_json[:80]!r} is no record")
+        raise errors.FormatError(f"Avro schema {avro_json[:80]!r} is not a record")
     _fields_of(record)
     return record
 
@@ -115,7 +118,12 @@ def columns(avro_json: str) -> tuple[Column, ...]:
     record = parse_record(avro_json)
     namespace, _, name = _full_name(record, "").rpartition(".")
     names = _Names(namespace=namespace, open={name, _full_name(record, "")})
-    return tuple(_column(each["name"], each.get("type"), names) for each in _fields_of(record))
+    try:
+        return tuple(_column(each["name"], each.get("type"), names) for each in _fields_of(record))
+    except RecursionError as error:
+        raise errors.FormatError(
+            f"Avro schema {avro_json[:80]!r} nests types too deeply to be read"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +143,47 @@ class _Names:
     def inside(self, full_name: str) -> "_Names":
         namespace = full_name.rpartition(".")[0]
         return _Names(namespace=namespace, known=self.known, open=self.open | {full_name})
+
+
+def ignored_logical_types(avro_json: str) -> tuple[str, ...]:
+    """Return the columns with a logical type that is read as the plain type below it, and which.
+
+    Avro ignores a logical type that it does not know, or that does not fit its type. A UUID as text
+    is what it looks like.
+
+    Raises:
+        FormatError: The text is no valid Avro record schema.
+    """
+    try:
+        return tuple(
+            f"{each['name']}: {ignored}"
+            for each in _fields_of(parse_record(avro_json))
+            for ignored in _ignored_in(each.get("type"))
+        )
+    except RecursionError as error:
+        raise errors.FormatError(
+            f"Avro schema {avro_json[:80]!r} nests types too deeply to be read"
+        ) from error
+
+
+def _ignored_in(schema: object) -> Iterator[str]:
+    """Yield the logical types in a type that mean nothing there."""
+    if isinstance(schema, list):
+        for branch in schema:
+            yield from _ignored_in(branch)
+    if not isinstance(schema, dict):
+        return
+    kind, logical = schema.get("type"), str(schema.get("logicalType"))
+    is_known = isinstance(kind, str) and ((kind, logical) in _LOGICAL or (kind, logical) in _KEPT)
+    if "logicalType" in schema and not is_known:
+        yield f"{logical:.80} of {json.dumps(kind)[:80]}"
+    if not isinstance(kind, str):
+        yield from _ignored_in(kind)
+    for part in ("items", "values"):
+        yield from _ignored_in(schema.get(part))
+    if kind == "record":
+        for each in _fields_of(schema):
+            yield from _ignored_in(each.get("type"))
 
 
 def _column(name: str, schema: object, names: _Names) -> Column:
@@ -166,7 +215,7 @@ def _value_type(name: str, schema: object, names: _Names) -> tuple[Wire, pa.Data
     decimal = _decimal(name, definition) if kind in ("bytes", "fixed") else None
     if kind == "fixed":
         size_bytes = definition.get("size")
-        if not isinstance(size_bytes, int) or size_bytes < 0:
+        if type(size_bytes) is not int or not 0 <= size_bytes <= _FIXED_BYTES_MAX:
             raise errors.FormatError(f"column {name!r} is an Avro fixed of size {size_bytes!r}")
         return Wire.FIXED, decimal or pa.binary(size_bytes), size_bytes
     if kind in _PLAIN:
@@ -240,10 +289,20 @@ def _fields_of(record: dict[str, Any]) -> list[dict[str, Any]]:
     for each in fields:
         if not isinstance(each, dict) or not isinstance(each.get("name"), str):
             raise errors.FormatError(f"Avro record {record.get('name')!r} has a field without name")
+        if not _is_text(each["name"]):
+            raise errors.FormatError(
+                f"Avro record {record.get('name')!r} has the field {each['name']!a:.80}, expected "
+                "a name without lone surrogates"
+            )
     names = [each["name"] for each in fields]
     if len(set(names)) != len(names):
         raise errors.FormatError(f"Avro record {record.get('name')!r} has two fields of one name")
     return fields
+
+
+def _is_text(name: str) -> bool:
+    """Return whether a name can be stored: JSON may hold halves of characters."""
+    return not any("\ud800" <= each <= "\udfff" for each in name)
 
 
 def _type_name(schema: object) -> object:

@@ -11,6 +11,24 @@ from dataclasses import dataclass, field
 SCHEMA_KEY = "schema"
 """Extra metadata key: Avro JSON of the write schema, without meta columns. Never left out."""
 
+WRITER_ID_KEY = "hoodie.operator.writer.id"
+"""Extra metadata key of inflights and commits: who wrote it; unique among a table's writers."""
+
+WRITE_ID_KEY = "hoodie.operator.write.id"
+"""Extra metadata key of inflights, plans and commits: fresh for each write."""
+
+BATCH_ID_KEY = "hoodie.operator.batch.id"
+"""Extra metadata key of commits: which of the writer's batches it holds (rule WR1)."""
+
+BATCH_FILES_KEY = "hoodie.operator.batch.files"
+"""Extra metadata key of commits: JSON list of what the batch's files are remembered by."""
+
+ACTION_ID_KEY = "hoodie.operator.action.id"
+"""Extra metadata key of plans and commits: the TableAction that made it."""
+
+ATTEMPT_KEY = "hoodie.operator.attempt"
+"""Extra metadata key of inflights, plans and commits: the number of the attempt."""
+
 
 class Operation(enum.Enum):
     """What a write does, by the constant's name that Hudi stores."""

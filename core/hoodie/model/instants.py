@@ -50,7 +50,7 @@ class Action(enum.Enum):
     @property
     def is_write(self) -> bool:
         """Whether it adds or replaces data files."""
-        return self in _WRITES
+        return self in _WITH_DATA_FILES
 
 
 _COMPLETED_AS = {
@@ -58,7 +58,10 @@ _COMPLETED_AS = {
     Action.LOG_COMPACTION: Action.DELTA_COMMIT,
     Action.CLUSTERING: Action.REPLACE_COMMIT,
 }
-_WRITES = (*_COMPLETED_AS, *_COMPLETED_AS.values())
+_WITH_DATA_FILES = (*_COMPLETED_AS, *_COMPLETED_AS.values())
+
+WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
+"""Actions that writers begin, as table services do the others."""
 
 
 class State(enum.Enum):
@@ -127,7 +130,9 @@ def parse_time(text: str) -> int:
         checked = checked_time(text)
         seconds = datetime.strptime(checked[:14], _SECONDS_FORMAT).replace(tzinfo=UTC)
     except ValueError as error:
-        raise errors.InvalidInputError(f"{text!r} is no instant time yyyyMMddHHmmssSSS") from error
+        raise errors.InvalidInputError(
+            f"{text!r} is not an instant time yyyyMMddHHmmssSSS"
+        ) from error
     return (seconds - _EPOCH) // timedelta(milliseconds=1) + int(checked[14:])
 
 
@@ -143,7 +148,7 @@ def checked_time(text: str) -> InstantTime:
         InvalidInputError: The text has another form.
     """
     if not _TIME.fullmatch(text):
-        raise errors.InvalidInputError(f"{text!r} is no instant time yyyyMMddHHmmssSSS")
+        raise errors.InvalidInputError(f"{text!r} is not an instant time yyyyMMddHHmmssSSS")
     return InstantTime(text if len(text) == _DIGITS else f"{text}999")
 
 

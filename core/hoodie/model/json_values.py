@@ -50,7 +50,7 @@ def decode(cls: type[Value], content: bytes, source: str) -> Value:
     try:
         data = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise errors.InvalidInputError(f"{source}: is no JSON: {error}") from error
+        raise errors.InvalidInputError(f"{source}: is not JSON: {error}") from error
     return typing.cast("Value", _to_value(cls, data, source))
 
 
@@ -63,7 +63,7 @@ def _to_json(value: object) -> Json:
         case tuple() | list():
             return [_to_json(item) for item in value]
     if not dataclasses.is_dataclass(value):
-        assert isinstance(value, Mapping), f"{type(value).__name__} has no JSON form"
+        assert isinstance(value, Mapping), f"{type(value).__name__} cannot be converted to JSON"
         return {str(key): _to_json(item) for key, item in value.items()}
     cls: type = type(value)
     return {
@@ -117,7 +117,7 @@ def _to_value(hint: object, data: Json, path: str) -> object:
         return _to_collection(hint, data, path)
     if isinstance(hint, typing.NewType):
         return _to_value(hint.__supertype__, data, path)
-    assert isinstance(hint, type), f"{hint} has no JSON form"
+    assert isinstance(hint, type), f"{hint} cannot be converted to JSON"
     if issubclass(hint, enum.Enum):
         return _to_member(hint, data, path)
     return _to_instance(hint, data, path)
@@ -126,11 +126,11 @@ def _to_value(hint: object, data: Json, path: str) -> object:
 def _to_collection(hint: object, data: Json, path: str) -> object:
     item = typing.get_args(hint)
     if typing.get_origin(hint) is tuple:
-        assert item[1] is ..., f"{hint} has no JSON form"
+        assert item[1] is ..., f"{hint} cannot be converted to JSON"
         if not isinstance(data, list):
             raise _unfit(path, data, "a list")
         return tuple(_to_value(item[0], entry, f"{path}[{n}]") for n, entry in enumerate(data))
-    assert typing.get_origin(hint) is Mapping, f"{hint} has no JSON form"
+    assert typing.get_origin(hint) is Mapping, f"{hint} cannot be converted to JSON"
     if not isinstance(data, dict):
         raise _unfit(path, data, "an object")
     return {key: _to_value(item[1], entry, f"{path}.{key}") for key, entry in data.items()}
@@ -171,12 +171,12 @@ def _to_member(hint: type[enum.Enum], data: Json, path: str) -> enum.Enum:
 
 
 def _to_instance(cls: type, data: Json, path: str) -> object:
-    assert dataclasses.is_dataclass(cls), f"{cls.__name__} has no JSON form"
+    assert dataclasses.is_dataclass(cls), f"{cls.__name__} cannot be converted to JSON"
     if not isinstance(data, dict):
         raise _unfit(path, data, "an object")
     fields = _fields(cls)
     if unknown := sorted(data.keys() - fields.keys()):
-        raise errors.InvalidInputError(f"{path}.{unknown[0]}: is not known, expected no such field")
+        raise errors.InvalidInputError(f"{path}.{unknown[0]}: unknown field")
     arguments: dict[str, object] = {}
     for name, field in fields.items():
         if name in data:

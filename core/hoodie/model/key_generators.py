@@ -13,6 +13,10 @@ PLAIN = {
 }
 """Types that put the fields' own texts into keys and paths, and their classes."""
 
+NULL_VALUE = "__null__"
+EMPTY_VALUE = "__empty__"
+"""What stands for a null and an empty value in a record key of several fields."""
+
 
 def kind(config: table_config.TableConfig) -> str:
     """Return the type of the table's key generator, or the name of a class that is not known."""

@@ -110,7 +110,8 @@ def check(predicate: object) -> None:
                 check(each)
         case _:
             raise errors.InvalidInputError(
-                f"a filter is a Predicate, not a {type(predicate).__name__}: make one of a text by "
+                f"a filter must be a Predicate, not a {type(predicate).__name__}: parse a text "
+                "with "
                 "hoodie.read.where.parse, or of the classes of hoodie.model.predicates"
             )
 
@@ -135,6 +136,17 @@ def conjuncts(predicate: Predicate) -> tuple[Predicate, ...]:
             return tuple(part for operand in operands for part in conjuncts(operand))
         case _:
             return (predicate,)
+
+
+def literals_equal_to(part: Predicate, column: str) -> tuple[Literal, ...] | None:
+    """Return the literals of which a column must equal one; None for another kind of filter."""
+    match part:
+        case Compare(column=name, comparator=Comparator.EQ, value=value):
+            return (value,) if name == column else None
+        case In(column=name, values=values):
+            return values if name == column else None
+        case _:
+            return None
 
 
 def all_of(parts: Iterable[Predicate]) -> Predicate | None:
@@ -269,7 +281,9 @@ def _scalar(column: str, value: Literal, schema: pa.Schema) -> pa.Scalar:
     kind = _type(column, schema)
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     try:
-        if pa.types.is_boolean(kind) == isinstance(value, bool):
+        is_unit = pa.types.is_temporal(kind) and isinstance(value, int | float | decimal.Decimal)
+        # A number would be taken for days or for parts of a second, whatever was meant.
+        if not is_unit and pa.types.is_boolean(kind) == isinstance(value, bool):
             if isinstance(value, str) and not is_text:
                 return _of_text(value, kind)
             if isinstance(value, int) and pa.types.is_signed_integer(kind):

@@ -114,6 +114,21 @@ def with_fixed_decimals(schema: TableSchema) -> TableSchema:
     return schema if fields == record["fields"] else from_avro(_json(record | {"fields": fields}))
 
 
+def check_logical_types(schema: TableSchema) -> None:
+    """Check that no column of a new table would silently be numbers or bytes only.
+
+    Raises:
+        UnsupportedError: A logical type is not known, or does not fit its type.
+    """
+    if ignored := avro_types.ignored_logical_types(schema.avro):
+        raise errors.UnsupportedError(
+            f"columns have Avro logical types that readers ignore: {'; '.join(ignored)}. Expected "
+            "date of int; timestamp-millis, timestamp-micros, local-timestamp-millis or "
+            "local-timestamp-micros of long; decimal of bytes or fixed; uuid of string. Choose "
+            "one of these, or remove logicalType to store the plain values"
+        )
+
+
 def decimals_of_bytes(schema: TableSchema) -> tuple[str, ...]:
     """Return the columns that `with_fixed_decimals` would change."""
     return tuple(
@@ -140,7 +155,7 @@ def check_names(names: Collection[str]) -> None:
             )
     for name in names:
         if name in META_COLUMNS:
-            raise errors.InvalidInputError(f"column {name!r} is one that Hudi adds")
+            raise errors.InvalidInputError(f"column {name!r} is reserved: Hudi adds it")
         if not _AVRO_NAME.fullmatch(name):
             raise errors.InvalidInputError(
                 f"column {name!r} is not a valid name: expected letters, digits and underscores, "
@@ -200,7 +215,7 @@ def check_fits(data: pa.Schema, table: TableSchema, may_miss: Collection[str] = 
         f"{each.name!r} ({each.type})" for each in table.arrow if pa.types.is_nested(each.type)
     ]
     if nested:
-        raise errors.UnsupportedError(f"columns of nested types are not written: {_list(nested)}")
+        raise errors.UnsupportedError(f"columns of nested types cannot be written: {_list(nested)}")
     problems = [
         f"column {name!r} is there {count} times"
         for name, count in Counter(data.names).items()

@@ -153,7 +153,7 @@ class WriteSettings:
         if self.failed_writes_policy is FailedWritesPolicy.EAGER and not is_single:
             return (
                 f"hoodie.clean.failed.writes.policy is EAGER with {self.concurrency.value}, "
-                "expected LAZY or NEVER: a writer that is alive would be taken back"
+                "expected LAZY or NEVER: EAGER would roll back live writers"
             )
         is_optimistic = self.concurrency is ConcurrencyMode.OPTIMISTIC
         if self.detects_conflicts_early and not is_optimistic:
@@ -259,13 +259,13 @@ KEYS = (
         name="hoodie.write.concurrency.mode",
         field="concurrency",
         parse=_one_of(ConcurrencyMode),
-        meaning="how several writers of the table get along",
+        meaning="concurrency control between the writers of the table",
     ),
     Key(
         name="hoodie.clean.failed.writes.policy",
         field="failed_writes_policy",
         parse=_one_of(FailedWritesPolicy),
-        meaning="when files of failed writes are removed",
+        meaning="when failed writes are rolled back",
         aliases=("hoodie.cleaner.policy.failed.writes",),
         default="by the concurrency mode",
     ),
@@ -285,7 +285,7 @@ KEYS = (
         name="hoodie.logfile.data.block.max.size",
         field="log_block_bytes_max",
         parse=_at_least(1),
-        meaning="bytes of data in one log block at most, about",
+        meaning="approximate maximum size of the data in a log block, in bytes",
     ),
     Key(
         name="hoodie.parquet.compression.codec",
@@ -303,64 +303,65 @@ KEYS = (
         name="hoodie.client.heartbeat.tolerable.misses",
         field="heartbeat_misses_max",
         parse=_at_least(1),
-        meaning="missed heartbeats after which a writer counts as dead",
+        meaning="number of missed heartbeats after which a writer counts as dead",
     ),
     Key(
         name="hoodie.time.generator.max_expected_clock_skew_ms",
         field="clock_skew_ms_max",
         parse=_at_least(0),
-        meaning="how far the writers' clocks may differ",
+        meaning="maximum difference between the clocks of the writers, in milliseconds",
     ),
     Key(
         name="hoodie.write.lock.wait_time_ms",
         field="lock_wait_ms",
         parse=_at_least(0),
-        meaning="how long one try to get the table lock may wait",
+        meaning="maximum wait of one attempt to acquire the table lock, in milliseconds",
     ),
     Key(
         name="hoodie.write.lock.client.num_retries",
         field="lock_retries_max",
         parse=_at_least(0),
-        meaning="further tries to get the table lock; Apache Hudi's own default is 50",
+        meaning="further attempts to acquire the table lock; the default of Apache Hudi is 50",
     ),
     Key(
         name="hoodie.write.lock.client.wait_time_ms_between_retry",
         field="lock_retry_wait_ms",
         parse=_at_least(0),
-        meaning="pause between two tries to get the table lock",
+        meaning="pause between two attempts to acquire the table lock, in milliseconds",
         aliases=("hoodie.write.lock.client.wait_time_ms",),
     ),
     Key(
         name="hoodie.write.num.retries.on.conflict.failures",
         field="conflict_retries_max",
         parse=_at_least(0),
-        meaning="how often a batch that lost against another write is written again",
+        meaning="retries of a batch that lost a write conflict",
     ),
     Key(
         name="hoodie.merge.allow.duplicate.on.inserts",
         field="merges_inserts",
         parse=_opposite,
-        meaning="copy-on-write: an insert only adds rows, though their keys are there",
+        meaning="copy-on-write: an insert only adds rows, even if their keys exist",
         default="true",
     ),
     Key(
         name="hoodie.combine.before.insert",
         field="combines_inserts",
         parse=_flag,
-        meaning="an insert or bulk insert makes one row of its rows of one key",
+        meaning="an insert or bulk insert combines its rows of the same key into one",
     ),
     Key(
         name="hoodie.combine.before.upsert",
         field=None,
         parse=_flag,
-        meaning="accepted: rows of one key in an upsert always become one, here as in Apache Hudi",
+        meaning="accepted and ignored: an upsert always combines rows of the same key, as in "
+        "Apache Hudi",
         default="true",
     ),
     Key(
         name="hoodie.upsert.shuffle.parallelism",
         field=None,
         parse=_at_least(0),
-        meaning="accepted: a task writes one file group, whatever the number",
+        meaning="accepted and ignored: a task writes one file group, whatever the number",
         aliases=(
             "hoodie.insert.shuffle.parallelism",
             "hoodie.bulkinsert.shuffle.parallelism",
@@ -373,66 +374,68 @@ KEYS = (
         name="hoodie.datasource.write.insert.drop.duplicates",
         field="drops_duplicates",
         parse=_flag,
-        meaning="an insert or bulk insert leaves out rows whose key was in the table as it began, "
-        "and combines its own",
+        meaning="an insert or bulk insert skips rows whose key was in the table when it began, "
+        "and combines its own rows of the same key",
     ),
     Key(
         name="hoodie.write.lock.conflict.resolution.strategy",
         field="conflict_strategy",
         parse=_conflict_strategy,
         meaning=(
-            "what optimistic writers give way to: a class of Apache Hudi, or simple, bucket-index "
-            "or prefer-writer; simple compares by bucket too where the index has buckets"
+            "the conflict resolution of optimistic writers: a class of Apache Hudi, or simple, "
+            "bucket-index or prefer-writer; with a bucket index, simple also compares by bucket"
         ),
     ),
     Key(
         name="hoodie.write.concurrency.schema.conflict.resolution.enable",
         field="keeps_newer_columns",
         parse=_flag,
-        meaning="keep columns that another writer changed while a write was at work",
+        meaning="keep columns that another writer changed during a write",
     ),
     Key(
         name=ADDS_COLUMNS_KEY,
         field="adds_columns",
         parse=_flag,
         meaning=(
-            "a write adds what columns its batch has and the table lacks, and widens types; what "
-            "the batch lacks is null. Of files those of parquet: CSV and JSON tell no types, and "
-            "their unknown columns are refused"
+            "a write adds the columns of its batch that the table lacks, and widens types; columns "
+            "that the batch lacks are null. CSV and JSON carry no types: their unknown columns are "
+            "refused"
         ),
     ),
     Key(
         name="hoodie.write.concurrency.early.conflict.detection.enable",
         field="detects_conflicts_early",
         parse=_flag,
-        meaning="look for optimistic writers of the same file groups before writing to them",
+        meaning="check for other optimistic writers of the same file groups before writing to them",
     ),
     Key(
         name="hoodie.write.concurrency.early.conflict.detection.strategy",
         field="early_detection",
         parse=_early_detection,
         meaning=(
-            "how: a class of Apache Hudi, or simple-direct-marker, or transactional-direct-marker, "
-            "which looks and marks under the table lock"
+            "a class of Apache Hudi, or simple-direct-marker, or transactional-direct-marker, "
+            "which "
+            "checks and creates markers under the table lock"
         ),
     ),
     Key(
         name="hoodie.write.concurrency.early.conflict.check.commit.conflict",
         field="early_checks_commits",
         parse=_flag,
-        meaning="look for commits to the same file groups, too, before writing to them",
+        meaning="also check for commits to the same file groups before writing to them",
     ),
     Key(
         name="hoodie.operator.clock.wait_ms",
         field="clock_wait_ms",
         parse=_at_least(0),
-        meaning="wait after reading the clock under the lock; 0 when no JVM writes beside us",
+        meaning="wait after reading the clock under the lock, in milliseconds; 0 if no JVM "
+        "writes the table",
     ),
     Key(
         name="hoodie.operator.future.time",
         field="future_time",
         parse=_one_of(FutureTime),
-        meaning="fail, or advance, when the timeline is ahead of our clock by more than the skew",
+        meaning="fail or advance when the timeline is ahead of the clock by more than the skew",
     ),
     Key(
         name="hoodie.operator.compaction.deletes.kept.hours",
@@ -440,7 +443,7 @@ KEYS = (
         parse=_at_least(0),
         meaning=(
             "how long a delete with an ordering value outlives the compaction that merged it, and "
-            "holds against rows that come late"
+            "applies to rows that arrive late"
         ),
     ),
     Key(

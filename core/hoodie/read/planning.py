@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from hoodie import errors
 from hoodie.filegroup import reading, snapshots
-from hoodie.index import bucket, foreign_groups
+from hoodie.index import foreign_groups, tables
 from hoodie.model import files, predicates, schemas, table_config
 from hoodie.read import pruning, tasks
 
@@ -31,12 +31,15 @@ def plan(
     _check(schema, query)
     view = snapshot.view
     arrow = schema.arrow
-    buckets = pruning.matching_buckets(query.where, config, arrow)
+
+    paths = pruning.matching_partitions(view.partitions(), query.where, config, arrow)
+    index = tables.index_of(config, snapshot.bucket_counts)
+    buckets = index.matching_buckets(query.where, arrow)
     planned = []
     foreign: list[files.FileGroupId] = []
-    for path in pruning.matching_partitions(view.partitions(), query.where, config, arrow):
+    for path in paths:
         for file_slice in view.latest_slices(path):
-            number = bucket.own_bucket(file_slice.group.file_id, config)
+            number = index.bucket_of(file_slice.group.file_id)
             if number is None:
                 foreign.append(file_slice.group)
             elif buckets is not None and number not in buckets:

@@ -1,1 +1,1 @@
-"""Table services: plan, run one task per file group, commit."""
+"""What concerns a table as a whole: checking and adopting it, breaking its lock."""

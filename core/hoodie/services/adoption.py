@@ -12,9 +12,8 @@ from hoodie import environment, errors
 from hoodie.engine import protocol
 from hoodie.model import table_config
 from hoodie.services import checking
-from hoodie.timeline import table_properties
-from hoodie.transaction import table_lock
-from hoodie.write import sessions
+from hoodie.timeline import partition_buckets, table_properties
+from hoodie.transaction import manager, table_lock
 
 
 def lacks_buckets(stored: table_config.TableConfig, declared: table_config.TableConfig) -> bool:
@@ -32,50 +31,54 @@ def with_buckets(
 
 
 def check(
-    target: sessions.Target,
-    outside: environment.Environment,
+    target: manager.Target,
+    env: environment.Environment,
     progress: protocol.Progress | None = None,
 ) -> None:
     """Hold the buckets that a table is to have to every record of it; reads all their keys.
 
     Args:
         target: The table, as `with_buckets` has it.
-        outside: The engine that reads file groups.
+        env: The engine that reads file groups.
         progress: Told of file groups that were read.
 
     Raises:
         ConfigurationError: Some are in other buckets; the first finding is named.
+        UnsupportedError: The table has bucket counts by partition.
     """
-    found = checking.errors_of(checking.check_buckets(target, outside, progress))
+    partition_buckets.check_none(target.storage)
+    found = checking.errors_of(checking.check_buckets(target, env, progress))
     if found:
         more = f", and {len(found) - 1} more findings" if len(found) > 1 else ""
         raise errors.ConfigurationError(
-            f"{target.storage.uri} is not spread over {target.config.bucket_count} buckets by "
+            f"{target.storage.uri} is not distributed over {target.config.bucket_count} buckets by "
             f"{', '.join(target.config.bucket_fields)}: {found[0].subject} {found[0].message}{more}"
         )
 
 
 def record(
-    target: sessions.Target, scope: table_lock.LockScope, outside: environment.Environment
+    target: manager.Target, scope: table_lock.LockScope, env: environment.Environment
 ) -> None:
     """Put the buckets into the table's properties, for all who write it. Idempotent.
 
     Args:
         target: The table, after `check`.
         scope: Of the table's lock.
-        outside: Its clock.
+        env: Its clock.
 
     Raises:
         ConflictError: Somebody changes the properties without our lock, or has put other buckets.
     """
-    stored = table_properties.load(target.storage, outside.clock)
+    stored = table_properties.load(target.storage, env.clock)
     wanted = (target.config.bucket_count, target.config.bucket_fields)
     if stored.bucket_count is not None:
         if (stored.bucket_count, stored.bucket_fields) != wanted:
-            raise errors.ConflictError(f"{target.storage.uri}: its buckets were changed meanwhile")
+            raise errors.ConflictError(
+                f"{target.storage.uri}: its buckets were changed concurrently"
+            )
         return
     changes = {
         table_config.BUCKET_COUNT_KEY: str(target.config.bucket_count),
         table_config.HASH_FIELDS_KEY: ",".join(target.config.bucket_fields),
     }
-    table_properties.update(target.storage, changes, outside.clock, scope.check)
+    table_properties.update(target.storage, changes, env.clock, scope.check)

@@ -9,6 +9,7 @@
 Reads the whole table. A finding never stops the check; what cannot be read is a finding.
 """
 
+import functools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -20,49 +21,49 @@ from hoodie import environment, errors
 from hoodie.engine import protocol as engines
 from hoodie.filegroup import listing, reading, snapshots
 from hoodie.format import file_names, log_blocks
-from hoodie.index import bucket
-from hoodie.model import commits, files, instants, jobs, results, schemas, settings
-from hoodie.services import liveness
+from hoodie.index import protocol as index_protocol
+from hoodie.index import tables
+from hoodie.model import commits, files, instants, results, schemas, settings, table_config
 from hoodie.storage import paths, protocol
-from hoodie.timeline import active
-from hoodie.transaction import heartbeats, layout, markers, writer_batches
-from hoodie.write import sessions
+from hoodie.timeline import active, contents, partition_buckets
+from hoodie.transaction import heartbeats, layout, liveness, manager, markers
 
 Findings = Iterator[results.Finding]
 Commits = Mapping[instants.Instant, commits.CommitMetadata]
 
 
 def check(
-    target: sessions.Target,
+    target: manager.Target,
     write_settings: settings.WriteSettings,
-    outside: environment.Environment,
+    env: environment.Environment,
 ) -> list[results.Finding]:
     """Return what is wrong with a table, and what is worth a note.
 
     Args:
         target: The table.
         write_settings: By which heartbeats count as expired.
-        outside: Clock, and the engine that reads file groups.
+        env: Clock, and the engine that reads file groups.
     """
     snapshot = snapshots.take(target.storage, target.config)
-    lives = heartbeats.Heartbeats(target.storage, outside.clock, outside.background, write_settings)
+    lives = heartbeats.Heartbeats(target.storage, env.clock, env.background, write_settings)
     read, unreadable = _commits(target, snapshot)
     found = [
         *unreadable,
         *_of_columns(target),
+        *_of_bucket_counts(snapshot),
         *_of_timeline(target, snapshot, read),
-        *_of_pending(liveness.pending(target.storage, snapshot.timeline, write_settings, outside)),
+        *_of_pending(liveness.pending(target.storage, snapshot.timeline, write_settings, env)),
         *_of_leftovers(target.storage, snapshot.timeline, lives),
-        *_of_files(target, snapshot),
+        *_of_files(snapshot, _index(target.config, snapshot)),
         *_of_orphans(snapshot, read),
-        *_of_unfinished(target.storage, snapshot.timeline),
+        *_of_all_files(target.storage, snapshot.timeline),
     ]
-    return [*found, *_of_contents(target, snapshot, outside, None)]
+    return [*found, *_of_contents(target, snapshot, env, None)]
 
 
 def check_buckets(
-    target: sessions.Target,
-    outside: environment.Environment,
+    target: manager.Target,
+    env: environment.Environment,
     progress: engines.Progress | None = None,
 ) -> list[results.Finding]:
     """Return what is wrong with a table's buckets: file groups, and the records in them.
@@ -71,24 +72,25 @@ def check_buckets(
 
     Args:
         target: The table, with the number of buckets that it is to have.
-        outside: The engine that reads file groups.
+        env: The engine that reads file groups.
         progress: Told of file groups that were read.
     """
     snapshot = snapshots.take(target.storage, target.config)
+    index = _index(target.config, snapshot)
     found: list[results.Finding] = []
     for path in snapshot.listing.partitions():
         groups: defaultdict[int, set[str]] = defaultdict(set)
         for data_file in snapshot.listing.files(path):
             if snapshot.committed.is_committed(data_file.instant_time):
-                found += _of_bucket(target, data_file, groups)
+                found += _of_bucket(data_file, index, groups)
     # Names that are no buckets tell enough.
-    return found or _of_contents(target, snapshot, outside, progress)
+    return found or _of_contents(target, snapshot, env, progress)
 
 
 def _of_contents(
-    target: sessions.Target,
+    target: manager.Target,
     snapshot: snapshots.Snapshot,
-    outside: environment.Environment,
+    env: environment.Environment,
     progress: engines.Progress | None,
 ) -> list[results.Finding]:
     slices = [
@@ -98,32 +100,59 @@ def _of_contents(
         for file_slice in group
         if not file_slice.is_empty
     ]
-    per_slice = outside.engine.map(
-        lambda file_slice: list(_of_content(target, snapshot, file_slice)),
+    index = _index(target.config, snapshot)
+    per_slice = env.engine.map(
+        lambda file_slice: list(_of_content(target, snapshot, index, file_slice)),
         slices,
         progress=progress,
     )
     return [each for findings in per_slice for each in findings]
 
 
-def _of_columns(target: sessions.Target) -> Findings:
+def _of_columns(target: manager.Target) -> Findings:
     for name in schemas.decimals_of_bytes(target.schema):
         yield _note(
             f"column {name}",
             "is a decimal of Avro bytes: Spark cannot read base files that Apache Hudi rewrites "
-            "with it, ours can; a new table has it as fixed",
+            "with it, hoodie can; new tables store it as fixed",
         )
 
 
+def _of_bucket_counts(snapshot: snapshots.Snapshot) -> Findings:
+    try:
+        configs = snapshot.hashing_configs()
+    except errors.HoodieError as error:
+        yield _error(partition_buckets.DIRECTORY, str(error))
+        return
+    for each in configs[-1:]:
+        yield _note(
+            each.path,
+            f"gives partitions bucket counts of their own ({each.expressions}): filters on the key "
+            "look at each count's bucket, and hoodie does not write the table",
+        )
+
+
+def _index(config: table_config.TableConfig, snapshot: snapshots.Snapshot) -> index_protocol.Index:
+    # Asked for each data file; a hashing config that is broken is not read again for each.
+    @functools.cache
+    def counts() -> tuple[int, ...]:
+        try:
+            return snapshot.bucket_counts()
+        except errors.HoodieError:
+            return ()  # A finding says why.
+
+    return tables.index_of(config, counts)
+
+
 def _commits(
-    target: sessions.Target, snapshot: snapshots.Snapshot
+    target: manager.Target, snapshot: snapshots.Snapshot
 ) -> tuple[Commits, list[results.Finding]]:
     """Read what completed writes tell; a finding for each that cannot be read."""
     read = {}
     unreadable = []
     for instant in snapshot.timeline.completed_writes:
         try:
-            read[instant] = writer_batches.read_metadata(target.storage, instant)
+            read[instant] = contents.read_commit(target.storage, instant)
         except errors.HoodieError as error:
             is_missing = isinstance(error, errors.NotFoundError)
             if is_missing and not active.listed(target.storage).has_file(instant):
@@ -132,7 +161,7 @@ def _commits(
     return read, unreadable
 
 
-def _of_timeline(target: sessions.Target, snapshot: snapshots.Snapshot, read: Commits) -> Findings:
+def _of_timeline(target: manager.Target, snapshot: snapshots.Snapshot, read: Commits) -> Findings:
     timeline = snapshot.timeline
     for duplicates in timeline.duplicates:
         names = " and ".join(str(each.completion_time) for each in duplicates)
@@ -170,7 +199,7 @@ def _of_metadata(
         group = files.FileGroupId(stat.partition_path, stat.file_id)
         if size_bytes is None:
             if not is_cleaned and group not in snapshot.replaced:
-                yield _error(str(instant), f"its file {stat.path} is not there")
+                yield _error(str(instant), f"its file {stat.path} is missing")
         elif not stat.log_files and size_bytes != stat.size_bytes:
             message = f"its file {stat.path} has {size_bytes} bytes, expected {stat.size_bytes}"
             yield _error(str(instant), message)
@@ -190,7 +219,8 @@ def _of_succession(read: Commits) -> Findings:
         for before, (after, prev_commit) in zip(
             prev_commits, list(prev_commits.items())[1:], strict=False
         ):
-            if prev_commit != before.requested_time:
+            # Apache Hudi keeps an instant of 14 digits as it is named.
+            if prev_commit not in (before.requested_time, before.short_name):
                 yield _error(
                     str(before),
                     f"what it wrote to {group} is hidden by {after}, which was made of the base "
@@ -205,16 +235,16 @@ def _of_pending(found: Iterable[results.PendingInstant]) -> Findings:
             instants.Action.CLUSTERING,
             instants.Action.CLEAN,
         )
-        severity, message = results.Severity.NOTE, "planned, and nobody executes it"
+        severity, message = results.Severity.NOTE, "planned, and no process executes it"
         if each.is_alive:
             owner = f" by {each.owner}" if each.owner else ""
-            message = f"at work{owner}"
+            message = f"in progress{owner}"
             if each.silence_ms is not None:
                 message += f", last sign of life {each.silence_ms // 1000} s ago"
         elif not is_plan:
             owner = f"its owner {each.owner}" if each.owner else "its owner"
             severity = results.Severity.ERROR
-            message = f"{owner} is gone (heartbeat {each.liveness}); nothing of it is visible"
+            message = f"{owner} is dead (heartbeat {each.liveness}); its changes are invisible"
         yield results.Finding(
             severity=severity, subject=str(each.instant), message=message, remedy=each.remedy
         )
@@ -226,7 +256,7 @@ def _of_leftovers(
     pending = {instant.requested_time for instant in timeline.pending}
     for info in storage.list(layout.HEARTBEATS):
         if info.name not in pending and not _is_alive(lives, info.name):
-            yield _leftover(info.path, "is left of an instant that is not pending")
+            yield _leftover(info.path, "is an orphan of an instant that is not pending")
     marked = {
         info.path.removeprefix(f"{layout.MARKERS}/").partition("/")[0]
         for info in storage.list(layout.MARKERS, is_recursive=True)
@@ -242,7 +272,7 @@ def _is_alive(lives: heartbeats.Heartbeats, name: str) -> bool:
         return False
 
 
-def _of_files(target: sessions.Target, snapshot: snapshots.Snapshot) -> Findings:
+def _of_files(snapshot: snapshots.Snapshot, index: index_protocol.Index) -> Findings:
     timeline = snapshot.timeline
     pending = {instant.requested_time for instant in timeline.pending}
     for path in snapshot.listing.partitions():
@@ -254,13 +284,13 @@ def _of_files(target: sessions.Target, snapshot: snapshots.Snapshot) -> Findings
                 retired_at = snapshot.replaced.get(data_file.group)
                 if retired_at is not None and time > retired_at:
                     late.add(data_file.group)
-                elif retired_at is None and target.config.bucket_count is not None:
-                    yield from _of_bucket(target, data_file, groups)
+                elif retired_at is None:
+                    yield from _of_bucket(data_file, index, groups)
             elif time not in pending:
                 yield results.Finding(
                     severity=results.Severity.ERROR,
                     subject=data_file.path,
-                    message=f"is of instant {time}, which the timeline has not",
+                    message=f"is of instant {time}, which is not on the timeline",
                     remedy=results.Remedy.ROLL_BACK,
                 )
         for group in sorted(late):
@@ -292,7 +322,7 @@ def _of_orphans(snapshot: snapshots.Snapshot, read: Commits) -> Findings:
             instant = by_time.get(data_file.instant_time)
             if instant is None or data_file.path in named[data_file.instant_time]:
                 continue
-            is_ours = jobs.WRITE_ID_KEY in read[instant].extra
+            is_ours = commits.WRITE_ID_KEY in read[instant].extra
             if is_ours or isinstance(data_file, files.BaseFile):
                 yield results.Finding(
                     severity=results.Severity.ERROR,
@@ -303,9 +333,17 @@ def _of_orphans(snapshot: snapshots.Snapshot, read: Commits) -> Findings:
                 )
 
 
-def _of_unfinished(storage: protocol.Storage, timeline: active.ActiveTimeline) -> Findings:
+def _of_all_files(storage: protocol.Storage, timeline: active.ActiveTimeline) -> Findings:
+    """Yield findings about what views do not show: unfinished files and tables in the table."""
+    infos = storage.list("", is_recursive=True)
+    others = listing.other_tables(info.path for info in infos)
+    yield from _of_unfinished(listing.outside_of(others, infos), timeline)
+    yield from _of_other_tables(others)
+
+
+def _of_unfinished(infos: Iterable[protocol.FileInfo], timeline: active.ActiveTimeline) -> Findings:
     pending = {instant.requested_time for instant in timeline.pending}
-    for info in storage.list("", is_recursive=True):
+    for info in infos:
         finished = paths.finished(info.path)
         parsed = finished and file_names.parse(finished, info.size_bytes)
         if parsed and parsed.instant_time not in pending:
@@ -315,24 +353,35 @@ def _of_unfinished(storage: protocol.Storage, timeline: active.ActiveTimeline) -
             )
 
 
-def _of_bucket(
-    target: sessions.Target, data_file: listing.DataFile, groups: defaultdict[int, set[str]]
-) -> Findings:
-    file_id = data_file.group.file_id
-    if not bucket.is_bucket_file_id(file_id):
-        yield _error(data_file.path, "has a file id that does not begin with a bucket")
-        return
-    number = bucket.bucket_of(file_id)
-    groups[number].add(file_id)
-    assert target.config.bucket_count is not None
-    if number >= target.config.bucket_count:
+def _of_other_tables(others: Iterable[str]) -> Findings:
+    for path in others:
         yield _error(
-            data_file.path, f"is of bucket {number}, the table has {target.config.bucket_count}"
+            path,
+            "is a table of its own, whose files hoodie skips; Apache Hudi takes them for "
+            "partitions of this one: move one of the tables elsewhere",
         )
 
 
+def _of_bucket(
+    data_file: listing.DataFile,
+    index: index_protocol.Index,
+    groups: defaultdict[int, set[str]],
+) -> Findings:
+    file_id = data_file.group.file_id
+    defect = index.defect(file_id)
+    if defect is not None:
+        yield _error(data_file.path, defect)
+        return
+    number = index.bucket_of(file_id)
+    if number is not None:
+        groups[number].add(file_id)
+
+
 def _of_content(
-    target: sessions.Target, snapshot: snapshots.Snapshot, file_slice: files.FileSlice
+    target: manager.Target,
+    snapshot: snapshots.Snapshot,
+    index: index_protocol.Index,
+    file_slice: files.FileSlice,
 ) -> Findings:
     corrupt: list[results.Finding] = []
 
@@ -340,7 +389,7 @@ def _of_content(
         corrupt.append(
             _error(
                 log_file.path,
-                f"{span.length} bytes from byte {span.offset} are no block: {span.reason}",
+                f"{span.length} bytes from byte {span.offset} are not a block: {span.reason}",
             )
         )
 
@@ -358,10 +407,12 @@ def _of_content(
         yield _error(str(file_slice.group), str(error))
         return
     yield from corrupt
-    yield from _of_records(target, file_slice, rows)
+    yield from _of_records(index, file_slice, rows)
 
 
-def _of_records(target: sessions.Target, file_slice: files.FileSlice, rows: pa.Table) -> Findings:
+def _of_records(
+    index: index_protocol.Index, file_slice: files.FileSlice, rows: pa.Table
+) -> Findings:
     subject = str(file_slice.group)
     keys = rows.column(schemas.RECORD_KEY).combine_chunks()
     if keys.null_count:
@@ -374,13 +425,10 @@ def _of_records(target: sessions.Target, file_slice: files.FileSlice, rows: pa.T
     strays = [path for path in paths if path != file_slice.group.partition_path]
     if strays:
         yield _error(subject, f"holds records of partition {strays[0]!r}")
-    if target.config.bucket_count is not None and bucket.is_bucket_file_id(
-        file_slice.group.file_id
-    ):
-        number = bucket.bucket_of(file_slice.group.file_id)
-        wrong = int(np.count_nonzero(bucket.buckets_of_keys(keys, target.config) != number))
-        if wrong:
-            yield _error(subject, f"{wrong} records belong into another bucket than {number}")
+    wrong = int(np.count_nonzero(~index.may_hold(file_slice.group.file_id, keys)))
+    if wrong:
+        _, own = index.conflict_key(file_slice.group)
+        yield _error(subject, f"{wrong} records belong to a bucket other than {own}")
 
 
 def _error(subject: str, message: str) -> results.Finding:

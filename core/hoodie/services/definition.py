@@ -1,12 +1,16 @@
 """What a table is made of: its columns, and whether its configuration fits them."""
 
+import contextlib
 import functools
+from dataclasses import replace
 
-from hoodie import errors
-from hoodie.index import bucket
+from hoodie import environment, errors
+from hoodie.filegroup import listing
+from hoodie.index import tables
 from hoodie.model import schemas, table_config
-from hoodie.storage import protocol
-from hoodie.timeline import active, schema_history
+from hoodie.storage import locations, protocol
+from hoodie.storage import paths as storage_paths
+from hoodie.timeline import active, schema_history, table_properties
 from hoodie.transaction import stored_schemas
 from hoodie.write import keys
 
@@ -20,13 +24,9 @@ def check(config: table_config.TableConfig, schema: schemas.TableSchema) -> None
         ConfigurationError: The bucket is computed from a field that is not in the record key.
     """
     if not config.record_key_fields:
-        raise errors.InvalidInputError("a table needs a record key, at least one column")
+        raise errors.InvalidInputError("a table needs a record key of at least one column")
     _check_merging(config)
-    if config.bucket_count is not None and config.bucket_count > bucket.COUNT_MAX:
-        raise errors.InvalidInputError(
-            f"{config.bucket_count} buckets are too many, expected {bucket.COUNT_MAX} at most: "
-            "each is a file group in each partition"
-        )
+    tables.index_of(config).check()
     for role, names in (
         ("record key", config.record_key_fields),
         ("partition", config.partition_fields),
@@ -35,13 +35,38 @@ def check(config: table_config.TableConfig, schema: schemas.TableSchema) -> None
         for name in names:
             if name not in schema.arrow.names:
                 raise errors.InvalidInputError(
-                    f"{role} field {name!r} is no column; the columns are "
+                    f"{role} field {name!r} is not a column; the columns are "
                     f"{', '.join(schema.arrow.names)}"
                 )
     # Keys of no rows: what is refused is refused for its type.
     empty = schema.arrow.empty_table()
     keys.record_keys(empty, config)
     keys.partition_paths(empty, config)
+
+
+def check_place(storage: protocol.Storage, env: environment.Environment) -> None:
+    """Refuse a place in another table, or one with another table in it.
+
+    The files of the inner table would be the outer one's, too: its partitions for Apache Hudi's
+    readers, and leftovers of failed writes for rollbacks. One listing of the place, and
+    two requests for each folder above it; those that may not be looked at are passed by.
+
+    Raises:
+        AlreadyExistsError: There is another table, which the message names.
+    """
+    for other in listing.other_tables(info.path for info in storage.list("", is_recursive=True)):
+        raise errors.AlreadyExistsError(
+            f"another table is in {storage.uri}, at {other}: expected a place without tables"
+        )
+    location = locations.resolve(storage.uri)
+    while location.path:
+        location = replace(location, path=storage_paths.parent(location.path))
+        with contextlib.suppress(errors.InvalidInputError, errors.StorageError):
+            above = env.open_storage(str(location))
+            if table_properties.is_table(above):
+                raise errors.AlreadyExistsError(
+                    f"{storage.uri} is in another table, {above.uri}: expected a place of its own"
+                )
 
 
 def load_schema(storage: protocol.Storage, config: table_config.TableConfig) -> schemas.TableSchema:

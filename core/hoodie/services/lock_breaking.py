@@ -28,7 +28,7 @@ class LockState:
 def explain(
     storage: protocol.Storage,
     address: addresses.LockAddress,
-    outside: environment.Environment,
+    env: environment.Environment,
     watch_s: float = 0.0,
 ) -> LockState:
     """Return who has a lock, and what proves that; nothing is taken.
@@ -36,21 +36,21 @@ def explain(
     Args:
         storage: The table's.
         address: Of its lock.
-        outside: Time and ids.
+        env: Time and ids.
         watch_s: How long to look for a sign of life of a holder that may be alive, or for its end.
 
     Raises:
         UnsupportedError: The lock is one that tells nothing to other processes.
     """
-    with _opened(storage, address, outside) as (lock, description):
-        found = inspection.watched(lock, watch_s, outside.clock)
+    with _opened(storage, address, env) as (lock, description):
+        found = inspection.watched(lock, watch_s, env.clock)
     return LockState(description=description, holding=found)
 
 
 def break_lock(
     storage: protocol.Storage,
     address: addresses.LockAddress,
-    outside: environment.Environment,
+    env: environment.Environment,
     watch_s: float = 0.0,
     holder_id: str | None = None,
 ) -> LockState:
@@ -59,7 +59,7 @@ def break_lock(
     Args:
         storage: The table's.
         address: Of its lock.
-        outside: Time and ids.
+        env: Time and ids.
         watch_s: How long to look for a sign of life first.
         holder_id: Whom to take it from though nothing proves that it is dead.
 
@@ -67,15 +67,15 @@ def break_lock(
         ConflictError: The holder may be alive, or is another than was named.
         UnsupportedError: The lock is one that tells nothing to other processes.
     """
-    with _opened(storage, address, outside) as (lock, description):
-        found = inspection.watched(lock, watch_s, outside.clock)
+    with _opened(storage, address, env) as (lock, description):
+        found = inspection.watched(lock, watch_s, env.clock)
         if found is not None:
             refusal = inspection.break_refusal(found, holder_id)
             if refusal is not None:
                 raise refusal
             if not lock.take_away(found):
                 raise errors.ConflictError(
-                    f"{found.holder} gave a sign of life just now, or gave the {description} back"
+                    f"{found.holder} showed a sign of life just now, or released the {description}"
                 )
             logger.warning("the %s was taken from %s", description, found.holder)
     return LockState(description=description, holding=found)
@@ -83,14 +83,14 @@ def break_lock(
 
 @contextmanager
 def _opened(
-    storage: protocol.Storage, address: addresses.LockAddress, outside: environment.Environment
+    storage: protocol.Storage, address: addresses.LockAddress, env: environment.Environment
 ) -> Iterator[tuple[inspection.Inspectable, str]]:
-    lock = opening.open_for("hoodie lock", address, storage, outside)
+    lock = opening.open_for("hoodie lock", address, storage, env)
     try:
         if not isinstance(lock, inspection.Inspectable):
             raise errors.UnsupportedError(
-                f"the {lock.description} tells nothing to other processes, expected a lock that "
-                "processes share"
+                f"the {lock.description} is not visible to other processes, expected a "
+                "lock that processes share"
             )
         yield lock, lock.description
     finally:

@@ -9,7 +9,7 @@ from hoodie import errors
 from hoodie.model import key_generators, settings, table_config
 from hoodie.transaction import writer_batches
 from hoodie.transaction.locks import addresses, hudi_options
-from hoodie.write import combinations
+from hoodie.write import compatibility
 
 _PAYLOADS = "org.apache.hudi.common.model"
 _CONFLICT_STRATEGY = (
@@ -40,11 +40,11 @@ def options(
         ConfigurationError: The table is not for that mode.
         UnsupportedError: The table is not one that we write, or the lock not one of Apache Hudi's.
     """
-    combinations.check_table(config, mode)
+    compatibility.check_table(config, mode)
     if not config.is_utc:
         raise errors.UnsupportedError(
-            f"the timeline of table {config.name} is in its writers' local time, "
-            "expected hoodie.table.timeline.timezone=UTC: our writers do not write it"
+            f"the timeline of table {config.name} is in local time, "
+            "expected hoodie.table.timeline.timezone=UTC: hoodie does not write such tables"
         )
     return (
         _table(config)
@@ -111,7 +111,7 @@ def _metadata(config: table_config.TableConfig) -> dict[str, str]:
         "hoodie.metadata.enable": "false",
         # One that is there goes by the next write with these options; none is deleted unasked.
         "hoodie.metadata.auto.delete.partitions": _flag(has_metadata_table),
-        "hoodie.write.rolling.metadata.keys": writer_batches.LEDGER_KEY,
+        "hoodie.write.rolling.metadata.keys": ",".join(writer_batches.CARRIED_KEYS),
     }
 
 

@@ -1,9 +1,10 @@
 """Input columns into the table's types, exactly; what does not fit is an error naming the value.
 
-Nothing is rounded, truncated or turned into null on the way. Texts become numbers, times and truth
-values by Arrow's rules; white space around them does not count. Where the table has times of a
-zone, a time without one is of UTC, also beside others that have one; where it has none, a zone is
-an error.
+Nothing is truncated or turned into null on the way, and nothing is rounded but to the nearest
+number that a float or double has; one that is greater than all of them does not fit. Texts become
+numbers, times and truth values by Arrow's rules; white space around them does not count. Where the
+table has times of a zone, a time without one is of UTC, also beside others that have one; where it
+has none, a zone is an error.
 """
 
 import contextlib
@@ -16,6 +17,7 @@ from hoodie import errors
 
 _SHOWN_LENGTH_MAX = 80
 _ZONED = r":[0-9.]+(Z|[+-][0-9]{2}(:?[0-9]{2})?)$"
+_INFINITE = r"(?i)^\s*[+-]?inf(inity)?\s*$"
 _NO_CAST = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
 
@@ -87,7 +89,8 @@ def _cast_or_none(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray
         kinds.append(pa.timestamp(kind.unit))
     for parsed in kinds:
         with contextlib.suppress(*_NO_CAST):
-            return column.cast(parsed).cast(kind)
+            result = column.cast(parsed).cast(kind)
+            return None if _overflows(column, result) else result
     if len(kinds) > 1:
         with contextlib.suppress(*_NO_CAST):
             has_zone = pc.match_substring_regex(column, _ZONED)
@@ -101,6 +104,26 @@ def _cast_or_none(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray
             )
             return pc.coalesce(*parts)
     return None
+
+
+def has_infinity(column: pa.ChunkedArray) -> bool:
+    """Return whether a column is of floats or doubles, and one of them is infinite."""
+    if not pa.types.is_floating(column.type):
+        return False
+    return bool(pc.any(pc.is_inf(column)).as_py())
+
+
+def _overflows(column: pa.ChunkedArray, result: pa.ChunkedArray) -> bool:
+    """Return whether a value became infinite that was not."""
+    if not has_infinity(result):
+        return False
+    if _is_text(column.type):
+        was_infinite = pc.match_substring_regex(column, _INFINITE)
+    elif pa.types.is_floating(column.type):
+        was_infinite = pc.is_inf(column)
+    else:
+        return True
+    return bool(pc.any(pc.and_not(pc.is_inf(result), was_infinite)).as_py())
 
 
 def _misfit(column: pa.ChunkedArray, kind: pa.DataType) -> _MisfitError:

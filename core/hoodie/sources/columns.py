@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.model import jobs, settings
+from hoodie.contract import input_sources
+from hoodie.model import settings
 
 
 def choose(
-    names: Sequence[str], source: jobs.Source, schema: pa.Schema, origin: str
+    names: Sequence[str], source: input_sources.Source, schema: pa.Schema, origin: str
 ) -> dict[str, str]:
     """Return the input's column of each table column, in the order they are read.
 
@@ -24,7 +25,7 @@ def choose(
         InvalidInputError: A column is not in the input, not in the table, or there twice.
     """
     if repeated := [name for name, count in Counter(names).items() if count > 1]:
-        raise errors.InvalidInputError(f"{origin}: column {repeated[0]!r} is there twice")
+        raise errors.InvalidInputError(f"{origin}: column {repeated[0]!r} is given twice")
     chosen = mapping(source) or {name: name for name in names}
     check_known(chosen, schema, origin)
     for wanted in chosen.values():
@@ -35,7 +36,7 @@ def choose(
     return chosen
 
 
-def mapping(source: jobs.Source) -> dict[str, str]:
+def mapping(source: input_sources.Source) -> dict[str, str]:
     """Return the input's column of each table column that the source names.
 
     Raises:
@@ -67,6 +68,6 @@ def unknown(name: str, schema: pa.Schema, origin: str) -> errors.InvalidInputErr
     """Return the error of a column that the table has not, and that this input cannot add."""
     return errors.InvalidInputError(
         f"{origin}: the table has no column {name!r}; its columns are {', '.join(schema.names)}; "
-        f"only parquet input, which tells types, adds columns, where {settings.ADDS_COLUMNS_KEY} "
+        f"only parquet input, which carries types, adds columns, if {settings.ADDS_COLUMNS_KEY} "
         "is true"
     )

@@ -7,12 +7,13 @@ import pyarrow as pa
 from pyarrow import fs, parquet
 
 from hoodie import errors
-from hoodie.model import jobs, schema_evolution, schemas
+from hoodie.contract import input_sources
+from hoodie.model import schema_evolution, schemas
 from hoodie.sources import casting, columns, parsing
 from hoodie.storage import locations, uris
 
 
-def read(files: Sequence[str], source: jobs.Source, schema: pa.Schema) -> pa.Table:
+def read(files: Sequence[str], source: input_sources.Source, schema: pa.Schema) -> pa.Table:
     """Return the rows of files in their order, in the types of the table.
 
     Columns that a file has not and another has are null in its rows.
@@ -38,7 +39,7 @@ def read(files: Sequence[str], source: jobs.Source, schema: pa.Schema) -> pa.Tab
 
 
 def grown(
-    files: Sequence[str], source: jobs.Source, table: schemas.TableSchema
+    files: Sequence[str], source: input_sources.Source, table: schemas.TableSchema
 ) -> schemas.TableSchema:
     """Return a table's columns with those that files add, and widened for them.
 
@@ -49,7 +50,7 @@ def grown(
         InvalidInputError: A file is no parquet, or names a column as none can be named.
         UnsupportedError: A new column's type has no form in a table.
     """
-    if source.format is not jobs.SourceFormat.PARQUET:
+    if source.format is not input_sources.SourceFormat.PARQUET:
         return table
     for path in files:
         carried = _carried_by_parquet(path, source)
@@ -58,7 +59,7 @@ def grown(
 
 
 def carried_columns(
-    files: Sequence[str], source: jobs.Source, schema: pa.Schema
+    files: Sequence[str], source: input_sources.Source, schema: pa.Schema
 ) -> tuple[str, ...]:
     """Return the table's columns that `read` would find; it reads the files' heads.
 
@@ -69,7 +70,7 @@ def carried_columns(
     return tuple(dict.fromkeys(name for path in files for name in _head(path, source, schema)))
 
 
-def csv_names(path: str, source: jobs.Source) -> list[str]:
+def csv_names(path: str, source: input_sources.Source) -> list[str]:
     """Return the names of a CSV file's columns; it reads the first block.
 
     Raises:
@@ -95,22 +96,22 @@ def size_bytes(path: str) -> int:
     return int(info.size)
 
 
-def _head(path: str, source: jobs.Source, schema: pa.Schema) -> Mapping[str, str]:
+def _head(path: str, source: input_sources.Source, schema: pa.Schema) -> Mapping[str, str]:
     """Return the file's column of each table column."""
     match source.format:
-        case jobs.SourceFormat.CSV:
+        case input_sources.SourceFormat.CSV:
             return columns.choose(csv_names(path, source), source, schema, path)
-        case jobs.SourceFormat.JSON:
+        case input_sources.SourceFormat.JSON:
             keys = columns.mapping(source)
             columns.check_known(keys, schema, path)
             return keys or {name: name for name in schema.names}
-        case jobs.SourceFormat.PARQUET:
+        case input_sources.SourceFormat.PARQUET:
             system, inner = _locate(path)
             with _named(path, system), _open_parquet(system, inner, path) as content:
                 return columns.choose(content.schema_arrow.names, source, schema, path)
 
 
-def _carried_by_parquet(path: str, source: jobs.Source) -> pa.Schema:
+def _carried_by_parquet(path: str, source: input_sources.Source) -> pa.Schema:
     """Return what a file has for the table's columns, as far as its columns are what is asked."""
     system, inner = _locate(path)
     with _named(path, system), _open_parquet(system, inner, path) as content:
@@ -125,7 +126,7 @@ def _carried_by_parquet(path: str, source: jobs.Source) -> pa.Schema:
     )
 
 
-def _read(path: str, source: jobs.Source, schema: pa.Schema) -> pa.Table:
+def _read(path: str, source: input_sources.Source, schema: pa.Schema) -> pa.Table:
     system, inner = _locate(path)
 
     def open_input() -> pa.NativeFile:
@@ -133,15 +134,15 @@ def _read(path: str, source: jobs.Source, schema: pa.Schema) -> pa.Table:
 
     with _named(path, system):
         match source.format:
-            case jobs.SourceFormat.CSV:
+            case input_sources.SourceFormat.CSV:
                 names = parsing.csv_names(source, open_input, path)
                 chosen = columns.choose(names, source, schema, path)
                 return parsing.parse_csv(source, open_input, names, chosen, schema, path)
-            case jobs.SourceFormat.JSON:
+            case input_sources.SourceFormat.JSON:
                 keys = columns.mapping(source)
                 columns.check_known(keys, schema, path)
                 return parsing.parse_json(open_input, keys or None, schema, path)
-            case jobs.SourceFormat.PARQUET:
+            case input_sources.SourceFormat.PARQUET:
                 return _read_parquet(system, inner, source, schema, path)
 
 
@@ -160,7 +161,7 @@ def _named(path: str, system: fs.FileSystem) -> Iterator[None]:
 
 
 def _read_parquet(
-    system: fs.FileSystem, inner: str, source: jobs.Source, schema: pa.Schema, path: str
+    system: fs.FileSystem, inner: str, source: input_sources.Source, schema: pa.Schema, path: str
 ) -> pa.Table:
     with _open_parquet(system, inner, path) as content:
         chosen = columns.choose(content.schema_arrow.names, source, schema, path)
@@ -198,5 +199,7 @@ def _locate(path: str) -> tuple[fs.FileSystem, str]:
     try:
         system, inner = fs.FileSystem.from_uri(str(location))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise errors.UnsupportedError(f"{path}: input is not read from there: {error}") from error
+        raise errors.UnsupportedError(
+            f"{path}: input cannot be read from there: {error}"
+        ) from error
     return system, inner

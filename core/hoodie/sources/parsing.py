@@ -12,19 +12,17 @@ is parsed again in blocks that are longer, too.
 
 import base64
 import binascii
+import contextlib
 import re
 from collections.abc import Callable, Mapping
-from typing import BinaryIO, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 from pyarrow import csv, json
 
 from hoodie import errors
-from hoodie.model import jobs
-from hoodie.sources import casting, columns
-
-Open = Callable[[], BinaryIO | pa.NativeFile]
-"""Opens the input from its beginning; the stream is closed by whoever called it."""
+from hoodie.contract import input_sources
+from hoodie.sources import casting, columns, input_checks
 
 _BLOCK_BYTES = (1 << 20, 1 << 28)
 """Arrow's own size of a block, and the one for rows that are longer than that."""
@@ -34,7 +32,9 @@ _OTHER_KIND = re.compile(r"Column\(/?(.*)\) changed from (\w+) to (\w+)")
 _Parsed = TypeVar("_Parsed")
 
 
-def csv_names(source: jobs.Source, open_input: Open, origin: str) -> list[str]:
+def csv_names(
+    source: input_sources.Source, open_input: input_checks.Open, origin: str
+) -> list[str]:
     """Return the names of a CSV input's columns; it reads the first block.
 
     Raises:
@@ -58,18 +58,18 @@ def csv_names(source: jobs.Source, open_input: Open, origin: str) -> list[str]:
     except pa.ArrowInvalid as error:
         raise errors.InvalidInputError(f"{origin}: {_shown(error)}") from error
     except UnicodeDecodeError as error:
-        raise errors.InvalidInputError(f"{origin}: its first line is no UTF-8: {error}") from error
+        raise errors.InvalidInputError(f"{origin}: its first line is not UTF-8: {error}") from error
     return names if source.has_header else [f"_c{index}" for index in range(len(names))]
 
 
-def null_texts(source: jobs.Source) -> list[str]:
+def null_texts(source: input_sources.Source) -> list[str]:
     """Return the CSV fields that mean null."""
     return ["", *([] if source.null_text is None else [source.null_text])]
 
 
 def parse_csv(
-    source: jobs.Source,
-    open_input: Open,
+    source: input_sources.Source,
+    open_input: input_checks.Open,
     names: list[str],
     chosen: Mapping[str, str],
     schema: pa.Schema,
@@ -79,7 +79,7 @@ def parse_csv(
 
     Args:
         source: How it is written.
-        open_input: Opens it.
+        open_input: input_checks.Opens it.
         names: Its columns.
         chosen: The input's column of each table column.
         schema: The table's.
@@ -88,6 +88,7 @@ def parse_csv(
     Raises:
         InvalidInputError: It is no CSV, or a value does not fit; the message names it.
     """
+    input_checks.check_quotes(open_input, source.delimiter, origin)
     taken = dict.fromkeys(chosen.values())
 
     def parse(types: Mapping[str, pa.DataType], block_bytes: int) -> pa.Table:
@@ -114,9 +115,11 @@ def parse_csv(
         kind = schema.field(name).type
         # One input column for two table columns of different types is taken as text.
         types[source_name] = kind if types.get(source_name, kind) == kind else pa.string()
-    try:
+    parsed: pa.Table | None = None
+    with contextlib.suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
         parsed = _in_blocks(lambda size: parse(types, size))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    # Arrow makes infinity of a number that is too great; its text says whether it is one.
+    if parsed is None or any(map(casting.has_infinity, parsed.columns)):
         try:
             parsed = _in_blocks(lambda size: parse(dict.fromkeys(taken, pa.string()), size))
         except pa.ArrowInvalid as error:
@@ -125,12 +128,12 @@ def parse_csv(
 
 
 def parse_json(
-    open_input: Open, chosen: Mapping[str, str] | None, schema: pa.Schema, origin: str
+    open_input: input_checks.Open, chosen: Mapping[str, str] | None, schema: pa.Schema, origin: str
 ) -> pa.Table:
     """Return the columns of lines of JSON objects.
 
     Args:
-        open_input: Opens the input.
+        open_input: input_checks.Opens the input.
         chosen: The input's key of each table column; None takes every column by its own name.
         schema: The table's.
         origin: The input's name, for messages.
@@ -138,6 +141,7 @@ def parse_json(
     Raises:
         InvalidInputError: It is no JSON, has a key too many, or a value does not fit.
     """
+    input_checks.check_nesting(open_input, origin)
     keys = chosen or {name: name for name in schema.names}
     expected = pa.schema(
         [
@@ -155,7 +159,7 @@ def parse_json(
     return casting.cast(_with_bytes(_renamed(parsed, keys), schema, origin), schema, origin)
 
 
-def _read_json(open_input: Open, rules: json.ParseOptions | None) -> pa.Table:
+def _read_json(open_input: input_checks.Open, rules: json.ParseOptions | None) -> pa.Table:
     def parse(block_bytes: int) -> pa.Table:
         with open_input() as stream:
             return json.read_json(
@@ -168,7 +172,7 @@ def _read_json(open_input: Open, rules: json.ParseOptions | None) -> pa.Table:
 
 
 def _explain_json(
-    open_input: Open, keys: Mapping[str, str], schema: pa.Schema, origin: str
+    open_input: input_checks.Open, keys: Mapping[str, str], schema: pa.Schema, origin: str
 ) -> None:
     """Raise what is wrong with an input that does not parse as the schema, if that can be told."""
     try:
@@ -188,6 +192,8 @@ def _renamed(parsed: pa.Table, keys: Mapping[str, str]) -> pa.Table:
 
 def _parsed_type(kind: pa.DataType) -> pa.DataType:
     """Return the type that JSON is parsed into: texts where JSON has no type of its own."""
+    if pa.types.is_floating(kind):
+        return pa.float64()
     return pa.string() if pa.types.is_temporal(kind) or pa.types.is_binary(kind) else kind
 
 
@@ -203,13 +209,14 @@ def _with_bytes(data: pa.Table, schema: pa.Schema, origin: str) -> pa.Table:
             ]
         except (binascii.Error, ValueError):
             raise errors.InvalidInputError(
-                f"{origin}: column {name!r} has a text that is no base64, as which JSON has bytes"
+                f"{origin}: column {name!r} has a text that is not base64, the encoding of bytes "
+                "in JSON"
             ) from None
         data = data.set_column(index, name, pa.array(decoded, pa.binary()))
     return data
 
 
-def _csv_rules(source: jobs.Source) -> csv.ParseOptions:
+def _csv_rules(source: input_sources.Source) -> csv.ParseOptions:
     return csv.ParseOptions(delimiter=source.delimiter, newlines_in_values=True)
 
 
@@ -233,5 +240,5 @@ def _shown(error: Exception) -> str:
         return text
     name, expected, found = kinds.groups()
     if not name:
-        return f"JSON parse error: found an {found}, expected one object a line"
+        return f"JSON parse error: found an {found}, expected one object per line"
     return f"column {name!r} has a value of JSON type {found}, expected {expected}"

@@ -45,7 +45,9 @@ class LocalStorage:
         """
         location = resolved(uris.parse(root, working_directory=str(Path.cwd())))
         if location.scheme != uris.LOCAL or not location.path:
-            raise errors.InvalidInputError(f"{root!r} is no directory that can be a table's root")
+            raise errors.InvalidInputError(
+                f"{root!r} is not a directory that can be a table's root"
+            )
         self._root = Path(f"/{location.path}")
         self._uri = str(location)
 
@@ -273,10 +275,11 @@ class LocalStorage:
 
     def _locate(self, path: str) -> Path:
         at = self._root
-        for part in paths.checked(path).split("/"):
-            at /= part
-            if at.is_symlink():
-                self._refuse_escape(path, at)
+        with local_files.reported("find", self._named(path)):
+            for part in paths.checked(path).split("/"):
+                at /= part
+                if at.is_symlink():
+                    self._refuse_escape(path, at)
         return at
 
     def _refuse_escape(self, path: str, link: Path) -> None:

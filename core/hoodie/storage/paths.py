@@ -1,29 +1,30 @@
-"""Paths below a table's root: what every storage accepts, so that a table can move between them."""
+"""Paths below a table's root.
 
-import re
+Apache Hudi makes partition folders of any text, line feeds included. Such folders are listed, read
+and compacted; which names of partitions our own writers make is decided by `write.keys`.
+"""
 
 from hoodie import errors
 
 _UNFINISHED = ".unfinished"
 _NO_NAMES = frozenset(("", ".", ".."))
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def checked(path: str) -> str:
-    """Return the path of a file if it is one that every storage can hold.
+    """Return the path of a file if a storage can hold it, below the root.
 
     Raises:
-        InvalidInputError: It is empty, absolute, has an empty, `.` or `..` part, a control
-            character or text that is not Unicode.
+        InvalidInputError: It is empty, absolute, has an empty, `.` or `..` part, a null character
+            or text that is not Unicode.
     """
     if not _NO_NAMES.isdisjoint(path.split("/")):
         raise errors.InvalidInputError(
-            f"{path!r} is no path below a table's root: expected names joined by single slashes"
+            f"{path!r} is not a path below a table's root: expected names joined by single slashes"
         )
     if path.isascii() and path.isprintable():
         return path
-    if _CONTROL.search(path):
-        raise errors.InvalidInputError(f"{path!r} holds a control character")
+    if "\0" in path:
+        raise errors.InvalidInputError(f"{path!r} holds a null character")
     try:
         path.encode()
     except UnicodeEncodeError as error:
@@ -78,4 +79,4 @@ def check_range(path: str, offset: int, length: int | None) -> None:
         InvalidInputError: Its begin or its length is negative.
     """
     if offset < 0 or (length is not None and length < 0):
-        raise errors.InvalidInputError(f"{length} bytes from {offset} are no range of {path}")
+        raise errors.InvalidInputError(f"{length} bytes from {offset} are not a range of {path}")

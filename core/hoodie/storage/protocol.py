@@ -3,7 +3,7 @@
 A Storage is opened on one table's root. Paths are relative to it, `/`-separated, without leading or
 trailing slash, and never leave it.
 
-Invariants that every implementation keeps (`tests/support/storage_contract.py` proves them):
+Invariants that every implementation keeps, proved by `tests/support/contracts/storage_contract.py`:
     - `create` publishes the whole content or nothing, exactly one of several racing calls wins, and
       what it published survives a crash of the machine;
     - a `version` changes whenever the content does; where it is a hash of the content (S3), equal

@@ -66,7 +66,7 @@ def parse(uri: str, *, working_directory: str) -> Location:
         UnsupportedError: No storage has its scheme.
     """
     if "\0" in uri or not uri:
-        raise errors.InvalidInputError(f"{uri!r} is no place for a table: expected a path or a URI")
+        raise errors.InvalidInputError(f"{uri!r} is not a table location: expected a path or a URI")
     if uri.startswith("file:"):
         return _local(_file_path(uri))
     match = _URI.fullmatch(uri)
@@ -76,7 +76,7 @@ def parse(uri: str, *, working_directory: str) -> Location:
     scheme = _ALIASES.get(match["scheme"].lower(), match["scheme"].lower())
     if scheme != MEMORY and scheme not in OBJECT_STORES:
         known = ", ".join(sorted({LOCAL, MEMORY, *OBJECT_STORES}))
-        raise errors.UnsupportedError(f"no storage has the scheme {scheme}: known are {known}")
+        raise errors.UnsupportedError(f"unsupported scheme {scheme}: expected one of {known}")
     if _AUTHORITY.fullmatch(match["authority"]) is None:
         # A secret with a slash in it is cut there, before its @.
         shown = re.sub(r".*[@:].*", "***", match["authority"])

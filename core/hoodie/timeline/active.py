@@ -31,7 +31,7 @@ pending, as it was when the first listing ended. Under the table lock nothing co
 and one listing is enough (`listed`).
 
 Source: `TimelineLayout.java`, `BaseTimelineV2.java`, `CompletionTimeQueryViewV2.java`;
-format-timeline 2.1, 4.4, 5.3.
+format.md: Timeline, Archived timeline, Visibility.
 """
 
 import bisect
@@ -133,7 +133,7 @@ class ActiveTimeline:
         return self.start is not None and requested_time < self.start
 
     def is_committed(self, requested_time: InstantTime) -> bool:
-        """Return whether data files that carry this time count (format-timeline 5.3).
+        """Return whether data files that carry this time count (format.md: Visibility).
 
         They do when the write completed, or is older than the active timeline; but for what a
         rollback took back, of which `filegroup.snapshots` knows.

@@ -8,7 +8,7 @@ In `.hoodie/timeline/history/`:
 
 Read on demand, and only the files whose range may hold what is asked for. What is archived never
 changes, so an answer stays right while the tree is compacted. Source: `LSMTimeline.java`,
-`ArchivedTimelineLoaderV2.java`; format-timeline 4.
+`ArchivedTimelineLoaderV2.java`; format.md: Archived timeline.
 """
 
 import json
@@ -100,7 +100,7 @@ class ArchivedTimeline:
                     if requested_time and completion_time
                 }
             except (pa.ArrowException, KeyError, ValueError) as error:
-                raise errors.FormatError(f"{path} is no file of an archive: {error}") from error
+                raise errors.FormatError(f"{path} is not a file of an archive: {error}") from error
         return self._loaded[file.name]
 
 
@@ -126,7 +126,7 @@ def _manifest_files(storage: Storage) -> tuple[_File, ...]:
         entries = json.loads(storage.read(path))["files"]
         return tuple(_parse_file(entry["fileName"]) for entry in entries)
     except (KeyError, TypeError, ValueError) as error:
-        raise errors.FormatError(f"{path} is no manifest of an archive: {error}") from error
+        raise errors.FormatError(f"{path} is not a manifest of an archive: {error}") from error
 
 
 def _newest_manifest(storage: Storage) -> int | None:
@@ -143,6 +143,6 @@ def _newest_manifest(storage: Storage) -> int | None:
 def _parse_file(name: str) -> _File:
     match = _FILE.fullmatch(name)
     if match is None:
-        raise ValueError(f"{name!r} is no name {{first}}_{{last}}_{{level}}.parquet")
+        raise ValueError(f"{name!r} does not match {{first}}_{{last}}_{{level}}.parquet")
     first, last = (instants.checked_time(match[each]) for each in ("first", "last"))
     return _File(name=name, first=first, last=last)

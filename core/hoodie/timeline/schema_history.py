@@ -35,14 +35,14 @@ def check_names(storage: Storage) -> None:
         versions = json.loads(storage.read(newest.path))["schemas"]
         columns = [pair for version in versions for pair in _columns(version, "")]
     except (ValueError, KeyError, TypeError) as error:
-        raise errors.FormatError(f"{newest.path} is no schema history: {error!r}") from error
+        raise errors.FormatError(f"{newest.path} is not a schema history: {error!r}") from error
     names: dict[int, str] = {}
     ids: dict[str, int] = {}
     for number, name in columns:
         if names.setdefault(number, name) != name:
             raise errors.UnsupportedError(
                 f"column {name!r} was renamed to {names[number]!r}: tables with renamed columns "
-                "are not read"
+                "are not supported"
             )
         if ids.setdefault(name, number) != number:
             raise errors.UnsupportedError(

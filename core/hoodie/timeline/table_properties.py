@@ -6,8 +6,8 @@
 
 Others delete the old file before they write the new one, so a reader that finds none, or half of
 one, takes the backup and tries again. Whoever changes the properties first mends what a crash left.
-Source: `HoodieTableConfig.modify`, `ConfigUtils.recoverIfNeeded`, `fetchConfigs`; format-timeline
-1, 1.4; concurrency 3.3 (TC1).
+Source: `HoodieTableConfig.modify`, `ConfigUtils.recoverIfNeeded`, `fetchConfigs`;
+format.md: Table properties; protocol.md: Table configuration (TC1).
 """
 
 import functools
@@ -46,8 +46,8 @@ def create(
     Raises:
         AlreadyExistsError: There is a table.
     """
-    if _exists(storage, PATH) or _exists(storage, BACKUP_PATH):
-        raise errors.AlreadyExistsError(f"there is a table in {storage.uri}")
+    if is_table(storage):
+        raise errors.AlreadyExistsError(f"there already is a table in {storage.uri}")
     for directory in _DIRECTORIES:
         _make_directory(storage, directory)
     stored = table_config.to_properties(config)
@@ -60,6 +60,11 @@ def create(
         logger.warning("%s: properties were created though the answer was lost", storage.uri)
         del error
     return table_config.from_properties(stored)
+
+
+def is_table(storage: Storage) -> bool:
+    """Return whether a place holds a table; two requests at most."""
+    return _exists(storage, PATH) or _exists(storage, BACKUP_PATH)
 
 
 def load(storage: Storage, table_clock: clock.Clock) -> table_config.TableConfig:
@@ -151,7 +156,7 @@ def recover(storage: Storage) -> None:
             raise errors.FormatError(
                 f"{storage.uri}: neither {PATH} nor its backup is a valid configuration"
             )
-        logger.warning("%s: properties are taken back from their backup", storage.uri)
+        logger.warning("%s: properties are restored from their backup", storage.uri)
         storage.delete(PATH)
         storage.create(PATH, backup)
     storage.delete(BACKUP_PATH)

@@ -18,7 +18,7 @@ A name is created once: whoever finds it taken looks whether the content is its 
 answer to an earlier try may have been lost. An empty file does not tell, so its creator passes a
 proof of its own. A creation that was not answered, and left no file, may leave one yet: it is asked
 for once more, and whichever of the two comes first tells for good. Source: `ActiveTimelineV2.java`;
-concurrency 2.1, 2.5.
+protocol.md: State on storage, A write.
 """
 
 import enum
@@ -197,7 +197,7 @@ def _create(
     try:
         _create_once(storage, instant, content, proof)
     except errors.UnansweredError as unanswered:
-        logger.warning("%s: %s is created once more: %s", storage.uri, instant, unanswered)
+        logger.warning("%s: %s: creation is retried: %s", storage.uri, instant, unanswered)
         try:
             check()
             _create_once(storage, instant, content, proof)
@@ -218,7 +218,7 @@ def _create_once(storage: Storage, instant: instants.Instant, content: bytes, pr
             raise _doubt(storage, instant, error) from error
         if not is_done and isinstance(error, errors.AlreadyExistsError):
             raise errors.ConflictError(
-                f"instant {instant} of {storage.uri} is there already, from another"
+                f"instant {instant} of {storage.uri} already exists, created by another process"
             ) from error
         if not is_done:
             raise
@@ -229,7 +229,7 @@ def _doubt(
     storage: Storage, instant: instants.Instant, error: errors.HoodieError
 ) -> errors.OutcomeUnknownError:
     return errors.OutcomeUnknownError(
-        f"whether instant {instant} of {storage.uri} was created is not known: {error}"
+        f"it is unknown whether instant {instant} of {storage.uri} was created: {error}"
     )
 
 

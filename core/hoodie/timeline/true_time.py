@@ -2,7 +2,7 @@
 
 Terms:
     floor  the greatest time that must stay below the next one: of all requested and completion
-           times on a timeline that was read under the lock, and of those given out before
+           times on a timeline that was read under the lock
     lag    by how much our clock is behind the floor
 
 Under the lock, a time above the floor is enough among writers that all read it; Apache Hudi's own
@@ -10,7 +10,7 @@ writers read only their clock and rely on everyone waiting out the skew before l
 lock. So we wait, too, as long as the settings say. A clock that lags by more than the skew is
 wrong, or another was: that is never passed over in silence.
 
-Source: RFC-66; `SkewAdjustingTimeGenerator.java`; concurrency 2.2.
+Source: RFC-66; `SkewAdjustingTimeGenerator.java`; protocol.md: Time.
 """
 
 import logging
@@ -45,7 +45,6 @@ class TimeGenerator:
         """Take the clock, and skew, wait and policy from the settings."""
         self._clock = time_clock
         self._settings = write_settings
-        self._last: instants.InstantTime | None = None
         self._suspect: instants.Instant | None = None
 
     @property
@@ -66,8 +65,7 @@ class TimeGenerator:
             ClockSkewError: The clock lags by more than the skew, and the policy is to fail.
             FormatError: The floor is no time that anything could follow.
         """
-        times = (timeline.greatest_time, self._last)
-        floor = max((time for time in times if time is not None), default=None)
+        floor = timeline.greatest_time
         now_ms = self._clock.now_ms()
         reading = next_reading(now_ms, floor, self._settings)
         if reading.lag_ms:
@@ -79,10 +77,9 @@ class TimeGenerator:
             )
             if self._settings.future_time is settings.FutureTime.FAIL:
                 raise errors.ClockSkewError(finding)
-            logger.warning("%s; going on from there", finding)
+            logger.warning("%s; continuing from there", finding)
             self._suspect = suspect
         self._clock.sleep_s(reading.wait_ms / 1000)
-        self._last = reading.time
         return reading.time
 
     def wait_out(self, time: instants.InstantTime) -> None:

@@ -1,6 +1,6 @@
-"""What must hold before a write, a plan or an execution begins, asked in the scope it begins in.
+"""What must hold before an action begins, is planned or taken over, asked in that lock scope.
 
-Source: concurrency 2.3 (L1), 2.5 (W2, W3), 2.12 (P1).
+Source: protocol.md: The table lock, A write, Compaction (L1, W2, W3, P1).
 """
 
 import logging
@@ -8,18 +8,11 @@ from collections.abc import Callable
 
 from hoodie import errors
 from hoodie.model import instants, settings, table_config
-from hoodie.timeline import active, table_properties, transitions
-from hoodie.transaction import fencing, heartbeats, refusals, table_lock
+from hoodie.timeline import active, contents, table_properties, transitions
+from hoodie.transaction import fencing, heartbeats, preconditions, table_lock
 from hoodie.transaction.client import Client, Companions
 
 logger = logging.getLogger(__name__)
-
-WRITES = (
-    instants.Action.COMMIT,
-    instants.Action.DELTA_COMMIT,
-    instants.Action.REPLACE_COMMIT,
-)
-"""Actions that writers begin, as table services do the others."""
 
 
 def admit_table(
@@ -32,38 +25,48 @@ def admit_table(
         FencedError: A guard says so.
         UnsupportedError: The table has what we do not maintain.
     """
-    refusal = refusals.restore_refusal(scope.timeline)
+    refusal = preconditions.restore_refusal(scope.timeline)
     if refusal is not None:
         raise refusal
     config = table_properties.load(client.storage, client.clock)
-    refusal = refusals.table_refusal(config, expected)
+    refusal = preconditions.table_refusal(config, expected)
     if refusal is not None:
         raise refusal
     client.check_guards()
     return config
 
 
-def admit_author(client: Client, timeline: active.ActiveTimeline) -> fencing.StoredRecord | None:
-    """Return the author's attempt record, if the author may begin something.
+def admit_attempt(client: Client) -> fencing.StoredRecord | None:
+    """Return the author's attempt record, if no higher attempt has taken the author's place.
 
     Raises:
-        FencedError: A higher attempt is there.
-        ConflictError: The same attempt is at work elsewhere.
+        FencedError: One has.
     """
     found = fencing.read(client.storage, client.author)
     fenced = fencing.attempt_refusal(found, client.author)
     if fenced is not None:
         raise fenced
+    return found
+
+
+def admit_author(client: Client, timeline: active.ActiveTimeline) -> fencing.StoredRecord | None:
+    """Return the author's attempt record, if the author may begin work of its own.
+
+    Raises:
+        FencedError: A higher attempt is there.
+        ConflictError: The same attempt is at work elsewhere.
+    """
+    found = admit_attempt(client)
     if found is not None and fencing.may_be_writing(found, client.author):
         recorded_time = instants.checked_time(found.record.requested_time)
         recorded = timeline.find(recorded_time)
         if recorded is not None and recorded.is_pending:
-            sighting = client.heartbeats.look(recorded_time)
-            if sighting.liveness.is_alive:
+            status = client.heartbeats.look(recorded_time)
+            if status.liveness.is_alive:
                 raise errors.ConflictError(
-                    f"{client.author} is writing already: {recorded} of {client.storage.uri} is "
-                    f"worked on by {sighting.owner or found.record.process}, which gave a sign of "
-                    f"life {sighting.silence_ms} ms ago"
+                    f"{client.author} is already writing: {recorded} of {client.storage.uri} is "
+                    f"owned by {status.owner or found.record.process}, last sign of life "
+                    f"{status.silence_ms} ms ago"
                 )
     return found
 
@@ -86,26 +89,117 @@ def admit_beside(client: Client, timeline: active.ActiveTimeline) -> None:
     if client.admit_beside is not None:
         client.admit_beside(companions)
     if is_single and companions:
-        instant, sighting = next(iter(companions.items()))
+        instant, status = next(iter(companions.items()))
         raise errors.ConflictError(
             f"{instant} of {client.storage.uri} is being written by "
-            f"{sighting.owner or 'another'}, which gave a sign of life {sighting.silence_ms} ms "
+            f"{status.owner or 'another'}, last sign of life {status.silence_ms} ms "
             f"ago, expected no other writer with {client.settings.concurrency.value}"
         )
 
 
+def admit_reliance(client: Client, timeline: active.ActiveTimeline) -> None:
+    """Refuse to rely on a completed instant that a pending rollback takes back.
+
+    One request for each pending rollback.
+
+    Args:
+        client: Who is to rely on what has completed: counts a batch as written, or plans files.
+        timeline: Read in the scope.
+
+    Raises:
+        ConflictError: There is one; the rollback's end decides whether it stands.
+    """
+    targets = contents.read_rollback_targets(
+        client.storage, timeline, instants.InstantTime(""), is_pending_only=True
+    )
+    for rollback, time in targets.items():
+        target = timeline.find(time) if time is not None else None
+        if target is not None and target.is_completed:
+            raise errors.ConflictError(
+                f"{target} of {client.storage.uri} completed although rollback {rollback} rolls it "
+                "back: wait until the rollback has ended, or run hoodie rollback --all"
+            )
+
+
+def pending(
+    timeline: active.ActiveTimeline,
+    action: instants.Action,
+    requested_time: instants.InstantTime,
+) -> instants.Instant:
+    """Return a pending instant that is to be taken over.
+
+    Raises:
+        NotFoundError: There is none of that action.
+        ConflictError: It was completed.
+        UnsupportedError: It has a name of 14 digits.
+    """
+    instant = timeline.find(requested_time)
+    if instant is None:
+        raise errors.NotFoundError(f"there is no instant {requested_time} on the timeline")
+    if instant.is_completed and instant.action is action.completed:
+        raise errors.ConflictError(f"{instant} was completed at {instant.completion_time}")
+    if instant.action is not action:
+        raise errors.NotFoundError(f"{instant} is not a {action.value}")
+    unnamed = preconditions.name_refusal(instant)
+    if unnamed is not None:
+        raise unnamed
+    return instant
+
+
+def admit_not_taken_back(
+    client: Client, instant: instants.Instant, timeline: active.ActiveTimeline
+) -> None:
+    """Refuse a plan whose dead execution is being taken back: what it deletes was planned then.
+
+    Raises:
+        ConflictError: It is.
+    """
+    targets = contents.read_rollback_targets(
+        client.storage, timeline, instant.requested_time, is_pending_only=True
+    )
+    rollback = preconditions.rollback_of(instant.requested_time, targets)
+    if rollback is not None:
+        raise errors.ConflictError(
+            f"{instant} is being rolled back by rollback {rollback}: wait until that has ended"
+        )
+
+
+def refuse_shared_time(
+    client: Client, planned: instants.Instant, timeline: active.ActiveTimeline
+) -> None:
+    """Withdraw a plan that has the time of another instant, unless its execution has begun.
+
+    Its planner lost the lock right before the plan was on the timeline, and died or failed before
+    it had taken the plan back. Files of both would carry one time, and a completion time is of a
+    time.
+
+    Raises:
+        ConflictError: It has.
+    """
+    if planned.state is not instants.State.REQUESTED:
+        return
+    for other in timeline.instants:
+        is_same = other.requested_time == planned.requested_time
+        if is_same and other.action.completed is not planned.action.completed:
+            transitions.withdraw(client.storage, planned)
+            raise errors.ConflictError(
+                f"{planned} has the time of {other}, since the table lock was lost while it was "
+                "planned; it was withdrawn: plan the compaction again"
+            )
+
+
 def _companions(client: Client, timeline: active.ActiveTimeline) -> Companions:
-    pending = timeline.pending_of(*WRITES)
-    sightings = client.heartbeats.look_at(each.requested_time for each in pending)
+    pending = timeline.pending_of(*instants.WRITES)
+    statuses = client.heartbeats.look_at(each.requested_time for each in pending)
     return {
         instant: seen
         for instant in pending
-        if (seen := sightings[instant.requested_time]).liveness.is_alive
+        if (seen := statuses[instant.requested_time]).liveness.is_alive
         and not _is_left_behind(client, seen)
     }
 
 
-def _is_left_behind(client: Client, seen: heartbeats.Sighting) -> bool:
+def _is_left_behind(client: Client, seen: heartbeats.HeartbeatStatus) -> bool:
     """Return whether it is an earlier write of our own author, which is fenced off by a later."""
     return (
         seen.owner is not None
@@ -114,7 +208,7 @@ def _is_left_behind(client: Client, seen: heartbeats.Sighting) -> bool:
     )
 
 
-def own(
+def start_heartbeat(
     client: Client,
     requested_time: instants.InstantTime,
     action: instants.Action,
@@ -122,7 +216,10 @@ def own(
     batch_id: str | None = None,
     earlier: fencing.EarlierBatches | None = None,
 ) -> heartbeats.Heartbeat:
-    """Start an instant's heartbeat, and record it as its author's newest work.
+    """Start an instant's heartbeat; record one that writes data as its author's newest work.
+
+    What an author does beside its own work, a rollback, its record does not name: that is for
+    writes, and holds the newest one's batch.
 
     Args:
         client: Who will work on it.
@@ -139,10 +236,12 @@ def own(
         name=f"{client.author}, {action.value} {requested_time}",
         write_id=client.random.uuid(),
         process=client.process,
-        author=client.author.record_name or "",
-        claim=client.claim,
+        author=(client.author.record_name or "") if action.is_write else "",
+        claim=client.claim if action.is_write else "",
     )
     heartbeat = client.heartbeats.start(requested_time, owner)
+    if not action.is_write:
+        return heartbeat
     record = fencing.AttemptRecord(
         attempt=client.author.attempt,
         write_id=owner.write_id,
@@ -155,7 +254,7 @@ def own(
     try:
         fencing.write(client.storage, client.author, attempt, record)
     except BaseException:
-        disown(heartbeat)
+        release_heartbeat(heartbeat)
         raise
     return heartbeat
 
@@ -174,7 +273,7 @@ def holding(scope: table_lock.LockScope, heartbeat: heartbeats.Heartbeat) -> Cal
     return check
 
 
-def disown(heartbeat: heartbeats.Heartbeat) -> None:
+def release_heartbeat(heartbeat: heartbeats.Heartbeat) -> None:
     """End a heartbeat whose work failed to begin; where that fails, too, it expires."""
     heartbeat.stop()
     try:
@@ -203,7 +302,7 @@ def request(
         scope: In which its time was generated.
         requested_time: Its name.
         action: What it will do.
-        content: The plan; empty for commits and delta commits.
+        content: The plan; empty for writes.
         proof: Asked when a file of that name is there and empty.
 
     Raises:

@@ -2,14 +2,14 @@
 
 In the extra metadata of inflights, plans and commits stand, as far as they apply, the ids of writer
 or action, attempt and batch, and an id of this very write, by which its author knows it again;
-their keys are the contract of `hoodie.model.jobs`.
+their keys are those of `hoodie.model.commits`.
 """
 
 import urllib.parse
 from dataclasses import dataclass
 
 from hoodie import errors
-from hoodie.model import jobs
+from hoodie.model import commits
 
 _ID_LENGTH_MAX = 128
 
@@ -54,11 +54,11 @@ class Author:
 def extra_metadata(author: Author, write_id: str, batch_id: str | None = None) -> dict[str, str]:
     """Return what an author puts into the extra metadata of its instants."""
     ids = {
-        jobs.WRITE_ID_KEY: write_id,
-        jobs.WRITER_ID_KEY: author.writer_id,
-        jobs.ACTION_ID_KEY: author.action_id,
-        jobs.ATTEMPT_KEY: str(author.attempt),
-        jobs.BATCH_ID_KEY: batch_id,
+        commits.WRITE_ID_KEY: write_id,
+        commits.WRITER_ID_KEY: author.writer_id,
+        commits.ACTION_ID_KEY: author.action_id,
+        commits.ATTEMPT_KEY: str(author.attempt),
+        commits.BATCH_ID_KEY: batch_id,
     }
     return {key: text for key, text in ids.items() if text is not None}
 

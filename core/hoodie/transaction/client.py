@@ -6,17 +6,15 @@ change a table at the same time have a client, and a lock provider, each.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
-from hoodie import clock, errors, identity
-from hoodie.background.protocol import Background
+from hoodie import environment, errors, identity
 from hoodie.model import instants, settings, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, true_time
 from hoodie.transaction import authors, heartbeats, table_lock, writer_batches
 from hoodie.transaction.locks.protocol import LockProvider
 
-Companions = Mapping[instants.Instant, heartbeats.Sighting]
+Companions = Mapping[instants.Instant, heartbeats.HeartbeatStatus]
 """The other writes at work: pending, and their owners not known to be dead."""
 
 AdmitBeside = Callable[[Companions], None]
@@ -26,30 +24,6 @@ Guard = Callable[[], None]
 """Raises, usually FencedError, when nothing of ours may be published any more."""
 
 
-class Surroundings(Protocol):
-    """What a client is given from outside, as `hoodie.environment` has it."""
-
-    @property
-    def clock(self) -> clock.Clock:
-        """Time."""
-        ...
-
-    @property
-    def random(self) -> identity.Random:
-        """Ids."""
-        ...
-
-    @property
-    def background(self) -> Background:
-        """Runs heartbeats."""
-        ...
-
-    @property
-    def process(self) -> identity.ProcessIdentity:
-        """Who we are."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
     """What a client is made of.
@@ -57,7 +31,7 @@ class Connection:
     Attributes:
         storage: The table's.
         provider: Of the table lock, for this client alone; whoever opened it closes it.
-        surroundings: Time, ids, threads.
+        env: Time, ids, threads.
         settings: Equal for everything that writes the table.
         author: On whose behalf.
         guards: Called in the lock scope right before anything is published.
@@ -69,7 +43,7 @@ class Connection:
 
     storage: Storage
     provider: LockProvider
-    surroundings: Surroundings
+    env: environment.Environment
     settings: settings.WriteSettings
     author: authors.Author
     guards: tuple[Guard, ...] = ()
@@ -95,31 +69,36 @@ class Client:
         refusal = heartbeats.settings_refusal(connection.settings, connection.lock_session_ms)
         if refusal is not None:
             raise refusal
-        outside = connection.surroundings
+        env = connection.env
         self.storage = connection.storage
         self.settings = connection.settings
         self.author = connection.author
         self.guards = connection.guards
         self.claim = connection.claim
         self.admit_beside = connection.admit_beside
-        self.clock = outside.clock
-        self.random = outside.random
-        self.process = identity.as_of_now(outside.process)
-        self.times = true_time.TimeGenerator(outside.clock, connection.settings)
+        self.clock = env.clock
+        self.random = env.random
+        self.process = identity.as_of_now(env.process)
+        self.times = true_time.TimeGenerator(env.clock, connection.settings)
         self.lock = table_lock.TableLock(
             connection.provider,
             connection.storage,
-            outside.clock,
+            env.clock,
             table_lock.Patience.of(connection.settings),
         )
         self.heartbeats = heartbeats.Heartbeats(
             connection.storage,
-            outside.clock,
-            outside.background,
+            env.clock,
+            env.background,
             connection.settings,
             connection.is_proved_dead,
         )
+        self._provider = connection.provider
         self._opened: instants.InstantTime | None = None
+
+    def close(self) -> None:
+        """End the access to the table's lock."""
+        self._provider.close()
 
     def check_idle(self) -> None:
         """Refuse a second write beside an open one; in the lock scope that is to begin it.
@@ -129,8 +108,8 @@ class Client:
         """
         if self._opened is not None:
             raise errors.InvalidInputError(
-                f"{self.author} has {self._opened} open on {self.storage.uri}: two writes need two "
-                "clients"
+                f"{self.author} has {self._opened} open on {self.storage.uri}: two concurrent "
+                "writes need two clients"
             )
 
     def opened(self, requested_time: instants.InstantTime) -> None:
@@ -152,18 +131,18 @@ class Client:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenWrite:
+class OpenAction:
     """A write, or the execution of a plan, that is on the timeline and not completed.
 
     Attributes:
         requested_time: Its instant.
-        action: Delta commit, commit, compaction.
+        action: Delta commit, commit, compaction, rollback.
         batch_id: The writer's batch; None for a table service, and where none was given.
         heartbeat: Stands for it until it is completed or aborted.
-        timeline: As it was when the write began: what is pending there may conflict later.
+        timeline: As it was when the action began: what is pending there may conflict later.
         config: The table's configuration as it was then.
         ledger: Batches known then.
-        lock_times_before: What the client had waited and held when the write began.
+        lock_times_before: What the client had waited and held when the action began.
     """
 
     requested_time: instants.InstantTime
@@ -213,7 +192,7 @@ class AlreadyWritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """A write that took effect.
+    """An action that took effect.
 
     Attributes:
         instant: Completed.

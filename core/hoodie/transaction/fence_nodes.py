@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import kazoo.exceptions
 
 from hoodie import clock, errors
-from hoodie.model import jobs
+from hoodie.contract import attempt_fences
 from hoodie.transaction.locks import zookeeper_connection, zookeeper_session
 from hoodie.transaction.locks.addresses import ZooKeeperAddress
 
@@ -28,7 +28,9 @@ _LIMITS = zookeeper_connection.AnswerLimits(frame_bytes=64 << 10, session_bytes=
 """A fence has some hundred bytes, and is read and changed by a handful of answers."""
 
 
-def address(lock: ZooKeeperAddress, lock_path: str, table_uri: str, owner: str) -> jobs.FenceNode:
+def address(
+    lock: ZooKeeperAddress, lock_path: str, table_uri: str, owner: str
+) -> attempt_fences.FenceNode:
     """Return the node of a writer or an action beside the lock of its table.
 
     Tables of one name in several places may share a lock, as Apache Hudi names it by base path and
@@ -42,10 +44,10 @@ def address(lock: ZooKeeperAddress, lock_path: str, table_uri: str, owner: str) 
     """
     table = hashlib.sha256(table_uri.encode()).hexdigest()[:_TABLE_DIGITS]
     path = f"{lock_path}{FOLDER_SUFFIX}/{table}.{owner}"
-    return jobs.FenceNode(servers=lock.servers, path=path)
+    return attempt_fences.FenceNode(servers=lock.servers, path=path)
 
 
-def read(node: jobs.FenceNode, waiting_clock: clock.Clock) -> jobs.Fence | None:
+def read(node: attempt_fences.FenceNode, waiting_clock: clock.Clock) -> attempt_fences.Fence | None:
     """Return what a node says now; None when there is none.
 
     Raises:
@@ -54,10 +56,12 @@ def read(node: jobs.FenceNode, waiting_clock: clock.Clock) -> jobs.Fence | None:
     """
     with _session(node, waiting_clock) as (session, by_s):
         found = session.node(node.path, by_s)
-        return None if found is None else jobs.decode_fence(found.content, node.path)
+        return None if found is None else attempt_fences.decode_fence(found.content, node.path)
 
 
-def write(node: jobs.FenceNode, fence: jobs.Fence, waiting_clock: clock.Clock) -> None:
+def write(
+    node: attempt_fences.FenceNode, fence: attempt_fences.Fence, waiting_clock: clock.Clock
+) -> None:
     """Make a node say which attempt may commit. Idempotent.
 
     Raises:
@@ -66,7 +70,7 @@ def write(node: jobs.FenceNode, fence: jobs.Fence, waiting_clock: clock.Clock) -
         StorageError: The servers do not answer; it may be written.
         InvalidInputError: What is there is no fence.
     """
-    content = jobs.encode_fence(fence)
+    content = attempt_fences.encode_fence(fence)
     with _change(node, fence.lease, waiting_clock) as found:
         if found.stored is None:
             found.session.create_lasting(node.path, content, found.by_s)
@@ -74,7 +78,9 @@ def write(node: jobs.FenceNode, fence: jobs.Fence, waiting_clock: clock.Clock) -
             found.session.replace(node.path, content, found.version, found.by_s)
 
 
-def close(node: jobs.FenceNode, attempt: int, lease: int, waiting_clock: clock.Clock) -> None:
+def close(
+    node: attempt_fences.FenceNode, attempt: int, lease: int, waiting_clock: clock.Clock
+) -> None:
     """Make a node that lets one attempt commit let none; nothing where it says otherwise.
 
     Args:
@@ -91,11 +97,15 @@ def close(node: jobs.FenceNode, attempt: int, lease: int, waiting_clock: clock.C
     """
     with _change(node, lease, waiting_clock) as found:
         if found.stored is not None and found.stored.attempt == attempt:
-            closed = jobs.encode_fence(dataclasses.replace(found.stored, attempt=0, lease=lease))
+            closed = attempt_fences.encode_fence(
+                dataclasses.replace(found.stored, attempt=0, lease=lease)
+            )
             found.session.replace(node.path, closed, found.version, found.by_s)
 
 
-def remove(node: jobs.FenceNode, attempt: int, lease: int, waiting_clock: clock.Clock) -> None:
+def remove(
+    node: attempt_fences.FenceNode, attempt: int, lease: int, waiting_clock: clock.Clock
+) -> None:
     """Delete a node that lets an attempt commit, or none; nothing where it says otherwise.
 
     Args:
@@ -128,16 +138,18 @@ class _Found:
 
     session: zookeeper_session.Session
     by_s: float
-    stored: jobs.Fence | None
+    stored: attempt_fences.Fence | None
     version: int
 
 
 @contextmanager
-def _change(node: jobs.FenceNode, lease: int, waiting_clock: clock.Clock) -> Iterator[_Found]:
+def _change(
+    node: attempt_fences.FenceNode, lease: int, waiting_clock: clock.Clock
+) -> Iterator[_Found]:
     """Read a node that who leads with a number is to change, and tell how that may fail."""
     with _session(node, waiting_clock) as (session, by_s):
         found = session.node(node.path, by_s)
-        stored = None if found is None else jobs.decode_fence(found.content, node.path)
+        stored = None if found is None else attempt_fences.decode_fence(found.content, node.path)
         if stored is not None and stored.lease > lease:
             raise errors.FencedError(
                 f"{node.path}: the leader of lease {lease} may not change what the one of lease "
@@ -149,7 +161,7 @@ def _change(node: jobs.FenceNode, lease: int, waiting_clock: clock.Clock) -> Ite
 
 
 @contextmanager
-def _conflicts(node: jobs.FenceNode) -> Iterator[None]:
+def _conflicts(node: attempt_fences.FenceNode) -> Iterator[None]:
     try:
         yield
     except (
@@ -162,7 +174,7 @@ def _conflicts(node: jobs.FenceNode) -> Iterator[None]:
 
 @contextmanager
 def _session(
-    node: jobs.FenceNode, waiting_clock: clock.Clock
+    node: attempt_fences.FenceNode, waiting_clock: clock.Clock
 ) -> Iterator[tuple[zookeeper_session.Session, float]]:
     """Open a session, and say until when its answers are waited for."""
     by_s = waiting_clock.monotonic_s() + _ANSWER_S

@@ -9,8 +9,11 @@ higher attempt, or another write of the same author, publishes nothing.
 The same record finds two processes with one writer id at one attempt: the second one finds the
 first one's instant pending and its heart beating.
 
+An attempt claims the record before it looks at what is committed. So of two attempts the older one
+either completes before the newer one has claimed, and the newer one sees that, or is refused.
+
 The record is where Apache Hudi does not look (`layout`). An operator that cannot reach the storage
-fences by its own means as well, which a client is given as guards. Source: design 6, "Fencing".
+fences by its own means as well, which a client is given as guards. Source: protocol.md: Attempts.
 """
 
 import logging
@@ -23,6 +26,8 @@ from hoodie.storage.protocol import Storage
 from hoodie.transaction import authors, layout
 
 logger = logging.getLogger(__name__)
+
+_CLAIM_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +125,41 @@ def write(
         ) from error
 
 
+def claim(storage: Storage, author: authors.Author, process: identity.ProcessIdentity) -> None:
+    """Become the attempt of an author that may commit. Idempotent; two to four requests.
+
+    What the record passes on of earlier attempts' batches stays.
+
+    Args:
+        storage: The table's.
+        author: Whose attempt; one without an id has no record.
+        process: Where it runs.
+
+    Raises:
+        FencedError: There is a later attempt.
+        ConflictError: Others changed the record each time that this was tried.
+    """
+    for left in range(_CLAIM_TRIES - 1, -1, -1):
+        found = read(storage, author)
+        refusal = attempt_refusal(found, author)
+        if refusal is not None:
+            raise refusal
+        if found is not None and found.record.attempt == author.attempt:
+            return
+        claimed = AttemptRecord(
+            attempt=author.attempt, write_id="", requested_time="", process=process
+        )
+        if found is not None:
+            claimed = replace(found.record, attempt=author.attempt, write_id="", process=process)
+        try:
+            write(storage, author, found, claimed)
+        except errors.ConflictError:
+            if not left:
+                raise
+        else:
+            return
+
+
 def attempt_refusal(
     found: StoredRecord | None, author: authors.Author
 ) -> errors.FencedError | None:
@@ -148,20 +188,26 @@ def give_up(storage: Storage, author: authors.Author, write_id: str) -> None:
 
 
 def publication_refusal(
-    found: StoredRecord | None, author: authors.Author, write_id: str
+    found: StoredRecord | None, author: authors.Author, write_id: str | None
 ) -> errors.FencedError | None:
-    """Return why a write must not be published: its author has moved on without it."""
-    if author.record_name is None:
-        return None
+    """Return why an action must not be published: its author has moved on without it.
+
+    Args:
+        found: The author's record.
+        author: Whose action it is.
+        write_id: By which the record names it; None for an action beside the author's own work.
+    """
+    if author.record_name is None or write_id is None:
+        return attempt_refusal(found, author)
     if found is None:
         return errors.FencedError(f"the attempt record of {author} is gone")
     if (refusal := attempt_refusal(found, author)) is not None:
         return refusal
     if not found.record.write_id:
-        return errors.FencedError(f"{author} has given up this write, or attempt, already")
+        return errors.FencedError(f"{author} has already given up this write or attempt")
     if found.record.write_id != write_id:
         return errors.FencedError(
-            f"{author} began another write since: instant {found.record.requested_time} "
+            f"{author} has begun another write since: instant {found.record.requested_time} "
             f"of attempt {found.record.attempt} ({found.record.process})"
         )
     return None

@@ -18,7 +18,7 @@ the heartbeat. Silence for the expiry, or no file, means dead: others may then t
   that a request takes are over, if that is sooner than the expiry. Where its last beats had failed
   this is too short: `late_completions` ends the rollback that is met by the completed file then.
 
-Source: `HoodieHeartbeatClient.java`, `HoodieHeartbeatUtils.java`; concurrency 2.8.
+Source: `HoodieHeartbeatClient.java`, `HoodieHeartbeatUtils.java`; protocol.md: Heartbeats.
 """
 
 import enum
@@ -76,7 +76,7 @@ class Liveness(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sighting:
+class HeartbeatStatus:
     """What was seen of an instant's heartbeat.
 
     Attributes:
@@ -231,10 +231,10 @@ class Watch:
         content = _read(storage, path)
         owner = None if content is None else decode_owner(content, path)
         if owner is None or owner.write_id != self._write_id:
-            found = f"is now of {owner}" if owner else "is gone"
+            found = f"is now of {owner}" if owner else "was deleted"
             raise errors.HeartbeatExpiredError(
                 f"the heartbeat of instant {self._requested_time} of {storage.uri} {found}: the "
-                "write was taken back, or its work taken over; no further file is written"
+                "write was rolled back or taken over; no further file is written"
             )
         self._seen_s = now_s
 
@@ -300,7 +300,7 @@ class Heartbeats:
                 self._take_over(requested_time, content)
             except errors.NotFoundError as error:
                 raise errors.ConflictError(
-                    f"somebody just stopped working on instant {requested_time}: {error}"
+                    f"another process just stopped working on instant {requested_time}: {error}"
                 ) from error
         except errors.StorageError:
             if _read(self._storage, path) != content:
@@ -310,13 +310,13 @@ class Heartbeats:
         heartbeat.begin(self._background, self._settings.heartbeat_interval_ms / 1000, begun_s)
         return heartbeat
 
-    def look(self, requested_time: instants.InstantTime) -> Sighting:
+    def look(self, requested_time: instants.InstantTime) -> HeartbeatStatus:
         """Return what is known of an instant's owner; three requests at most."""
         return self.look_at([requested_time])[requested_time]
 
     def look_at(
         self, requested_times: Iterable[instants.InstantTime]
-    ) -> dict[instants.InstantTime, Sighting]:
+    ) -> dict[instants.InstantTime, HeartbeatStatus]:
         """Return what is known of the owners of instants; two requests each, and one."""
         found = {time: self._find(time) for time in requested_times}
         now_ms = 0
@@ -361,9 +361,9 @@ class Heartbeats:
         except errors.NotFoundError:
             return None
 
-    def _judge(self, seen: tuple[int, Owner | None] | None, now_ms: int) -> Sighting:
+    def _judge(self, seen: tuple[int, Owner | None] | None, now_ms: int) -> HeartbeatStatus:
         if seen is None:
-            return Sighting(liveness=Liveness.MISSING)
+            return HeartbeatStatus(liveness=Liveness.MISSING)
         beat_ms, owner = seen
         silence_ms = _silence_ms(now_ms, beat_ms)
         if silence_ms >= self._settings.heartbeat_expiry_ms:
@@ -376,7 +376,7 @@ class Heartbeats:
             liveness = Liveness.PROVED_DEAD
         else:
             liveness = Liveness.BEATING
-        return Sighting(liveness=liveness, owner=owner, silence_ms=silence_ms)
+        return HeartbeatStatus(liveness=liveness, owner=owner, silence_ms=silence_ms)
 
     def _settled_ms(self) -> int:
         """Return after which silence no request of a dead owner is under way any more."""
@@ -388,12 +388,12 @@ class Heartbeats:
         version = self._storage.stat(path).version
         if _read(self._storage, path) == content:
             return  # The answer to our own create was lost.
-        sighting = self.look(requested_time)
-        if sighting.liveness.is_alive:
+        status = self.look(requested_time)
+        if status.liveness.is_alive:
             raise errors.ConflictError(
-                f"instant {requested_time} of {self._storage.uri} is being worked on by "
-                f"{sighting.owner or 'another'}, which gave a sign of life "
-                f"{sighting.silence_ms} ms ago"
+                f"instant {requested_time} of {self._storage.uri} is owned by "
+                f"{status.owner or 'another process'}, last sign of life "
+                f"{status.silence_ms} ms ago"
             )
         try:
             self._storage.replace(path, content, if_match=version)
@@ -404,8 +404,8 @@ class Heartbeats:
             "%s: %s is taken over from %s, which is %s",
             self._storage.uri,
             requested_time,
-            sighting.owner or "another",
-            sighting.liveness.value,
+            status.owner or "another",
+            status.liveness.value,
         )
 
 

@@ -1,52 +1,99 @@
-"""The life of a write: begin, start, complete or abort (W2 to W17 without W14; C1 to C3).
+"""The life of an action, whichever it is: one machine for writes, table services and rollbacks.
 
-    begin     in a lock scope: refuse what cannot work, take the requested time, first heartbeat,
-              attempt record, requested file                                            W2 to W4
-    start     inflight file with the workload profile                                   W7
-              (tasks: a marker, then the data file; see `markers`)                      W8
-    complete  in a lock scope: everything that must still hold, steps of the caller,
-              files of failed tasks away, completion time, completed file       W10 to W13, W15
-              heartbeat and markers away                                           W16, W17
-    abort     stop; delete the data files where that is safe
+    begin          in a lock scope: refuse what cannot work, take the requested time, first
+                   heartbeat, attempt record, requested file                          W2 to W4
+    begin_planned  the same for an action that has a plan and is executed at once     R1, R-A
+    plan           in a lock scope: a plan that any process may execute later; if the lock was lost
+                   meanwhile, one that others have overtaken is withdrawn
+    take_over      in a lock scope: the instant is pending, its executor dead, its heartbeat ours;
+                   data files of a dead execution are deleted                         P1
+    start          inflight file                                                      W7
+                   (tasks: a marker, then the data file; see `markers`)               W8
+    complete       in a lock scope: everything that must still hold, checks of the caller, its
+                   effects, completion time, completed file                           W10 to W15
+                   heartbeat and markers away                                         W16, W17
+    abort          stop; delete the data files where that is safe
+
+`commit` completes what has commit metadata. Writes are begun and aborted in `write.sessions`,
+compactions planned and taken over in `maintenance.compaction`, rollbacks begun, taken over and
+completed in `maintenance.rollback`.
 
 Requests of a write beside its data: two listings of the timeline, one in each lock scope, one of
 its own markers, and some 20 others; constant in the size of the table and the length of its
 history, but for the timeline's listing itself.
 
 A crash before the requested file leaves a heartbeat that stands for nothing; one before the
-completed file leaves a pending instant, invisible to readers, for a later rollback; one after it
-leaves markers and a heartbeat that nobody minds. Source: `BaseHoodieWriteClient.java`;
-concurrency 2.5.
+completed file leaves a pending instant, invisible to readers, for a later rollback or execution;
+one after it leaves markers and a heartbeat that `maintenance.rollback.leftovers` removes. Source:
+`BaseHoodieWriteClient.java`, `BaseHoodieTableServiceClient.java`,
+`ScheduleCompactionActionExecutor.java`; protocol.md: A write, Compaction, Rollback.
 """
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from hoodie import errors
 from hoodie.format import timeline_avro
-from hoodie.model import commits, instants, jobs, table_config
-from hoodie.timeline import transitions
+from hoodie.model import commits, instants, table_config
+from hoodie.timeline import active, transitions
 from hoodie.transaction import (
     admission,
     authors,
     fencing,
+    liveness,
     markers,
+    preconditions,
     publication,
-    refusals,
     table_lock,
     writer_batches,
 )
-from hoodie.transaction.client import AlreadyWritten, Client, Completion, OpenWrite
+from hoodie.transaction.client import AlreadyWritten, Client, Completion, OpenAction
 
 logger = logging.getLogger(__name__)
 
-PreCompletion = Callable[
-    [table_lock.LockScope, OpenWrite, commits.CommitMetadata], commits.CommitMetadata
+ImmediatePlanner = Callable[[active.ActiveTimeline], bytes]
+"""Makes the plan of an action that is executed at once, on the timeline of the lock scope; raises
+where the action must not begin."""
+
+Planner = Callable[[active.ActiveTimeline, instants.InstantTime, Mapping[str, str]], bytes | None]
+"""Makes the plan of a table service; None when there is nothing to do.
+
+It is given the timeline of the lock scope, the plan's requested time, above everything on that
+timeline, and ids for the plan's extra metadata."""
+
+Admit = Callable[[instants.Instant], bool]
+"""Looks at a pending instant in the lock scope, before it is taken over. False where it is not to
+be executed."""
+
+Effect = Callable[[markers.Check], None]
+"""What happens once, in the lock scope, after all checks and before the completed file: files
+deleted, other instants taken off, the metadata table's commit. It asks the check that it is given
+before each of its steps."""
+
+Content = Callable[[table_lock.LockScope], bytes]
+"""Makes what the completed file says, after the effects."""
+
+CommitCheck = Callable[[table_lock.LockScope, OpenAction, commits.CommitMetadata], object]
+"""A `publication.Check` that needs the metadata."""
+
+Amendment = Callable[
+    [table_lock.LockScope, OpenAction, commits.CommitMetadata], commits.CommitMetadata
 ]
-"""A step in the lock scope before the completed file: a conflict check, a checkpoint, the metadata
-table's commit. It returns the metadata to publish, or raises and nothing is published. It is taken
-once more after a publication during which the lock was lost."""
+"""Returns the metadata to publish, by what others have published since."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A plan on the timeline.
+
+    Attributes:
+        instant: Requested; None when there was nothing to do.
+        lock_times: Waited and held.
+    """
+
+    instant: instants.Instant | None
+    lock_times: table_lock.LockTimes
 
 
 def begin(
@@ -54,7 +101,7 @@ def begin(
     action: instants.Action,
     expected: table_config.TableConfig,
     batch_id: str | None = None,
-) -> OpenWrite | AlreadyWritten:
+) -> OpenAction | AlreadyWritten:
     """Put a new write on the timeline.
 
     Args:
@@ -65,104 +112,320 @@ def begin(
 
     Raises:
         ConflictError: A restore is pending; the table's configuration changed; the same writer is
-            writing already, or any other in single-writer mode.
+            writing already, or any other in single-writer mode; the batch is held by a write that a
+            rollback may take back.
         FencedError: A higher attempt of the same author is there.
         InvalidInputError: The client has a write open already.
-        LockTimeoutError: The lock was not had.
+        LockTimeoutError: The lock was not acquired in time.
         ClockSkewError: No time can be given.
         UnsupportedError: The table has what we do not maintain.
     """
-    assert action in admission.WRITES, action
+    assert action in instants.WRITES, action
     if batch_id is not None:
         authors.checked_batch_id(batch_id)
     before = client.lock.times
     with client.lock.scope() as scope:
-        opened = _begin(client, scope, action, expected, batch_id)
+        client.check_idle()
+        config = admission.admit_table(client, scope, expected)
+        attempt = admission.admit_author(client, scope.timeline)
+        batches = writer_batches.known_to(client.storage, scope.timeline, client.author, attempt)
+        opened = None
+        if batch_id is not None and batches.hold(client.author, batch_id):
+            admission.admit_reliance(client, scope.timeline)
+        else:
+            admission.admit_beside(client, scope.timeline)
+            admitted = _Admitted(
+                action=action,
+                config=config,
+                attempt=attempt,
+                batches=batches,
+                batch_id=batch_id,
+                lock_times_before=before,
+            )
+            opened = _request(client, scope, admitted, b"")
     if opened is None:
         assert batch_id is not None
         return AlreadyWritten(batch_id=batch_id, lock_times=client.lock.times - before)
     logger.info("%s: %s of %s", client.storage.uri, opened.requested, client.author)
-    return replace(opened, lock_times_before=before)
+    return opened
+
+
+def begin_planned(
+    client: Client,
+    action: instants.Action,
+    expected: table_config.TableConfig,
+    planner: ImmediatePlanner,
+) -> OpenAction:
+    """Put an action on the timeline that has a plan and is executed at once, by this process.
+
+    It may be begun beside a write that the client has open, and is no work of its author's own:
+    the author's attempt record does not name it.
+
+    Args:
+        client: Who executes it.
+        action: Rollback.
+        expected: The table's configuration.
+        planner: Called under the lock: the shorter the better.
+
+    Raises:
+        ConflictError: A restore is pending, the table's configuration changed, or as the planner.
+        FencedError: A higher attempt of the same author is there.
+        LockTimeoutError: The lock was not acquired in time.
+        UnsupportedError: The table has what we do not maintain.
+    """
+    assert not action.is_write, action
+    before = client.lock.times
+    with client.lock.scope() as scope:
+        config = admission.admit_table(client, scope, expected)
+        attempt = admission.admit_attempt(client)
+        content = planner(scope.timeline)
+        admitted = _Admitted(
+            action=action, config=config, attempt=attempt, lock_times_before=before
+        )
+        return _request(client, scope, admitted, content)
+
+
+def plan(
+    client: Client,
+    action: instants.Action,
+    expected: table_config.TableConfig,
+    planner: Planner,
+) -> Planned:
+    """Plan a table service under the lock, while writers are in flight.
+
+    Args:
+        client: Whose plan it is.
+        action: Compaction.
+        expected: The configuration that the plan is made by.
+        planner: Called under the lock: the shorter the better.
+
+    Raises:
+        ConflictError: A restore is pending, the table's configuration changed, or a rollback takes
+            back what has completed.
+        FencedError: A higher attempt of the same author is there.
+        LockLostError: It was lost, and there is no plan of ours that is to be executed.
+        LockTimeoutError: The lock was not acquired in time.
+        UnsupportedError: The table has what we do not maintain.
+    """
+    before = client.lock.times
+    with client.lock.scope() as scope:
+        admission.admit_table(client, scope, expected)
+        admission.admit_author(client, scope.timeline)
+        admission.admit_reliance(client, scope.timeline)
+        requested_time = client.times.generate(scope.timeline)
+        extra = authors.extra_metadata(client.author, client.random.uuid())
+        content = planner(scope.timeline, requested_time, extra)
+        instant = None
+        if content is not None:
+            instant = admission.request(
+                client, scope, requested_time, action, content, lambda: False
+            )
+        is_certain = scope.is_held()
+    if instant is not None and not is_certain:
+        publication.confirm_plan(client, instant, scope.timeline)
+    if instant is not None:
+        logger.info("%s: %s of %s", client.storage.uri, instant, client.author)
+    return Planned(instant=instant, lock_times=client.lock.times - before)
+
+
+def take_over(
+    client: Client,
+    action: instants.Action,
+    requested_time: instants.InstantTime,
+    expected: table_config.TableConfig,
+    admit: Admit | None = None,
+) -> OpenAction | None:
+    """Take a pending action to execute it: a plan, or what an executor that died has left.
+
+    A plan never changes, so an execution that died is repeated: every data file that it had marked
+    is deleted first, and the instant is requested again. `start` comes next.
+
+    Args:
+        client: The executor's.
+        action: Compaction, rollback.
+        requested_time: Of the plan.
+        expected: The configuration that the executor works by.
+        admit: Asked when the instant may be taken over.
+
+    Returns:
+        The action; None where `admit` said no.
+
+    Raises:
+        NotFoundError: There is no such instant.
+        ConflictError: It was completed, somebody alive is executing it, or a rollback of it is
+            pending.
+        FencedError: A higher attempt of the same author is there.
+        InvalidInputError: The client has a write open already.
+        LockTimeoutError: The lock was not acquired in time.
+        UnsupportedError: The table has what we do not maintain.
+    """
+    before = client.lock.times
+    with client.lock.scope() as scope:
+        if action.is_write:
+            client.check_idle()
+        instant = admission.pending(scope.timeline, action, requested_time)
+        config = admission.admit_table(client, scope, expected)
+        if action.is_write:
+            attempt = admission.admit_author(client, scope.timeline)
+            admission.admit_not_taken_back(client, instant, scope.timeline)
+        else:
+            attempt = admission.admit_attempt(client)
+        if not action.is_write or instant.state is instants.State.INFLIGHT:
+            liveness.refuse_alive(client, scope.timeline, instant)
+        scope.check()
+        if instant.action is instants.Action.COMPACTION:
+            admission.refuse_shared_time(client, instant, scope.timeline)
+        if admit is not None and not admit(instant):
+            return None
+        heartbeat = admission.start_heartbeat(client, requested_time, action, attempt)
+        try:
+            # Only now nobody else can complete it: the lock was held until the heartbeat was ours.
+            scope.check()
+            ledger = writer_batches.Ledger()
+            if action.is_write:
+                ledger = writer_batches.read(client.storage, scope.timeline)
+                if instant.state is instants.State.INFLIGHT:
+                    _clear(client, instant, admission.holding(scope, heartbeat))
+        except BaseException:
+            admission.release_heartbeat(heartbeat)
+            raise
+        if action.is_write:
+            client.opened(requested_time)
+    logger.info("%s: %s is taken over by %s", client.storage.uri, instant, client.author)
+    return OpenAction(
+        requested_time=requested_time,
+        action=action,
+        batch_id=None,
+        heartbeat=heartbeat,
+        timeline=scope.timeline,
+        config=config,
+        ledger=ledger,
+        lock_times_before=before,
+    )
 
 
 def start(
     client: Client,
-    write: OpenWrite,
-    operation: commits.Operation,
+    opened: OpenAction,
+    operation: commits.Operation | None = None,
     profile: Sequence[commits.WriteStat] = (),
 ) -> None:
-    """Make a write inflight, saying which file groups it will touch (W7); before any data file.
+    """Make an action inflight (W7); before any data file.
 
     Args:
         client: The one that began it.
-        write: The write.
-        operation: What it does.
-        profile: The workload, as format-timeline 2.2 has it; empty where it is not known.
+        opened: The action.
+        operation: What a write does.
+        profile: The workload of a write, as format.md (Timeline) has it: which file groups it will
+            touch; empty where it is not known.
 
     Raises:
-        HeartbeatExpiredError: The write took too long to get here.
+        HeartbeatExpiredError: It took too long to get here.
         ConflictError: Somebody else made it inflight.
     """
-    write.heartbeat.check()
+    opened.heartbeat.check()
     content = b""  # Apache Hudi's services have nothing there, and the plan says it all.
-    if write.action in admission.WRITES:
-        ids = authors.extra_metadata(client.author, write.write_id, write.batch_id)
+    if opened.action in instants.WRITES and operation is not None:
+        ids = authors.extra_metadata(client.author, opened.write_id, opened.batch_id)
         content = timeline_avro.encode_commit(
             commits.CommitMetadata(operation=operation.value, stats=tuple(profile), extra=ids)
         )
-    transitions.start(client.storage, write.requested, content, write.heartbeat.is_own)
+    transitions.start(client.storage, opened.requested, content, opened.heartbeat.is_own)
 
 
 def complete(
     client: Client,
-    write: OpenWrite,
-    metadata: commits.CommitMetadata,
-    steps: Sequence[PreCompletion] = (),
-    amendments: Sequence[PreCompletion] = (),
+    opened: OpenAction,
+    content: Content,
+    checks: Sequence[publication.Check] = (),
+    effects: Sequence[Effect] = (),
 ) -> Completion:
-    """Publish a write, all of it or nothing.
+    """Publish an action, all of it or nothing.
 
-    When it raises, abort the write; only a lock that was not had may be tried again before.
+    When it raises, abort the action; only after a LockTimeoutError may it be tried again first.
 
     Args:
         client: The one that began it.
-        write: The write, inflight, all its tasks ended.
-        metadata: What was written; ids of author and batch are added here.
-        steps: Run in the lock scope, in this order.
-        amendments: Run after them; they check nothing, and are never taken once more.
+        opened: The action, inflight, all its tasks ended.
+        content: Of the completed file.
+        checks: Asked in the lock scope, in this order.
+        effects: What else happens in it, in this order.
 
     Raises:
-        ConflictError: A rollback or a restore came between, or a step found a conflict.
+        ConflictError: A rollback or a restore came between, or a check found a conflict.
         FencedError: This attempt was replaced.
-        HeartbeatExpiredError: Others may have taken the write back.
-        LockTimeoutError: The lock was not had.
+        HeartbeatExpiredError: Others may have taken the action over, or back.
+        LockTimeoutError: The lock was not acquired in time.
         LockLostError: It was lost before anything was published.
         OutcomeUnknownError: Whether it was published could not be found out.
         StorageError: The storage failed, and nothing was published.
         UnsupportedError: The table now has what we do not maintain.
     """
     with client.lock.scope() as scope:
-        publication.check(client, scope, write)
-        for step in (*steps, *amendments):
-            metadata = step(scope, write, metadata)
-        # Under the lock nobody can take the instant over, so these are files of our own tasks.
-        check = admission.holding(scope, write.heartbeat)
-        markers.finalise(client.storage, write.requested_time, metadata.stats, check)
-        completed = publication.publish(client, scope, write, metadata)
+        publication.check(client, scope, opened)
+        for check in checks:
+            check(scope, opened)
+        for effect in effects:
+            effect(admission.holding(scope, opened.heartbeat))
+        completed = publication.publish(client, scope, opened, content(scope))
         is_certain = scope.is_held()
     findings = publication.clock_findings(client)
     if not is_certain:
         # Published, but perhaps in somebody else's time with the lock.
-        findings = (*findings, publication.resolve(client, write, completed))
-        _repeat(client, write, metadata, steps)
-    client.closed()
-    _tidy(client, write)
-    lock_times = client.lock.times - write.lock_times_before
+        findings = (
+            *findings,
+            publication.resolve(client, opened, completed, checks, scope.timeline),
+        )
+    if opened.action.is_write:
+        client.closed()
+    _tidy(client, opened)
+    lock_times = client.lock.times - opened.lock_times_before
     return Completion(instant=completed, lock_times=lock_times, findings=findings)
 
 
-def abort(client: Client, write: OpenWrite, *, has_tasks_left: bool) -> bool:
-    """End a write that will not be completed; return whether it was still ours to empty.
+def commit(
+    client: Client,
+    opened: OpenAction,
+    metadata: commits.CommitMetadata,
+    checks: Sequence[CommitCheck] = (),
+    amendment: Amendment | None = None,
+) -> Completion:
+    """Publish what wrote data files, as `complete`; first delete those of failed tasks (W13).
+
+    Args:
+        client: The one that began it.
+        opened: A write, or the execution of a plan.
+        metadata: What was written; ids of author and batch are added here.
+        checks: Asked in the lock scope, in this order.
+        amendment: Made after them, once.
+
+    Raises:
+        HoodieError: As `complete`.
+    """
+
+    def with_metadata(check: CommitCheck) -> publication.Check:
+        return lambda scope, opened: check(scope, opened, metadata)
+
+    def delete_files_of_failed_tasks(is_ours: markers.Check) -> None:
+        # Under the lock nobody can take the instant over, so these are files of our own tasks.
+        markers.finalise(client.storage, opened.requested_time, metadata.stats, is_ours)
+
+    def content(scope: table_lock.LockScope) -> bytes:
+        amended = amendment(scope, opened, metadata) if amendment is not None else metadata
+        ids = publication.ids(client, scope, opened)
+        return timeline_avro.encode_commit(replace(amended, extra={**amended.extra, **ids}))
+
+    return complete(
+        client,
+        opened,
+        content,
+        [with_metadata(check) for check in checks],
+        [delete_files_of_failed_tasks],
+    )
+
+
+def abort(client: Client, opened: OpenAction, *, has_tasks_left: bool = False) -> bool:
+    """End an action that this process will not complete; return whether it was still ours to empty.
 
     Where no task can write any more, and the heart still beats, the files that have markers are
     deleted, and a plan that was being executed is requested again; so are the files of a write that
@@ -170,185 +433,141 @@ def abort(client: Client, write: OpenWrite, *, has_tasks_left: bool) -> bool:
     pending for a rollback: a time that was on the timeline must not become free, or a clock that
     lags gives it away again, and whatever carries it counts for the new instant. (The simulation
     found that.) Where it may be published yet, its author does not begin anew before the heartbeat
-    has expired: the same batch could be there twice. Raises nothing that the library reports.
+    has expired: the same batch could be there twice. An action without data files stays as it is,
+    for others to take over. Raises nothing that the library reports.
 
     Args:
         client: The one that began it.
-        write: The write.
+        opened: The action.
         has_tasks_left: Whether a task may still be running somewhere, as after a failed Spark job:
             what it writes later can only be found through the pending instant's markers, so all is
             left as it is until the heartbeat has expired.
     """
+    if not opened.action.is_write:
+        if opened.heartbeat.is_alive():
+            admission.release_heartbeat(opened.heartbeat)
+        else:
+            opened.heartbeat.stop()  # Others have taken over already, or have to wait.
+        return False
     is_emptied = False
     try:
         if not has_tasks_left:
-            is_emptied = _empty(client, write)
-        if not is_emptied and not write.heartbeat.is_in_doubt:
-            fencing.give_up(client.storage, client.author, write.write_id)
+            is_emptied = _empty(client, opened)
+        if not is_emptied and not opened.heartbeat.is_in_doubt:
+            fencing.give_up(client.storage, client.author, opened.write_id)
     except errors.HoodieError as error:
-        logger.warning("%s: left behind by %s: %s", client.storage.uri, write.requested, error)
+        logger.warning("%s: left behind by %s: %s", client.storage.uri, opened.requested, error)
     finally:
-        write.heartbeat.stop()
+        opened.heartbeat.stop()
         client.closed()
     return is_emptied
 
 
-def _begin(
-    client: Client,
-    scope: table_lock.LockScope,
-    action: instants.Action,
-    expected: table_config.TableConfig,
-    batch_id: str | None,
-) -> OpenWrite | None:
-    """Do what `begin` does in its lock scope; None when the table holds the batch."""
-    client.check_idle()
-    config = admission.admit_table(client, scope, expected)
-    attempt = admission.admit_author(client, scope.timeline)
-    told = writer_batches.read(client.storage, scope.timeline)
-    earlier = _earlier_batches(client, scope, attempt, told)
-    writer_id = client.author.writer_id
-    ledger = told
-    if writer_id is not None and earlier.late:
-        ledger = told.including(writer_id, earlier.late)
-    if writer_id is not None and batch_id is not None and ledger.holds(writer_id, batch_id):
-        return None
-    admission.admit_beside(client, scope.timeline)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Admitted:
+    """What is to be put on the timeline, admitted in this lock scope."""
+
+    action: instants.Action
+    config: table_config.TableConfig
+    attempt: fencing.StoredRecord | None
+    lock_times_before: table_lock.LockTimes
+    batches: writer_batches.KnownBatches = field(default_factory=writer_batches.KnownBatches)
+    batch_id: str | None = None
+
+
+def _request(
+    client: Client, scope: table_lock.LockScope, admitted: _Admitted, content: bytes
+) -> OpenAction:
+    """Take the requested time, and put heartbeat and requested file there."""
+    action = admitted.action
     requested_time = client.times.generate(scope.timeline)
-    heartbeat = admission.own(client, requested_time, action, attempt, batch_id, earlier)
+    heartbeat = admission.start_heartbeat(
+        client,
+        requested_time,
+        action,
+        admitted.attempt,
+        admitted.batch_id,
+        admitted.batches.earlier,
+    )
     try:
-        admission.request(client, scope, requested_time, action, b"", heartbeat.is_own)
+        admission.request(client, scope, requested_time, action, content, heartbeat.is_own)
         scope.check()
     except BaseException:
-        admission.disown(heartbeat)
+        admission.release_heartbeat(heartbeat)
         raise
-    client.opened(requested_time)
-    return OpenWrite(
+    if action.is_write:
+        client.opened(requested_time)
+    return OpenAction(
         requested_time=requested_time,
         action=action,
-        batch_id=batch_id,
+        batch_id=admitted.batch_id,
         heartbeat=heartbeat,
         timeline=scope.timeline,
-        config=config,
-        ledger=ledger,
-        lock_times_before=client.lock.times,
+        config=admitted.config,
+        ledger=admitted.batches.ledger,
+        lock_times_before=admitted.lock_times_before,
     )
 
 
-def _earlier_batches(
-    client: Client,
-    scope: table_lock.LockScope,
-    attempt: fencing.StoredRecord | None,
-    told: writer_batches.Ledger,
-) -> fencing.EarlierBatches:
-    """Return the author's batches that the table holds, or may yet, and the ledger tells not of.
+def _empty(client: Client, opened: OpenAction) -> bool:
+    """Delete the files of a write that nobody else has touched; return whether that was done.
 
-    One that appeared late, its writer having been paused, may be unknown to the newest commit, and
-    stays so until a commit of the same author.
+    A rollback that takes it back already deletes the same files, and does not mind that they are
+    gone.
     """
-    writer_id = client.author.writer_id
-    if writer_id is None or attempt is None:
-        return fencing.EarlierBatches()
-    record = attempt.record
-    late = [batch for batch in record.late_batches if not told.holds(writer_id, batch)]
-    pending = {}
-    recorded = {**record.pending_batches, record.requested_time: record.batch_id}
-    for time, batch_id in recorded.items():
-        if not batch_id or told.holds(writer_id, batch_id):
-            continue
-        write = scope.timeline.find(instants.checked_time(time))
-        if write is None:
-            continue
-        if not write.is_completed:
-            pending[time] = batch_id
-        elif _holds_batch(client, write, writer_id, batch_id):
-            late.append(batch_id)
-    return fencing.EarlierBatches(late=tuple(late), pending=pending)
-
-
-def _holds_batch(client: Client, found: instants.Instant, writer_id: str, batch_id: str) -> bool:
-    """Return whether what completed with a recorded time is the recorded write.
-
-    The record is there before the instant is: whose author lost the lock in between has written
-    nothing, and somebody else's instant may have the time by now. (The simulation found that.) The
-    record's write id does not tell: it is taken out when a write is given up.
-    """
-    if not found.action.is_write:
-        return False
-    extra = writer_batches.read_metadata(client.storage, found).extra
-    return (extra.get(jobs.WRITER_ID_KEY), extra.get(jobs.BATCH_ID_KEY)) == (writer_id, batch_id)
-
-
-def _empty(client: Client, write: OpenWrite) -> bool:
-    """Delete the files of a write that nobody else has touched; return whether that was done."""
     with client.lock.scope() as scope:
         is_ours = (
             scope.is_held()
-            and write.heartbeat.is_alive()
-            and write.heartbeat.is_own()
-            and scope.timeline.has_file(write.requested)
-            and not scope.timeline.is_committed(write.requested_time)
-            and not _is_taken_back(client, write, scope)
+            and opened.heartbeat.is_alive()
+            and opened.heartbeat.is_own()
+            and scope.timeline.has_file(opened.requested)
+            and not scope.timeline.is_committed(opened.requested_time)
         )
         if is_ours:
-            check = admission.holding(scope, write.heartbeat)
-            markers.delete_data_files(client.storage, write.requested_time, check)
-            if write.action not in admission.WRITES:
+            check = admission.holding(scope, opened.heartbeat)
+            markers.delete_data_files(client.storage, opened.requested_time, check)
+            if opened.action not in instants.WRITES:
                 check()
-                transitions.revert(client.storage, write.inflight)
+                transitions.revert(client.storage, opened.inflight)
             # Before another can execute the plan: the file would then be its heartbeat.
             check()
-            write.heartbeat.end()
-        elif _is_gone(client, write, scope):
+            opened.heartbeat.end()
+        elif _is_gone(client, opened, scope):
             # Whoever took it back did not see what was written since, and nobody else has its time.
-            markers.delete_data_files(client.storage, write.requested_time, scope.check)
+            markers.delete_data_files(client.storage, opened.requested_time, scope.check)
     return is_ours
 
 
-def _is_gone(client: Client, write: OpenWrite, scope: table_lock.LockScope) -> bool:
+def _is_gone(client: Client, opened: OpenAction, scope: table_lock.LockScope) -> bool:
     """Return whether a rollback has taken a write off the timeline."""
-    return (
-        write.action in admission.WRITES
-        and scope.is_held()
-        and scope.timeline.find(write.requested_time) is None
-        and _is_taken_back(client, write, scope)
+    if opened.action not in instants.WRITES or not scope.is_held():
+        return False
+    if scope.timeline.find(opened.requested_time) is not None:
+        return False
+    targets = publication.rollback_targets(client, opened, scope.timeline)
+    return preconditions.rollback_of(opened.requested_time, targets) is not None
+
+
+def _clear(client: Client, inflight: instants.Instant, check: Callable[[], None]) -> None:
+    """Remove what an executor that died has left; under the lock, its heartbeat being ours now."""
+    count = markers.delete_data_files(client.storage, inflight.requested_time, check)
+    check()
+    requested = transitions.revert(client.storage, inflight)
+    logger.info(
+        "%s: %s is executed again, %d files of a dead executor were deleted",
+        client.storage.uri,
+        requested,
+        count,
     )
 
 
-def _is_taken_back(client: Client, write: OpenWrite, scope: table_lock.LockScope) -> bool:
-    targets = publication.rollback_targets(client, write, scope.timeline)
-    return refusals.rollback_of(write.requested_time, targets) is not None
-
-
-def _repeat(
-    client: Client,
-    write: OpenWrite,
-    metadata: commits.CommitMetadata,
-    steps: Sequence[PreCompletion],
-) -> None:
-    """Find out whether what steps have checked still held when a write was published.
-
-    Raises:
-        OutcomeUnknownError: It did not, or it cannot be found out.
-    """
-    if not steps:
-        return
-    try:
-        with client.lock.scope() as scope:
-            for step in steps:
-                metadata = step(scope, write, metadata)
-    except errors.HoodieError as error:
-        raise errors.OutcomeUnknownError(
-            f"the table lock was lost while {write.inflight} was published: {error}"
-        ) from error
-
-
-def _tidy(client: Client, write: OpenWrite) -> None:
-    """Remove what a completed write needs no more; failing to is no failure of the write (C3)."""
-    for remove in (
-        write.heartbeat.end,
-        lambda: markers.delete(client.storage, write.requested_time),
-    ):
+def _tidy(client: Client, opened: OpenAction) -> None:
+    """Remove what a completed action needs no more; failing to is no failure of it (C3)."""
+    steps = [opened.heartbeat.end]
+    if opened.action.is_write:
+        steps.append(lambda: markers.delete(client.storage, opened.requested_time))
+    for step in steps:
         try:
-            remove()
+            step()
         except errors.HoodieError as error:
-            logger.warning("%s: left behind by %s: %s", client.storage.uri, write.inflight, error)
+            logger.warning("%s: left behind by %s: %s", client.storage.uri, opened.inflight, error)

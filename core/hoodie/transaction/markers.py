@@ -4,7 +4,7 @@
 
 Empty files, called direct markers in Apache Hudi, whose rollback finds the files of a failed write
 only by them. A data file without its marker first would stay for ever, and count as committed once
-the archive moves past its instant (format-timeline 5.3).
+the archive moves past its instant (format.md: Visibility).
 
 Spark writers may let their timeline server keep the markers instead, as lines of a few files that
 it rewrites in place, so that a crash can leave one of them cut off:
@@ -12,12 +12,12 @@ it rewrites in place, so that a crash can leave one of them cut off:
     .hoodie/.temp/{requested time}/MARKERS.type     TIMELINE_SERVER_BASED
     .hoodie/.temp/{requested time}/MARKERS{n}       {partition path}/{data file}.marker.CREATE
 
-Source: `DirectWriteMarkers.java`, `MarkerDirState.java`, `MarkerUtils.java`; format-timeline 1.7.
+Source: `DirectWriteMarkers.java`, `MarkerDirState.java`, `MarkerUtils.java`; format.md: Visibility.
 """
 
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from hoodie import errors
@@ -172,3 +172,13 @@ def directory_of(requested_time: instants.InstantTime) -> str:
 def paths_of(stat: commits.WriteStat) -> list[str]:
     """Return the data files that a write stat names."""
     return [stat.path, *(files.join(stat.partition_path, name) for name in stat.log_files)]
+
+
+def missing(storage: Storage, stats: Iterable[commits.WriteStat]) -> Iterator[str]:
+    """Yield the data files that write stats name and the table lacks; a request for each file."""
+    for stat in stats:
+        for path in paths_of(stat):
+            try:
+                storage.stat(path)
+            except errors.NotFoundError:
+                yield path

@@ -1,40 +1,53 @@
-"""Publishing a write: what must hold is found out, the completed file created, doubt resolved.
+"""Publishing an action: what must hold is found out, the completed file created, doubt resolved.
 
-All in one lock scope but the last. Source: concurrency 2.5 (C1, W15), 2.3 (L2).
+All in one lock scope but the last, where the lock was lost. Source: protocol.md: A write, The table
+lock (C1, W15, L2).
 """
 
 import logging
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 
 from hoodie import errors
-from hoodie.format import timeline_avro
-from hoodie.model import commits, instants, jobs
-from hoodie.timeline import active, rollback_plans, table_properties, transitions
-from hoodie.transaction import admission, authors, fencing, refusals, table_lock, writer_batches
-from hoodie.transaction.client import Client, OpenWrite
+from hoodie.model import commits, instants
+from hoodie.timeline import active, contents, table_properties, transitions
+from hoodie.transaction import (
+    admission,
+    authors,
+    fencing,
+    heartbeats,
+    markers,
+    preconditions,
+    table_lock,
+    writer_batches,
+)
+from hoodie.transaction.client import Client, OpenAction
 
 logger = logging.getLogger(__name__)
 
+Check = Callable[[table_lock.LockScope, OpenAction], object]
+"""Raises when an action must not complete. It may be asked again: after a publication during which
+the lock was lost."""
 
-def check(client: Client, scope: table_lock.LockScope, write: OpenWrite) -> None:
+
+def check(client: Client, scope: table_lock.LockScope, opened: OpenAction) -> None:
     """Refuse to publish unless all of C1 holds.
 
     Raises:
-        HoodieError: As `refusals.publication_refusal` says, or a guard.
+        HoodieError: As `preconditions.publication_refusal` says, or a guard.
     """
-    refusal = refusals.publication_refusal(
-        refusals.PublicationFacts(
-            inflight=write.inflight,
+    refusal = preconditions.publication_refusal(
+        preconditions.PublicationFacts(
+            inflight=opened.inflight,
             author=client.author,
-            write_id=write.write_id,
+            write_id=_recorded_id(opened),
+            begun_on=opened.timeline,
             timeline=scope.timeline,
-            is_heartbeat_own=write.heartbeat.is_own(),
-            rollback_targets=rollback_targets(client, write, scope.timeline),
+            is_heartbeat_own=opened.heartbeat.is_own(),
+            rollback_targets=rollback_targets(client, opened, scope.timeline),
             attempt=fencing.read(client.storage, client.author),
             config=table_properties.load(client.storage, client.clock),
-            expected=write.config,
-            is_heartbeat_alive=write.heartbeat.is_alive(),
-            is_lock_held=scope.is_held(),
+            expected=opened.config,
+            is_heartbeat_alive=opened.heartbeat.is_alive(),
         )
     )
     if refusal is not None:
@@ -45,81 +58,92 @@ def check(client: Client, scope: table_lock.LockScope, write: OpenWrite) -> None
 def publish(
     client: Client,
     scope: table_lock.LockScope,
-    write: OpenWrite,
-    metadata: commits.CommitMetadata,
+    opened: OpenAction,
+    content: bytes,
 ) -> instants.Instant:
     """Take the completion time and create the completed file, after `check` found nothing.
 
     Raises:
         HoodieError: As `transitions.complete`; or lock or heartbeat were lost meanwhile.
     """
-    extra = {**metadata.extra, **_ids(client, scope, write)}
-    content = timeline_avro.encode_commit(replace(metadata, extra=extra))
     try:
         return transitions.complete(
             client.storage,
-            write.inflight,
+            opened.inflight,
             content,
             timeline=scope.timeline,
             times=client.times,
-            check=admission.holding(scope, write.heartbeat),
+            check=admission.holding(scope, opened.heartbeat),
         )
     except errors.StorageError:
-        write.heartbeat.kill("was not published, as the storage tells")
+        opened.heartbeat.kill("was not published, according to the storage")
         raise
     except errors.OutcomeUnknownError:
         # It may still be on its way to the store: leave it the time until the heartbeat expires.
-        write.heartbeat.doubt("was perhaps published")
+        opened.heartbeat.doubt("may have been published")
         raise
 
 
-def resolve(client: Client, write: OpenWrite, completed: instants.Instant) -> str:
-    """Return what to tell of a publication during which the lock was lost.
+def resolve(
+    client: Client,
+    opened: OpenAction,
+    completed: instants.Instant,
+    checks: Sequence[Check],
+    published_on: active.ActiveTimeline,
+) -> str:
+    """Return what is to be said of a publication during which the lock was lost.
 
     Takes the lock: whoever had it meanwhile may have decided before the completed file was there,
     and not yet published what.
 
+    Args:
+        client: Whose action it is.
+        opened: The action.
+        completed: What was published.
+        checks: Asked before it was, and once more now.
+        published_on: The timeline that its completion time was taken on.
+
     Raises:
-        OutcomeUnknownError: It may have been undone or passed over, or cannot be looked at.
+        OutcomeUnknownError: It may have been undone or passed over, a check objects, or it cannot
+            be looked at.
     """
     lost = f"the table lock was lost while {completed} was published"
     try:
         with client.lock.scope() as scope:
-            timeline = scope.timeline
-            targets = rollback_targets(client, write, timeline)
-            attempt = fencing.read(client.storage, client.author)
-            is_heartbeat_own = write.heartbeat.is_own()
+            objection = _objection(client, scope, opened, completed)
+            if objection is None:
+                for check_again in checks:
+                    check_again(scope, opened)
     except errors.HoodieError as error:
         raise errors.OutcomeUnknownError(f"{lost}: {error}") from error
-    fenced = fencing.publication_refusal(attempt, client.author, write.write_id)
-    contest = refusals.contest(completed, timeline, targets) or fenced
-    if contest is not None:
-        raise errors.OutcomeUnknownError(f"{lost}: {contest}")
-    if not is_heartbeat_own:
-        raise errors.OutcomeUnknownError(
-            f"{lost}: another process took it over since, and may have deleted its files"
-        )
-    later = [
+    if objection is not None:
+        raise errors.OutcomeUnknownError(f"{lost}: {objection}")
+    others = [
         str(each)
-        for each in timeline.completed_writes
-        if not write.timeline.has_file(each)
-        and str(each.completion_time) > str(completed.completion_time)
+        for each in scope.timeline.completed_writes
+        if not published_on.has_file(each) and each.requested_time != completed.requested_time
     ]
-    if later:
-        # Who reads increments may have gone on to these, and passes ours by.
-        return f"{lost}, after {', '.join(later)} had completed with later times"
-    return f"{lost}, and nobody interfered"
+    if others:
+        # These may have appeared before ours with greater times, or after it with smaller ones.
+        return (
+            f"{lost}, and {', '.join(others)} completed meanwhile: consumers of increments may "
+            "miss one of these"
+        )
+    return f"{lost}, and no other process interfered"
 
 
 def rollback_targets(
-    client: Client, write: OpenWrite, timeline: active.ActiveTimeline
-) -> rollback_plans.Targets:
+    client: Client, opened: OpenAction, timeline: active.ActiveTimeline
+) -> contents.RollbackTargets:
     """Return what rollbacks requested since a write take back; a request for each.
 
-    What had completed when the execution of a plan began took back an earlier execution.
+    Nothing takes a rollback back. What had completed when the execution of a plan began took back
+    an earlier execution.
     """
-    completed = {each.requested_time for each in write.timeline.instants if each.is_completed}
-    found = rollback_plans.targets(client.storage, timeline, after=write.requested_time)
+    if not opened.action.is_write:
+        return {}
+    completed = {each.requested_time for each in opened.timeline.instants if each.is_completed}
+    found = contents.read_rollback_targets(client.storage, timeline, after=opened.requested_time)
     return {time: target for time, target in found.items() if time not in completed}
 
 
@@ -131,10 +155,12 @@ def clock_findings(client: Client) -> tuple[str, ...]:
     writer = "an unknown writer"
     if suspect.is_completed and suspect.action.is_write:
         try:
-            extra = writer_batches.read_metadata(client.storage, suspect).extra
-            writer = extra.get(jobs.WRITER_ID_KEY) or extra.get(jobs.ACTION_ID_KEY) or writer
+            extra = contents.read_commit(client.storage, suspect).extra
+            writer = extra.get(commits.WRITER_ID_KEY) or extra.get(commits.ACTION_ID_KEY) or writer
         except errors.HoodieError as error:
-            logger.warning("%s: who wrote %s is not known: %s", client.storage.uri, suspect, error)
+            logger.warning(
+                "%s: the writer of %s is unknown: %s", client.storage.uri, suspect, error
+            )
     finding = (
         f"instant {suspect} of {writer} is ahead of this machine's clock by more than "
         f"{client.settings.clock_skew_ms_max} ms; later instants follow it"
@@ -142,14 +168,91 @@ def clock_findings(client: Client) -> tuple[str, ...]:
     return (finding,)
 
 
-def _ids(client: Client, scope: table_lock.LockScope, write: OpenWrite) -> dict[str, str]:
-    """Return what a commit of ours says beside its own metadata."""
-    ids = authors.extra_metadata(client.author, write.write_id, write.batch_id)
-    ledger = writer_batches.read(client.storage, scope.timeline, write.ledger)
+def ids(client: Client, scope: table_lock.LockScope, opened: OpenAction) -> dict[str, str]:
+    """Return what a commit of ours says beside its own metadata, in the scope that publishes it."""
+    found = authors.extra_metadata(client.author, opened.write_id, opened.batch_id)
+    ledger = writer_batches.read(client.storage, scope.timeline, opened.ledger)
     writer_id = client.author.writer_id
-    if writer_id is not None and write.batch_id is not None:
-        known = write.ledger.batches.get(writer_id, ())
-        ledger = ledger.including(writer_id, [*known, write.batch_id])
+    if writer_id is not None and opened.batch_id is not None:
+        known = opened.ledger.batches.get(writer_id, ())
+        ledger = ledger.including(writer_id, [*known, opened.batch_id])
     # An empty one, too: whoever looks for it then needs to look no further.
-    ids[writer_batches.LEDGER_KEY] = writer_batches.encode(ledger.batches)
-    return ids
+    found[writer_batches.LEDGER_KEY] = writer_batches.encode(ledger.batches)
+    found[writer_batches.THROUGH_KEY] = ledger.through
+    return found
+
+
+def confirm_plan(
+    client: Client, planned: instants.Instant, planned_on: active.ActiveTimeline
+) -> None:
+    """Take a plan back that others have overtaken before it was on the timeline.
+
+    It was put there in somebody else's time with the lock, perhaps. What completed since, with no
+    greater time, the plan does not know, though its base files would stand for it.
+
+    Raises:
+        LockLostError: They have. The plan is gone, unless somebody executes it already: who does
+            merges what it has missed, and files may carry its time.
+        LockTimeoutError: The lock was not acquired in time; the plan stays as it is.
+    """
+    with client.lock.scope() as scope:
+        if not _is_overtaken(planned, planned_on, scope.timeline):
+            return
+        lost = f"the {client.lock.description} was lost while {planned} was added to the timeline"
+        status = client.heartbeats.look(planned.requested_time)
+        is_touched = status.liveness is not heartbeats.Liveness.MISSING
+        if is_touched or planned not in scope.timeline.instants:
+            raise errors.LockLostError(
+                f"{lost}; {status.owner or 'another process'} has executed it"
+            )
+        scope.check()
+        transitions.withdraw(client.storage, planned)
+    raise errors.LockLostError(
+        f"{lost}, and the timeline has changed since: the plan was withdrawn; plan again"
+    )
+
+
+def _is_overtaken(
+    planned: instants.Instant, before: active.ActiveTimeline, now: active.ActiveTimeline
+) -> bool:
+    """Return whether an instant has a plan's time, or has completed without a greater one."""
+    time = planned.requested_time
+    return any(
+        time in {each.requested_time, each.completion_time}
+        or (each.completion_time is not None and each.completion_time < time)
+        for each in set(now.instants) - set(before.instants)
+        if (each.requested_time, each.action.completed) != (time, planned.action.completed)
+    )
+
+
+def _recorded_id(opened: OpenAction) -> str | None:
+    """Return the write id that the author's attempt record must name; None for an action beside."""
+    return opened.write_id if opened.action.is_write else None
+
+
+def _objection(
+    client: Client,
+    scope: table_lock.LockScope,
+    opened: OpenAction,
+    completed: instants.Instant,
+) -> str | None:
+    """Return why a publication during which the lock was lost may not stand; None if it does.
+
+    A rollback that has deleted files of it may be gone by now: where others have built on what it
+    takes back, it is withdrawn. So each file is looked at, by a request.
+    """
+    targets = rollback_targets(client, opened, scope.timeline)
+    contest = preconditions.contest(completed, scope.timeline, targets, opened.timeline)
+    if contest is not None:
+        return contest
+    attempt = fencing.read(client.storage, client.author)
+    fenced = fencing.publication_refusal(attempt, client.author, _recorded_id(opened))
+    if fenced is not None:
+        return str(fenced)
+    if not opened.heartbeat.is_own():
+        return "another process has taken it over, and may have deleted its files"
+    if not completed.action.is_write:
+        return None
+    stats = contents.read_commit(client.storage, completed).stats
+    missing = next(markers.missing(client.storage, stats), None)
+    return None if missing is None else f"its file {missing} is missing"

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from hoodie.model import commits, schemas
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, schema_history
-from hoodie.transaction import writer_batches
+from hoodie.timeline import active, contents, schema_history
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +30,7 @@ def as_of(storage: Storage, timeline: active.ActiveTimeline) -> StoredSchema | N
         NotFoundError: A write was archived or taken back since the timeline was read.
     """
     for instant in reversed(timeline.completed_writes):
-        metadata = writer_batches.read_metadata(storage, instant)
+        metadata = contents.read_commit(storage, instant)
         stored = metadata.extra.get(commits.SCHEMA_KEY)
         if stored and metadata.operation != commits.Operation.COMPACT.value:
             return StoredSchema(

@@ -135,13 +135,13 @@ class TableLock:
 
         Raises:
             InvalidInputError: This client is in a scope already, in whichever thread.
-            LockTimeoutError: The lock was not had in time; the message names its owner.
+            LockTimeoutError: Timed out waiting for the lock; the message names its owner.
             StorageError: The timeline could not be read.
         """
         if not self._entry.acquire(blocking=False):
             raise errors.InvalidInputError(
-                f"the {self.description} is taken by this client already: two threads that change "
-                "a table need a client each"
+                f"the {self.description} is already held by this client: two threads that change "
+                "a table need one client each"
             )
         try:
             yield from self._scope()
@@ -166,7 +166,7 @@ class TableLock:
             try:
                 self._provider.acquire(self._patience.wait_ms / 1000)
             except errors.LockTimeoutError as error:
-                logger.info("tried again in %s ms: %s", self._patience.retry_wait_ms, error)
+                logger.info("retrying in %s ms: %s", self._patience.retry_wait_ms, error)
                 self._clock.sleep_s(self._patience.retry_wait_ms / 1000)
             else:
                 return

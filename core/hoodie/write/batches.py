@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.filegroup import block_decoding, projecting
-from hoodie.index import bucket
+from hoodie.index import tables
 from hoodie.model import commits, schemas, table_config
 from hoodie.write import keys
 
@@ -79,7 +79,6 @@ def prepare(
         InvalidInputError: A column is missing, unknown or of another type, a key or ordering value
             is null, or a key or partition value is one that readers would not understand.
     """
-    assert config.bucket_count is not None
     may_miss = _may_miss(config, schema, operation)
     if fills_columns:
         may_miss |= _filled(config, schema)
@@ -88,12 +87,12 @@ def prepare(
     conformed = schemas.conform(data, schema).combine_chunks()
     record_keys = keys.record_keys(conformed, config)
     partition_paths = keys.partition_paths(conformed, config)
-    buckets = bucket.buckets_of_keys(record_keys, config)
+    index = tables.index_of(config)
     return Batch(
         data=conformed,
         carried=frozenset(data.column_names),
         record_keys=record_keys,
-        groups=_split(partition_paths, buckets, config.bucket_count),
+        groups=_split(partition_paths, index.tag(record_keys), index.bucket_count),
     )
 
 

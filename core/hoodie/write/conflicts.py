@@ -18,7 +18,7 @@ conflict in every mode: readers do not show the file groups that they retire. So
 groups of no bucket: which rows belong there was looked up before they were written.
 
 The id of an empty bucket's new group follows from the last replace commit that retired a group of
-that bucket (`index.bucket.file_id`). A write that used such an id is given up when that replace
+that bucket (`Index.new_file_id`). A write that used such an id is given up when that replace
 commit was archived since it began: writers that begin after that name the group otherwise.
 
 Strategies, by Apache Hudi's names:
@@ -33,21 +33,20 @@ Strategies, by Apache Hudi's names:
 A compaction gives way to nobody and nobody to it, under all of them. The serial order is the order
 of completion.
 
-Requests: one for each candidate and each pending clustering, two for what replaced file groups;
+Requests: one for each candidate and each pending clustering, three for what replaced file groups;
 none where nothing has completed since the begin and no clustering is pending.
 Source: RFC-22; `SimpleConcurrentFileWritesConflictResolutionStrategy.java` and those beside it;
-concurrency 2.6.
+protocol.md: Conflicts of optimistic writers.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 
 from hoodie import errors
-from hoodie.filegroup import snapshots
-from hoodie.index import bucket
-from hoodie.model import commits, files, instants, jobs, settings, table_config
-from hoodie.timeline import active
-from hoodie.transaction import lifecycle, table_lock, writer_batches
-from hoodie.transaction.client import Client, OpenWrite
+from hoodie.index import protocol, tables
+from hoodie.model import commits, files, instants, settings, table_config
+from hoodie.timeline import active, contents, partition_buckets
+from hoodie.transaction import lifecycle, table_lock
+from hoodie.transaction.client import Client, OpenAction
 
 _NAMED_MAX = 5
 _NO_WRITER = "a writer that gives no id"
@@ -81,29 +80,26 @@ def candidates(
 
 
 def shared_groups(
-    mine: Iterable[files.FileGroupId], theirs: Iterable[files.FileGroupId]
+    index: protocol.Index,
+    mine: Iterable[files.FileGroupId],
+    theirs: Iterable[files.FileGroupId],
 ) -> tuple[files.FileGroupId, ...]:
     """Return the file groups of mine whose bucket theirs have, too; sorted."""
-    taken = {_place(group) for group in theirs}
-    return tuple(sorted({group for group in mine if _place(group) in taken}))
+    taken = {index.conflict_key(group) for group in theirs}
+    return tuple(sorted({group for group in mine if index.conflict_key(group) in taken}))
 
 
-def step(client: Client, untouched: Collection[commits.Untouched] = ()) -> lifecycle.PreCompletion:
-    """Return the check of a client's writes as a step of their completion; as `check`."""
-
-    def check_conflicts(
-        scope: table_lock.LockScope, write: OpenWrite, metadata: commits.CommitMetadata
-    ) -> commits.CommitMetadata:
-        check(client, scope, write, metadata, untouched)
-        return metadata
-
-    return check_conflicts
+def commit_check(
+    client: Client, untouched: Collection[commits.Untouched] = ()
+) -> lifecycle.CommitCheck:
+    """Return the check of a client's writes that their completion asks; as `check`."""
+    return lambda scope, write, metadata: check(client, scope, write, metadata, untouched)
 
 
 def check(
     client: Client,
     scope: table_lock.LockScope,
-    write: OpenWrite,
+    write: OpenAction,
     metadata: commits.CommitMetadata,
     untouched: Collection[commits.Untouched] = (),
 ) -> None:
@@ -118,8 +114,10 @@ def check(
 
     Raises:
         WriteConflictError: It does.
+        UnsupportedError: The table was given bucket counts by partition.
     """
     mine = groups_of([*metadata.stats, *untouched])
+    index = tables.index_of(write.config)
     _check_archived(client, scope, write, mine)
     if client.settings.conflict_strategy is not settings.ConflictStrategy.PREFER_WRITER:
         _check_clustering(client, scope, write, mine)
@@ -129,20 +127,22 @@ def check(
         exclusive = groups_of(
             each
             for each in metadata.stats
-            if not each.log_files or bucket.own_bucket(each.file_id, write.config) is None
+            if not each.log_files or index.bucket_of(each.file_id) is None
         )
     known = write.timeline.write_completion_times
     table_type = write.config.table_type
     for other in candidates(known, scope.timeline, write.requested_time, table_type):
         is_replacement = other.action is instants.Action.REPLACE_COMMIT
+        if is_replacement:
+            partition_buckets.check_none(client.storage)
         compared = mine if is_replacement else exclusive
         if not compared:
             continue
-        theirs = writer_batches.read_metadata(client.storage, other)
+        theirs = contents.read_commit(client.storage, other)
         changed = groups_of(theirs.stats)
         if is_replacement:
-            changed += snapshots.replaced_by(client.storage, other)
-        shared = shared_groups(compared, changed)
+            changed += contents.read_replaced_groups(client.storage, other)
+        shared = shared_groups(index, compared, changed)
         if shared:
             raise errors.WriteConflictError(
                 f"{write.inflight} of {_writer(client.author.writer_id)} and {other} of "
@@ -154,12 +154,13 @@ def check(
 def _check_archived(
     client: Client,
     scope: table_lock.LockScope,
-    write: OpenWrite,
+    write: OpenAction,
     mine: Iterable[files.FileGroupId],
 ) -> None:
     """Refuse groups that are named after a replace commit which was archived since the begin."""
     archived = _replacements(write.timeline) - _replacements(scope.timeline)
-    named = tuple(sorted({each for each in mine if bucket.retired_at(each.file_id) in archived}))
+    index = tables.index_of(write.config)
+    named = tuple(sorted({each for each in mine if index.named_after(each.file_id) in archived}))
     if named:
         raise errors.WriteConflictError(
             f"{write.inflight} of {_writer(client.author.writer_id)} wrote to {_names(named)}; the "
@@ -179,11 +180,12 @@ def _replacements(timeline: active.ActiveTimeline) -> set[instants.InstantTime |
 def _check_clustering(
     client: Client,
     scope: table_lock.LockScope,
-    write: OpenWrite,
+    write: OpenAction,
     mine: Iterable[files.FileGroupId],
 ) -> None:
     for pending in scope.timeline.pending_of(instants.Action.CLUSTERING):
-        shared = shared_groups(mine, snapshots.clustered_by(client.storage, pending))
+        clustered = contents.read_clustered_groups(client.storage, pending)
+        shared = shared_groups(tables.index_of(write.config), mine, clustered)
         if shared:
             raise errors.WriteConflictError(
                 f"{write.inflight} of {_writer(client.author.writer_id)} wrote to "
@@ -197,13 +199,8 @@ def groups_of(written: Iterable[commits.Written]) -> list[files.FileGroupId]:
     return [files.FileGroupId(each.partition_path, each.file_id) for each in written]
 
 
-def _place(group: files.FileGroupId) -> tuple[str, int | str]:
-    is_bucket = bucket.is_bucket_file_id(group.file_id)
-    return group.partition_path, bucket.bucket_of(group.file_id) if is_bucket else group.file_id
-
-
 def _writer_of(extra: Mapping[str, str]) -> str:
-    return _writer(extra.get(jobs.WRITER_ID_KEY))
+    return _writer(extra.get(commits.WRITER_ID_KEY))
 
 
 def _writer(writer_id: str | None) -> str:

@@ -12,7 +12,8 @@ completes (`write.conflicts`), whatever is configured here.
 
 Cost, for each data file: a listing of the timeline and one of the markers of each earlier write;
 with `early_checks_commits` a request for each write that completed since this one began. Source:
-RFC-56; `SimpleDirectMarkerBasedDetectionStrategy.java` and those beside it; concurrency 2.7.
+RFC-56; `SimpleDirectMarkerBasedDetectionStrategy.java` and those beside it;
+protocol.md: Conflicts of optimistic writers.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,15 +22,15 @@ from dataclasses import dataclass
 
 from hoodie import environment, errors
 from hoodie.format import file_names
+from hoodie.index import tables
 from hoodie.model import files, instants, settings, table_config
 from hoodie.storage import protocol
-from hoodie.timeline import active
+from hoodie.timeline import active, contents
 from hoodie.transaction import (
-    failed_writes,
     heartbeats,
+    liveness,
     markers,
     table_lock,
-    writer_batches,
 )
 from hoodie.transaction.locks import addresses, opening
 from hoodie.write import conflicts
@@ -46,7 +47,7 @@ class Detection:
 
     Attributes:
         instant_time: The write's requested time.
-        table_type: The table's.
+        config: The table's configuration.
         known: Requested times of the writes that had completed when it began.
         settings: The writer's.
         lock: The table's.
@@ -54,7 +55,7 @@ class Detection:
     """
 
     instant_time: instants.InstantTime
-    table_type: table_config.TableType
+    config: table_config.TableConfig
     known: frozenset[instants.InstantTime]
     settings: settings.WriteSettings
     lock: addresses.LockAddress
@@ -62,15 +63,15 @@ class Detection:
 
 
 def marking(
-    detection: Detection | None, storage: protocol.Storage, outside: environment.Environment
+    detection: Detection | None, storage: protocol.Storage, env: environment.Environment
 ) -> Mark | None:
     """Return what makes the markers of a write that detects conflicts early; None for any other."""
     if detection is None:
         return None
 
     def mark(group: files.FileGroupId, path: str) -> None:
-        with _timeline(detection, storage, outside) as timeline:
-            _check(detection, storage, outside, timeline, group)
+        with _timeline(detection, storage, env) as timeline:
+            _check(detection, storage, env, timeline, group)
             markers.mark(storage, detection.instant_time, path)
 
     return mark
@@ -78,17 +79,17 @@ def marking(
 
 @contextmanager
 def _timeline(
-    detection: Detection, storage: protocol.Storage, outside: environment.Environment
+    detection: Detection, storage: protocol.Storage, env: environment.Environment
 ) -> Iterator[active.ActiveTimeline]:
     """Yield the timeline as it is now; where the strategy asks for it, in the lock scope."""
     if detection.settings.early_detection is settings.EarlyDetection.SIMPLE:
         yield active.listed(storage)
         return
     name = f"marker of {detection.author}"
-    provider = opening.open_for(name, detection.lock, storage, outside)
+    provider = opening.open_for(name, detection.lock, storage, env)
     patience = table_lock.Patience.of(detection.settings)
     try:
-        lock = table_lock.TableLock(provider, storage, outside.clock, patience)
+        lock = table_lock.TableLock(provider, storage, env.clock, patience)
         with lock.scope() as scope:
             yield scope.timeline
     finally:
@@ -98,7 +99,7 @@ def _timeline(
 def _check(
     detection: Detection,
     storage: protocol.Storage,
-    outside: environment.Environment,
+    env: environment.Environment,
     timeline: active.ActiveTimeline,
     group: files.FileGroupId,
 ) -> None:
@@ -107,11 +108,13 @@ def _check(
     Raises:
         WriteConflictError: The message names both.
     """
-    lives = heartbeats.Heartbeats(storage, outside.clock, outside.background, detection.settings)
+    lives = heartbeats.Heartbeats(storage, env.clock, env.background, detection.settings)
     for other in timeline.pending_of(*_WRITES):
-        if other.requested_time >= detection.instant_time or not _is_marked(storage, other, group):
+        if other.requested_time >= detection.instant_time:
             continue
-        seen = failed_writes.sight(lives, storage, timeline, [other])[other]
+        if not _is_marked(detection, storage, other, group):
+            continue
+        seen = liveness.look_at(lives, storage, timeline, [other])[other]
         if seen.liveness.is_alive:
             raise errors.WriteConflictError(
                 f"{detection.instant_time} of {detection.author} was about to write to file group "
@@ -128,10 +131,11 @@ def _check_commits(
     timeline: active.ActiveTimeline,
     group: files.FileGroupId,
 ) -> None:
-    own, table_type = detection.instant_time, detection.table_type
+    own, table_type = detection.instant_time, detection.config.table_type
+    index = tables.index_of(detection.config)
     for other in conflicts.candidates(detection.known, timeline, own, table_type):
-        metadata = writer_batches.read_metadata(storage, other)
-        if conflicts.shared_groups([group], conflicts.groups_of(metadata.stats)):
+        metadata = contents.read_commit(storage, other)
+        if conflicts.shared_groups(index, [group], conflicts.groups_of(metadata.stats)):
             raise errors.WriteConflictError(
                 f"{own} of {detection.author} was about to write to file group {group}, which "
                 f"{other} has written to since it began; no data of it was written"
@@ -139,8 +143,12 @@ def _check_commits(
 
 
 def _is_marked(
-    storage: protocol.Storage, other: instants.Instant, group: files.FileGroupId
+    detection: Detection,
+    storage: protocol.Storage,
+    other: instants.Instant,
+    group: files.FileGroupId,
 ) -> bool:
     marked = markers.marked_files(storage, other.requested_time)
     parsed = [file_names.parse(path, 0) for path in marked]
-    return bool(conflicts.shared_groups([group], [each.group for each in parsed if each]))
+    theirs = [each.group for each in parsed if each]
+    return bool(conflicts.shared_groups(tables.index_of(detection.config), [group], theirs))

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import errors
-from hoodie.index import bucket
+from hoodie.index import tables
 from hoodie.model import files, key_generators, table_config
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -50,7 +50,9 @@ def record_keys(table: pa.Table, config: table_config.TableConfig) -> pa.Array:
     fields = config.record_key_fields
     texts = [_text(table, name, "record key", is_date_allowed=False) for name in fields]
     if len(fields) == 1:
-        _refuse(fields[0], texts[0], _is_missing(texts[0]), "null or empty, which is no record key")
+        _refuse(
+            fields[0], texts[0], _is_missing(texts[0]), "null or empty, which is not a record key"
+        )
         is_both = pc.and_(pc.match_substring(texts[0], ","), pc.match_substring(texts[0], ":"))
         _refuse(fields[0], texts[0], is_both, "a comma and a colon, which Hudi takes for a list")
         return texts[0]
@@ -143,17 +145,17 @@ def _text(table: pa.Table, name: str, role: str, *, is_date_allowed: bool) -> pa
 
 
 def _composite(texts: Sequence[pa.Array], config: table_config.TableConfig) -> pa.Array:
-    hashed = bucket.hash_fields(config)
+    parsed = tables.index_of(config).parsed_fields
     parts = []
     for name, text in zip(config.record_key_fields, texts, strict=True):
         _refuse(name, text, pc.match_substring(text, ","), "a comma, which separates key fields")
-        reserved = pa.array([bucket.NULL_VALUE, bucket.EMPTY_VALUE])
+        reserved = pa.array([key_generators.NULL_VALUE, key_generators.EMPTY_VALUE])
         _refuse(name, text, pc.is_in(text, reserved), "a text that stands for null or empty")
-        if name not in hashed:
+        if name not in parsed:
             is_trap = pc.match_substring(text, ":")
             _refuse(name, text, is_trap, "a colon, which a field that is not hashed may not hold")
-        value = pc.fill_null(text, bucket.NULL_VALUE)
-        value = pc.if_else(pc.equal(value, ""), bucket.EMPTY_VALUE, value)
+        value = pc.fill_null(text, key_generators.NULL_VALUE)
+        value = pc.if_else(pc.equal(value, ""), key_generators.EMPTY_VALUE, value)
         parts.append(pc.binary_join_element_wise(f"{name}:", value, ""))
     keys = pc.binary_join_element_wise(*parts, ",")
     is_missing = _is_missing(texts[0])

@@ -1,9 +1,9 @@
 """Which file group a bucket's rows go to.
 
-With the simple bucket index a (partition, bucket) has one file group. Groups of others are found by
-the first eight characters of their id. An empty bucket's new group gets an id that follows from the
-timeline (`index.bucket.file_id`), so that concurrent writers agree on it. Writers whose timelines
-differ about that bucket are told apart when they complete (`write.conflicts`).
+A (partition, bucket) has one file group; the table's index finds the bucket of a group that is
+there. An empty bucket's new group gets an id that follows from the timeline (`Index.new_file_id`),
+so that concurrent writers agree on it. Writers whose timelines differ about that bucket conflict
+when they complete (`write.conflicts`).
 
 Cost: one list request a partition, when its first row is placed.
 """
@@ -12,13 +12,13 @@ import contextlib
 from collections.abc import Mapping
 
 from hoodie import errors
-from hoodie.filegroup import snapshots
+from hoodie.filegroup import listing, snapshots
 from hoodie.format import file_names, properties
-from hoodie.index import bucket
+from hoodie.index import tables
 from hoodie.model import files, instants, table_config
 from hoodie.storage import protocol
 
-_Files = dict[files.FileGroupId, list[files.BaseFile | files.LogFile]]
+_Files = dict[files.FileGroupId, list[listing.DataFile]]
 
 
 class Placement:
@@ -42,13 +42,15 @@ class Placement:
             instant_time: The write's own.
         """
         self._storage = storage
-        self._config = config
+        self._listing = listing.of_table(storage, config)
+        self._index = tables.index_of(config)
         self._committed = committed
         self._replaced = replaced
         self._retired_at: dict[tuple[str, int], instants.InstantTime] = {}
         for group, time in replaced.items():
-            if bucket.is_bucket_file_id(group.file_id):
-                place = (group.partition_path, bucket.bucket_of(group.file_id))
+            number = self._index.bucket_of(group.file_id)
+            if number is not None:
+                place = (group.partition_path, number)
                 self._retired_at[place] = max(time, self._retired_at.get(place, time))
         self._instant_time = instant_time
         self._partitions: dict[str, _Files] = {}
@@ -64,17 +66,13 @@ class Placement:
         if partition_path in self._partitions:
             return
         by_group: _Files = {}
-        has_metadata = False
-        for info in self._storage.list(partition_path):
-            has_metadata = has_metadata or file_names.is_partition_metadata(info.name)
-            parsed = file_names.parse(info.path, info.size_bytes)
-            if parsed is not None:
-                by_group.setdefault(parsed.group, []).append(parsed)
-        if is_created and not has_metadata:
+        for each in self._listing.files(partition_path):
+            by_group.setdefault(each.group, []).append(each)
+        if is_created and not self._listing.is_partition(partition_path):
             self._create_metadata(partition_path)
         self._partitions[partition_path] = by_group
         for group in sorted(by_group):
-            number = bucket.own_bucket(group.file_id, self._config)
+            number = self._index.bucket_of(group.file_id)
             self._groups.setdefault((partition_path, number), []).append(group)
 
     def foreign_groups(self, partition_path: str) -> list[files.FileGroupId]:
@@ -97,7 +95,7 @@ class Placement:
                 f"{place} has rows in file group {group.file_id}, written after a replace commit "
                 f"retired that group at {self._replaced[group]}: Apache Hudi does not show these "
                 "rows, and its cleaner removes them; read them with hoodie and write the partition "
-                "anew with Apache Hudi's insert_overwrite"
+                "again with insert_overwrite of Apache Hudi"
             )
         if len(live) > 1:
             names = ", ".join(group.file_id for group in live)
@@ -105,7 +103,8 @@ class Placement:
         if live:
             return live[0]
         retired_at = self._retired_at.get((partition_path, bucket_number))
-        return files.FileGroupId(partition_path, bucket.file_id(bucket_number, retired_at))
+        file_id = self._index.new_file_id(bucket_number, retired_at)
+        return files.FileGroupId(partition_path, file_id)
 
     def base_file_of(self, group: files.FileGroupId) -> files.BaseFile | None:
         """Return the newest committed base file of a group in a prepared partition."""
@@ -121,7 +120,7 @@ class Placement:
         """Return whether a group in a prepared partition holds no file, not even a failed one."""
         return not self._files_of(group)
 
-    def _files_of(self, group: files.FileGroupId) -> list[files.BaseFile | files.LogFile]:
+    def _files_of(self, group: files.FileGroupId) -> list[listing.DataFile]:
         return self._partitions[group.partition_path].get(group, [])
 
     def _live(self, partition_path: str, bucket_number: int | None) -> list[files.FileGroupId]:

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hoodie import errors, identity
+from hoodie import backoff, errors, identity
 
 logger = logging.getLogger(__name__)
 
 Written = TypeVar("Written")
 
 _WAIT_S = 1.0
-_DOUBLINGS_MAX = 5
+_WAIT_MAX_S = 32.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ def until_won(write: Callable[[], Written], retries: Retries) -> Written:
         try:
             return write()
         except errors.WriteConflictError as error:
-            wait_s = retries.random.uniform() * _WAIT_S * 2 ** min(retry, _DOUBLINGS_MAX)
-            logger.info("again in %.1f s: %s", wait_s, error)
+            wait_s = retries.random.uniform() * backoff.growing(_WAIT_S, _WAIT_MAX_S, retry + 1)
+            logger.info("retrying in %.1f s: %s", wait_s, error)
             retries.wait(wait_s)
     return write()

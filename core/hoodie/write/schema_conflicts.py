@@ -8,7 +8,8 @@ columns as they do with all older files.
 
 That is `SimpleSchemaConflictResolutionStrategy.java` where a writer changes no columns. Where two
 do, Apache Hudi's second one is refused; ours is only if the two cannot both be had, which is one
-column in two types of which neither is wider. Source: RFC-82; concurrency 2.6.
+column in two types of which neither is wider. Source: RFC-82;
+protocol.md: Conflicts of optimistic writers.
 """
 
 import functools
@@ -21,7 +22,7 @@ from hoodie.model import commits, schema_evolution, schemas
 from hoodie.storage import protocol
 from hoodie.timeline import active
 from hoodie.transaction import lifecycle, stored_schemas, table_lock
-from hoodie.transaction.client import OpenWrite
+from hoodie.transaction.client import OpenAction
 from hoodie.write import conflicts
 
 
@@ -61,13 +62,13 @@ def published(mine: schemas.TableSchema, now: schemas.TableSchema | None) -> sch
     return mine if now is None or now.arrow.equals(mine.arrow) else now
 
 
-def step(
+def amendment(
     storage: protocol.Storage,
     columns_begun: stored_schemas.StoredSchema | None,
     mine: schemas.TableSchema,
     added: pa.Schema,
-) -> lifecycle.PreCompletion:
-    """Return the choice of columns as a step of a write's completion.
+) -> lifecycle.Amendment:
+    """Return the choice of columns that is made when a write completes.
 
     In the lock scope it makes no request but where others have completed meanwhile.
 
@@ -79,7 +80,7 @@ def step(
     """
 
     def keep_newer_columns(
-        scope: table_lock.LockScope, write: OpenWrite, metadata: commits.CommitMetadata
+        scope: table_lock.LockScope, write: OpenAction, metadata: commits.CommitMetadata
     ) -> commits.CommitMetadata:
         now = columns_begun
         known, own = write.timeline.write_completion_times, write.requested_time
@@ -90,7 +91,7 @@ def step(
             columns = published(mine, None if now is None else with_added(now, added))
         except errors.InvalidInputError as error:
             raise errors.ConflictError(
-                f"another writer changed columns while {write.inflight} was at work: {error}"
+                f"another writer changed columns during {write.inflight}: {error}"
             ) from error
         return replace(metadata, extra={**metadata.extra, commits.SCHEMA_KEY: columns.avro})
 

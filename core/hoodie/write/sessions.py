@@ -11,58 +11,36 @@
 import collections
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from hoodie import environment, errors
 from hoodie.filegroup import snapshots, writing
+from hoodie.maintenance.rollback import failed_writes
 from hoodie.model import (
     commits,
     files,
     instants,
     results,
     schema_evolution,
-    schemas,
     settings,
     table_config,
 )
 from hoodie.storage import protocol
-from hoodie.timeline import active
-from hoodie.transaction import authors, client, lifecycle, stored_schemas
-from hoodie.transaction.locks import addresses, opening
-from hoodie.transaction.locks import protocol as lock_protocol
+from hoodie.timeline import active, partition_buckets
+from hoodie.transaction import client, lifecycle, manager, stored_schemas
 from hoodie.write import (
     batches,
-    combinations,
+    compatibility,
     conflicts,
     early_conflicts,
-    failed_writes,
     retries,
     schema_conflicts,
     tasks,
 )
 
 logger = logging.getLogger(__name__)
-
-_NO_COLUMNS = pa.schema([])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransactionOptions:
-    """On whose behalf a table is changed, and how.
-
-    Attributes:
-        settings: Equal for everything that writes the table.
-        lock: The table's lock.
-        author: A writer's or an action's run.
-        guards: Called in the lock scope right before anything is published.
-    """
-
-    settings: settings.WriteSettings
-    lock: addresses.LockAddress
-    author: authors.Author
-    guards: tuple[client.Guard, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,36 +55,9 @@ class WriteOptions:
     """
 
     operation: commits.Operation
-    transaction: TransactionOptions
+    transaction: manager.TransactionOptions
     batch_id: str | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """The table that is written.
-
-    Attributes:
-        storage: Its storage.
-        config: Its configuration.
-        schema: Its columns when it was opened, and those that the write adds.
-        added: What the write adds or widens, as of when the table was opened.
-    """
-
-    storage: protocol.Storage
-    config: table_config.TableConfig
-    schema: schemas.TableSchema
-    added: pa.Schema = _NO_COLUMNS
-
-    def grown_to(self, columns: schemas.TableSchema) -> "Target":
-        """Return the target of a write that adds columns: the table's, grown by them.
-
-        Raises:
-            InvalidInputError: The type of one of them has to stay.
-        """
-        added = schema_evolution.additions(self.schema, columns.arrow)
-        schema_evolution.check_fixed(self.schema, added, self.config)
-        return replace(self, schema=columns, added=added)
 
 
 class WriteSession:
@@ -115,17 +66,15 @@ class WriteSession:
     def __init__(
         self,
         task: tasks.WriteTask,
-        write: client.OpenWrite,
+        write: client.OpenAction,
         transaction_client: client.Client,
-        provider: lock_protocol.LockProvider,
         extra: Mapping[str, str],
-        choice_of_columns: lifecycle.PreCompletion,
+        choice_of_columns: lifecycle.Amendment,
     ) -> None:
         """Take what `begin` made."""
         self.task = task
         self._write = write
         self._client = transaction_client
-        self._provider = provider
         self._extra = extra
         self._choice_of_columns = choice_of_columns
 
@@ -152,18 +101,18 @@ class WriteSession:
         )
         try:
             _check_base_files(stats)
-            completion = lifecycle.complete(
+            completion = lifecycle.commit(
                 self._client,
                 self._write,
                 metadata,
-                [conflicts.step(self._client, untouched)],
-                self._amendments(),
+                [conflicts.commit_check(self._client, untouched)],
+                self._choice_of_columns if self._client.settings.keeps_newer_columns else None,
             )
         except BaseException:
             self.abort(has_tasks_left=False)
             raise
         findings = (*completion.findings, *self._roll_back_lazily())
-        self._provider.close()
+        self._client.close()
         return results.CommitResult(
             instant=completion.instant,
             stats=stats,
@@ -184,7 +133,7 @@ class WriteSession:
             if is_emptied and self._policy is not settings.FailedWritesPolicy.NEVER:
                 failed_writes.roll_back_aborted(self._client, self.task.config, self._write)
         finally:
-            self._provider.close()
+            self._client.close()
 
     def roll_back_eagerly(self) -> None:
         """Take back what failed before, if that is the policy; before any data is written.
@@ -211,12 +160,6 @@ class WriteSession:
             return (f"failed writes stay pending: {type(error).__name__}: {error}",)
         return ()
 
-    def _amendments(self) -> Sequence[lifecycle.PreCompletion]:
-        """Return what is decided in the lock scope of the completion."""
-        if not self._client.settings.keeps_newer_columns:
-            return ()
-        return (self._choice_of_columns,)
-
     @property
     def _policy(self) -> settings.FailedWritesPolicy:
         return self._client.settings.effective_failed_writes_policy
@@ -234,10 +177,10 @@ def _check_base_files(stats: Sequence[commits.WriteStat]) -> None:
 
 
 def begin(
-    target: Target,
+    target: manager.Target,
     options: WriteOptions,
     columns: Sequence[str],
-    outside: environment.Environment,
+    env: environment.Environment,
 ) -> WriteSession | results.AlreadyCommitted:
     """Put a write on the timeline.
 
@@ -245,7 +188,7 @@ def begin(
         target: The table.
         options: What the write does.
         columns: The input's columns.
-        outside: Time, ids, threads.
+        env: Time, ids, threads.
 
     Raises:
         ConfigurationError: The table is not for this mode, or an active writer's columns overlap.
@@ -253,29 +196,30 @@ def begin(
         UnsupportedError: The table is not one that we write.
     """
     transaction = options.transaction
-    combinations.check_table(target.config, transaction.settings.concurrency)
-    provider = open_lock(target.storage, transaction, outside)
+    compatibility.check_table(target.config, transaction.settings.concurrency)
+    partition_buckets.check_none(target.storage)
+    stream = _stream(target.config, options, columns)
+    transaction_client = _open_client(target, transaction, env, stream)
     try:
-        stream = _stream(target.config, options, columns)
-        transaction_client = open_client(target, provider, transaction, outside, stream)
         opened = lifecycle.begin(
             transaction_client, _action(target.config), target.config, options.batch_id
         )
         if isinstance(opened, client.AlreadyWritten):
-            provider.close()
+            transaction_client.close()
             return results.AlreadyCommitted(batch_id=opened.batch_id)
     except BaseException:
-        provider.close()
+        transaction_client.close()
         raise
     try:
+        _check_buckets(target.storage, opened.timeline)
         columns_begun = schema_conflicts.begun(target.storage, opened.timeline)
         task = _task(target, options, opened, columns_begun)
     except BaseException:
         lifecycle.abort(transaction_client, opened, has_tasks_left=False)
-        provider.close()
+        transaction_client.close()
         raise
-    choice = schema_conflicts.step(target.storage, columns_begun, task.schema, target.added)
-    session = WriteSession(task, opened, transaction_client, provider, options.extra, choice)
+    choice = schema_conflicts.amendment(target.storage, columns_begun, task.schema, target.added)
+    session = WriteSession(task, opened, transaction_client, options.extra, choice)
     try:
         lifecycle.start(transaction_client, opened, options.operation)
         session.roll_back_eagerly()
@@ -285,8 +229,18 @@ def begin(
     return session
 
 
+def _check_buckets(storage: protocol.Storage, timeline: active.ActiveTimeline) -> None:
+    """Refuse a table that was given bucket counts by partition right before a write began.
+
+    What gives them completes a replace commit: those that complete later conflict with the write
+    (`write.conflicts`).
+    """
+    if any(each.action is instants.Action.REPLACE_COMMIT for each in timeline.instants):
+        partition_buckets.check_none(storage)
+
+
 def write(
-    target: Target, data: pa.Table, options: WriteOptions, outside: environment.Environment
+    target: manager.Target, data: pa.Table, options: WriteOptions, env: environment.Environment
 ) -> results.WriteResult:
     """Write a batch in one commit; a batch that does not fit is refused before it begins.
 
@@ -297,7 +251,7 @@ def write(
         WriteConflictError: It lost each time.
         HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it was.
     """
-    combinations.check_table(target.config, options.transaction.settings.concurrency)
+    compatibility.check_table(target.config, options.transaction.settings.concurrency)
     if options.transaction.settings.adds_columns:
         target = target.grown_to(schema_evolution.merged(target.schema, data.schema))
     batch = batches.prepare(
@@ -308,84 +262,57 @@ def write(
         fills_columns=options.transaction.settings.adds_columns,
     )
     return retries.until_won(
-        lambda: _write_once(target, batch, data.column_names, options, outside),
+        lambda: _write_once(target, batch, data.column_names, options, env),
         retries.Retries(
             count_max=options.transaction.settings.conflict_retries_max,
-            random=outside.random,
-            wait=outside.clock.sleep_s,
+            random=env.random,
+            wait=env.clock.sleep_s,
         ),
     )
 
 
 def _write_once(
-    target: Target,
+    target: manager.Target,
     batch: batches.Batch,
     columns: Sequence[str],
     options: WriteOptions,
-    outside: environment.Environment,
+    env: environment.Environment,
 ) -> results.WriteResult:
-    session = begin(target, options, columns, outside)
+    session = begin(target, options, columns, env)
     if isinstance(session, results.AlreadyCommitted):
         return session
     try:
-        mark = early_conflicts.marking(session.task.detection, target.storage, outside)
+        mark = early_conflicts.marking(session.task.detection, target.storage, env)
         token = tasks.WriteToken()
-        written = tasks.run(session.task, batch, token, target.storage, outside.engine, mark)
+        written = tasks.run(session.task, batch, token, target.storage, env.engine, mark)
     except BaseException:
         session.abort(has_tasks_left=False)
         raise
     return session.commit(written)
 
 
-def open_lock(
-    storage: protocol.Storage, transaction: TransactionOptions, outside: environment.Environment
-) -> lock_protocol.LockProvider:
-    """Return a fresh access to the table's lock; for one transaction, which closes it."""
-    return opening.open_for(str(transaction.author), transaction.lock, storage, outside)
-
-
-def open_client(
-    target: Target,
-    provider: lock_protocol.LockProvider,
-    transaction: TransactionOptions,
-    outside: environment.Environment,
-    stream: combinations.Stream | None = None,
+def _open_client(
+    target: manager.Target,
+    transaction: manager.TransactionOptions,
+    env: environment.Environment,
+    stream: compatibility.Stream,
 ) -> client.Client:
-    """Return a transaction client.
-
-    Args:
-        target: The table.
-        provider: Of its lock, for this client alone.
-        transaction: On whose behalf, and how.
-        outside: Time, ids, threads.
-        stream: What a write does to the table; None for a table service.
-
-    Raises:
-        ConfigurationError: Heartbeats by these settings could expire though all is well.
-    """
-    session_s = addresses.session_s(transaction.lock)
+    """Return the client of a write that does this to the table."""
 
     def admit_beside(companions: client.Companions) -> None:
-        assert stream is not None
-        combinations.check(
+        compatibility.check(
             target.config,
             stream,
-            [combinations.stream_of(instant, seen) for instant, seen in companions.items()],
+            [compatibility.stream_of(instant, seen) for instant, seen in companions.items()],
             is_acknowledged=transaction.settings.acknowledges_order_dependence,
         )
 
-    return client.Client(
-        client.Connection(
-            storage=target.storage,
-            provider=provider,
-            surroundings=outside,
-            settings=transaction.settings,
-            author=transaction.author,
-            guards=transaction.guards,
-            claim=combinations.claim(stream) if stream is not None else "",
-            admit_beside=admit_beside if stream is not None else None,
-            lock_session_ms=round(session_s * 1000),
-        )
+    return manager.open_client(
+        target,
+        transaction,
+        env,
+        claim=compatibility.claim(stream),
+        admit_beside=admit_beside,
     )
 
 
@@ -396,11 +323,11 @@ def _action(config: table_config.TableConfig) -> instants.Action:
 
 def _stream(
     config: table_config.TableConfig, options: WriteOptions, columns: Sequence[str]
-) -> combinations.Stream:
-    return combinations.Stream(
+) -> compatibility.Stream:
+    return compatibility.Stream(
         writer_id=options.transaction.author.writer_id or "",
         columns=tuple(sorted(batches.written_columns(columns, config))),
-        is_order_dependent_delete=combinations.is_order_dependent_delete(
+        is_order_dependent_delete=compatibility.is_order_dependent_delete(
             config, options.operation, columns
         ),
         mode=options.transaction.settings.concurrency,
@@ -408,13 +335,13 @@ def _stream(
 
 
 def _detection(
-    target: Target, transaction: TransactionOptions, opened: client.OpenWrite
+    target: manager.Target, transaction: manager.TransactionOptions, opened: client.OpenAction
 ) -> early_conflicts.Detection | None:
     if not transaction.settings.detects_conflicts_early:
         return None
     return early_conflicts.Detection(
         instant_time=opened.requested_time,
-        table_type=target.config.table_type,
+        config=target.config,
         known=frozenset(opened.timeline.write_completion_times),
         settings=transaction.settings,
         lock=transaction.lock,
@@ -423,9 +350,9 @@ def _detection(
 
 
 def _task(
-    target: Target,
+    target: manager.Target,
     options: WriteOptions,
-    opened: client.OpenWrite,
+    opened: client.OpenAction,
     begun: stored_schemas.StoredSchema | None,
 ) -> tasks.WriteTask:
     stored = target.schema if begun is None else schema_conflicts.with_added(begun, target.added)
@@ -446,7 +373,7 @@ def _task(
 
 
 def _known(
-    target: Target, options: WriteOptions, timeline: active.ActiveTimeline
+    target: manager.Target, options: WriteOptions, timeline: active.ActiveTimeline
 ) -> Mapping[files.FileGroupId, files.FileSlice]:
     """Return the file slices whose keys an insert leaves out, if it does; lists the table then."""
     is_insert = options.operation in (commits.Operation.INSERT, commits.Operation.BULK_INSERT)

@@ -1,7 +1,8 @@
 """The part of a write that scales: rows into data files, file group by file group.
 
     copy-on-write    the file group's next base file
-    merge-on-read    a log file; of an empty bucket a base file, by a bulk insert or a single writer
+    merge-on-read    a log file; of an empty bucket a base file, by a bulk insert or a single
+                     writer, unless rows that are deleted must hold against later ones
 
 A `WriteTask` is a value made once a write has begun; any number of processes may run it over parts
 of the input. What they wrote counts once the driver completes the instant with their stats; files
@@ -109,7 +110,7 @@ def run(
         WriteConflictError: A conflict was found early.
         HeartbeatExpiredError: The write was judged dead.
     """
-    assert (mark is None) == (task.detection is None), "conflicts are to be detected"
+    assert (mark is None) == (task.detection is None), "conflicts must be detected"
     batch = batches.in_columns(batch, task.stored_schema)
     task = replace(task, schema=task.stored_schema)
     committed = snapshots.CommittedFiles(storage, task.committed)
@@ -152,7 +153,7 @@ def run(
             first_row=first_row,
         )
         is_new = groups.is_new(group_id)
-        if is_cow or (is_bulk and is_new):
+        if is_cow or (is_bulk and is_new and not _keeps_deletes(task, batch, group)):
             return _rewrite_group(task, batch, group, target, groups.base_file_of(group_id))
         based = replace(target, base_instant_time=None if is_new else task.instant_time)
         return _write_group(task, batch, group, based, may_have_base_file=is_new)
@@ -243,6 +244,18 @@ def _rewrite_group(
     if task.settings.merges_inserts and task.operation is commits.Operation.INSERT:
         changes = replace(changes, is_insert=False)
     return (rewriting.rewrite(based, base_file, changes, task.config, task.schema, task.settings),)
+
+
+def _keeps_deletes(task: WriteTask, batch: batches.Batch, group: batches.GroupRows) -> bool:
+    """Return whether rows say that they are deleted and hold against rows that come later.
+
+    A base file cannot say that of a key; a log file does, and compactions keep it.
+    """
+    if task.config.merge_mode is not table_config.MergeMode.EVENT_TIME:
+        return False
+    columns = task.schema.arrow
+    decoder = block_decoding.Decoder.of(task.config, columns, columns, task.config.ordering_fields)
+    return decoder.deleted_rows(batch.data.take(pa.array(group.rows))) is not None
 
 
 def _write_group(

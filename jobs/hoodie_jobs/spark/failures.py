@@ -21,12 +21,13 @@ def reading_error(error: Exception) -> errors.HoodieError | None:
     problem, path = file.groups()
     if malformed := _MALFORMED.search(text):
         return errors.InvalidInputError(
-            f"{path}: the line {_shown(malformed[1])!r} has not as many fields as the first one"
+            f"{path}: the line {_shown(malformed[1])!r} has a different number of fields than the "
+            "first line"
         )
     if problem == "FILE_NOT_EXIST":
         return errors.NotFoundError(f"{path}: there is no such file")
     if problem == "CANNOT_READ_FILE_FOOTER":
-        return errors.InvalidInputError(f"{path}: it is no parquet file")
+        return errors.InvalidInputError(f"{path}: not a Parquet file")
     return errors.StorageError(f"{path}: {_shown(messages[-1])}")
 
 

@@ -102,4 +102,4 @@ def open_group(
             # None takes the property away, which its type does not say.
             context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
         except (Py4JError, OSError) as error:
-            logger.debug("the JVM is gone: %s", error)
+            logger.debug("the JVM has exited: %s", error)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from hoodie import errors
-from hoodie.model import jobs
+from hoodie.contract import engine_specs
 
 POD_IP_VARIABLE: Final = "HUDI_OPERATOR_POD_IP"
 POD_NAME_VARIABLE: Final = "HUDI_OPERATOR_POD_NAME"
@@ -43,12 +43,12 @@ def check(asked: Mapping[str, str]) -> None:
     ]
     if refused:
         raise errors.ConfigurationError(
-            f"executors in pods are as the operator says, expected no {', '.join(refused)}"
+            f"the operator sets the executors' pods, expected no {', '.join(refused)}"
         )
 
 
 def properties(
-    executors: jobs.KubernetesExecutors, variables: Mapping[str, str], python: str
+    executors: engine_specs.KubernetesExecutors, variables: Mapping[str, str], python: str
 ) -> dict[str, str]:
     """Return the properties of a driver.
 

@@ -24,7 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812 - everybody's name for it
 from pyspark.sql import types as T  # noqa: N812 - everybody's name for it
 
 from hoodie import errors
-from hoodie.model import jobs
+from hoodie.contract import input_sources
 from hoodie.sources import casting, columns, local_files, parsing
 from hoodie.storage import locations
 
@@ -42,7 +42,7 @@ class Parser:
         files: Their names, by the number in `FILE_COLUMN`.
     """
 
-    source: jobs.Source
+    source: input_sources.Source
     schema: pa.Schema
     files: tuple[str, ...]
 
@@ -60,15 +60,15 @@ class Parser:
 
     def _parse(self, rows: pa.Table, origin: str) -> pa.Table:
         match self.source.format:
-            case jobs.SourceFormat.CSV:
+            case input_sources.SourceFormat.CSV:
                 rows = casting.texts_to_null(rows, parsing.null_texts(self.source))
-            case jobs.SourceFormat.JSON:
+            case input_sources.SourceFormat.JSON:
                 lines = rows[LINE_COLUMN].combine_chunks()
                 joined = pc.binary_join(pa.ListArray.from_arrays([0, len(lines)], lines), "\n")
                 content = joined[0].as_buffer()
                 keys = columns.mapping(self.source) or None
                 return parsing.parse_json(lambda: io.BytesIO(content), keys, self.schema, origin)
-            case jobs.SourceFormat.PARQUET:
+            case input_sources.SourceFormat.PARQUET:
                 pass
         return casting.cast(rows, self.schema, origin, is_whole=False)
 
@@ -92,7 +92,7 @@ class SparkInput:
 
 
 def read(
-    spark: SparkSession, files: Sequence[str], source: jobs.Source, schema: pa.Schema
+    spark: SparkSession, files: Sequence[str], source: input_sources.Source, schema: pa.Schema
 ) -> SparkInput:
     """Return files as a DataFrame, not read yet but for their heads.
 
@@ -114,7 +114,7 @@ def read(
         )
         for number, frame in enumerate(frames)
     ]
-    is_json = source.format is jobs.SourceFormat.JSON
+    is_json = source.format is input_sources.SourceFormat.JSON
     carried = (columns.mapping(source) or schema.names) if is_json else found
     return SparkInput(
         frame=reduce(DataFrame.unionAll, numbered),
@@ -124,16 +124,18 @@ def read(
     )
 
 
-def _scan(spark: SparkSession, path: str, source: jobs.Source, schema: pa.Schema) -> DataFrame:
+def _scan(
+    spark: SparkSession, path: str, source: input_sources.Source, schema: pa.Schema
+) -> DataFrame:
     """Return one file's rows."""
     place = spark_path(path)
     match source.format:
-        case jobs.SourceFormat.CSV:
+        case input_sources.SourceFormat.CSV:
             frame = _scan_csv(spark, place, local_files.csv_names(path, source), source)
-        case jobs.SourceFormat.JSON:
+        case input_sources.SourceFormat.JSON:
             columns.check_known(columns.mapping(source), schema, path)
             return spark.read.text(place).select(F.col("value").alias(LINE_COLUMN))
-        case jobs.SourceFormat.PARQUET:
+        case input_sources.SourceFormat.PARQUET:
             frame = spark.read.parquet(place)
         case _:
             assert_never(source.format)
@@ -142,7 +144,7 @@ def _scan(spark: SparkSession, path: str, source: jobs.Source, schema: pa.Schema
 
 
 def _scan_csv(
-    spark: SparkSession, place: str, names: Sequence[str], source: jobs.Source
+    spark: SparkSession, place: str, names: Sequence[str], source: input_sources.Source
 ) -> DataFrame:
     texts = T.StructType([T.StructField(name, T.StringType()) for name in names])
     return (
@@ -189,7 +191,9 @@ def spark_path(path: str) -> str:
     """
     location = locations.resolve(path)
     if is_hidden(location.path):
-        raise errors.UnsupportedError(f"{path}: Spark reads no files whose names begin with _ or .")
+        raise errors.UnsupportedError(
+            f"{path}: Spark does not read files whose names begin with _ or ."
+        )
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", location.plain_text)
 
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # py4j ships no types
 from pyspark.sql import SparkSession
 
-from hoodie.model import commits, jobs
+from hoodie.contract import engine_specs, input_sources
+from hoodie.model import commits
 from hoodie.sources import local_files
 from hoodie.write import tasks
 from hoodie_jobs import cancellation, runtimes
@@ -26,7 +27,7 @@ class SparkRuntime:
         self.engine = engine.SparkEngine(spark.sparkContext)
 
     def read(
-        self, files: Sequence[str], source: jobs.Source, target: runtimes.Target
+        self, files: Sequence[str], source: input_sources.Source, target: runtimes.Target
     ) -> reading.SparkInput | small.SmallInput:
         """Look at the files' heads."""
         schema = target.schema.arrow
@@ -78,7 +79,7 @@ class SparkRuntime:
             logger.warning("Spark was not stopped: %s", type(error).__name__)
 
 
-def start(spec: jobs.EngineSpec, stop: cancellation.Cancellation) -> SparkRuntime:
+def start(spec: engine_specs.EngineSpec, stop: cancellation.Cancellation) -> SparkRuntime:
     """Start Spark as the spec says; a stop cancels its jobs.
 
     Raises:

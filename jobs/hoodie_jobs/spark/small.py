@@ -13,7 +13,8 @@ from functools import partial
 import pyarrow as pa
 from pyspark import SparkContext
 
-from hoodie.model import commits, jobs
+from hoodie.contract import input_sources
+from hoodie.model import commits
 from hoodie.sources import local_files
 from hoodie.write import batches, tasks
 from hoodie_jobs.spark import attempts, calls
@@ -36,7 +37,7 @@ class SmallInput:
     """
 
     files: tuple[str, ...]
-    source: jobs.Source
+    source: input_sources.Source
     schema: pa.Schema
     columns: tuple[str, ...]
     size_bytes: int

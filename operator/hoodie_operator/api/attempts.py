@@ -1,4 +1,4 @@
-"""What HudiTables, Writers and TableActions tell of their runs."""
+"""The runs of HudiTables, Writers and TableActions in their status."""
 
 import enum
 
@@ -25,20 +25,21 @@ class Attempt(fields.Block):
     end_time: fields.Word
     outcome: Outcome
     error_kind: fields.Word | None = Field(
-        default=None, description="Class of the error, if it failed."
+        default=None, description="Class of the error of a failed attempt."
     )
     message: fields.Text | None = None
     commits: int | None = None
 
 
 class Current(fields.Block):
-    """The attempt that is at work."""
+    """The active attempt."""
 
     number: int
     start_time: fields.Word
-    process: fields.Word | None = Field(default=None, description="Where it runs.")
+    process: fields.Word | None = Field(default=None, description="Pod or process of the attempt.")
     run_hash: fields.Word | None = Field(
-        default=None, description="Of image, resources and configuration, as it was started with."
+        default=None,
+        description="Hash of image, resources and configuration with which it was started.",
     )
     phase: fields.Word | None = None
     done: int | None = None
@@ -48,20 +49,21 @@ class Current(fields.Block):
 class Runs(fields.Block):
     """The runs of one object."""
 
-    attempts: int = Field(default=0, description="All attempts so far.")
-    failures: int = Field(default=0, description="Consecutive failures.")
+    attempts: int = Field(default=0, description="Number of attempts so far.")
+    failures: int = Field(default=0, description="Number of consecutive failures.")
     next_attempt_time: fields.Word | None = None
     basis: fields.Word | None = Field(
         default=None,
-        description="What the failures are counted for; when it changes, they are not.",
+        description="Inputs for which failures are counted. A change resets the count.",
     )
     tried_basis: fields.Word | None = Field(
-        default=None, description="The basis that the newest attempt was started for."
+        default=None, description="The basis of the newest attempt."
     )
     memory_percent: int | None = Field(
         default=None,
         description=(
-            "How much of the declared memory the next attempt gets, after some ran out of it."
+            "Memory of the next attempt, in percent of the declared memory, after attempts that "
+            "ran out of memory."
         ),
     )
     current: Current | None = None

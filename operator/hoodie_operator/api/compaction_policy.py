@@ -8,72 +8,79 @@ from hoodie_operator.api import conditions, execution, fields, rules
 
 
 class Match(enum.Enum):
-    """How several triggers go together."""
+    """Whether one trigger is enough, or all must fire."""
 
     ANY = "Any"
     ALL = "All"
 
 
 class TableSelector(fields.Block):
-    """Tables by their labels."""
+    """Selects tables by their labels."""
 
     match_labels: fields.Labels = Field(min_length=1)
 
 
 class Target(fields.Block):
-    """Which tables."""
+    """The tables that the policy compacts."""
 
     table_ref: fields.Reference | None = None
     table_selector: TableSelector | None = None
 
 
 class Triggers(fields.Block):
-    """When a compaction is due; never while there is nothing to compact."""
+    """When a compaction is due. A table without delta commits is never due."""
 
     match: Match = Match.ANY
     delta_commits: int | None = Field(
-        default=None, ge=1, le=100_000, description="So many since the last compaction was planned."
+        default=None,
+        ge=1,
+        le=100_000,
+        description="Number of delta commits since the last compaction was planned.",
     )
     log_bytes: fields.Size | None = Field(
-        default=None, description="So much was logged since the last compaction was planned."
+        default=None, description="Bytes of log files since the last compaction was planned."
     )
     elapsed: fields.Duration | None = Field(
-        default=None, description="So long since the last compaction, or the first delta commit."
+        default=None,
+        description=(
+            "Time since the last compaction, or since the first delta commit of a table without "
+            "compactions."
+        ),
     )
 
 
 class History(fields.Block):
-    """How many finished TableActions of a policy are kept, beside the newest of each table."""
+    """How many finished TableActions the policy keeps, besides the newest one of each table."""
 
     successful: int = Field(default=10, ge=0, le=1000)
     failed: int = Field(default=5, ge=1, le=1000)
 
 
 class CompactionPolicySpec(fields.Block):
-    """When to compact what, on what."""
+    """Which tables to compact, when, and with which resources."""
 
     target: Target
     triggers: Triggers
     runtime: execution.Runtime = execution.Runtime()
     retry: execution.Retry = execution.Retry()
     time_limit: fields.Duration = Field(
-        default="2h", description="An attempt that takes longer is stopped."
+        default="2h", description="Maximum duration of an attempt. A longer attempt is stopped."
     )
     history: History = History()
-    suspend: bool = Field(default=False, description="Plan nothing.")
+    suspend: bool = Field(default=False, description="Plan no compactions.")
 
 
 class TableSituation(fields.Block):
-    """How one table stands with its policy."""
+    """The state of one table of the policy."""
 
     table: fields.Word
     reason: fields.Word
     message: fields.Text
-    action: fields.Word | None = Field(default=None, description="The TableAction at work.")
+    action: fields.Word | None = Field(default=None, description="The active TableAction.")
 
 
 class CompactionPolicyStatus(conditions.Status):
-    """How the policy's tables stand."""
+    """The observed state of the policy and its tables."""
 
     matched: int | None = None
     running: int | None = None

@@ -46,7 +46,7 @@ class Condition(fields.Block):
 
 
 class Waiting(fields.Block):
-    """What an object waits for, to know when it has waited for too long."""
+    """What an object waits for, and since when."""
 
     state: Annotated[str, StringConstraints(max_length=64)]
     reason: Annotated[str, StringConstraints(max_length=128)]
@@ -54,11 +54,11 @@ class Waiting(fields.Block):
 
 
 class Status(fields.Block):
-    """What all kinds tell of themselves."""
+    """The status that all kinds share."""
 
     observed_generation: int | None = None
     state: Annotated[str, StringConstraints(max_length=64)] | None = Field(
-        default=None, description="In one word, for people; programs read the conditions."
+        default=None, description="The state in one word, for people. Programs read the conditions."
     )
     waiting: Waiting | None = None
     conditions: tuple[Condition, ...] | None = Field(

@@ -1,7 +1,7 @@
-"""The operator's own configuration: one YAML file, the same in a cluster and without one.
+"""The operator's own configuration: one YAML file, the same in a cluster and standalone.
 
-Everything has a default but the data roots. What only pods need does nothing where runs are
-processes: images, service accounts, resources of pods, namespaces, observers.
+All fields except the data roots have defaults. Fields that concern pods have no effect standalone,
+where runs are processes: images, service accounts, pod resources, namespaces, observers.
 """
 
 import enum
@@ -33,7 +33,7 @@ class PullPolicy(enum.Enum):
 
 
 class Image(fields.Block):
-    """The image of everything that the operator starts."""
+    """The image of all pods that the operator creates."""
 
     name: fields.Image = "hudi-operator:latest"
     pull_policy: PullPolicy = PullPolicy.IF_NOT_PRESENT
@@ -48,7 +48,7 @@ def _sized(cpu: str, memory: str, limit: str) -> execution.Resources:
 
 
 class PodResources(fields.Block):
-    """What pods are given where their objects say nothing."""
+    """Default resources of pods, for objects that do not set their own."""
 
     runs: execution.Resources = _sized("500m", "1Gi", "2Gi")
     executors: execution.Resources = _sized("1", "2Gi", "2Gi")
@@ -57,21 +57,21 @@ class PodResources(fields.Block):
 
 
 class ServiceAccounts(fields.Block):
-    """As whom pods run."""
+    """The service accounts of pods."""
 
     default: fields.ObjectReference = Field(
-        default="default", description="Where a table names none."
+        default="default", description="Used by tables that do not name a service account."
     )
     allowed: Annotated[tuple[fields.ObjectReference, ...], Field(max_length=256)] = Field(
-        default=(), description="Others that a table may name."
+        default=(), description="Further service accounts that tables may name."
     )
 
 
 class Allowed(fields.Block):
-    """What tables and runs may take of their namespace, by names and patterns; `*` for any letters.
+    """What tables and runs may use from their namespace: names, or patterns with `*`.
 
-    Who declares tables may have no right to read a Secret or to mount a claim: the pods of a table
-    do both, and their runs tell what they have read.
+    Users who can create tables may lack the right to read a Secret or to mount a claim. The pods of
+    a table do both, and the output of their runs shows what they have read.
     """
 
     secrets: Annotated[tuple[NamePattern, ...], Field(max_length=256)] = Field(
@@ -86,84 +86,99 @@ class Allowed(fields.Block):
             *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
         ),
         description=(
-            "Environment variables of storages and runtimes. Those that interpreters obey are "
-            "refused by the kinds themselves."
+            "Environment variables that storages and runtimes may set. Validation always refuses "
+            "the variables that interpreters, loaders and clients act on."
         ),
     )
 
 
 class Observers(fields.Block):
-    """How tables and sources are looked at."""
+    """How the operator observes tables and sources."""
 
     busy_interval: fields.Duration = Field(
-        default="500ms", description="Between two looks at a table with a run at work."
+        default="500ms",
+        description="Time between two observations of a table with an active run.",
     )
     idle_interval: fields.Duration = Field(
-        default="30s", description="Between two looks at a table at rest."
+        default="30s",
+        description="Time between two observations of a table without an active run.",
     )
     source_interval: fields.Duration = Field(
-        default="10s", description="Between two looks at a source that is written."
+        default="10s",
+        description="Time between two observations of a source that a Writer reads.",
     )
-    threads: int = Field(default=8, ge=1, le=64, description="Looks at one time, of an observer.")
-    time_limit: fields.Duration = Field(default="20s", description="Of one look.")
+    threads: int = Field(
+        default=8, ge=1, le=64, description="Concurrent observations of one observer."
+    )
+    time_limit: fields.Duration = Field(
+        default="20s", description="Maximum duration of one observation."
+    )
     memory: fields.Memory = Field(
         default="128Mi",
         description=(
-            "What the operator holds of what observers tell; where it is used up, namespaces that "
-            "hold more than an equal share are refused."
+            "Memory that the operator spends on the reports of observers. When it is full, the "
+            "operator refuses reports of namespaces that use more than an equal share."
         ),
     )
 
 
 class LockServers(fields.Block):
-    """The ZooKeeper servers of LockProviders with `embedded`."""
+    """The ZooKeeper servers of LockProviders with `embedded: true`."""
 
     volume_size: fields.Memory = Field(
-        default="1Gi", description="Of the claim that keeps a server's data over restarts."
+        default="1Gi", description="Size of the claim that keeps a server's data over restarts."
     )
     storage_class: fields.ObjectReference | None = Field(
-        default=None, description="Of the claim; by default the cluster's."
+        default=None,
+        description="Storage class of the claim. Defaults to the cluster's default class.",
     )
     allowed: Annotated[tuple[HostPattern, ...], Field(max_length=256)] = Field(
         default=(),
         description=(
-            "Hosts that LockProviders without `embedded` may name, without port; `*` stands for "
-            "any letters. Addresses of the machine itself have to be named one by one."
+            "Hosts that LockProviders without `embedded` may name, without port. `*` stands for "
+            "any characters. Loopback addresses must be listed one by one."
         ),
     )
 
 
 class Limits(fields.Block):
-    """How long things may take, and how many there may be."""
+    """Time limits, and how many ended attempts are kept."""
 
     reference_grace: fields.Duration = Field(
-        default="10s", description="An object that another refers to may be on its way so long."
+        default="10s",
+        description=(
+            "How long the operator waits for a referenced object before it reports "
+            "ReferenceNotFound as Stalled."
+        ),
     )
     schedule_deadline: fields.Duration = Field(
-        default="10m", description="For a pod to be created and to find a node."
+        default="10m", description="Time for a run's pod to be created and scheduled."
     )
     image_deadline: fields.Duration = Field(
-        default="10m", description="For its image to be pulled and its container to be made."
+        default="10m",
+        description="Time for its image to be pulled and its container to be created.",
     )
     start_deadline: fields.Duration = Field(
-        default="3m", description="For a run to tell of progress, once its container is there."
+        default="3m", description="Time for a run to report progress after its container starts."
     )
     stop_grace: fields.Duration = Field(
-        default="1m", description="Between telling a run to stop and ending it."
+        default="1m", description="Time that a run has to stop before its process is killed."
     )
-    runs_kept: int = Field(default=5, ge=1, le=100, description="Ended attempts of each object.")
+    runs_kept: int = Field(
+        default=5, ge=1, le=100, description="Number of ended attempts that are kept per object."
+    )
 
 
 class Configuration(fields.Block):
-    """Everything that the operator is told beside the objects."""
+    """Everything that configures the operator itself."""
 
     data_roots: Annotated[tuple[fields.Path, ...], Field(min_length=1, max_length=64)] = Field(
         description=(
-            "What every table and input lies below; where relative paths begin, the first one."
+            "Roots of all tables and input. Relative paths are resolved below the first one."
         )
     )
     watch_namespaces: Annotated[tuple[fields.ObjectName, ...], Field(max_length=256)] = Field(
-        default=(), description="By default all."
+        default=(), description="Namespaces that the operator watches. Defaults to all."
     )
     service_accounts: ServiceAccounts = ServiceAccounts()
     allowed: Allowed = Allowed()

@@ -1,4 +1,4 @@
-"""Blocks that every kind with runs shares: what they run on, and what happens when they fail."""
+"""Blocks that all kinds with runs share: engine and pods, retries."""
 
 import enum
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ Spec = TypeVar("Spec")
 
 
 class Engine(enum.Enum):
-    """What runs the data-parallel part."""
+    """The engine that executes tasks."""
 
     LOCAL = "Local"
     SPARK = "Spark"
@@ -26,28 +26,28 @@ Secrets = Annotated[tuple[fields.ObjectReference, ...], Field(max_length=16)]
 
 
 class Amounts(fields.Block):
-    """How much of the machine."""
+    """Amounts of CPU and memory."""
 
     cpu: fields.Cpu | None = None
     memory: fields.Memory | None = None
 
 
 class Resources(fields.Block):
-    """What a pod is given, and what it may take at most."""
+    """Resource requests and limits of a pod."""
 
     requests: Amounts = Amounts()
     limits: Amounts = Amounts()
 
 
 class Executors(fields.Block):
-    """The pods that Spark's tasks run in; the run's own pod is the driver."""
+    """Spark's executor pods. The run's own pod is the driver."""
 
-    instances: int = Field(default=2, ge=1, le=1000, description="Their number.")
+    instances: int = Field(default=2, ge=1, le=1000, description="Number of executor pods.")
     resources: Resources = Field(
         default=Resources(),
         description=(
-            "Of each; by default the operator's. The memory limit holds the heap and what Python "
-            "takes beside it, half each."
+            "Resources of each executor. Default: resources.executors of the operator's "
+            "configuration. Half of the memory limit is for the JVM's heap, half for Python."
         ),
     )
 
@@ -68,7 +68,7 @@ class TaintEffect(enum.Enum):
 
 
 class Toleration(fields.Block):
-    """A taint of nodes that pods put up with, as in a pod."""
+    """A toleration, as in a pod's spec."""
 
     key: fields.LabelKey | None = None
     operator: TolerationOperator | None = None
@@ -78,71 +78,83 @@ class Toleration(fields.Block):
 
 
 class Runtime(fields.Block):
-    """What runs on which engine, and in which pods where there are pods."""
+    """The engine of runs, and their pods."""
 
     engine: Engine = Field(
-        default=Engine.LOCAL, description="Threads of one process, or Apache Spark."
+        default=Engine.LOCAL, description="Local: threads of one process. Spark: Apache Spark."
     )
     parallelism: int | None = Field(
         default=None,
         ge=1,
         le=1024,
-        description="Threads, or Spark's local cores; by default what the machine has.",
+        description=(
+            "Number of threads, or of Spark's local cores. Defaults to the CPUs of the machine."
+        ),
     )
     spark_conf: dict[SparkKey, SparkValue] | None = Field(
         default=None,
         max_length=128,
         description=(
-            "Spark properties beside those we set; none of spark.kubernetes.*, no spark.master."
+            "Additional Spark properties, except spark.master and spark.kubernetes.*, which the "
+            "operator sets."
         ),
     )
     image: fields.Image | None = Field(
-        default=None, description="Of the pods; by default the operator's."
+        default=None, description="Image of the pods. Defaults to the operator's image."
     )
     image_pull_secrets: Secrets | None = Field(
-        default=None, description="Beside the operator's own."
+        default=None, description="Pull secrets, in addition to the operator's own."
     )
     resources: Resources | None = Field(
-        default=None, description="Of the run's pod; by default the operator's."
+        default=None,
+        description=(
+            "Resources of the run's pod. Default: resources.runs of the operator's configuration."
+        ),
     )
     executors: Executors | None = Field(
-        default=None, description="With engine Spark; without them the run's pod does all work."
+        default=None,
+        description=(
+            "Executor pods, with engine Spark only. Without them all tasks run in the run's pod."
+        ),
     )
     node_selector: fields.Labels | None = Field(
-        default=None, description="Labels of the nodes that pods may run on."
+        default=None, description="Labels of the nodes on which the pods may run."
     )
     tolerations: tuple[Toleration, ...] | None = Field(default=None, max_length=16)
     env: Variables | None = Field(
-        default=None, description="Environment variables, beside those of the table's storage."
+        default=None,
+        description="Environment variables, in addition to those of the table's storage.",
     )
 
 
 class Backoff(fields.Block):
-    """How long to wait between attempts: doubled after each, with jitter, up to a limit."""
+    """Back-off between attempts: exponential with jitter, from initial to max."""
 
     initial: fields.Duration = "5s"
     max: fields.Duration = "5m"
 
 
 class OutOfMemory(fields.Block):
-    """What an attempt gets after one that ran out of memory."""
+    """How the memory of an attempt grows after an attempt that ran out of memory."""
 
     increase_percent: int = Field(
-        default=50, ge=0, le=400, description="So much more than the one before had."
+        default=50, ge=0, le=400, description="Increase over the previous attempt, in percent."
     )
     max_percent: int = Field(
-        default=400, ge=100, le=3200, description="But never more than this of what is declared."
+        default=400, ge=100, le=3200, description="Maximum, in percent of the declared memory."
     )
 
 
 class Retry(fields.Block):
-    """What to do about attempts that failed for a reason that may pass."""
+    """How often and when attempts that failed with a retryable error are repeated."""
 
     limit: int = Field(
         default=5,
         ge=0,
         le=100,
-        description="Further attempts after a failure; counted anew after each commit.",
+        description=(
+            "Number of further attempts after a failure. Each commit resets the count of failures."
+        ),
     )
     backoff: Backoff = Backoff()
     out_of_memory: OutOfMemory = OutOfMemory()
@@ -182,8 +194,8 @@ def variables_rule(field: str, get: Callable[[Spec], dict[str, str] | None]) -> 
         name=f"variables-of-{field.partition('.')[0]}",
         field=field,
         message=(
-            "has a variable that interpreters, loaders or clients obey (PYTHON*, LD_*, JAVA_*, "
-            "SPARK_*, PATH, HOME, AWS_CONFIG_FILE, ...), expected none of those"
+            "has a variable on which interpreters, loaders or clients act (PYTHON*, LD_*, JAVA_*, "
+            "SPARK_*, PATH, HOME, AWS_CONFIG_FILE, ...), expected none of these"
         ),
         cel=f"!has(self.{field}) || self.{field}.all(name, !({_OBEYED_CEL}))",
         holds=lambda spec: not any(_is_obeyed(name) for name in get(spec) or ()),
@@ -229,21 +241,21 @@ def runtime_rules(get: Callable[[Spec], Runtime]) -> Sequence[rules.Rule[Spec]]:
         rules.Rule(
             name="executors-of-spark",
             field="runtime.executors",
-            message="goes with engine Spark only",
+            message="is valid with engine Spark only",
             cel="!has(self.runtime.executors) || self.runtime.engine == 'Spark'",
             holds=lambda spec: get(spec).executors is None or get(spec).engine is Engine.SPARK,
         ),
         rules.Rule(
             name="memory-of-run",
             field="runtime.resources",
-            message="has a memory limit below the request, expected at least as much",
+            message="has a memory limit below the memory request, expected at least as much",
             cel=f"!has(self.runtime.resources) || {_fits('self.runtime.resources')}",
             holds=lambda spec: _is_fitting(get(spec).resources),
         ),
         rules.Rule(
             name="memory-of-executors",
             field="runtime.executors.resources",
-            message="has a memory limit below the request, expected at least as much",
+            message="has a memory limit below the memory request, expected at least as much",
             cel=f"!has(self.runtime.executors) || {_fits('self.runtime.executors.resources')}",
             holds=lambda spec: (
                 (executors := get(spec).executors) is None or _is_fitting(executors.resources)

@@ -1,6 +1,7 @@
-"""HudiTable: one table, with everything that all who write it must agree on."""
+"""HudiTable: one table, with everything that all its writers must agree on."""
 
 import enum
+import re
 from typing import Annotated, Final
 
 from pydantic import Field, StringConstraints
@@ -9,7 +10,7 @@ from hoodie_operator.api import attempts, conditions, execution, fields, rules
 
 TABLE_NAME_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
 RESERVED_FOLDERS: Final = ("/tmp", "/work", "/etc/hudi-operator", "/opt")  # noqa: S108 - a container's
-"""Where pods of ours have what is their own."""
+"""Folders that the operator's own pods use."""
 
 
 class TableType(enum.Enum):
@@ -41,7 +42,7 @@ class BucketEngine(enum.Enum):
 
 
 class ConcurrencyMode(enum.Enum):
-    """How several writers of the table get along."""
+    """The concurrency control mode of the table's writers."""
 
     SINGLE_WRITER = "SingleWriter"
     OPTIMISTIC = "Optimistic"
@@ -49,7 +50,7 @@ class ConcurrencyMode(enum.Enum):
 
 
 class ConflictResolution(enum.Enum):
-    """What optimistic writers give way to, by the first words of Apache Hudi's strategy."""
+    """The conflict resolution strategy, by the first words of Apache Hudi's class."""
 
     SIMPLE = "Simple"
     BUCKET_INDEX = "BucketIndex"
@@ -57,14 +58,14 @@ class ConflictResolution(enum.Enum):
 
 
 class EarlyDetection(enum.Enum):
-    """How optimistic writers find a conflict before they write data."""
+    """How optimistic writers detect conflicts before they write data."""
 
     SIMPLE = "SimpleDirectMarker"
     TRANSACTIONAL = "TransactionalDirectMarker"
 
 
 class ServiceOwner(enum.Enum):
-    """Who runs a table service."""
+    """Whether the operator or another system runs a table service."""
 
     OPERATOR = "Operator"
     EXTERNAL = "External"
@@ -72,7 +73,7 @@ class ServiceOwner(enum.Enum):
 
 
 class Adoption(enum.Enum):
-    """What to do about a table that exists, or does not."""
+    """Whether a table is created or adopted."""
 
     CREATE_ONLY = "CreateOnly"
     CREATE_OR_ADOPT = "CreateOrAdopt"
@@ -115,7 +116,7 @@ class Column(fields.Block):
 
 
 class Schema(fields.Block):
-    """The table's columns, in one of two forms."""
+    """The table's columns: a list, or an Avro schema."""
 
     columns: tuple[Column, ...] | None = Field(default=None, min_length=1, max_length=1000)
     avro: Annotated[str, StringConstraints(min_length=2, max_length=262_144)] | None = Field(
@@ -133,42 +134,45 @@ class Volume(fields.Block):
 
 
 class Storage(fields.Block):
-    """Where the table lies, and what pods need to reach it and what is written into it."""
+    """The table's location, and what pods need to access the table and its input."""
 
     path: fields.Path = Field(
         description="The table's root: a URI, or a path below the operator's data root."
     )
     service_account: fields.ObjectReference | None = Field(
         default=None,
-        description="Of the pods; one that the operator allows, by default its default one.",
+        description=(
+            "Service account of the pods, one that the operator allows. Default: "
+            "serviceAccounts.default of the operator's configuration."
+        ),
     )
     secrets: execution.Secrets | None = Field(
         default=None, description="Secrets whose keys become environment variables of the pods."
     )
     env: execution.Variables | None = Field(
-        default=None, description="Environment variables of the pods: regions, endpoints."
+        default=None, description="Environment variables of the pods, such as region and endpoint."
     )
     volumes: tuple[Volume, ...] | None = Field(default=None, min_length=1, max_length=16)
 
 
 class Keys(fields.Block):
-    """What identifies, places and orders records."""
+    """The fields that identify, partition and order records."""
 
     record_fields: tuple[fields.ColumnName, ...] = Field(min_length=1, max_length=16)
     partition_fields: tuple[fields.ColumnName, ...] = Field(default=(), max_length=8)
     ordering_fields: tuple[fields.ColumnName, ...] = Field(
-        default=(), max_length=8, description="The greater value wins under EventTime."
+        default=(), max_length=8, description="With merge mode EventTime the greater value wins."
     )
-    hive_style: bool = Field(default=False, description="Partition folders read field=value.")
-    url_encode: bool = Field(default=False, description="Partition values are percent-encoded.")
+    hive_style: bool = Field(default=False, description="Name partition folders field=value.")
+    url_encode: bool = Field(default=False, description="Percent-encode partition values.")
 
 
 class Merge(fields.Block):
-    """How versions of a record become one."""
+    """How versions of a record are merged."""
 
     mode: MergeMode = MergeMode.COMMIT_TIME
     partial_updates: bool = Field(
-        default=False, description="A null in the newer version keeps the older one's value."
+        default=False, description="A null in the newer version keeps the value of the older one."
     )
 
 
@@ -182,7 +186,7 @@ class Bucket(fields.Block):
         default=None,
         min_length=1,
         max_length=16,
-        description="What is hashed; by default the record key.",
+        description="Fields that are hashed. Defaults to the record key.",
     )
 
 
@@ -194,14 +198,14 @@ class WriteIndex(fields.Block):
 
 
 class Concurrency(fields.Block):
-    """How several writers get along."""
+    """Concurrency control between the table's writers."""
 
     mode: ConcurrencyMode = ConcurrencyMode.SINGLE_WRITER
     lock_ref: fields.Reference | None = Field(
         default=None,
         description=(
-            "A LockProvider; by default a lock file beside the table, which only a file system "
-            "can hold: a table in an object store needs one."
+            "The LockProvider of the table. Defaults to a lock file beside the table, on file "
+            "systems only: a table in an object store needs a LockProvider."
         ),
     )
     conflict_retries: int | None = Field(
@@ -209,47 +213,55 @@ class Concurrency(fields.Block):
         ge=0,
         le=100,
         description=(
-            "With mode Optimistic: how often a run writes a batch again that lost against another "
-            "write, before the attempt fails; 3 by default."
+            "With mode Optimistic: how often a run retries a batch that lost a conflict, before "
+            "the attempt fails. Defaults to 3."
         ),
     )
     conflict_resolution: ConflictResolution | None = Field(
         default=None,
         description=(
-            "With mode Optimistic: what a write gives way to; BucketIndex by default. By "
-            "PreferWriter a pending clustering gives way to it."
+            "With mode Optimistic: the conflict resolution strategy, by default BucketIndex. With "
+            "PreferWriter a write wins against a pending clustering."
         ),
     )
     early_conflict_detection: EarlyDetection | None = Field(
         default=None,
         description=(
-            "With mode Optimistic: look for conflicts before data is written, too; by default "
-            "only when a write completes."
+            "With mode Optimistic: detect conflicts before data is written, too. By default only "
+            "a completing write detects them."
         ),
     )
     external_writers: bool = Field(
         default=False,
         description=(
-            "Whether processes that the operator does not run write the table too: then each "
-            "commit waits out the skew of clocks."
+            "Whether processes outside the operator write the table too. If true, each commit "
+            "waits for clockSkew."
         ),
     )
     acknowledge_order_dependence: bool = Field(
         default=False,
-        description="Accept writers whose merged result depends on when compaction runs.",
+        description="Accept writers whose merged result depends on the time of compactions.",
     )
     clock_skew: fields.Duration = Field(
-        default="200ms", description="How far the writers' clocks may differ."
+        default="200ms", description="Maximum difference between the clocks of writers."
     )
     heartbeat_interval: fields.Duration = Field(
-        default="60s", description="A writer silent for ten of these counts as dead."
+        default="60s",
+        description="Interval of heartbeats. A writer's heartbeat expires after ten intervals.",
     )
 
 
 class Services(fields.Block):
-    """Who runs each table service."""
+    """How each table service is run."""
 
     compaction: ServiceOwner = ServiceOwner.OPERATOR
+    deletes_kept: fields.Duration | None = Field(
+        default=None,
+        description=(
+            "How long compactions keep a delete with an ordering value, in whole hours, so that "
+            "the delete wins against older rows that arrive late. Defaults to 168h."
+        ),
+    )
 
 
 class Files(fields.Block):
@@ -257,20 +269,23 @@ class Files(fields.Block):
 
     log_block_format: LogBlockFormat = Field(
         default=LogBlockFormat.PARQUET,
-        description="Avro for tables that Trino reads; Parquet merges faster.",
+        description="Format of log blocks. Parquet merges faster; Trino needs Avro.",
     )
     codec: Codec = Codec.SNAPPY
     log_file_size: fields.Size = Field(
-        default="1Gi", description="A log file that has grown to this rolls over."
+        default="1Gi", description="Size at which a log file rolls over."
     )
 
 
 class HudiTableSpec(fields.Block):
-    """What the table is to be."""
+    """The desired state of the table."""
 
     table_name: (
         Annotated[str, StringConstraints(pattern=TABLE_NAME_PATTERN, max_length=128)] | None
-    ) = Field(default=None, description="By default the object's name, dashes as underscores.")
+    ) = Field(
+        default=None,
+        description="Defaults to the object's name with underscores in place of dashes.",
+    )
     database: (
         Annotated[str, StringConstraints(pattern=TABLE_NAME_PATTERN, max_length=128)] | None
     ) = None
@@ -278,7 +293,8 @@ class HudiTableSpec(fields.Block):
     table_type: TableType = Field(
         default=TableType.MERGE_ON_READ,
         description=(
-            "MergeOnRead adds log files that a compaction merges; CopyOnWrite merges at each write."
+            "MergeOnRead appends log files, which compactions merge into base files. CopyOnWrite "
+            "rewrites base files at each write."
         ),
     )
     table_version: int = Field(default=9, ge=8, le=9)
@@ -294,11 +310,11 @@ class HudiTableSpec(fields.Block):
     deletion_protection: bool = Field(
         default=True,
         description=(
-            "Keep the data whatever becomes of the object. The chart's admission policy refuses to "
-            "delete the object; where there is none, the object goes and the data stays."
+            "Keep the data even if the object is deleted. The chart's admission policy refuses to "
+            "delete the object. Without that policy the object is deleted and the data is kept."
         ),
     )
-    suspend: bool = Field(default=False, description="Start nothing on this table.")
+    suspend: bool = Field(default=False, description="Start no runs on this table.")
 
     @property
     def is_protected(self) -> bool:
@@ -344,7 +360,7 @@ class LatestCommit(fields.Block):
 
 
 class Backlog(fields.Block):
-    """What compaction has before it."""
+    """The delta commits that are not compacted yet."""
 
     delta_commits: int
     log_bytes: int
@@ -360,28 +376,31 @@ class PropertyMismatch(fields.Block):
 
 
 class HudiTableStatus(conditions.Status):
-    """What the table is."""
+    """The observed state of the table."""
 
     uri: fields.Text | None = None
     lock: fields.Text | None = Field(
-        default=None, description="Where writers of the table lock it."
+        default=None, description="Address of the lock that the table's writers acquire."
     )
     protocol_hash: fields.Word | None = Field(
-        default=None, description="Of all that the writers must agree on."
+        default=None, description="Hash of everything that the writers must agree on."
     )
     settings: fields.Settings | None = Field(
-        default=None, description="What every run is told, by the keys of Apache Hudi."
+        default=None, description="Settings of every run, by Apache Hudi's keys."
     )
-    provisioned: bool = Field(default=False, description="Whether it was created or adopted.")
+    provisioned: bool = Field(
+        default=False, description="Whether the table was created or adopted."
+    )
     runs: attempts.Runs | None = Field(
-        default=None, description="Of its creation, and of the deletion of its data."
+        default=None,
+        description="Runs that create the table, and that delete its data.",
     )
     version: int | None = None
     commits: int | None = None
     latest_commit: LatestCommit | None = None
     backlog: Backlog | None = None
     writers: tuple[fields.Word, ...] | None = Field(
-        default=None, max_length=100, description="With a run at work."
+        default=None, max_length=100, description="Writers with an active run."
     )
     mismatches: tuple[PropertyMismatch, ...] | None = Field(default=None, max_length=20)
 
@@ -390,6 +409,8 @@ _SIMPLE_BUCKET_CEL = (
     "self.writeIndex.type == 'Bucket' && has(self.writeIndex.bucket) "
     "&& self.writeIndex.bucket.engine == 'Simple'"
 )
+
+_HOURS_PATTERN = "^([0-9]+[dh])+$"
 
 _IS_THERE = "cannot be changed once the table was created or adopted"
 
@@ -406,7 +427,7 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
         rules.Rule(
             name="simple-bucket-index",
             field="writeIndex",
-            message="must be of type Bucket with engine Simple: others come with a later version",
+            message="must be of type Bucket with engine Simple: others are not supported yet",
             cel=_SIMPLE_BUCKET_CEL,
             holds=lambda spec: spec.is_simple_bucket,
         ),
@@ -427,7 +448,7 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
         rules.Rule(
             name="non-blocking-lock",
             field="concurrency.lockRef",
-            message="is needed by mode NonBlocking",
+            message="is required with mode NonBlocking",
             cel="self.concurrency.mode != 'NonBlocking' || has(self.concurrency.lockRef)",
             holds=lambda spec: not spec.is_non_blocking or spec.concurrency.lock_ref is not None,
         ),
@@ -435,8 +456,8 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
             name="object-store-lock",
             field="concurrency.lockRef",
             message=(
-                "is needed, of a LockProvider that is not of type FileSystem, where storage.path "
-                "is in an object store: no lock file can lie there"
+                "is required if storage.path is in an object store, and must name a LockProvider "
+                "of another type than FileSystem: object stores do not support lock files"
             ),
             cel=(
                 "has(self.concurrency.lockRef) || !self.storage.path.contains('://') "
@@ -451,14 +472,14 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
         rules.Rule(
             name="retries-of-optimistic",
             field="concurrency.conflictRetries",
-            message="goes with mode Optimistic only: no other finds conflicts",
+            message="is valid with mode Optimistic only: no other mode has conflicts",
             cel=("!has(self.concurrency.conflictRetries) || self.concurrency.mode == 'Optimistic'"),
             holds=lambda spec: spec.concurrency.conflict_retries is None or spec.is_optimistic,
         ),
         rules.Rule(
             name="resolution-of-optimistic",
             field="concurrency.conflictResolution",
-            message="goes with mode Optimistic only: no other finds conflicts",
+            message="is valid with mode Optimistic only: no other mode has conflicts",
             cel=(
                 "!has(self.concurrency.conflictResolution) || self.concurrency.mode == 'Optimistic'"
             ),
@@ -467,7 +488,7 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
         rules.Rule(
             name="early-detection-of-optimistic",
             field="concurrency.earlyConflictDetection",
-            message="goes with mode Optimistic only: no other finds conflicts",
+            message="is valid with mode Optimistic only: no other mode has conflicts",
             cel=(
                 "!has(self.concurrency.earlyConflictDetection) "
                 "|| self.concurrency.mode == 'Optimistic'"
@@ -479,7 +500,7 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
         rules.Rule(
             name="acknowledgement-of-non-blocking",
             field="concurrency.acknowledgeOrderDependence",
-            message="does not go with mode Optimistic: its result never depends on compaction",
+            message="is not valid with mode Optimistic: its result never depends on compactions",
             cel=(
                 "self.concurrency.mode != 'Optimistic' "
                 "|| !self.concurrency.acknowledgeOrderDependence"
@@ -489,9 +510,22 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
             ),
         ),
         rules.Rule(
+            name="deletes-kept-in-hours",
+            field="services.deletesKept",
+            message="must be in whole hours, in units of d and h, such as 12h or 7d",
+            cel=(
+                "!has(self.services.deletesKept) "
+                f"|| self.services.deletesKept.matches('{_HOURS_PATTERN}')"
+            ),
+            holds=lambda spec: (
+                spec.services.deletes_kept is None
+                or re.fullmatch(_HOURS_PATTERN, spec.services.deletes_kept, re.ASCII) is not None
+            ),
+        ),
+        rules.Rule(
             name="event-time-ordering",
             field="keys.orderingFields",
-            message="needs at least one field by merge mode EventTime",
+            message="needs at least one field with merge mode EventTime",
             cel="self.merge.mode != 'EventTime' || size(self.keys.orderingFields) > 0",
             holds=lambda spec: (
                 spec.merge.mode is not MergeMode.EVENT_TIME or bool(spec.keys.ordering_fields)
@@ -501,8 +535,8 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
             name="commit-time-without-ordering",
             field="keys.orderingFields",
             message=(
-                "must be empty by merge mode CommitTime: Apache Hudi would turn such a table into "
-                "event time"
+                "must be empty with merge mode CommitTime: Apache Hudi would change such a table "
+                "to event time"
             ),
             cel="self.merge.mode != 'CommitTime' || size(self.keys.orderingFields) == 0",
             holds=lambda spec: (
@@ -513,8 +547,9 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
             name="partial-updates-by-commit-time",
             field="merge.partialUpdates",
             message=(
-                "by NonBlocking writers needs mode CommitTime, or acknowledgeOrderDependence: by "
-                "event time the result would depend on when compaction runs"
+                "needs merge mode CommitTime with NonBlocking writers, or "
+                "acknowledgeOrderDependence: with event time the result would depend on the time "
+                "of compactions"
             ),
             cel=(
                 "!self.merge.partialUpdates || self.merge.mode == 'CommitTime' "
@@ -531,21 +566,21 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
         rules.Rule(
             name="one-ordering-field-in-version-8",
             field="keys.orderingFields",
-            message="holds at most one field in tableVersion 8",
+            message="must not have more than one field with tableVersion 8",
             cel="self.tableVersion != 8 || size(self.keys.orderingFields) <= 1",
             holds=lambda spec: spec.table_version != 8 or len(spec.keys.ordering_fields) <= 1,  # noqa: PLR2004 - the format's own number
         ),
         rules.Rule(
             name="distinct-record-fields",
             field="keys.recordFields",
-            message="holds a name twice",
+            message="must not contain a name twice",
             cel="self.keys.recordFields.all(f, self.keys.recordFields.exists_one(g, g == f))",
             holds=lambda spec: rules.have_no_duplicates(spec.keys.record_fields),
         ),
         rules.Rule(
             name="distinct-partition-fields",
             field="keys.partitionFields",
-            message="holds a name twice",
+            message="must not contain a name twice",
             cel=(
                 "self.keys.partitionFields.all(f, self.keys.partitionFields.exists_one(g, g == f))"
             ),
@@ -554,7 +589,7 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
         rules.Rule(
             name="bucket-of-key",
             field="writeIndex.bucket.fields",
-            message="may hold only fields of keys.recordFields",
+            message="must contain only fields of keys.recordFields",
             cel=(
                 "!has(self.writeIndex.bucket) || !has(self.writeIndex.bucket.fields) "
                 "|| self.writeIndex.bucket.fields.all(f, f in self.keys.recordFields)"
@@ -567,7 +602,7 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
         rules.Rule(
             name="distinct-volumes",
             field="storage.volumes",
-            message="may hold no name and no mountPath twice",
+            message="must not contain a name or a mountPath twice",
             cel=(
                 "!has(self.storage.volumes) || self.storage.volumes.all(v, "
                 "self.storage.volumes.exists_one(w, w.name == v.name) && "
@@ -613,8 +648,8 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
         rules.fixed_by_provisioning(
             "schema",
             lambda spec: spec.schema_,
-            f"{_IS_THERE}: it says what the table began with, and columns are added by a Writer "
-            "with source.files.addColumns",
+            f"{_IS_THERE}: it describes the initial columns. A Writer with "
+            "source.files.addColumns adds columns",
         ),
     ),
 )

@@ -10,7 +10,7 @@ def value_at(data: object, path: str) -> object:
     """Return what a path leads to in JSON data; None when there is nothing."""
     end = 0
     for match in _STEP.finditer(path):
-        assert match.start() == end, f"{path} is no path of this form"
+        assert match.start() == end, f"{path} does not have the form .a.b"
         end = match.end()
         if not isinstance(data, Mapping):
             return None
@@ -24,5 +24,5 @@ def value_at(data: object, path: str) -> object:
                 ),
                 None,
             )
-    assert end == len(path), f"{path} is no path of this form"
+    assert end == len(path), f"{path} does not have the form .a.b"
     return data

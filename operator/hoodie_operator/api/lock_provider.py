@@ -26,7 +26,7 @@ Server = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.\-]+:[0-9]{1,5}$
 
 
 class ZooKeeper(fields.Block):
-    """An ensemble, and where in its tree the locks are."""
+    """A ZooKeeper ensemble, and the path of its locks."""
 
     servers: tuple[Server, ...] | None = Field(
         default=None, min_length=1, max_length=9, description="host:port of each server."
@@ -36,24 +36,25 @@ class ZooKeeper(fields.Block):
     ) = Field(
         default=None,
         description=(
-            "Locks are at basePath/TABLENAME, as hoodie.write.lock.zookeeper.base_path; by default "
-            "at the path that Apache Hudi derives from the table's location."
+            "Parent path of the locks, as hoodie.write.lock.zookeeper.base_path: a lock is at "
+            "basePath/TABLENAME. Defaults to the path that Apache Hudi derives from the table's "
+            "location."
         ),
     )
 
 
 class DynamoDb(fields.Block):
-    """A lock table in DynamoDB; the key in it is made of the Hudi table's location."""
+    """A lock table in DynamoDB. The lock's key is derived from the Hudi table's location."""
 
     region: Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+$", max_length=32)]
     table: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{3,255}$", max_length=255)]
     endpoint: Annotated[str, StringConstraints(pattern=ENDPOINT_PATTERN, max_length=256)] | None = (
-        Field(default=None, description="URL of the service; by default the region's own.")
+        Field(default=None, description="URL of the service. Defaults to the region's own.")
     )
 
 
 class HiveMetastore(fields.Block):
-    """A metastore that has the locks; locks are named database.TABLENAME."""
+    """A Hive Metastore. Locks are named database.TABLENAME."""
 
     servers: tuple[Server, ...] = Field(
         min_length=1, max_length=9, description="host:port of each server."
@@ -62,17 +63,15 @@ class HiveMetastore(fields.Block):
 
 
 class LockProviderSpec(fields.Block):
-    """Which locks."""
+    """The lock service that tables use."""
 
     type: LockType
-    embedded: bool = Field(
-        default=False, description="Start a ZooKeeper server for this object alone."
-    )
+    embedded: bool = Field(default=False, description="Run a ZooKeeper server for this object.")
     zookeeper: ZooKeeper | None = None
     dynamodb: DynamoDb | None = None
     hive_metastore: HiveMetastore | None = None
     acquire_timeout: fields.Duration = Field(
-        default="60s", description="How long a run waits for the lock of a table."
+        default="60s", description="How long a run waits for a table lock."
     )
 
     @property
@@ -84,7 +83,7 @@ class LockProviderSpec(fields.Block):
 
 
 class LockProviderStatus(conditions.Status):
-    """Whether the locks can be had."""
+    """The observed state of the lock service."""
 
     address: fields.Text | None = None
     tables: tuple[fields.Word, ...] | None = Field(default=None, max_length=100)
@@ -99,21 +98,21 @@ RULES: rules.Rules[LockProviderSpec] = rules.Rules(
         rules.Rule(
             name="zookeeper-block",
             field="zookeeper",
-            message="goes with type ZooKeeper only",
+            message="is valid with type ZooKeeper only",
             cel="!has(self.zookeeper) || self.type == 'ZooKeeper'",
             holds=lambda spec: spec.zookeeper is None or spec.type is LockType.ZOOKEEPER,
         ),
         rules.Rule(
             name="dynamodb-block",
             field="dynamodb",
-            message="goes with type DynamoDB, and only with it",
+            message="is required with type DynamoDB, and valid with no other type",
             cel="has(self.dynamodb) == (self.type == 'DynamoDB')",
             holds=lambda spec: (spec.dynamodb is not None) == (spec.type is LockType.DYNAMODB),
         ),
         rules.Rule(
             name="hive-metastore-block",
             field="hiveMetastore",
-            message="goes with type HiveMetastore, and only with it",
+            message="is required with type HiveMetastore, and valid with no other type",
             cel="has(self.hiveMetastore) == (self.type == 'HiveMetastore')",
             holds=lambda spec: (
                 (spec.hive_metastore is not None) == (spec.type is LockType.HIVE_METASTORE)
@@ -122,14 +121,14 @@ RULES: rules.Rules[LockProviderSpec] = rules.Rules(
         rules.Rule(
             name="embedded-zookeeper",
             field="embedded",
-            message="goes with type ZooKeeper only",
+            message="is valid with type ZooKeeper only",
             cel="!self.embedded || self.type == 'ZooKeeper'",
             holds=lambda spec: not spec.embedded or spec.type is LockType.ZOOKEEPER,
         ),
         rules.Rule(
             name="servers-or-embedded",
             field="zookeeper.servers",
-            message="is needed by type ZooKeeper, unless embedded is true",
+            message="is required with type ZooKeeper, unless embedded is true",
             cel=(
                 "self.type != 'ZooKeeper' || "
                 "(self.embedded != (has(self.zookeeper) && has(self.zookeeper.servers)))"

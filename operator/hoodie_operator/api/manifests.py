@@ -90,7 +90,7 @@ class _Loader(yaml.CSafeLoader):
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.constructor.ConstructorError(
-                    None, None, "found a key that is no text", key.start_mark
+                    None, None, "found a key that is not a string", key.start_mark
                 )
             if key.value in seen:
                 raise yaml.constructor.ConstructorError(
@@ -257,7 +257,7 @@ def _validate(
     try:
         text = json.dumps(_as_stored(data), allow_nan=False)
     except (TypeError, ValueError) as error:
-        problems.append((path, f"holds a value that JSON has not: {error}"))
+        problems.append((path, f"holds a value that JSON cannot represent: {error}"))
         return None
     try:
         return model.model_validate_json(text, context=fields.DECLARED)
@@ -374,8 +374,8 @@ def _blocks_in(annotation: object) -> list[type[fields.Block]]:
 def _unknown(name: str, known: list[str] | tuple[str, ...]) -> str:
     close = difflib.get_close_matches(name, known, n=1)
     if close:
-        return f"is not known, expected perhaps {close[0]}"
-    return f"is not known, expected one of {', '.join(known)}" if known else "is not known"
+        return f"unknown field, did you mean {close[0]}?"
+    return f"unknown field, expected one of {', '.join(known)}" if known else "unknown field"
 
 
 def _shown(value: object) -> str:

@@ -19,101 +19,161 @@ class Reason(enum.Enum):
         member.sentence = sentence
         return member
 
-    # Waiting for something that others bring.
-    NOT_OBSERVED = "NotObserved", "What it depends on was not looked at yet."
-    REFERENCE_NOT_FOUND = "ReferenceNotFound", "An object that it refers to does not exist."
+    # Waiting for another object or a process.
+    NOT_OBSERVED = (
+        "NotObserved",
+        "The operator has not yet observed a table, a source or a lock that the object depends on.",
+    )
+    REFERENCE_NOT_FOUND = (
+        "ReferenceNotFound",
+        "An object that the spec refers to does not exist.",
+    )
     TABLE_NOT_READY = "TableNotReady", "The table is not ready."
     TABLE_SUSPENDED = "TableSuspended", "The table is suspended."
-    LOCK_NOT_READY = "LockNotReady", "The lock provider is not ready, and nothing runs without it."
+    LOCK_NOT_READY = (
+        "LockNotReady",
+        "The lock provider is not ready. No run starts without it.",
+    )
     TABLE_BUSY = (
         "TableBusy",
-        "Another run is at work, and the table takes one at a time, or was changed since.",
+        (
+            "Another run is active on a table that allows one run at a time, or the table has "
+            "changed since it was last observed."
+        ),
     )
-    OWNED_ELSEWHERE = "OwnedElsewhere", "Another process is at work on the same instant."
-    IN_USE = "InUse", "Others still need it."
-    API_REFUSED = "ApiRefused", "The API server refused what is to be done; it is tried again."
+    OWNED_ELSEWHERE = "OwnedElsewhere", "Another process is executing the same instant."
+    IN_USE = "InUse", "Other objects still refer to this one."
+    API_REFUSED = "ApiRefused", "The API server refused a request. The operator retries it."
     FENCED_OFF = (
         "FencedOff",
-        "Another operator led here by a later lease; nothing is started before ours is newer.",
+        (
+            "Another operator has led with a later lease. This one starts no runs until its own "
+            "lease is newer."
+        ),
     )
-    CONFIRMING = "Confirming", "The run ended; its success is being read from the timeline."
-    STORAGE_UNREACHABLE = "StorageUnreachable", "The storage could not be read."
+    CONFIRMING = (
+        "Confirming",
+        "The run has ended. The operator reads its result from the timeline.",
+    )
+    STORAGE_UNREACHABLE = "StorageUnreachable", "The storage cannot be read."
 
-    # At work.
-    CREATING = "Creating", "The table is being created, or compared with what exists."
-    DELETING = "Deleting", "It is being deleted."
+    # In progress.
+    CREATING = (
+        "Creating",
+        "The table is being created, or compared with the table that exists.",
+    )
+    DELETING = "Deleting", "The object is being deleted."
     DATA_KEPT = (
         "DataKept",
-        "The object goes and the data stays: deletionProtection is on, or the namespace goes too.",
+        (
+            "The object is deleted and the data is kept: deletionProtection is on, or the "
+            "namespace is being deleted too."
+        ),
     )
-    STARTING = "Starting", "The run was started and has not told of any progress yet."
+    STARTING = "Starting", "The run has started and has not reported progress yet."
     POD_NOT_CREATED = (
         "PodNotCreated",
-        "No pod was made for the run: a quota or a policy refuses it.",
+        "The run's pod cannot be created: a quota or an admission policy refuses it.",
     )
-    UNSCHEDULABLE = "Unschedulable", "No node takes the run's pod."
+    UNSCHEDULABLE = "Unschedulable", "The run's pod does not fit on any node."
     IMAGE_NOT_PULLED = "ImageNotPulled", "The image of the run's pod cannot be pulled."
     CONTAINER_NOT_CREATED = (
         "ContainerNotCreated",
-        "The container of the run's pod cannot be made: a Secret, a key or a volume is missing.",
+        "The container of the run's pod cannot be created: a Secret, a key or a volume is missing.",
     )
-    RUNNING = "Running", "The run is at work."
-    STOPPING = "Stopping", "The run was told to stop."
-    BACKING_OFF = "BackingOff", "An attempt failed for a reason that may pass; it is tried again."
-    WRITE_CONFLICT = "WriteConflict", "An attempt lost against another write; it is tried again."
+    RUNNING = "Running", "The run is active."
+    STOPPING = "Stopping", "The run was asked to stop and has not ended yet."
+    BACKING_OFF = (
+        "BackingOff",
+        "An attempt failed with a retryable error. The next attempt starts after the back-off.",
+    )
+    WRITE_CONFLICT = (
+        "WriteConflict",
+        (
+            "An attempt lost a conflict with another write. The next attempt starts after the "
+            "back-off."
+        ),
+    )
 
-    # As it should be.
-    READY = "Ready", "It is as declared."
-    UP_TO_DATE = "UpToDate", "Everything the source holds is committed."
-    WATCHING = "Watching", "Its triggers are being watched."
-    SUSPENDED = "Suspended", "It is suspended as declared: nothing is started."
-    SUCCEEDED = "Succeeded", "It is done; the timeline has it."
-    NOTHING_TO_DO = "NothingToDo", "It is done; there was nothing to do."
+    # As declared.
+    READY = "Ready", "The object is as declared."
+    UP_TO_DATE = "UpToDate", "All batches of the source are committed."
+    WATCHING = "Watching", "The policy evaluates its triggers."
+    SUSPENDED = "Suspended", "The object is suspended by its spec. No run starts."
+    SUCCEEDED = "Succeeded", "The action is complete on the timeline."
+    NOTHING_TO_DO = "NothingToDo", "The action ended without changes: there was nothing to do."
 
-    # Someone has to mend something.
-    INVALID_SPEC = "InvalidSpec", "The spec breaks a rule."
-    PATH_NOT_ALLOWED = "PathNotAllowed", "A path leads out of the allowed root."
+    # A user has to change something.
+    INVALID_SPEC = "InvalidSpec", "The spec violates a validation rule."
+    PATH_NOT_ALLOWED = "PathNotAllowed", "A path is outside the operator's data roots."
     NOT_ALLOWED = (
         "NotAllowed",
-        "The operator's configuration does not allow a host, Secret, claim or variable of it.",
+        (
+            "The operator's configuration does not allow a host, Secret, claim or variable that "
+            "the object uses."
+        ),
     )
     ACCOUNT_NOT_ALLOWED = (
         "AccountNotAllowed",
-        "The service account is none that the operator allows.",
+        "The service account is not on the operator's allow-list.",
     )
-    IMMUTABLE_MISMATCH = "ImmutableMismatch", "The existing table differs where none can change."
-    TABLE_UNREADABLE = "TableUnreadable", "What is there is no table that this version reads."
+    IMMUTABLE_MISMATCH = (
+        "ImmutableMismatch",
+        "The existing table differs from the spec in an immutable property.",
+    )
+    TABLE_UNREADABLE = (
+        "TableUnreadable",
+        "The path holds something that this release cannot read as a table.",
+    )
     LOCATION_CONFLICT = (
         "LocationConflict",
-        "Another HudiTable is at the same location, in it or around it.",
+        "Another HudiTable has the same path, or a path above or below it.",
     )
     ALREADY_EXISTS = "AlreadyExists", "The table exists, and adoption is CreateOnly."
-    TABLE_NOT_FOUND = "TableNotFound", "The table does not exist where it should."
-    LOCK_NOT_SHARED = "LockNotShared", "The lock provider's locks exclude no other process."
+    TABLE_NOT_FOUND = "TableNotFound", "The table does not exist at its path."
+    LOCK_NOT_SHARED = (
+        "LockNotShared",
+        "The locks of the lock provider are not visible to other processes.",
+    )
     LOCK_UNREACHABLE = "LockUnreachable", "The lock provider does not answer."
-    SECOND_WRITER = "SecondWriter", "The table takes one writer and has an older one."
-    DUPLICATE_WRITER_ID = "DuplicateWriterId", "An older writer of the table has the same id."
-    SHARED_COLUMNS = "SharedColumns", "Two writers share columns, and the result would be chance."
+    SECOND_WRITER = (
+        "SecondWriter",
+        "The table is in mode SingleWriter and has an older writer.",
+    )
+    DUPLICATE_WRITER_ID = (
+        "DuplicateWriterId",
+        "An older writer of the table has the same writer id.",
+    )
+    SHARED_COLUMNS = (
+        "SharedColumns",
+        "Two writers write the same columns, and the result would depend on timing.",
+    )
     SOURCE_NOT_FOUND = "SourceNotFound", "The source has no files."
-    SOURCE_UNREADABLE = "SourceUnreadable", "The source's files could not be read."
-    SCHEMA_MISMATCH = "SchemaMismatch", "The source's columns do not fit the table."
-    RUN_FAILED = "RunFailed", "The run failed for a reason that does not pass by itself."
+    SOURCE_UNREADABLE = "SourceUnreadable", "The files of the source cannot be read."
+    SCHEMA_MISMATCH = "SchemaMismatch", "The columns of the source do not fit the table."
+    RUN_FAILED = "RunFailed", "The run failed with an error that a retry does not fix."
     POD_STATE_UNKNOWN = (
         "PodStateUnknown",
-        "The node of the run's pod does not answer; nothing is started before the pod is gone.",
+        "The node of the run's pod does not answer. No attempt starts until the pod is deleted.",
     )
-    RETRIES_EXHAUSTED = "RetriesExhausted", "Too many attempts failed."
+    RETRIES_EXHAUSTED = "RetriesExhausted", "All attempts that retry.limit allows have failed."
     ACTION_FAILED = "ActionFailed", "A TableAction of the policy failed."
     INSTANT_NOT_FOUND = "InstantNotFound", "The instant is not on the timeline."
-    POLICY_CONFLICT = "PolicyConflict", "Another policy goes before it on all its tables."
-    TIMED_OUT = "TimedOut", "It stayed in its state for too long."
+    POLICY_CONFLICT = (
+        "PolicyConflict",
+        "Another policy takes precedence on all tables of this one.",
+    )
+    TIMED_OUT = "TimedOut", "The object stayed in one state for longer than the state's limit."
 
-    # Of events alone.
-    OTHER_OPERATOR = "OtherOperator", "Another release of the operator works in the namespace too."
+    # Of events only.
+    OTHER_OPERATOR = "OtherOperator", "Another release of the operator also runs in the namespace."
 
-    # Of a policy's single tables.
+    # Of one table of a policy.
     NOT_DUE = "NotDue", "No trigger has fired."
-    NOTHING_TO_COMPACT = "NothingToCompact", "No delta commit since the last compaction."
+    NOTHING_TO_COMPACT = (
+        "NothingToCompact",
+        "The table has no delta commits since the last compaction.",
+    )
     DISABLED = "Disabled", "The table's services.compaction is not Operator."
-    OTHER_POLICY = "OtherPolicy", "Another policy goes before it."
-    ACTION_AT_WORK = "ActionAtWork", "A TableAction is at work."
+    OTHER_POLICY = "OtherPolicy", "Another policy takes precedence on this table."
+    ACTION_AT_WORK = "ActionAtWork", "A TableAction of the policy is active on the table."

@@ -1,11 +1,12 @@
-"""TableAction: one run of a table service, which anybody may ask for who works with the table.
+"""TableAction: one run of a table service, which users and policies create.
 
-What brings a table into being, and what deletes its data, is no TableAction: a HudiTable has those
-runs itself. Earlier releases made TableActions for them. Such objects are still stored where a
-cluster was upgraded; they are read, and start nothing.
+Creating a table and deleting its data are not TableActions: a HudiTable has those runs itself.
+Earlier releases made TableActions for them. An upgraded cluster may still store such objects: they
+are read, and start nothing.
 """
 
 import enum
+from collections.abc import Callable, Mapping
 from typing import Annotated, Final
 
 import pydantic
@@ -30,29 +31,34 @@ _DECLARABLE: Final = tuple(each.value for each in ActionType if each not in RETI
 
 
 class CompactionParameters(fields.Block):
-    """Which compaction."""
+    """Parameters of a compaction."""
 
     instant: Annotated[str, StringConstraints(pattern=r"^[0-9]{17}$", max_length=17)] | None = (
         Field(
             default=None,
-            description="A planned one, by its requested time; by default a new one is planned.",
+            description=(
+                "Requested time of a pending compaction to execute. By default a new compaction "
+                "is planned."
+            ),
         )
     )
 
 
 class RollbackParameters(fields.Block):
-    """What is taken back."""
+    """Parameters of a rollback."""
 
     instant: Annotated[str, StringConstraints(pattern=r"^[0-9]{17}$", max_length=17)] | None = (
         Field(
             default=None,
-            description="A pending write, by its requested time; by default all that failed.",
+            description=(
+                "Requested time of a pending write to roll back. By default all failed writes."
+            ),
         )
     )
 
 
 class TableActionSpec(fields.Block):
-    """What is done to which table; nothing of it can be changed but suspend."""
+    """What is done to which table. Only suspend can be changed."""
 
     table_ref: fields.Reference
     type: Annotated[
@@ -66,9 +72,9 @@ class TableActionSpec(fields.Block):
     runtime: execution.Runtime = execution.Runtime()
     retry: execution.Retry = execution.Retry()
     time_limit: fields.Duration = Field(
-        default="2h", description="An attempt that takes longer is stopped."
+        default="2h", description="Maximum duration of an attempt. A longer attempt is stopped."
     )
-    suspend: bool = Field(default=False, description="Stop, and start nothing.")
+    suspend: bool = Field(default=False, description="Stop the active run, and start none.")
 
     @pydantic.field_validator("type", mode="before")
     @classmethod
@@ -80,7 +86,7 @@ class TableActionSpec(fields.Block):
 
 
 class ActionResult(fields.Block):
-    """What came of it."""
+    """The result of the action."""
 
     file_groups: int | None = None
     files: int | None = None
@@ -93,39 +99,48 @@ class ActionResult(fields.Block):
 
 
 class TableActionStatus(conditions.Status):
-    """How far the action is."""
+    """The observed state of the action."""
 
     instant: fields.Word | None = Field(
-        default=None, description="The instant that it planned or executes."
+        default=None, description="The instant that the action has planned or executes."
     )
     runs: attempts.Runs | None = None
     result: ActionResult | None = None
     finished_time: fields.Word | None = None
 
 
+_PARAMETERS: Final[Mapping[ActionType, Callable[[TableActionSpec], fields.Block | None]]] = {
+    ActionType.COMPACTION: lambda spec: spec.compaction,
+    ActionType.ROLLBACK: lambda spec: spec.rollback,
+}
+"""The parameters of each type, in the field of its name, which goes with that type only."""
+
+
+def _goes_with(
+    action_type: ActionType, get: Callable[[TableActionSpec], fields.Block | None]
+) -> rules.Rule[TableActionSpec]:
+    field = action_type.value.lower()
+    return rules.Rule(
+        name=f"{field}-block",
+        field=field,
+        message=f"is valid with type {action_type.value} only",
+        cel=f"!has(self.{field}) || self.type == '{action_type.value}'",
+        holds=lambda spec: get(spec) is None or spec.type is action_type,
+    )
+
+
 RULES: rules.Rules[TableActionSpec] = rules.Rules(
     within=(
-        rules.Rule(
-            name="compaction-block",
-            field="compaction",
-            message="goes with type Compaction only",
-            cel="!has(self.compaction) || self.type == 'Compaction'",
-            holds=lambda spec: spec.compaction is None or spec.type is ActionType.COMPACTION,
-        ),
-        rules.Rule(
-            name="rollback-block",
-            field="rollback",
-            message="goes with type Rollback only",
-            cel="!has(self.rollback) || self.type == 'Rollback'",
-            holds=lambda spec: spec.rollback is None or spec.type is ActionType.ROLLBACK,
-        ),
+        *(_goes_with(action_type, get) for action_type, get in _PARAMETERS.items()),
         *execution.runtime_rules(lambda spec: spec.runtime),
     ),
     between=(
         rules.immutable("tableRef", lambda spec: spec.table_ref),
         rules.immutable("type", lambda spec: spec.type),
-        rules.immutable_optional("compaction", lambda spec: spec.compaction),
-        rules.immutable_optional("rollback", lambda spec: spec.rollback),
+        *(
+            rules.immutable_optional(action_type.value.lower(), get)
+            for action_type, get in _PARAMETERS.items()
+        ),
         rules.immutable("runtime", lambda spec: spec.runtime),
         rules.immutable("retry", lambda spec: spec.retry),
         rules.immutable("timeLimit", lambda spec: spec.time_limit),

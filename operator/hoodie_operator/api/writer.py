@@ -9,7 +9,7 @@ from hoodie_operator.api import attempts, conditions, execution, fields, rules
 
 
 class Operation(enum.Enum):
-    """What is done with the rows."""
+    """The write operation."""
 
     UPSERT = "Upsert"
     INSERT = "Insert"
@@ -31,7 +31,7 @@ class Csv(fields.Block):
     header: bool = Field(default=True, description="Whether the first line names the columns.")
     delimiter: Annotated[str, StringConstraints(min_length=1, max_length=1)] = ","
     null_text: Annotated[str, StringConstraints(max_length=64)] | None = Field(
-        default=None, description="A text that means null, beside the empty field."
+        default=None, description="A text that means null, in addition to the empty field."
     )
 
 
@@ -42,19 +42,19 @@ class FileBatch(fields.Block):
 
 
 class FilesSource(fields.Block):
-    """Files, each written once: a new one, or one with new content, is another batch."""
+    """Files, each written once. A new file, or a file with new content, is a new batch."""
 
     path: fields.Path | None = Field(
         default=None,
         description=(
             "A path with wildcards (*, ?, [...]) in its last parts, absolute or below the "
-            "operator's first data root; files are taken in the order of their names. Only of a "
-            "file system that the pods mount (storage.volumes of the HudiTable): input is not "
-            "read from object stores."
+            "operator's first data root. Files are written in the order of their names. The path "
+            "must be on a file system that the pods mount (storage.volumes of the HudiTable): "
+            "input is not read from object stores."
         ),
     )
     files_per_commit: int | None = Field(
-        default=None, ge=1, le=1000, description="With path; 1 by default."
+        default=None, ge=1, le=1000, description="With path only. Defaults to 1."
     )
     batches: tuple[FileBatch, ...] | None = Field(
         default=None,
@@ -70,45 +70,45 @@ class FilesSource(fields.Block):
             min_length=1,
             max_length=1000,
             description=(
-                "Column of the table: column of the file. By default all columns of the files, "
-                "under their own names."
+                "Maps columns of the table to columns of the files. By default all columns of the "
+                "files are written under their own names."
             ),
         )
     )
     add_columns: bool = Field(
         default=False,
         description=(
-            "Add to the table what columns the files have and it lacks, and widen its types for "
-            "them; of Parquet files, which tell types."
+            "Add columns of the files that the table lacks, and widen column types as the files "
+            "need. For Parquet files only, which declare types."
         ),
     )
 
 
 class Source(fields.Block):
-    """Where the rows come from."""
+    """The source of the rows."""
 
     files: FilesSource
 
 
 class Pacing(fields.Block):
-    """How fast a writer may go."""
+    """Limits of the rate of commits."""
 
     commit_interval: fields.Duration | None = Field(
         default=None,
         description=(
-            "A commit stays open at least this long, so that readers see changes, and the table "
-            "gets log files, at most that often."
+            "Minimum time for which a commit stays open. It limits how often readers see changes "
+            "and how often log files are added."
         ),
     )
 
 
 class WriterSpec(fields.Block):
-    """What is written, and how."""
+    """Which rows are written to which table, and how."""
 
     table_ref: fields.Reference
     writer_id: fields.ObjectName | None = Field(
         default=None,
-        description="Names the writer in commits and heartbeats; by default the object's name.",
+        description="The writer's id in commits and heartbeats. Defaults to the object's name.",
     )
     operation: Operation = Operation.UPSERT
     source: Source
@@ -118,15 +118,15 @@ class WriterSpec(fields.Block):
     progress_deadline: fields.Duration = Field(
         default="1h",
         description=(
-            "An attempt that shows no progress for this long, beside commitInterval, is stopped: "
-            "give it more than a single batch takes."
+            "An attempt without progress for this long, plus commitInterval, is stopped. Must be "
+            "longer than one batch takes."
         ),
     )
-    suspend: bool = Field(default=False, description="Stop, and start nothing.")
+    suspend: bool = Field(default=False, description="Stop the active run, and start none.")
 
 
 class Batches(fields.Block):
-    """How far the source is written."""
+    """How much of the source is committed."""
 
     total: int
     committed: int
@@ -140,7 +140,7 @@ class LastCommit(fields.Block):
 
 
 class WriterStatus(conditions.Status):
-    """How far the writer is."""
+    """The observed state of the writer."""
 
     files: Batches | None = Field(default=None, description="Files of the source.")
     columns: tuple[fields.Word, ...] | None = Field(default=None, max_length=1000)
@@ -150,8 +150,8 @@ class WriterStatus(conditions.Status):
     run_hash: fields.Word | None = Field(
         default=None,
         description=(
-            "Of image, resources and configuration, as the next attempt gets them; one at work "
-            "(runs.current.runHash) goes on with its own."
+            "Hash of image, resources and configuration of the next attempt. The active attempt "
+            "keeps its own (runs.current.runHash)."
         ),
     )
 
@@ -170,7 +170,7 @@ RULES: rules.Rules[WriterSpec] = rules.Rules(
         rules.Rule(
             name="files-per-commit-with-path",
             field="source.files.filesPerCommit",
-            message="goes with path, not with batches",
+            message="is valid with path only, not with batches",
             cel="!has(self.source.files.filesPerCommit) || has(self.source.files.path)",
             holds=lambda spec: (
                 spec.source.files.files_per_commit is None or spec.source.files.path is not None
@@ -196,7 +196,7 @@ RULES: rules.Rules[WriterSpec] = rules.Rules(
         rules.Rule(
             name="csv-for-csv",
             field="source.files.csv",
-            message="goes with format CSV only",
+            message="is valid with format CSV only",
             cel="!has(self.source.files.csv) || self.source.files.format == 'CSV'",
             holds=lambda spec: (
                 spec.source.files.csv is None or spec.source.files.format is FileFormat.CSV
@@ -205,7 +205,7 @@ RULES: rules.Rules[WriterSpec] = rules.Rules(
         rules.Rule(
             name="add-columns-of-parquet",
             field="source.files.addColumns",
-            message="goes with format Parquet only, which tells the types of new columns",
+            message="needs format Parquet, which declares the types of new columns",
             cel=(
                 "!has(self.source.files.addColumns) || !self.source.files.addColumns "
                 "|| self.source.files.format == 'Parquet'"

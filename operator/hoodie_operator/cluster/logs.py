@@ -4,6 +4,8 @@ import json
 import logging
 import sys
 
+import aiohttp
+
 from hoodie_operator.api import objects, times
 
 _FIELDS = ("kind", "namespace", "name", "reason", "table", "instant", "action")
@@ -63,3 +65,32 @@ def to_stderr(level: int = logging.INFO) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=level, handlers=[handler], force=True)
+
+
+class Refusals(logging.Handler):
+    """Takes a library's records of refusals by the API server, and passes on all others.
+
+    A refusal is no bug: where the library was called from tells nothing, and several of its layers
+    log the same one.
+
+    Attributes:
+        first: The message of the first one; empty while there is none.
+    """
+
+    def __init__(self, library: str) -> None:
+        """Take the errors of the loggers of a library, and none of their lesser records."""
+        super().__init__(logging.ERROR)
+        self.first = ""
+        logger = logging.getLogger(library)
+        logger.setLevel(logging.ERROR)
+        logger.handlers = [self]
+        logger.propagate = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the message of a refusal; have every other record logged."""
+        error = record.exc_info[1] if record.exc_info else None
+        causes = (error, None if error is None else error.__cause__)
+        if any(isinstance(each, aiohttp.ClientResponseError) for each in causes):
+            self.first = self.first or record.getMessage()
+        else:
+            logging.getLogger().handle(record)

@@ -11,11 +11,11 @@ from hoodie_operator.standalone import printing, processes, store
 
 
 def describe(
-    kind: Annotated[str, typer.Argument(help="table, writer, action, policy or lock.")],
+    kind: Annotated[str, typer.Argument(help="Kind: table, writer, action, policy or lock.")],
     name: Annotated[str | None, typer.Argument(help="The object's name.")] = None,
     state: options.State = options.STATE_DEFAULT,
 ) -> None:
-    """Print everything about objects: spec, status, attempts, conditions."""
+    """Print the details of objects: spec, status, attempts, conditions."""
     everything = store.load(state)
     refused = store.load_refused(state)
     runs = processes.Processes(state, clock.SystemClock())

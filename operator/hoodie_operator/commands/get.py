@@ -20,12 +20,12 @@ class Output(Enum):
 
 
 def get(
-    kind: Annotated[str, typer.Argument(help="tables, writers, actions, policies or locks.")],
-    name: Annotated[str | None, typer.Argument(help="One object's name.")] = None,
-    output: Annotated[Output, typer.Option("-o", "--output", help="The form.")] = Output.TABLE,
+    kind: Annotated[str, typer.Argument(help="Kind: tables, writers, actions, policies or locks.")],
+    name: Annotated[str | None, typer.Argument(help="The object's name.")] = None,
+    output: Annotated[Output, typer.Option("-o", "--output", help="Output format.")] = Output.TABLE,
     state: options.State = options.STATE_DEFAULT,
 ) -> None:
-    """Print objects, the reason for what does not run included."""
+    """Print objects, with the reason of everything that does not run."""
     found = stored.objects_of(state, printing.kind_named(kind), name)
     if output is Output.JSON:
         sys.stdout.write(printing.get_json(found, is_one=name is not None))

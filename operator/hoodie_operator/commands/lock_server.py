@@ -9,11 +9,9 @@ from hoodie_operator import lock_server as server
 
 
 def lock_server(
-    folder: Annotated[
-        Path, typer.Option("--folder", help="Where the server keeps its data, over restarts.")
-    ],
-    host: Annotated[str, typer.Option("--host", help="Where it listens.")] = "0.0.0.0",  # noqa: S104 - in a pod
-    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="At which port.")] = (
+    folder: Annotated[Path, typer.Option("--folder", help="Folder of the server's data.")],
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "0.0.0.0",  # noqa: S104 - in a pod
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port to listen on.")] = (
         server.PORT
     ),
 ) -> None:

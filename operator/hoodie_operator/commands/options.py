@@ -16,22 +16,22 @@ OUT = Console(highlight=False)
 ERR = Console(stderr=True, highlight=False)
 
 Manifests = Annotated[
-    Path, typer.Option("-f", "--filename", help="A folder of manifests, or one file of them.")
+    Path, typer.Option("-f", "--filename", help="A folder of manifests, or one file.")
 ]
 State = Annotated[
     Path,
     typer.Option(
         "--state",
         envvar=STATE_VARIABLE,
-        help="The folder in which the operator remembers everything but the tables themselves.",
+        help="The operator's state folder.",
     ),
 ]
 Data = Annotated[
     Path | None,
     typer.Option(
         "--data",
-        help="Where relative paths in manifests begin and every table and input lies; by default "
-        "the folder of the manifests.",
+        help="Root of all tables and input, and of relative paths in manifests. Defaults to the "
+        "folder of the manifests.",
     ),
 ]
 
@@ -44,7 +44,7 @@ def declared(folder: Folder, filename: Path) -> FolderState:
     """
     state = folder.read()
     if not state.declared and not state.problems:
-        raise errors.InvalidInputError(f"{filename} declares nothing, expected YAML manifests")
+        raise errors.InvalidInputError(f"{filename} declares no objects, expected YAML manifests")
     return state
 
 

@@ -10,7 +10,8 @@ import typer
 
 from hoodie import errors
 from hoodie_operator.api import configuration, objects, resources
-from hoodie_operator.cluster import logs, running, starting
+from hoodie_operator.cluster import logs
+from hoodie_operator.cluster.process import leader, wiring
 
 
 def run(
@@ -18,24 +19,24 @@ def run(
     namespace: Annotated[
         str,
         typer.Option(
-            "--namespace", envvar="POD_NAMESPACE", help="Where the lease of the leader is."
+            "--namespace", envvar="POD_NAMESPACE", help="Namespace of the leader's Lease."
         ),
     ] = objects.DEFAULT_NAMESPACE,
     lease: Annotated[
-        str, typer.Option("--lease", help="Its name: one for all replicas, and for no others.")
+        str, typer.Option("--lease", help="Name of the Lease, which all replicas share.")
     ] = resources.MANAGER,
     name: Annotated[
         str | None,
         typer.Option(
-            "--name", envvar="POD_NAME", help="This process's name, by default its host's."
+            "--name", envvar="POD_NAME", help="Name of this process. Defaults to the host name."
         ),
     ] = None,
-    port: Annotated[
-        int, typer.Option("--port", help="Where probes and metrics are answered.")
-    ] = 8080,
-    verbose: Annotated[bool, typer.Option("--verbose", metavar="", help="Log more.")] = False,
+    port: Annotated[int, typer.Option("--port", help="Port of probes and metrics.")] = 8080,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", metavar="", help="Log debug messages.")
+    ] = False,
 ) -> None:
-    """Run the operator of a cluster: in a pod, or anywhere with a kubeconfig.
+    """Run the operator of a cluster: in a pod, or with a kubeconfig.
 
     Of several one leads, and the others wait. SIGTERM ends it; runs go on, and are found again.
     """
@@ -45,10 +46,10 @@ def run(
         raise errors.NotFoundError(f"--config {config}: {error.strerror}") from error
     told = configuration.parse(content, str(config))
     logs.to_stderr(logging.DEBUG if verbose else logging.INFO)
-    place = running.Place(
+    place = leader.Place(
         namespace=namespace, lease=lease, instance=name or socket.gethostname(), port=port
     )
     try:
-        asyncio.run(starting.run(told, place))
+        asyncio.run(wiring.run(told, place))
     except OSError as error:
         raise errors.StorageError(f"port {port}: {error.strerror}") from error

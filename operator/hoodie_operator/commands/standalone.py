@@ -24,19 +24,19 @@ def standalone(
     data: options.Data = None,
     until_settled: Annotated[
         bool,
-        typer.Option("--until-settled", metavar="", help="End when nothing runs or is due."),
+        typer.Option("--until-settled", metavar="", help="Exit when nothing runs or is due."),
     ] = False,
     prune: Annotated[
         bool,
         typer.Option(
             "--prune",
             metavar="",
-            help="Remove objects whose manifest vanished; data goes only by deletionPolicy Delete.",
+            help="Delete objects without a manifest; their data only with deletionPolicy Delete.",
         ),
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", metavar="", help="Log to stderr.")] = False,
 ) -> None:
-    """Run the operator here, without a cluster: jobs are processes of this machine.
+    """Run the operator without a cluster: jobs are processes of this machine.
 
     Manifests are read again whenever they change. Ctrl-C stops the runs and ends; SIGTERM ends and
     leaves the runs at work, to be found again at the next start.
@@ -54,18 +54,18 @@ def standalone(
     with ownership.owned(chosen.state), _stop_signals() as stops:
         plain = environment.system(allowed_roots=(str(root),))
         # A run that ended is looked at later, whatever the machine's clock does meanwhile.
-        outside = dataclasses.replace(plain, clock=clock.ForwardClock(plain.clock))
+        env = dataclasses.replace(plain, clock=clock.ForwardClock(plain.clock))
         reporter = reporting.reporter(options.OUT)
         try:
-            operator = loop.Operator(chosen, folder, outside, reporter)
+            operator = loop.Operator(chosen, folder, env, reporter)
             code = loop.run(
                 operator,
-                outside.clock,
+                env.clock,
                 is_until_settled=until_settled,
                 is_interrupted=lambda: bool(stops),
             )
             if signal.SIGINT in stops:
-                reporter.told("stopping the runs", outside.clock.now_ms())
+                reporter.told("stopping the runs", env.clock.now_ms())
                 operator.stop_runs("the operator was interrupted", _STOP_WAIT_S)
             if until_settled or signal.SIGINT in stops:
                 operator.stop_locks()

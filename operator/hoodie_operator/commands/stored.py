@@ -17,7 +17,7 @@ def objects_of(state: Path, kind: kinds.Kind, name: str | None) -> list[objects.
     """
     if not state.is_dir():
         raise errors.NotFoundError(
-            f"{state} is not a state folder: no operator has run with it; give --state or set "
+            f"{state} is not a state folder: no operator has run with it. Pass --state, or set "
             f"{options.STATE_VARIABLE}"
         )
     found = [
@@ -27,7 +27,7 @@ def objects_of(state: Path, kind: kinds.Kind, name: str | None) -> list[objects.
     ]
     if ownership.owner_of(state) is None and not all(map(verdicts.is_settled, found)):
         # "Running" would not be true.
-        told = f"no operator runs on {state}: this is how the last one left it"
+        told = f"no operator runs on {state}: this is the state that the last one left"
         options.ERR.print(told, markup=False, soft_wrap=True)
     refused = [
         each
@@ -36,7 +36,7 @@ def objects_of(state: Path, kind: kinds.Kind, name: str | None) -> list[objects.
     ]
     if refused:
         # What is printed is what goes on, and not what the manifests say.
-        options.ERR.print("refused, so that what was declared before goes on:", markup=False)
+        options.ERR.print("refused; the previous declarations stay in effect:", markup=False)
         options.ERR.print(reporting.problems_text(refused), markup=False, soft_wrap=True)
     if name is not None and not found:
         raise errors.NotFoundError(f"{kind.name} {name} does not exist")

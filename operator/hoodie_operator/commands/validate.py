@@ -11,7 +11,7 @@ from hoodie_operator.standalone.folder import Folder
 
 
 def validate(filename: options.Manifests, data: options.Data = None) -> None:
-    """Check manifests, and do nothing."""
+    """Validate manifests without changes."""
     folder = Folder(filename)
     state = options.declared(folder, filename)
     problems = validating.problems(state, str(options.data_root(folder, data)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hoodie import errors
-from hoodie.model import jobs
+from hoodie.contract import job_results
 from hoodie_operator.api import times
 from hoodie_operator.api.resources import Manifest
 from hoodie_operator.manifests import naming, obstacles, ownership
@@ -112,7 +112,7 @@ def is_started(job: Manifest) -> bool:
 def read(
     job: Manifest | None,
     pods: Sequence[Manifest],
-    progress: jobs.JobProgress | None,
+    progress: job_results.JobProgress | None,
     now_ms: int,
 ) -> facts.Run | None:
     """Return the attempt that a Job and Pods belong to; None for none of ours that was started.
@@ -199,13 +199,13 @@ def _exit_code(driver: _Pod | None) -> int | None:
     return None if code is None else int(code)
 
 
-def _result(driver: _Pod | None) -> jobs.JobResult | None:
+def _result(driver: _Pod | None) -> job_results.JobResult | None:
     """Return what the driver told at its end; None for nothing, and for what is no result."""
     message = "" if driver is None else (driver.container.get("terminated") or {}).get("message")
     if driver is None or not message:
         return None
     try:
-        return jobs.decode_result(str(message).encode(), f"the result of pod {driver.name}")
+        return job_results.decode_result(str(message).encode(), f"the result of pod {driver.name}")
     except errors.InvalidInputError as error:
         logger.warning("%s", error)
         return None
@@ -217,7 +217,7 @@ def _waiting(metadata: Manifest, driver: _Pod | None) -> facts.Waiting | None:
         since_ms = times.epoch_ms(metadata["creationTimestamp"])
         return facts.Waiting(
             obstacle=Obstacle.NO_POD,
-            message=f"the events of Job {metadata['name']} tell why",
+            message=f"see the events of Job {metadata['name']}",
             since_ms=since_ms,
         )
     if _began_ms(driver) is not None:
@@ -250,17 +250,20 @@ def _cause(driver: _Pod | None, *, has_result: bool) -> facts.Cause | None:
     reason = str(driver.status.get("reason") or "")
     if disruption is not None and disruption["status"] == "True":
         told = disruption.get("message") or disruption.get("reason") or "disrupted"
-        return facts.Cause(kind=retries.INFRASTRUCTURE, message=f"its pod was taken away: {told}")
+        return facts.Cause(kind=retries.INFRASTRUCTURE, message=f"its pod was evicted: {told}")
     if reason in _TAKEN_REASONS:
         told = f"{reason}: {driver.status.get('message') or ''}".strip(": ")
-        return facts.Cause(kind=retries.INFRASTRUCTURE, message=f"its pod was taken away: {told}")
+        return facts.Cause(kind=retries.INFRASTRUCTURE, message=f"its pod was evicted: {told}")
     terminated = driver.container.get("terminated") or {}
     if terminated.get("reason") == _OUT_OF_MEMORY and not has_result:
         return facts.Cause(
             kind=errors.OutOfMemoryError.kind,
-            message=f"pod {driver.name} took more memory than its limit, and was killed",
+            message=f"pod {driver.name} was killed because it exceeded its memory limit",
         )
     if not terminated:
         # Its node went, and with it what became of it.
-        return facts.Cause(kind=retries.INFRASTRUCTURE, message="its container never ended itself")
+        return facts.Cause(
+            kind=retries.INFRASTRUCTURE,
+            message="its container has no exit code: its node may have failed",
+        )
     return None

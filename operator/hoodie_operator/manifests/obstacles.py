@@ -35,9 +35,9 @@ _BEGINS_AGAIN: Final = "CrashLoopBackOff"
 _NEVER_BEGAN: Final = frozenset({"StartError", "ContainerCannotRun"})
 """Ends of containers whose message is the node's."""
 _OBSTACLES: Final = {
-    Obstacle.NO_NODE: "its pod {} has no node",
-    Obstacle.NO_IMAGE: "the image of its pod {} was not pulled",
-    Obstacle.NO_CONTAINER: "the container of its pod {} cannot be made",
+    Obstacle.NO_NODE: "its pod {} cannot be scheduled",
+    Obstacle.NO_IMAGE: "the image of its pod {} has not been pulled",
+    Obstacle.NO_CONTAINER: "the container of its pod {} cannot be created",
 }
 
 
@@ -58,7 +58,7 @@ def waiting(pod: Manifest, state: Manifest) -> facts.Waiting:
     since = scheduled.get("lastTransitionTime") or pod["metadata"]["creationTimestamp"]
     since_ms = times.epoch_ms(since)
     if scheduled.get("status") != "True":
-        told = scheduled.get("message") or "it was not looked at by the scheduler yet"
+        told = scheduled.get("message") or "the scheduler has not processed it yet"
         return facts.Waiting(obstacle=Obstacle.NO_NODE, message=_told(told), since_ms=since_ms)
     reason = _waits_for(state)
     told = _reason_and_message(state.get("waiting") or {})
@@ -106,7 +106,7 @@ def without_pod(server: Server, made_by: Manifest | None) -> str:
         return f"{kind} {server.name} has no pod: {_told(_reason_and_message(refused))}"
     return (
         f"{kind} {server.name} has no pod: "
-        f"kubectl describe {kind.lower()} -n {server.namespace} {server.name} tells why"
+        f"see kubectl describe {kind.lower()} -n {server.namespace} {server.name}"
     )
 
 
@@ -126,7 +126,7 @@ def silence(server: Server, pods: Sequence[Manifest]) -> str:
     node = (pod.get("spec") or {}).get("nodeName")
     place = f" on node {node}" if node else ""
     if metadata.get("deletionTimestamp") is not None:
-        return f"its pod {name}{place} was deleted, and is not gone yet"
+        return f"its pod {name}{place} is terminating"
     if _is_ready(pod):
         return f"its pod {name}{place} is ready"
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
@@ -139,25 +139,25 @@ def silence(server: Server, pods: Sequence[Manifest]) -> str:
     if ended and is_at_it:
         return (
             f"container {server.container} of its pod {name} ended with exit code "
-            f"{ended.get('exitCode')} ({_end(ended)}) and is started again: "
-            f"kubectl logs -n {server.namespace} {name} -c {server.container} tells more"
+            f"{ended.get('exitCode')} ({_end(ended)}) and is restarted: "
+            f"see kubectl logs -n {server.namespace} {name} -c {server.container}"
         )
     if is_running:
         told = _told((condition(pod, "Ready") or {}).get("message") or "")
-        return f"its pod {name}{place} runs, and is not ready: {told}".rstrip(": ")
+        return f"its pod {name}{place} is running and not ready: {told}".rstrip(": ")
     waits = waiting(pod, state)
     if waits.obstacle is Obstacle.BEGINNING:
         # A volume that is not mounted, for one: only events tell of it.
         return (
-            f"its pod {name}{place} begins: "
-            f"kubectl describe pod -n {server.namespace} {name} tells what it waits for"
+            f"its pod {name}{place} is starting: "
+            f"see kubectl describe pod -n {server.namespace} {name}"
         )
     return f"{_OBSTACLES[waits.obstacle].format(name)}: {waits.message}"
 
 
 def _end(ended: Manifest) -> str:
     """Return why a container ended, never what it said: that may be anything."""
-    reason = ended.get("reason") or "no reason told"
+    reason = ended.get("reason") or "no reason given"
     return _told(_reason_and_message(ended)) if reason in _NEVER_BEGAN else reason
 
 

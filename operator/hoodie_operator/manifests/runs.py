@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
-from hoodie.model import jobs, table_config
+from hoodie.contract import attempt_fences, engine_specs, job_specs
+from hoodie.model import table_config
 from hoodie.transaction import fence_nodes
 from hoodie.transaction.locks import address_texts, addresses
 from hoodie_operator.api import configuration, execution, fields, kinds, objects
@@ -32,11 +33,11 @@ _SPEC_BYTES_MAX: Final = 900_000
 _VOLUME: Final = "run"
 _OVERHEAD_MIB_MIN: Final = 384
 _PROGRAMS: Final[Mapping[type, str]] = {
-    jobs.CreateTable: "hoodie_jobs.create",
-    jobs.WriteBatches: "hoodie_jobs.write",
-    jobs.Compact: "hoodie_jobs.compact",
-    jobs.RollBack: "hoodie_jobs.rollback",
-    jobs.DropTable: "hoodie_jobs.drop",
+    job_specs.CreateTable: "hoodie_jobs.create",
+    job_specs.WriteBatches: "hoodie_jobs.write",
+    job_specs.Compact: "hoodie_jobs.compact",
+    job_specs.RollBack: "hoodie_jobs.rollback",
+    job_specs.DropTable: "hoodie_jobs.drop",
 }
 
 
@@ -95,18 +96,21 @@ class Attempt:
         return pods.scaled(declared, self.start.memory_percent)
 
 
-def fence(start: effects.StartRun) -> jobs.FenceAddress | None:
-    """Return where it is told which attempt may commit.
+def fence(start: effects.StartRun) -> attempt_fences.FenceNode | None:
+    """Return where the operator says which attempt may commit; None where it cannot.
 
-    A node, where the lock is in a ZooKeeper, which the operator reaches as well; else a record in
-    the table's storage. A creation needs none: it is one conditional write, of equal content.
+    A node, where the lock is in a ZooKeeper, which the operator reaches as well. Each attempt
+    claims a record in the table beside it. A creation needs neither: it is one conditional write,
+    of equal content.
     """
-    if isinstance(start.work, jobs.CreateTable):
+    if isinstance(start.work, job_specs.CreateTable):
         return None
     return _fence(start.table, _fenced(start.id.kind, start.id.name, start.writer_id))
 
 
-def fence_of(owner: objects.AnyObject, table: effective.EffectiveTable) -> jobs.FenceAddress:
+def fence_of(
+    owner: objects.AnyObject, table: effective.EffectiveTable
+) -> attempt_fences.FenceNode | None:
     """Return where the fence of an object's attempts is, as its table is declared now.
 
     What an object of the API server notes of it may be anybody's, and is not believed.
@@ -123,21 +127,21 @@ def _fenced(kind: str, name: str, writer_id: str | None) -> str:
     return f"table.{name}" if kind == kinds.HUDI_TABLE.name else f"action.{name}"
 
 
-def _fence(table: effective.EffectiveTable, owner: str) -> jobs.FenceAddress:
+def _fence(table: effective.EffectiveTable, owner: str) -> attempt_fences.FenceNode | None:
     lock = address_texts.parse(table.lock)
     if not isinstance(lock, addresses.ZooKeeperAddress):
-        return jobs.FenceRecord(owner=owner)
+        return None
     path = lock.path or addresses.implicit_path(table.uri)
     return fence_nodes.address(lock, path, table.uri, owner)
 
 
-def job_spec(attempt: Attempt) -> jobs.JobSpec:
+def job_spec(attempt: Attempt) -> job_specs.JobSpec:
     """Return what the job is told; of a long list of batches as many as a ConfigMap holds.
 
     The next attempt goes on with the rest, as after any other success.
     """
     start = attempt.start
-    spec = jobs.JobSpec(
+    spec = job_specs.JobSpec(
         table_uri=start.table.uri,
         allowed_roots=attempt.told.data_roots,
         table_properties=table_config.to_properties(start.table.config),
@@ -155,8 +159,8 @@ def job_spec(attempt: Attempt) -> jobs.JobSpec:
         termination_path=TERMINATION_PATH,
         progress_port=PROGRESS_PORT,
     )
-    while isinstance(spec.work, jobs.WriteBatches):
-        excess = len(jobs.encode_spec(spec)) / _SPEC_BYTES_MAX
+    while isinstance(spec.work, job_specs.WriteBatches):
+        excess = len(job_specs.encode_spec(spec)) / _SPEC_BYTES_MAX
         if excess <= 1 or len(spec.work.batches) == 1:
             break
         count = max(1, int(len(spec.work.batches) / excess * 0.9))
@@ -165,9 +169,9 @@ def job_spec(attempt: Attempt) -> jobs.JobSpec:
     return spec
 
 
-def _engine(attempt: Attempt) -> jobs.EngineSpec:
+def _engine(attempt: Attempt) -> engine_specs.EngineSpec:
     engine = attempt.start.engine
-    if engine.kind is not jobs.EngineKind.SPARK:
+    if engine.kind is not engine_specs.EngineKind.SPARK:
         return engine
     conf = {
         "spark.driver.memory": f"{_heap_mib(attempt.resources)}m",
@@ -177,13 +181,13 @@ def _engine(attempt: Attempt) -> jobs.EngineSpec:
     return dataclasses.replace(engine, spark_conf=conf, executors=_executors(attempt))
 
 
-def _executors(attempt: Attempt) -> jobs.KubernetesExecutors | None:
+def _executors(attempt: Attempt) -> engine_specs.KubernetesExecutors | None:
     if attempt.executors is None:
         return None
     given = attempt.executor_resources
     heap_mib = _heap_mib(given)
     cpu = given.requests.cpu if given.requests.cpu is not None else given.limits.cpu
-    return jobs.KubernetesExecutors(
+    return engine_specs.KubernetesExecutors(
         namespace=attempt.owner.key.namespace,
         instances=attempt.executors.instances,
         name_prefix=naming.executors(attempt.start.id),
@@ -214,7 +218,7 @@ def _cores(cpu: str | int | None) -> float:
 
 def config_map(attempt: Attempt) -> Manifest:
     """Return the ConfigMap with the spec of the job, and the template of its executors."""
-    data = {SPEC: jobs.encode_spec(job_spec(attempt)).decode()}
+    data = {SPEC: job_specs.encode_spec(job_spec(attempt)).decode()}
     if attempt.executors is not None:
         data[TEMPLATE] = json.dumps(_executor_template(attempt))
     name = naming.run_spec(attempt.start.id, json.dumps(data, sort_keys=True))

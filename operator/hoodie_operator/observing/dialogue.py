@@ -79,6 +79,7 @@ class Table:
     commits: tuple[facts.Commit, ...] = ()
     pending: tuple[facts.Pending, ...] = ()
     ledger: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    has_partition_buckets: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +142,7 @@ def told_table(seen: facts.TableFacts, known: str = "") -> TableAnswer:
         commits=seen.commits,
         pending=seen.pending,
         ledger=seen.ledger,
+        has_partition_buckets=seen.has_partition_buckets,
     )
     content = json_values.encode(table)
     if not _is_fitting_alone(content):
@@ -170,7 +172,8 @@ def heard_table(told: Table, observed_ms: int) -> facts.TableFacts:
     config = None
     if told.properties is not None:
         config = table_config.from_properties(told.properties)
-        _check_columns(config)
+        if config.create_schema is not None:
+            schemas.from_avro(config.create_schema)  # What decisions compare can be read.
     return facts.TableFacts(
         observed_ms=observed_ms,
         problem=_known(told.problem),
@@ -178,6 +181,7 @@ def heard_table(told: Table, observed_ms: int) -> facts.TableFacts:
         commits=told.commits,
         pending=told.pending,
         ledger=told.ledger,
+        has_partition_buckets=told.has_partition_buckets,
     )
 
 
@@ -196,7 +200,7 @@ def asked_source(question: SourceQuestion) -> writer.Source:
     try:
         return writer.Source.model_validate_json(question.source)
     except pydantic.ValidationError as error:
-        raise errors.InvalidInputError(f"the source asked for is none: {error}") from error
+        raise errors.InvalidInputError(f"invalid source: {error}") from error
 
 
 def told_source(seen: facts.SourceFacts, known: str = "") -> SourceAnswer:
@@ -259,20 +263,6 @@ def _check_instant(action: str, *times: str) -> None:
 def _check_number(name: str, number: int) -> None:
     if not 0 <= number <= _NUMBER_MAX:
         raise errors.FormatError(f"{name} of {number:.3g}, expected 0 to {_NUMBER_MAX}")
-
-
-def _check_columns(config: table_config.TableConfig) -> None:
-    """Raise where the schema of a table is none that decisions can compare."""
-    if config.create_schema is None:
-        return
-    try:
-        schemas.from_avro(config.create_schema)
-    except errors.HoodieError:
-        raise
-    except Exception as error:
-        raise errors.FormatError(
-            f"hoodie.table.create.schema cannot be read: {type(error).__name__}"
-        ) from error
 
 
 def count_values(content: bytes) -> int:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from hoodie import clock, errors
-from hoodie.model import jobs
+from hoodie.contract import input_sources
 from hoodie.sources import local_files
 from hoodie.storage import uris
 from hoodie_operator.api import writer
@@ -94,10 +94,12 @@ class InputObserver:
             paths = sorted(base / name for name in found if (base / name).is_file())
         if not paths:
             raise errors.NotFoundError(
-                f"no file is at {pattern} (looked in {base}), expected at least one"
+                f"no file matches {pattern} (searched in {base}), expected at least one"
             )
         if len(paths) > FILES_MAX:
-            raise errors.UnsupportedError(f"{pattern} names more than {FILES_MAX} files")
+            raise errors.UnsupportedError(
+                f"{pattern} matches more than {FILES_MAX} files: use several Writers"
+            )
         return [self._file(path, base) for path in paths]
 
     def _split(self, pattern: str) -> tuple[Path, str]:
@@ -109,7 +111,7 @@ class InputObserver:
             location = uris.parse(f"{first}/{pattern}", working_directory="/")
         if location.scheme != uris.LOCAL:
             raise errors.UnsupportedError(
-                f"{pattern}: files are read from local folders, expected a path"
+                f"{pattern}: input is read from file systems only, expected a path"
             )
         parts = location.path.split("/")
         plain = next((n for n, part in enumerate(parts) if _WILDCARDS & set(part)), len(parts))
@@ -122,14 +124,14 @@ class InputObserver:
         name = os.path.relpath(path, base)
         if not _is_text(name):
             shown = str(path).encode(errors="replace").decode()
-            raise errors.UnsupportedError(f"{shown}: its name is no UTF-8")
+            raise errors.UnsupportedError(f"{shown}: its name is not valid UTF-8")
         return facts.SourceFile(path=str(path), token=sources.token(name, self._digest(path)))
 
     def _check_allowed(self, path: Path, shown: str) -> None:
         real = Path(os.path.realpath(path))  # Of links in a circle, too: there is no file then.
         if not any(real.is_relative_to(root) for root in self._roots):
             raise errors.InvalidInputError(
-                f"{shown} leads to {real}, expected a place below "
+                f"{shown} resolves to {real}, expected a path below "
                 f"{' or '.join(str(root) for root in self._roots) or 'a local data root'}"
             )
 
@@ -181,8 +183,8 @@ def _columns(path: str, file_format: writer.FileFormat, csv: writer.Csv) -> tupl
     """Return the columns of a file; None when only reading all of it would tell."""
     match file_format:
         case writer.FileFormat.CSV:
-            source = jobs.Source(
-                format=jobs.SourceFormat.CSV,
+            source = input_sources.Source(
+                format=input_sources.SourceFormat.CSV,
                 has_header=csv.header,
                 delimiter=csv.delimiter,
                 null_text=csv.null_text,

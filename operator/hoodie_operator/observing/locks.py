@@ -138,6 +138,6 @@ def _silence_of_zookeeper(server: str) -> str | None:
     except (OSError, ValueError, OverflowError):
         return SILENT
     if _NOT_SERVING in answer:
-        return "does not serve now: it has no quorum"
+        return "does not serve requests: it has no quorum"
     # One that is told to answer no questions says so itself.
-    return None if answer.startswith((_ANSWER, _QUESTION)) else "is no ZooKeeper"
+    return None if answer.startswith((_ANSWER, _QUESTION)) else "is not a ZooKeeper server"

@@ -39,14 +39,14 @@ class Observer:
     """Answers questions."""
 
     def __init__(
-        self, outside: environment.Environment, data_roots: Sequence[str], bounds: Bounds
+        self, env: environment.Environment, data_roots: Sequence[str], bounds: Bounds
     ) -> None:
         """Take the environment, bounded to the roots, and how much may be used of it."""
-        self._clock = outside.clock
-        self._tables = tables.TableObserver(outside)
-        self._inputs = inputs.InputObserver(data_roots, outside.clock)
-        self._table_looks = _Looks[facts.TableFacts](bounds, outside.clock, "tables")
-        self._source_looks = _Looks[facts.SourceFacts](bounds, outside.clock, "sources")
+        self._clock = env.clock
+        self._tables = tables.TableObserver(env)
+        self._inputs = inputs.InputObserver(data_roots, env.clock)
+        self._table_looks = _Looks[facts.TableFacts](bounds, env.clock, "tables")
+        self._source_looks = _Looks[facts.SourceFacts](bounds, env.clock, "sources")
 
     def look_at_tables(self, question: dialogue.TablesQuestion) -> dialogue.TablesAnswer:
         """Look at tables.
@@ -108,10 +108,10 @@ class Observer:
 
 def _failure(what: str, error: Exception) -> facts.Problem:
     """Return what is to be said of a look that failed by a bug of ours: no other look does."""
-    logger.error("looking at %s failed", what, exc_info=error)
+    logger.error("observing %s failed", what, exc_info=error)
     return facts.Problem(
         kind=errors.HoodieError.kind,
-        message=f"looking at {what} failed: {type(error).__name__}: {error}",
+        message=f"observing {what} failed: {type(error).__name__}: {error}",
         is_transient=True,
     )
 

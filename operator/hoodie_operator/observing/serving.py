@@ -70,9 +70,9 @@ def serve_until_stopped(made: http.server.ThreadingHTTPServer) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, stops)
     thread = threading.Thread(target=made.serve_forever, name="serving", daemon=True)
     thread.start()
-    logger.info("answering at port %s", made.server_port)
+    logger.info("listening on port %s", made.server_port)
     told = signal.sigwait(stops)
-    logger.info("told to stop by %s", signal.Signals(told).name)
+    logger.info("received %s, stopping", signal.Signals(told).name)
     made.shutdown()
     made.server_close()
 

@@ -10,18 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie import clock, environment, errors
-from hoodie.filegroup import snapshots
 from hoodie.format import timeline_avro
-from hoodie.model import commits, instants, jobs, settings
+from hoodie.model import commits, instants, settings
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, rollback_plans, table_properties, transitions
-from hoodie.transaction import admission, failed_writes, heartbeats, writer_batches
+from hoodie.timeline import active, contents, partition_buckets, table_properties, transitions
+from hoodie.transaction import heartbeats, liveness, writer_batches
 from hoodie_operator.reconcile import facts
 
 logger = logging.getLogger(__name__)
 
 _CACHED_MAX = 100_000
-_WATCHED = (*admission.WRITES, instants.Action.COMPACTION, instants.Action.ROLLBACK)
+_WATCHED = (*instants.WRITES, instants.Action.COMPACTION, instants.Action.ROLLBACK)
 """Actions of which it matters who works on them."""
 
 
@@ -54,9 +53,9 @@ class _Seen:
 class TableObserver:
     """Reads tables in this process."""
 
-    def __init__(self, outside: environment.Environment) -> None:
+    def __init__(self, env: environment.Environment) -> None:
         """Take what the outside gives."""
-        self._environment = outside
+        self._environment = env
         self._commits: OrderedDict[tuple[str, str], _Seen] = OrderedDict()
 
     def look(self, target: TableTarget) -> facts.TableFacts:
@@ -75,7 +74,7 @@ class TableObserver:
         if storage.uri != target.uri:
             # By a second name it would be a second table, with a lock of its own.
             raise errors.InvalidInputError(
-                f"{target.uri} leads through a link to {storage.uri}, expected that place itself"
+                f"{target.uri} resolves through a link to {storage.uri}, expected that path itself"
             )
         try:
             config = table_properties.load(storage, _Impatient(self._environment.clock))
@@ -93,6 +92,7 @@ class TableObserver:
             commits=tuple(each.commit for each in seen),
             pending=self._pending(storage, target, timeline),
             ledger=next((each.ledger for each in reversed(seen) if each.ledger is not None), {}),
+            has_partition_buckets=bool(partition_buckets.listed(storage)),
         )
 
     def _commit(self, storage: Storage, uri: str, instant: instants.Instant) -> _Seen:
@@ -101,9 +101,9 @@ class TableObserver:
         known = self._commits.get(key)
         if known is not None:
             return known
-        metadata = writer_batches.read_metadata(storage, instant)
+        metadata = contents.read_commit(storage, instant)
         extra = metadata.extra
-        files = extra.get(jobs.BATCH_FILES_KEY)
+        files = extra.get(commits.BATCH_FILES_KEY)
         ledger = extra.get(writer_batches.LEDGER_KEY)
         commit = facts.Commit(
             requested_time=instant.requested_time,
@@ -111,10 +111,10 @@ class TableObserver:
             action=instant.action.value,
             is_compaction=metadata.is_compacted
             or metadata.operation == commits.Operation.COMPACT.value,
-            writer_id=extra.get(jobs.WRITER_ID_KEY),
-            batch_id=extra.get(jobs.BATCH_ID_KEY),
+            writer_id=extra.get(commits.WRITER_ID_KEY),
+            batch_id=extra.get(commits.BATCH_ID_KEY),
             files=_texts(files) if files is not None else (),
-            action_id=extra.get(jobs.ACTION_ID_KEY),
+            action_id=extra.get(commits.ACTION_ID_KEY),
             log_bytes=sum(stat.size_bytes for stat in metadata.stats if stat.log_files),
         )
         seen = _Seen(
@@ -144,8 +144,8 @@ class TableObserver:
             is_only_watching=True,
         )
         watched = [each for each in timeline.pending if each.action in _WATCHED]
-        seen = failed_writes.sight(beats, storage, timeline, watched)
-        rollbacks = rollback_plans.targets(
+        seen = liveness.look_at(beats, storage, timeline, watched)
+        rollbacks = contents.read_rollback_targets(
             storage, timeline, instants.InstantTime(""), is_pending_only=True
         )
         found = []
@@ -154,9 +154,9 @@ class TableObserver:
             pending = facts.Pending(
                 requested_time=each.requested_time,
                 action=each.action.value,
-                writer_id=ids.get(jobs.WRITER_ID_KEY),
-                action_id=ids.get(jobs.ACTION_ID_KEY),
-                attempt=_number(ids.get(jobs.ATTEMPT_KEY)),
+                writer_id=ids.get(commits.WRITER_ID_KEY),
+                action_id=ids.get(commits.ACTION_ID_KEY),
+                attempt=_number(ids.get(commits.ATTEMPT_KEY)),
                 target=rollbacks.get(each.requested_time),
                 is_alive=each in seen and seen[each].liveness.is_alive,
             )
@@ -184,8 +184,8 @@ def _ids(storage: Storage, instant: instants.Instant) -> Mapping[str, str]:
     """Return what a plan or an inflight write says of its author; nothing when it does not."""
     try:
         if instant.action is instants.Action.COMPACTION:
-            return snapshots.read_plan(storage, instant).extra
-        if instant.action in admission.WRITES and instant.state is instants.State.INFLIGHT:
+            return contents.read_compaction_plan(storage, instant).extra
+        if instant.action in instants.WRITES and instant.state is instants.State.INFLIGHT:
             path = transitions.path(instant)
             return timeline_avro.decode_commit(storage.read(path), path).extra
     except (errors.NotFoundError, errors.FormatError, errors.UnsupportedError) as error:

@@ -26,7 +26,7 @@ def refused_storage(storage: hudi_table.Storage, allowed: configuration.Allowed)
     secrets = list(storage.secrets or ())
     refused = [name for name in secrets if name not in others(secrets, _OWN_SECRETS)]
     if refused:
-        return f"storage.secrets has {', '.join(refused)}, which is the operator's own"
+        return f"storage.secrets has {', '.join(refused)}, which is reserved for the operator"
     claims = [volume.persistent_volume_claim for volume in storage.volumes or ()]
     for field, names, patterns, key in (
         ("storage.secrets", secrets, allowed.secrets, "secrets"),
@@ -47,8 +47,8 @@ def refused_variables(
 
 def _refusal(field: str, found: Sequence[str], key: str, patterns: Sequence[str]) -> str:
     return (
-        f"{field} has {', '.join(found)}, expected what allowed.{key} of the operator's "
-        f"configuration names: {', '.join(patterns) or 'nothing'}"
+        f"{field} has {', '.join(found)}, expected names that allowed.{key} of the operator's "
+        f"configuration lists: {', '.join(patterns) or 'none'}"
     )
 
 

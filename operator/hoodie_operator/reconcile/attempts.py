@@ -16,7 +16,7 @@ from typing import Final
 from hoodie import errors
 from hoodie_operator.api import attempts, execution, times
 from hoodie_operator.api.attempts import Outcome
-from hoodie_operator.reconcile import facts, hearing, retries
+from hoodie_operator.reconcile import facts, observed_times, retries
 
 STUBBORN_GRACES: Final = 3
 """After so many graces a process that does not end is the user's to look at."""
@@ -26,14 +26,14 @@ class Phase(enum.Enum):
     """Where the runs of an object are."""
 
     IDLE = "nothing runs, and an attempt may start"
-    BACKING_OFF = "nothing runs, and the next attempt's time has not come"
+    BACKING_OFF = "nothing runs, and the next attempt is not due yet"
     EXHAUSTED = "nothing runs, and too many attempts failed"
-    FAILED = "nothing runs, and the last attempt failed for a reason that does not pass"
-    STARTING = "an attempt was started and has told nothing yet"
-    RUNNING = "an attempt is at work"
-    OVERDUE = "an attempt is at work and has told nothing, or not ended, for too long"
-    STOPPING = "an attempt was told to stop"
-    STUBBORN = "an attempt was told to stop and its grace is over"
+    FAILED = "nothing runs, and the last attempt failed with an error that a retry does not fix"
+    STARTING = "an attempt was started and has not reported yet"
+    RUNNING = "an attempt is active"
+    OVERDUE = "an attempt is active and exceeded a deadline: no report, or no end"
+    STOPPING = "an attempt was asked to stop"
+    STUBBORN = "an attempt was asked to stop and its grace period is over"
 
 
 class Step(enum.Enum):
@@ -42,7 +42,7 @@ class Step(enum.Enum):
     START = "start the next attempt"
     WAIT = "wait"
     REST = "leave it"
-    STOP = "tell it to stop"
+    STOP = "ask it to stop"
     KILL = "end it"
 
 
@@ -196,13 +196,13 @@ def _ended(run: facts.Run, ended_ms: int) -> attempts.Attempt:
     elif result is None:
         code = "unknown" if run.exit_code is None else str(run.exit_code)
         outcome, kind = Outcome.FAILED, retries.KILLED
-        message = f"it ended without a result, exit code {code}"
+        message = f"the process ended without a result, exit code {code}"
     elif result.error is not None:
         outcome, kind, message = Outcome.FAILED, result.error.kind[:100], result.error.message
     is_own = retries.is_own_end(run.stop_reason)
     if outcome is Outcome.FAILED and not is_own:
         outcome = Outcome.STOPPED
-        message = f"it was stopped: {run.stop_reason}"
+        message = f"stopped: {run.stop_reason}"
     return attempts.Attempt(
         number=run.id.attempt,
         start_time=times.text(run.started_ms),
@@ -227,7 +227,7 @@ def phase(
     run: facts.Run | None,
     retry: execution.Retry,
     deadlines: Deadlines,
-    now: hearing.Now,
+    now: observed_times.Now,
     life_ms: int | None = None,
 ) -> Phase:
     """Return where the runs are.
@@ -319,5 +319,5 @@ def is_unknown(run: facts.Run, now_ms: int) -> bool:
 
 
 def _heard(run: facts.Run) -> facts.Heard:
-    assert run.heard is not None, "nobody listens to a run at work"
+    assert run.heard is not None, "an active run has no record of what was observed"
     return run.heard

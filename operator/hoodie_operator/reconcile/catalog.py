@@ -1,7 +1,7 @@
 """All objects, found by what decisions ask for: kind, namespace, table, location.
 
-A decision about one of a thousand tables must not look at the others. Only the outside that holds
-a catalog changes it, between two decisions.
+A decision about one of a thousand tables must not look at the others. Decisions get a
+`CatalogView`, which cannot be changed; only the outside that holds the `Catalog` changes it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -21,21 +21,15 @@ Identify = Callable[[str, objects.AnyObject], str]
 _Group = dict[objects.ObjectKey, objects.AnyObject]
 
 
-class Catalog(Mapping[objects.ObjectKey, objects.AnyObject]):
-    """The objects by key, and by what else they are asked for."""
+class CatalogView(Mapping[objects.ObjectKey, objects.AnyObject]):
+    """The objects by key, and by what else they are asked for, as decisions take them."""
 
-    def __init__(
-        self,
-        locate: Locate,
-        found: Iterable[objects.AnyObject] = (),
-        identify: Identify = lambda uri, table: uri,
-    ) -> None:
-        """Take the objects.
+    def __init__(self, locate: Locate, identify: Identify) -> None:
+        """Hold nothing.
 
         Args:
             locate: Tells where a table is.
-            found: The objects.
-            identify: Tells places apart; by default one URI is one place.
+            identify: Tells places apart.
         """
         self._locate = locate
         self._identify = identify
@@ -47,8 +41,6 @@ class Catalog(Mapping[objects.ObjectKey, objects.AnyObject]):
         self._below: dict[str, _Group] = {}
         self._places: dict[objects.ObjectKey, str] = {}
         self._spots: dict[objects.ObjectKey, str] = {}
-        for each in found:
-            self.put(each)
 
     def __getitem__(self, key: objects.ObjectKey) -> objects.AnyObject:
         return self._by_key[key]
@@ -58,35 +50,6 @@ class Catalog(Mapping[objects.ObjectKey, objects.AnyObject]):
 
     def __len__(self) -> int:
         return len(self._by_key)
-
-    def put(self, found: objects.AnyObject) -> None:
-        """Hold an object, in place of the one of its key."""
-        before = self._by_key.get(found.key)
-        if before is not None and before.spec is found.spec:
-            # A status, most often: everything it is found by stays.
-            for group in self._groups(before):
-                group[found.key] = found
-            self._by_key[found.key] = found
-            return
-        self.remove(found.key)
-        self._by_key[found.key] = found
-        if isinstance(found.spec, hudi_table.HudiTableSpec):
-            place = self._locate(found.spec)
-            if place is not None:
-                self._places[found.key] = place
-                self._spots[found.key] = self._identify(place, found)
-        for group in self._groups(found):
-            group[found.key] = found
-
-    def remove(self, key: objects.ObjectKey) -> None:
-        """Hold an object no longer; nothing when it is not held."""
-        before = self._by_key.pop(key, None)
-        if before is None:
-            return
-        for group in self._groups(before):
-            group.pop(key, None)
-        self._places.pop(key, None)
-        self._spots.pop(key, None)
 
     def of(self, kind: kinds.Kind, namespace: str) -> Collection[objects.AnyObject]:
         """Return the objects of a kind in a namespace."""
@@ -125,6 +88,56 @@ class Catalog(Mapping[objects.ObjectKey, objects.AnyObject]):
     def place(self, table: objects.Table) -> str | None:
         """Return where a table is, held or not; None when it has no place."""
         return self._places.get(table.key) or self._locate(table.spec)
+
+
+class Catalog(CatalogView):
+    """The catalog as the outside holds it, which alone changes it, between two decisions."""
+
+    def __init__(
+        self,
+        locate: Locate,
+        found: Iterable[objects.AnyObject] = (),
+        identify: Identify = lambda uri, table: uri,
+    ) -> None:
+        """Take the objects.
+
+        Args:
+            locate: Tells where a table is.
+            found: The objects.
+            identify: Tells places apart; by default one URI is one place.
+        """
+        super().__init__(locate, identify)
+        for each in found:
+            self.put(each)
+
+    def put(self, found: objects.AnyObject) -> None:
+        """Hold an object, in place of the one of its key."""
+        before = self._by_key.get(found.key)
+        if before is not None and before.spec is found.spec:
+            # A status, most often: everything it is found by stays.
+            for group in self._groups(before):
+                group[found.key] = found
+            self._by_key[found.key] = found
+            return
+        self.remove(found.key)
+        self._by_key[found.key] = found
+        if isinstance(found.spec, hudi_table.HudiTableSpec):
+            place = self._locate(found.spec)
+            if place is not None:
+                self._places[found.key] = place
+                self._spots[found.key] = self._identify(place, found)
+        for group in self._groups(found):
+            group[found.key] = found
+
+    def remove(self, key: objects.ObjectKey) -> None:
+        """Hold an object no longer; nothing when it is not held."""
+        before = self._by_key.pop(key, None)
+        if before is None:
+            return
+        for group in self._groups(before):
+            group.pop(key, None)
+        self._places.pop(key, None)
+        self._spots.pop(key, None)
 
     def _groups(self, found: objects.AnyObject) -> Iterator[_Group]:
         key = found.key

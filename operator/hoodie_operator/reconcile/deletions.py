@@ -11,7 +11,7 @@ nothing can be started that would delete it.
 
 from collections.abc import Sequence
 
-from hoodie.model import jobs
+from hoodie.contract import job_specs
 from hoodie_operator.api import hudi_table, objects
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
@@ -59,7 +59,7 @@ def _drop(
     """Delete the data, and let the object go when it is gone."""
     was_begun = own_runs.is_for(world, table, Purpose.DELETION)
     if not was_begun and (users := _users(world, table)):
-        waits = f"it goes when these are gone: {', '.join(users[:5])}"
+        waits = f"waiting for the deletion of {', '.join(users[:5])}"
         return [_stay(world, table, found, _deleting(Reason.IN_USE, waits))]
     seen = runs.confirmed(world, table, world.seen.tables.get(table.uid))
     if isinstance(seen, Verdict):
@@ -68,7 +68,7 @@ def _drop(
         return [RemoveObject(key=table.key, uid=table.uid)]
     if isinstance(cleared, Verdict):
         return [_stay(world, table, found, _not_yet(cleared))]
-    work = jobs.DropTable(
+    work = job_specs.DropTable(
         table_uid=table.uid,
         deletion_policy=table.spec.deletion_policy.value,
         is_protected=table.spec.is_protected,
@@ -80,15 +80,15 @@ def _drop(
 def _kept(world: World, table: objects.Table) -> Verdict | None:
     """Return why a table's data stays although its policy is to delete it; None when it goes."""
     if table.spec.is_protected:
-        why = "deletionProtection is on, which the deletion did not ask"
+        why = "deletionProtection is on, and no admission policy refused the deletion"
     elif world.is_namespace_ending(table):
         namespace = table.key.namespace
-        why = f"namespace {namespace} is being deleted, and nothing can be started there"
+        why = f"namespace {namespace} is being deleted, and no run can start in it"
     else:
         return None
     return _deleting(
         Reason.DATA_KEPT,
-        f"{why}: HudiTable {table.name} is let go, and what is left of its data stays at "
+        f"{why}: HudiTable {table.name} is deleted, and its remaining data stays at "
         f"{table.status.uri}",
     )
 
@@ -101,8 +101,8 @@ def _not_yet(why: Verdict) -> Verdict:
     return Verdict(
         state=State.STALLED,
         reason=why.reason,
-        message=f"{message}; deletionPolicy {hudi_table.DeletionPolicy.RETAIN.value} lets the "
-        "object go alone",
+        message=f"{message}. To delete only the object, set deletionPolicy "
+        f"{hudi_table.DeletionPolicy.RETAIN.value}",
     )
 
 

@@ -15,7 +15,7 @@ from hoodie_operator.api import (
 from hoodie_operator.reconcile import catalog
 
 
-def of(found: catalog.Catalog, changed: objects.AnyObject) -> Iterator[objects.ObjectKey]:
+def of(found: catalog.CatalogView, changed: objects.AnyObject) -> Iterator[objects.ObjectKey]:
     """Yield the keys of an object that came, changed or went, and of all whom that concerns.
 
     A key may come more than once, and may be of an object that is not there.
@@ -40,7 +40,7 @@ def of(found: catalog.Catalog, changed: objects.AnyObject) -> Iterator[objects.O
             yield from _policies_beside(found, key.namespace, changed.spec)
 
 
-def lock_of(found: catalog.Catalog, asking: objects.AnyObject) -> objects.ObjectKey | None:
+def lock_of(found: catalog.CatalogView, asking: objects.AnyObject) -> objects.ObjectKey | None:
     """Return the LockProvider of a table, or of the table of a Writer or a TableAction.
 
     Args:
@@ -61,7 +61,7 @@ def lock_of(found: catalog.Catalog, asking: objects.AnyObject) -> objects.Object
     return objects.ObjectKey(kind=kinds.LOCK_PROVIDER.name, namespace=namespace, name=lock.name)
 
 
-def of_table(found: catalog.Catalog, table: objects.Table) -> Iterator[objects.ObjectKey]:
+def of_table(found: catalog.CatalogView, table: objects.Table) -> Iterator[objects.ObjectKey]:
     """Yield the keys of all whom a change of a table concerns, of what its storage tells, too."""
     lock = lock_of(found, table)
     if lock is not None:
@@ -70,7 +70,7 @@ def of_table(found: catalog.Catalog, table: objects.Table) -> Iterator[objects.O
     yield from (each.key for each in found.overlapping(table))
 
 
-def _users(found: catalog.Catalog, lock: objects.ObjectKey) -> Iterator[objects.ObjectKey]:
+def _users(found: catalog.CatalogView, lock: objects.ObjectKey) -> Iterator[objects.ObjectKey]:
     for each in found.of(kinds.HUDI_TABLE, lock.namespace):
         reference = cast("objects.Table", each).spec.concurrency.lock_ref
         if reference is not None and reference.name == lock.name:
@@ -78,7 +78,7 @@ def _users(found: catalog.Catalog, lock: objects.ObjectKey) -> Iterator[objects.
             yield from _beside(found, lock.namespace, each.name)
 
 
-def _beside(found: catalog.Catalog, namespace: str, table: str) -> Iterator[objects.ObjectKey]:
+def _beside(found: catalog.CatalogView, namespace: str, table: str) -> Iterator[objects.ObjectKey]:
     """Yield a table's key, and those of its Writers, TableActions and policies."""
     yield objects.ObjectKey(kind=kinds.HUDI_TABLE.name, namespace=namespace, name=table)
     for kind in (kinds.WRITER, kinds.TABLE_ACTION, kinds.COMPACTION_POLICY):
@@ -88,7 +88,7 @@ def _beside(found: catalog.Catalog, namespace: str, table: str) -> Iterator[obje
 
 
 def _policies_beside(
-    found: catalog.Catalog, namespace: str, spec: compaction_policy.CompactionPolicySpec
+    found: catalog.CatalogView, namespace: str, spec: compaction_policy.CompactionPolicySpec
 ) -> Iterator[objects.ObjectKey]:
     reference = spec.target.table_ref
     if reference is None:

@@ -78,6 +78,7 @@ _ARROW = {
 
 
 _LOCAL: Final = f"{uris.LOCAL}://"
+_HOUR_MS: Final = 3_600_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +137,7 @@ def _location(spec: hudi_table.HudiTableSpec, data_roots: tuple[str, ...]) -> st
         shown = " or ".join(str(each) for each in (root, *others))
         return Refusal(
             reason=Reason.PATH_NOT_ALLOWED,
-            message=f"storage.path leads to {found}, expected a place below {shown}",
+            message=f"storage.path resolves to {found}, expected a path below {shown}",
         )
     return str(found)
 
@@ -243,6 +244,8 @@ def write_settings(
     skew_ms = fields.duration_ms(spec.concurrency.clock_skew)
     retries = spec.concurrency.conflict_retries
     early = spec.concurrency.early_conflict_detection
+    kept = spec.services.deletes_kept
+    defaults = settings.WriteSettings()
     return settings.WriteSettings(
         concurrency=_MODES[spec.concurrency.mode],
         log_block_format=_FORMATS[spec.files.log_block_format],
@@ -257,7 +260,13 @@ def write_settings(
         conflict_strategy=_STRATEGIES[spec.concurrency.conflict_resolution],
         detects_conflicts_early=early is not None,
         early_detection=_DETECTIONS[early],
+        deletes_kept_hours=defaults.deletes_kept_hours if kept is None else _hours(kept),
     )
+
+
+def _hours(duration: str) -> int:
+    """Return the whole hours in which a duration fits."""
+    return -(-fields.duration_ms(duration) // _HOUR_MS)
 
 
 def _settings_refusal(found: settings.WriteSettings, lock: str) -> Refusal | None:

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from hoodie.model import jobs
+from hoodie.contract import engine_specs, job_specs
 from hoodie_operator.api import conditions, execution, fields, objects
 from hoodie_operator.reconcile import effective, facts
 
 _ENGINES = {
-    execution.Engine.LOCAL: jobs.EngineKind.LOCAL,
-    execution.Engine.SPARK: jobs.EngineKind.SPARK,
+    execution.Engine.LOCAL: engine_specs.EngineKind.LOCAL,
+    execution.Engine.SPARK: engine_specs.EngineKind.SPARK,
 }
 
 
@@ -29,13 +29,13 @@ class StartRun:
         memory_percent: How much of the declared memory it gets, 100 for just that: more after
             attempts that ran out of it.
         writer_id: Of a Writer's run.
-        action_id: Of a TableAction's run.
+        action_id: Of a TableAction's run, or a HudiTable's own.
     """
 
     id: facts.RunId
     fence_number: int
     table: effective.EffectiveTable
-    work: jobs.Work
+    work: job_specs.Work
     runtime: execution.Runtime
     run_hash: str
     memory_percent: int
@@ -43,9 +43,9 @@ class StartRun:
     action_id: str | None
 
     @property
-    def engine(self) -> jobs.EngineSpec:
+    def engine(self) -> engine_specs.EngineSpec:
         """What a job is told of its runtime."""
-        return jobs.EngineSpec(
+        return engine_specs.EngineSpec(
             kind=_ENGINES[self.runtime.engine],
             parallelism=self.runtime.parallelism,
             spark_conf=self.runtime.spark_conf or {},

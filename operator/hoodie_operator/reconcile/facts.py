@@ -8,7 +8,8 @@ import enum
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hoodie.model import instants, jobs, table_config
+from hoodie.contract import job_results
+from hoodie.model import instants, table_config
 from hoodie_operator.api import objects
 
 
@@ -88,6 +89,7 @@ class TableFacts:
         commits: Completed, in the order of their completion.
         pending: In the order of their requested times.
         ledger: Batches by writer id that the table remembers beyond its active timeline.
+        has_partition_buckets: Whether it has bucket counts by partition, which no run writes.
     """
 
     observed_ms: int
@@ -96,6 +98,7 @@ class TableFacts:
     commits: tuple[Commit, ...] = ()
     pending: tuple[Pending, ...] = ()
     ledger: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    has_partition_buckets: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,11 +182,11 @@ class RunId:
 class Obstacle(enum.Enum):
     """What an attempt waits for before it can begin, or go on, where it is pods."""
 
-    NO_POD = "no pod was made for it"
-    NO_NODE = "no node takes its pod"
-    NO_IMAGE = "the image of its pod was not pulled"
-    NO_CONTAINER = "the container of its pod cannot be made"
-    BEGINNING = "its pod begins"
+    NO_POD = "its pod has not been created"
+    NO_NODE = "its pod cannot be scheduled"
+    NO_IMAGE = "the image of its pod has not been pulled"
+    NO_CONTAINER = "the container of its pod cannot be created"
+    BEGINNING = "its pod is starting"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,10 +314,10 @@ class Run:
     is_orphaned: bool = False
     stop_requested_ms: int | None = None
     stop_reason: str = ""
-    progress: jobs.JobProgress | None = None
+    progress: job_results.JobProgress | None = None
     unreached: str = ""
     ended_ms: int | None = None
-    result: jobs.JobResult | None = None
+    result: job_results.JobResult | None = None
     exit_code: int | None = None
     cause: Cause | None = None
     heard: Heard | None = None

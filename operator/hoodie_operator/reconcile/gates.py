@@ -93,7 +93,7 @@ def unwanted(world: World, me: Runner, found: Target, run: facts.Run) -> str | N
             table is not None and table.spec.suspend,
             f"HudiTable {me.spec.table_ref.name} is suspended",
         ),
-        (is_hash_old, f"the protocol of HudiTable {me.spec.table_ref.name} changed"),
+        (is_hash_old, f"the shared settings of HudiTable {me.spec.table_ref.name} changed"),
         (
             _is_overtaken(world, me, found, run),
             runs.OVERTAKEN,
@@ -121,7 +121,7 @@ def enter(world: World, me: Runner, found: Target) -> OpenTarget | Verdict:
     if refused is not None:
         return refused
     if me.spec.suspend:
-        return _suspended(Reason.SUSPENDED, "nothing is started")
+        return _suspended(Reason.SUSPENDED, "spec.suspend is true: no run starts")
     table = found.table
     if table is None:
         return references.missing(world, me, kinds.HUDI_TABLE, me.spec.table_ref.name)

@@ -10,8 +10,10 @@ they are equal.
 from collections.abc import Sequence
 
 from hoodie import errors
-from hoodie.model import jobs, settings
-from hoodie.transaction import refusals
+from hoodie.contract import job_specs
+from hoodie.model import settings
+from hoodie.timeline import partition_buckets
+from hoodie.transaction import preconditions
 from hoodie_operator.api import hudi_table, kinds, lock_provider, objects
 from hoodie_operator.api.conditions import Type
 from hoodie_operator.api.reasons import Reason
@@ -97,7 +99,7 @@ def _account_refusal(world: World, table: objects.Table) -> Verdict | None:
         return None
     return _stalled(
         Reason.ACCOUNT_NOT_ALLOWED,
-        f"storage.serviceAccount is {account}, expected one that the operator allows: "
+        f"storage.serviceAccount is {account}, expected an allowed one: "
         f"{', '.join(sorted(allowed))}",
     )
 
@@ -200,12 +202,14 @@ def _provide(
 ) -> Sequence[Effect]:
     if table.spec.suspend:
         verdict = Verdict(
-            state=State.SUSPENDED, reason=Reason.SUSPENDED, message="nothing is started on it"
+            state=State.SUSPENDED,
+            reason=Reason.SUSPENDED,
+            message="spec.suspend is true: no run starts on it",
         )
         return [_set(table, status, verdict, world)]
     seen = world.seen.tables.get(table.uid)
     if seen is None:
-        verdict = _pending(Reason.NOT_OBSERVED, f"{wanted.uri} was not looked at yet")
+        verdict = _pending(Reason.NOT_OBSERVED, f"{wanted.uri} has not been observed yet")
         return [_set(table, status, verdict, world)]
     if seen.problem is not None:
         verdict = _unreadable(seen.problem)
@@ -234,7 +238,7 @@ def _provision(
     if refused is not None:
         return [_set(table, status, refused, world)]
     adoption = table.spec.adoption
-    work = jobs.CreateTable(
+    work = job_specs.CreateTable(
         may_create=adoption is not hudi_table.Adoption.ADOPT_ONLY,
         may_adopt=adoption is not hudi_table.Adoption.CREATE_ONLY or _may_be_ours(found),
     )
@@ -256,12 +260,12 @@ def _creation_refusal(
             return None
         return _stalled(
             Reason.TABLE_NOT_FOUND,
-            f"no table is at {wanted.uri}, expected one by adoption {adoption.value}",
+            f"there is no table at {wanted.uri}, expected one with adoption {adoption.value}",
         )
     if adoption is hudi_table.Adoption.CREATE_ONLY and not _may_be_ours(found):
         return _stalled(
             Reason.ALREADY_EXISTS,
-            f"a table is at {wanted.uri} already, expected none by adoption {adoption.value}",
+            f"a table exists at {wanted.uri}, expected none with adoption {adoption.value}",
         )
     return comparisons.mismatch(wanted, seen.config, is_taken_over=False)
 
@@ -277,18 +281,20 @@ def _compared(
     status: hudi_table.HudiTableStatus, wanted: effective.EffectiveTable, seen: facts.TableFacts
 ) -> Verdict:
     if seen.config is None:
-        message = f"no table is at {wanted.uri} any more, expected the one that was made or adopted"
+        message = f"there is no table at {wanted.uri}, expected the one that was created or adopted"
         if status.uri is not None and status.uri != wanted.uri:
-            message += f"; it was at {status.uri}: the operator's data root was another one then"
+            message += f"; it was at {status.uri}: the operator's data root has changed since"
         return _stalled(Reason.TABLE_NOT_FOUND, message)
     mismatch = comparisons.mismatch(wanted, seen.config)
     if mismatch is not None:
         return mismatch
     count = len(seen.commits)
     message = f"{count} commit{'' if count == 1 else 's'} at {wanted.uri}"
-    refusal = refusals.table_refusal(seen.config, seen.config)
+    refusal = preconditions.table_refusal(seen.config, seen.config)
+    if refusal is None and seen.has_partition_buckets:
+        refusal = partition_buckets.refusal(wanted.uri)
     if refusal is not None:
-        message += f"; it can be read and not written: {refusal}"
+        message += f"; the table is read-only: {refusal}"
     return Verdict(state=State.READY, reason=Reason.READY, message=message)
 
 

@@ -16,7 +16,7 @@ every run carries and a fence checks as well, and `states` limits every wait (R1
 from collections.abc import Iterator
 
 from hoodie.model import commits
-from hoodie.write import combinations
+from hoodie.write import compatibility
 from hoodie_operator.api import objects
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
@@ -35,9 +35,9 @@ def check_alone(
     """
     for run, who in _others_at_work(world, table, me):
         if not table.spec.takes_many_writers:
-            why = f"a {table.spec.concurrency.mode.value} table takes one run at a time"
+            why = f"a {table.spec.concurrency.mode.value} table allows one run at a time"
         elif not wanted.agrees_with(run.protocol_hash):
-            why = f"the protocol of HudiTable {table.name} was changed since it was started"
+            why = f"the shared settings of HudiTable {table.name} have changed since it started"
         else:
             continue
         return Verdict(state=State.BLOCKED, reason=Reason.TABLE_BUSY, message=f"{who}, and {why}")
@@ -52,13 +52,13 @@ def _others_at_work(
         if other.uid != me.uid:
             for run in world.runs(other):
                 if run.is_running:
-                    yield run, f"{other.key} is at work"
+                    yield run, f"{other.key} has an active run"
     for run in world.ownerless_runs(table):
         process = run.process or run.id
-        yield run, f"{process} is still at work for {run.id.kind} {run.id.name}, which is gone"
+        yield run, f"{process} still runs for {run.id.kind} {run.id.name}, which no longer exists"
 
 
-def is_elsewhere(world: World, table: objects.Table, pending: facts.Pending) -> bool:
+def is_run_by_other_process(world: World, table: objects.Table, pending: facts.Pending) -> bool:
     """Return whether a process that we do not know works on a pending instant.
 
     A fresh heartbeat proves nothing once the run that it belonged to is known to have ended.
@@ -131,7 +131,7 @@ def _sharing(
             )
         if seen is not None and seen.problem is not None:
             return None
-    why = combinations.order_dependence(
+    why = compatibility.order_dependence(
         wanted.config, _stream(world, me, wanted), _stream(world, other, wanted)
     )
     if why is None:
@@ -163,13 +163,13 @@ def columns_of(world: World, writer: objects.Writer) -> frozenset[str] | None:
 
 def _stream(
     world: World, writer: objects.Writer, wanted: effective.EffectiveTable
-) -> combinations.Stream:
+) -> compatibility.Stream:
     columns = columns_of(world, writer)
     operation = commits.Operation[writer.spec.operation.name]
-    return combinations.Stream(
+    return compatibility.Stream(
         writer_id=effective.writer_id(writer),
         columns=None if columns is None else tuple(sorted(columns)),
-        is_order_dependent_delete=combinations.is_order_dependent_delete(
+        is_order_dependent_delete=compatibility.is_order_dependent_delete(
             wanted.config, operation, columns or ()
         ),
     )

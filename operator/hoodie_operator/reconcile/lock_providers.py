@@ -66,9 +66,7 @@ def _host_refusal(world: World, me: objects.Lock) -> Verdict | None:
 def _verdict(world: World, me: objects.Lock) -> Verdict:
     seen = world.seen.locks.get(me.uid)
     if seen is None or seen.generation != me.generation:
-        return Verdict(
-            state=State.PENDING, reason=Reason.NOT_OBSERVED, message="it was not tried yet"
-        )
+        return Verdict(state=State.PENDING, reason=Reason.NOT_OBSERVED, message="not connected yet")
     if seen.is_ready:
         return Verdict(state=State.READY, reason=Reason.READY, message=seen.message)
     message = f"{seen.message}; {TRIED_AGAIN}"

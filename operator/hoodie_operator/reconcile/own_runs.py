@@ -8,11 +8,11 @@ is never more than one attempt at work, and an attempt for the one is stopped be
 import enum
 from typing import Final
 
-from hoodie.model import jobs
+from hoodie.contract import job_specs
 from hoodie_operator.api import execution, fields, objects
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
-from hoodie_operator.reconcile import attempts, effective, interlocks, runs
+from hoodie_operator.reconcile import effective, facts, interlocks, runs
 from hoodie_operator.reconcile.verdicts import Verdict
 from hoodie_operator.reconcile.world import World
 
@@ -46,14 +46,7 @@ def situation(
         purpose: What the next run would be for.
         resolved: The table's effective configuration, or why it has none now.
     """
-    deadlines = attempts.Deadlines(
-        schedule_ms=world.limits.schedule_deadline_ms,
-        image_ms=world.limits.image_deadline_ms,
-        start_ms=world.limits.start_deadline_ms,
-        progress_ms=_SILENCE_MS,
-        total_ms=None,
-        stop_ms=world.limits.stop_grace_ms,
-    )
+    deadlines = runs.deadlines(world, _SILENCE_MS)
     previous = table.status.runs
     is_known = isinstance(resolved, effective.EffectiveTable)
     protocol_hash = resolved.protocol_hash if isinstance(resolved, effective.EffectiveTable) else ""
@@ -69,6 +62,16 @@ def is_for(world: World, table: objects.Table, purpose: Purpose) -> bool:
     """Return whether the newest attempt was started for a purpose, as the attempt itself tells."""
     known = world.runs(table)
     return bool(known) and known[-1].run_hash.startswith(f"{purpose.value}-")
+
+
+def is_recorded(table: objects.Table, run: facts.Run) -> bool:
+    """Return whether the status has all that follows from an attempt, so that its Job may go.
+
+    Once the table is there no creation is started again, whether a Job of one is left or not. A
+    deletion is recorded by nothing but its Job: the object goes with it.
+    """
+    is_creation = run.run_hash.startswith(f"{Purpose.CREATION.value}-")
+    return not run.is_running and bool(table.status.provisioned) and is_creation
 
 
 def has_succeeded(
@@ -101,7 +104,7 @@ def watch(
         unwanted: Why it is to end, as its purpose has it; None when it may go on.
     """
     why = unwanted or _outdated(world, table, found, resolved)
-    return runs.leave_off(found, why) if why else runs.carry_on(found, None)
+    return runs.stop_unwanted(found, why) if why else runs.advance(found, None)
 
 
 def _outdated(
@@ -114,7 +117,7 @@ def _outdated(
     if isinstance(resolved, Verdict):
         return None
     if not resolved.agrees_with(found.run.protocol_hash):
-        return f"the protocol of HudiTable {table.name} changed"
+        return f"the shared settings of HudiTable {table.name} changed"
     purpose = found.run.run_hash.partition("-")[0]
     run_hash = f"{purpose}-{_run_hash(world, table, resolved)}"
     return runs.OVERTAKEN if runs.is_overtaken(found.run, run_hash) else None
@@ -129,7 +132,7 @@ def go_on(
     table: objects.Table,
     found: runs.Situation,
     wanted: effective.EffectiveTable,
-    work: jobs.CreateTable | jobs.DropTable,
+    work: job_specs.CreateTable | job_specs.DropTable,
 ) -> runs.Outcome:
     """Return what to do where no attempt is at work and something is left to do.
 
@@ -140,7 +143,7 @@ def go_on(
         wanted: The table's effective configuration.
         work: What an attempt would do.
     """
-    purpose = Purpose.CREATION if isinstance(work, jobs.CreateTable) else Purpose.DELETION
+    purpose = Purpose.CREATION if isinstance(work, job_specs.CreateTable) else Purpose.DELETION
     busy = interlocks.check_alone(world, table, wanted, table)
     if busy is not None:
         return runs.Outcome(effects=[], verdict=busy, status=found.status)
@@ -149,8 +152,10 @@ def go_on(
         work=work,
         runtime=_RUNTIME,
         run_hash=f"{purpose.value}-{_run_hash(world, table, wanted)}",
+        # Its attempts are fenced; no TableAction has a name with a slash.
+        action_id=f"{table.key.kind}/{table.name}",
     )
-    return runs.carry_on(found, job)
+    return runs.advance(found, job)
 
 
 def told(verdict: Verdict, state: State, reason: Reason) -> Verdict:

@@ -89,14 +89,15 @@ agree that do not.
 """
 
 APART: Final[Mapping[str, str]] = {
-    "lock_ref": "the lock's address says it",
-    "conflict_retries": "how often a loser tries again concerns nobody else",
-    "early_conflict_detection": "how soon a loser learns of it concerns nobody else",
-    "delete_marker": "a HudiTable has none",
-    "metadata_partitions": "what a table has is read from it",
-    "metadata_partitions_inflight": "what a table has is read from it",
-    "is_utc": "always, for a table that we make",
-    "properties": "what a table has is read from it",
+    "lock_ref": "the lock's address includes it",
+    "conflict_retries": "retries of one writer do not affect other writers",
+    "early_conflict_detection": "the moment of detection does not affect other writers",
+    "delete_marker": "a HudiTable does not have one",
+    "deletes_kept": "each compaction may use its own value",
+    "metadata_partitions": "it is read from the table",
+    "metadata_partitions_inflight": "it is read from the table",
+    "is_utc": "always true for tables that the operator creates",
+    "properties": "it is read from the table",
 }
 """Fields of a table's configuration, concurrency and services that are no part, and why."""
 

@@ -20,8 +20,8 @@ _STATES: Final = {
 
 
 _NEWER_LEASE: Final = (
-    ": another operator worked here meanwhile, or the Lease came back from a backup; if no other "
-    "is to work here, delete this operator's Lease, and it leads by a newer one"
+    ": another operator led here meanwhile, or the Lease was restored from a backup. If no other "
+    "operator should run here, delete this operator's Lease: the operator creates a newer one"
 )
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from hoodie import errors
+from hoodie import backoff, errors
 from hoodie_operator.api import execution, fields
 from hoodie_operator.reconcile import facts
 
@@ -43,7 +43,6 @@ too long."""
 _NOT_COUNTED = frozenset({INFRASTRUCTURE})
 
 JITTER = 0.2
-_DOUBLINGS_MAX = 30
 
 
 def _kinds(root: type[errors.HoodieError]) -> dict[str, bool]:
@@ -91,7 +90,7 @@ def too_slow(run: facts.Run) -> str:
     """Return the reason to stop an attempt that takes too long, by which its end is told."""
     waiting = run.waiting
     if run.is_abandoned:
-        return f"{EXECUTORS_LEFT}: its driver has ended, and left executors at work"
+        return f"{EXECUTORS_LEFT}: its driver has ended and its executors still run"
     if waiting is None and run.unreached:
         return f"{NO_PROGRESS}: {unreached(run)}"
     if waiting is None:
@@ -103,8 +102,8 @@ def too_slow(run: facts.Run) -> str:
 def unreached(run: facts.Run) -> str:
     """Return why an attempt cannot tell how far it is, and what may be done about that."""
     return (
-        f"its progress cannot be asked for at {run.unreached}: a NetworkPolicy, a service mesh or "
-        "a firewall may keep the operator from its pods"
+        f"its progress cannot be read at {run.unreached}: check that no NetworkPolicy, service "
+        "mesh or firewall blocks the operator's requests to its pods"
     )
 
 
@@ -113,7 +112,7 @@ def stopped_as(reason: str) -> facts.Cause | None:
     kind, _, told = reason.partition(": ")
     if kind not in TOO_SLOW.values():
         return None
-    default = "it showed no progress for too long, or took too long"
+    default = "it exceeded its time limit, or the limit without progress"
     return facts.Cause(kind=kind, message=f"{told or default}, and was stopped")
 
 
@@ -130,7 +129,6 @@ def delay_ms(retry: execution.Retry, failures: int, run: facts.RunId) -> int:
     """
     initial = fields.duration_ms(retry.backoff.initial)
     longest = fields.duration_ms(retry.backoff.max)
-    plain = min(longest, initial * 2 ** min(failures - 1, _DOUBLINGS_MAX))
     digest = hashlib.sha256(str(run).encode()).digest()
     share = int.from_bytes(digest[:4], "big") / 2**32
-    return int(plain * (1 + JITTER * (2 * share - 1)))
+    return int(backoff.jittered(backoff.growing(initial, longest, failures), share, JITTER))

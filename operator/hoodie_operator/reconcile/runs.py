@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import cast
 
 from hoodie import errors
-from hoodie.model import jobs
+from hoodie.contract import job_results, job_specs
 from hoodie_operator.api import attempts as api_attempts
 from hoodie_operator.api import execution, objects, table_action, writer
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
-from hoodie_operator.reconcile import attempts, effective, facts, hearing, retries
+from hoodie_operator.reconcile import attempts, effective, facts, observed_times, retries
 from hoodie_operator.reconcile.attempts import Phase, Step
 from hoodie_operator.reconcile.effects import Effect, StartRun, StopRun
 from hoodie_operator.reconcile.verdicts import Verdict, stalled_state
@@ -33,7 +33,7 @@ _OBSTACLES = {
 _USUAL_WAIT_MS = 5_000
 """For a pod to be made for a Job, and to be given a node."""
 
-OVERTAKEN = "what it runs on was changed while something was in its way"
+OVERTAKEN = "its image, resources or configuration changed while it could not start"
 """Why an attempt is stopped that `is_overtaken`."""
 
 _ATTEMPTS_A_SECOND = 1_000_000
@@ -57,7 +57,7 @@ class Situation:
     run: facts.Run | None
     phase: Phase
     deadlines: attempts.Deadlines
-    now: hearing.Now
+    now: observed_times.Now
 
     @property
     def is_at_work(self) -> bool:
@@ -75,15 +75,33 @@ class Job:
         runtime: What on.
         run_hash: Of all that may differ from run to run.
         writer_id: Of a Writer's run.
-        action_id: Of a TableAction's run.
+        action_id: Of a TableAction's run, or a HudiTable's own.
     """
 
     table: effective.EffectiveTable
-    work: jobs.Work
+    work: job_specs.Work
     runtime: execution.Runtime
     run_hash: str
     writer_id: str | None = None
     action_id: str | None = None
+
+
+def deadlines(world: World, progress_ms: int, total_ms: int | None = None) -> attempts.Deadlines:
+    """Return how long an attempt may take: what the operator allows, and the object's own limits.
+
+    Args:
+        world: What the operator allows.
+        progress_ms: Between two signs of life.
+        total_ms: In all; None for no limit.
+    """
+    return attempts.Deadlines(
+        schedule_ms=world.limits.schedule_deadline_ms,
+        image_ms=world.limits.image_deadline_ms,
+        start_ms=world.limits.start_deadline_ms,
+        progress_ms=progress_ms,
+        total_ms=total_ms,
+        stop_ms=world.limits.stop_grace_ms,
+    )
 
 
 def situation(
@@ -190,7 +208,7 @@ def confirmed(
         owner: Whose attempts.
         seen: What the table's storage told last.
     """
-    ended_ms = hearing.last_end_ms(world.runs(owner))
+    ended_ms = observed_times.last_end_ms(world.runs(owner))
     is_after = ended_ms is None or (seen is not None and seen.observed_ms >= ended_ms)
     if seen is not None and seen.problem is None and is_after:
         return seen
@@ -198,7 +216,7 @@ def confirmed(
     return Verdict(
         state=State.PENDING,
         reason=Reason.CONFIRMING,
-        message=f"the timeline is being read for what is committed{why}",
+        message=f"reading the timeline for the result of the run{why}",
     )
 
 
@@ -211,7 +229,7 @@ def is_overtaken(run: facts.Run, current_hash: str) -> bool:
     return is_kept_back and run.run_hash not in ("", current_hash)
 
 
-def carry_on(found: Situation, job: Job | None) -> Outcome:
+def advance(found: Situation, job: Job | None) -> Outcome:
     """Return what to do about runs that are wanted.
 
     Args:
@@ -230,14 +248,14 @@ def carry_on(found: Situation, job: Job | None) -> Outcome:
         verdict = Verdict(
             state=stalled_state(found.owner),
             reason=Reason.RUN_FAILED,
-            message=f"attempt {last} told of success, but the storage does not have what it did",
+            message=f"attempt {last} reported success, but the timeline does not have its result",
         )
         return Outcome(effects=[], verdict=verdict, status=found.status)
     assert job is not None, "an attempt needs something to do"
     return _start(found, job)
 
 
-def leave_off(found: Situation, reason: str) -> Outcome:
+def stop_unwanted(found: Situation, reason: str) -> Outcome:
     """Return what ends an attempt at work that is not wanted any more."""
     effects = _stop(found, attempts.STEPS[found.phase, False], reason)
     return Outcome(effects=effects, verdict=at_work(found), status=found.status)
@@ -265,15 +283,15 @@ def at_work(found: Situation) -> Verdict:
             state=stalled_state(found.owner),
             reason=Reason.POD_STATE_UNKNOWN,
             message=(
-                f"{where} may be at work or not: its node does not answer, and no other is "
-                "started before the pod is gone"
+                f"{where} may still run: its node does not answer. No other attempt starts until "
+                "the pod is deleted"
             ),
         )
     if found.phase in (Phase.STOPPING, Phase.STUBBORN, Phase.OVERDUE):
         reason = run.stop_reason or retries.too_slow(run)
         if attempts.is_stuck(run, found.deadlines, found.now.monotonic_ms):
-            where += " (it does not end)"
-        message = f"{where} was told to stop: {reason}"
+            where += " (it does not stop)"
+        message = f"{where} was asked to stop: {reason}"
         return Verdict(state=State.STOPPING, reason=Reason.STOPPING, message=message)
     at = "" if run.progress is None else f": {_progress(run.progress)}"
     if run.waiting is not None and not _is_usual(run, found.now.monotonic_ms):
@@ -282,11 +300,11 @@ def at_work(found: Situation) -> Verdict:
     if run.progress is None and run.unreached:
         at = f": {retries.unreached(run)}"
     elif run.progress is None and found.phase is not Phase.RUNNING:
-        return Verdict(state=State.STARTING, reason=Reason.STARTING, message=f"{where} starts")
+        return Verdict(state=State.STARTING, reason=Reason.STARTING, message=f"{where} is starting")
     return Verdict(state=State.RUNNING, reason=Reason.RUNNING, message=f"{where}{at}")
 
 
-def _progress(told: jobs.JobProgress) -> str:
+def _progress(told: job_results.JobProgress) -> str:
     return f"{told.phase} {told.done}/{told.total}" if told.total else told.phase
 
 
@@ -312,7 +330,7 @@ def _idle(found: Situation) -> Verdict:
         return Verdict(
             state=stalled_state(found.owner),
             reason=Reason.RETRIES_EXHAUSTED,
-            message=f"{found.status.failures} attempts failed in a row; the last, {failure}",
+            message=f"{found.status.failures} attempts failed in a row; last failure: {failure}",
         )
     assert found.phase is Phase.FAILED, found.phase
     return Verdict(state=stalled_state(found.owner), reason=Reason.RUN_FAILED, message=failure)
@@ -340,7 +358,7 @@ def _start(found: Situation, job: Job) -> Outcome:
         action_id=job.action_id,
     )
     verdict = Verdict(
-        state=State.STARTING, reason=Reason.STARTING, message=f"attempt {number} starts"
+        state=State.STARTING, reason=Reason.STARTING, message=f"attempt {number} is starting"
     )
     status = found.status.model_copy(update={"tried_basis": found.status.basis})
     return Outcome(effects=[start], verdict=verdict, status=status)

@@ -9,7 +9,7 @@ again.
 import hashlib
 from collections.abc import Iterable, Sequence
 
-from hoodie.model import jobs
+from hoodie.contract import input_sources
 from hoodie_operator.reconcile import facts
 
 _NAME_LENGTH_MAX = 80
@@ -34,7 +34,9 @@ def committed_tokens(commits: Iterable[facts.Commit]) -> frozenset[str]:
     return frozenset(found)
 
 
-def remaining(source: facts.SourceFacts, committed: frozenset[str]) -> tuple[jobs.Batch, ...]:
+def remaining(
+    source: facts.SourceFacts, committed: frozenset[str]
+) -> tuple[input_sources.Batch, ...]:
     """Return the batches to write, in order, without the files that are written already."""
     batches = []
     taken = set(committed)
@@ -49,14 +51,14 @@ def remaining(source: facts.SourceFacts, committed: frozenset[str]) -> tuple[job
     return tuple(batches)
 
 
-def _batch(files: Sequence[facts.SourceFile]) -> jobs.Batch:
+def _batch(files: Sequence[facts.SourceFile]) -> input_sources.Batch:
     paths = tuple(file.path for file in files)
     tokens = tuple(file.token for file in files)
     if len(files) == 1:
-        return jobs.Batch(id=tokens[0], files=paths)
+        return input_sources.Batch(id=tokens[0], files=paths)
     name = _short(tokens[0].rpartition("@")[0])
     batch_id = f"{name}+{len(files) - 1}@{_digest(tokens)}"
-    return jobs.Batch(id=batch_id, files=paths, tokens=tokens)
+    return input_sources.Batch(id=batch_id, files=paths, tokens=tokens)
 
 
 def _short(name: str) -> str:

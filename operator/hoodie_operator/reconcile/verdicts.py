@@ -7,9 +7,9 @@ from hoodie_operator.api import conditions, fields, kinds, objects, spec_memory,
 from hoodie_operator.api.conditions import Condition, ConditionStatus, Type
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import Row, State
-from hoodie_operator.reconcile import facts, hearing
+from hoodie_operator.reconcile import facts, observed_times
 
-TRIED_AGAIN: Final = "it is looked at again every few seconds"
+TRIED_AGAIN: Final = "the operator retries every few seconds"
 """What is said of what others have to bring back. No time: a message that changes is written."""
 
 StatusT = TypeVar("StatusT", bound=conditions.Status)
@@ -65,7 +65,7 @@ def _broken_rule(spec: fields.Block, kind: str) -> str | None:
 
 
 def stated(
-    status: StatusT, owner: objects.AnyObject, verdict: Verdict, now: hearing.Now
+    status: StatusT, owner: objects.AnyObject, verdict: Verdict, now: observed_times.Now
 ) -> StatusT:
     """Return a status with everything that a verdict means put into it.
 
@@ -129,7 +129,7 @@ def _standing(row: Row) -> list[tuple[Type, ConditionStatus]]:
 
 
 def _waiting(
-    status: conditions.Status, row: Row, verdict: Verdict, now: hearing.Now
+    status: conditions.Status, row: Row, verdict: Verdict, now: observed_times.Now
 ) -> conditions.Waiting | None:
     if not row.is_reconciling:
         return None
@@ -142,7 +142,7 @@ def _waiting(
 
 
 def _is_over(
-    status: conditions.Status, waiting: conditions.Waiting, limit_ms: int, now: hearing.Now
+    status: conditions.Status, waiting: conditions.Waiting, limit_ms: int, now: observed_times.Now
 ) -> bool:
     """Return whether a wait has taken too long: what was told to have, has, by any clock."""
     stalled = status.condition(Type.STALLED)

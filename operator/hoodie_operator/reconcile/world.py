@@ -1,11 +1,17 @@
-"""The world as one reconcile sees it: all objects, all facts, the time. Immutable."""
+"""The world as one decision takes it: all objects, all facts, the time.
+
+A world is a view and not a copy: of a thousand tables, nothing is copied for a decision about one.
+Decisions cannot change it, since all in it are frozen values and mappings without setters. It does
+change when the outside takes what is new. So an outside makes a world for each decision and does
+not use it after the next change: in a cluster, not across an `await`.
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from hoodie_operator.api import configuration, kinds, objects
-from hoodie_operator.reconcile import catalog, facts, hearing, names
+from hoodie_operator.reconcile import catalog, facts, names, observed_times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +45,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """A snapshot.
+    """All that a decision may depend on.
 
     Attributes:
         now_ms: The operator's clock, which never goes back while the process runs.
@@ -52,12 +58,12 @@ class World:
     now_ms: int
     monotonic_ms: int
     limits: Limits
-    by_key: catalog.Catalog
+    by_key: catalog.CatalogView
     seen: facts.Facts
 
-    def now(self, owner: objects.AnyObject) -> hearing.Now:
+    def now(self, owner: objects.AnyObject) -> observed_times.Now:
         """Return when is decided about an object."""
-        return hearing.Now(
+        return observed_times.Now(
             wall_ms=self.now_ms,
             monotonic_ms=self.monotonic_ms,
             waits=self.seen.waits.get(owner.uid, facts.Waits()),
@@ -82,15 +88,13 @@ class World:
             and found.owner == names.owner(policy)
         ]
 
-    def policies_naming(self, table: objects.Table) -> Collection[objects.Policy]:
-        """Return the CompactionPolicies that name a table."""
-        found = self._of_table(kinds.COMPACTION_POLICY, table)
-        return cast("Collection[objects.Policy]", found)
+    def policies_naming(self, kind: kinds.Kind, table: objects.Table) -> Collection[objects.Policy]:
+        """Return the policies of a kind that name a table."""
+        return cast("Collection[objects.Policy]", self._of_table(kind, table))
 
-    def policies_choosing(self, namespace: str) -> Collection[objects.Policy]:
-        """Return the CompactionPolicies of a namespace that choose tables by their labels."""
-        found = self.by_key.choosing_tables(kinds.COMPACTION_POLICY, namespace)
-        return cast("Collection[objects.Policy]", found)
+    def policies_choosing(self, kind: kinds.Kind, namespace: str) -> Collection[objects.Policy]:
+        """Return the policies of a kind and a namespace that choose tables by their labels."""
+        return cast("Collection[objects.Policy]", self.by_key.choosing_tables(kind, namespace))
 
     def writers_of(self, table: objects.Table) -> list[objects.Writer]:
         """Return a table's Writers, the oldest first."""

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hoodie import errors
-from hoodie.model import commits, jobs, schemas
+from hoodie.contract import input_sources, job_specs
+from hoodie.model import commits, schemas
 from hoodie_operator.api import fields, objects, states, writer
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import (
-    attempts,
     effective,
     facts,
     gates,
@@ -29,9 +29,9 @@ from hoodie_operator.reconcile.verdicts import Verdict, stalled, stated, unreach
 from hoodie_operator.reconcile.world import World
 
 _FORMATS = {
-    writer.FileFormat.CSV: jobs.SourceFormat.CSV,
-    writer.FileFormat.JSON: jobs.SourceFormat.JSON,
-    writer.FileFormat.PARQUET: jobs.SourceFormat.PARQUET,
+    writer.FileFormat.CSV: input_sources.SourceFormat.CSV,
+    writer.FileFormat.JSON: input_sources.SourceFormat.JSON,
+    writer.FileFormat.PARQUET: input_sources.SourceFormat.PARQUET,
 }
 
 
@@ -43,32 +43,25 @@ def decide(world: World, me: objects.Writer) -> Sequence[Effect]:
     status = _told(world, me, target, found)
     if found.run is not None:
         why = gates.unwanted(world, me, target, found.run)
-        step = runs.leave_off(found, why) if why else runs.carry_on(found, None)
+        step = runs.stop_unwanted(found, why) if why else runs.advance(found, None)
         return [*step.effects, _set(world, me, status, step.verdict)]
     if me.is_deleting:
         return [RemoveObject(key=me.key, uid=me.uid)]
     job = _job(world, me, target, remaining)
     if isinstance(job, Verdict):
         return [_set(world, me, status, job)]
-    step = runs.carry_on(found, job)
+    step = runs.advance(found, job)
     status = status.model_copy(update={"runs": step.status})
     return [*step.effects, _set(world, me, status, step.verdict)]
 
 
 def _situation(
-    world: World, me: objects.Writer, target: gates.Target, remaining: Sequence[jobs.Batch]
+    world: World, me: objects.Writer, target: gates.Target, remaining: Sequence[input_sources.Batch]
 ) -> runs.Situation:
     interval = me.spec.pacing.commit_interval
-    deadlines = attempts.Deadlines(
-        schedule_ms=world.limits.schedule_deadline_ms,
-        image_ms=world.limits.image_deadline_ms,
-        start_ms=world.limits.start_deadline_ms,
-        # A commit that is kept open on purpose shows no progress meanwhile.
-        progress_ms=fields.duration_ms(me.spec.progress_deadline)
-        + (fields.duration_ms(interval) if interval else 0),
-        total_ms=None,
-        stop_ms=world.limits.stop_grace_ms,
-    )
+    # A commit that is kept open on purpose shows no progress meanwhile.
+    open_ms = fields.duration_ms(interval) if interval else 0
+    deadlines = runs.deadlines(world, fields.duration_ms(me.spec.progress_deadline) + open_ms)
     previous = me.status.runs
     first = remaining[0].id[:100] if remaining else ""
     basis = runs.basis(
@@ -80,7 +73,10 @@ def _situation(
 
 
 def _job(
-    world: World, me: objects.Writer, target: gates.Target, remaining: tuple[jobs.Batch, ...]
+    world: World,
+    me: objects.Writer,
+    target: gates.Target,
+    remaining: tuple[input_sources.Batch, ...],
 ) -> runs.Job | Verdict:
     """Return what an attempt would write, or why none is to start."""
     opened = gates.enter(world, me, target)
@@ -120,7 +116,7 @@ def _source_problem(world: World, me: objects.Writer, opened: gates.OpenTarget) 
         return Verdict(
             state=State.PENDING,
             reason=Reason.NOT_OBSERVED,
-            message="the source was not looked at yet",
+            message="the source has not been observed yet",
         )
     if source.problem is not None and source.problem.is_transient:
         return unreachable(source.problem)
@@ -177,7 +173,7 @@ def _column_problem(
 
 def _remaining(
     world: World, me: objects.Writer, seen: facts.TableFacts | None
-) -> tuple[jobs.Batch, ...]:
+) -> tuple[input_sources.Batch, ...]:
     source = interlocks.source_of(world, me)
     if source is None or seen is None:
         return ()
@@ -190,16 +186,16 @@ def _committed(me: objects.Writer, seen: facts.TableFacts) -> frozenset[str]:
     return held.union(seen.ledger.get(writer_id, ()))
 
 
-def _work(me: objects.Writer, batches: tuple[jobs.Batch, ...]) -> jobs.WriteBatches:
+def _work(me: objects.Writer, batches: tuple[input_sources.Batch, ...]) -> job_specs.WriteBatches:
     files = me.spec.source.files
     csv = files.csv or writer.Csv()
     interval = me.spec.pacing.commit_interval
-    return jobs.WriteBatches(
+    return job_specs.WriteBatches(
         operation=commits.Operation[me.spec.operation.name],
-        source=jobs.Source(
+        source=input_sources.Source(
             format=_FORMATS[files.format],
             columns=tuple(
-                jobs.ColumnMapping(name=name, source=source)
+                input_sources.ColumnMapping(name=name, source=source)
                 for name, source in (files.columns or {}).items()
             ),
             has_header=csv.header,

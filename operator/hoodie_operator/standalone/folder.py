@@ -137,7 +137,7 @@ def _content(name: str) -> bytes:
     """Return a file's content, of one that is too long for a manifest its beginning."""
     # What is no regular file may have no end, or never answer.
     if not stat.S_ISREG(os.stat(name).st_mode):  # noqa: PTH116 - of a plain name
-        raise OSError("it is no regular file")
+        raise OSError("it is not a regular file")
     with open(name, "rb") as file:  # noqa: PTH123 - a bounded read of a plain name
         return file.read(manifests.BYTES_MAX + 1)
 

@@ -71,7 +71,7 @@ class LockServers:
     def _ask_embedded(self, uid: str) -> locks.Answer:
         address = self._addresses.get(uid)
         if address is None:
-            why = self._failures.get(uid, "the embedded server starts")
+            why = self._failures.get(uid, "the embedded server is starting")
             return locks.Answer(is_ready=False, message=why)
         is_serving = self._server(uid).is_serving()
         told = "answers at" if is_serving else "does not answer at"

@@ -21,7 +21,7 @@ from hoodie_operator.reconcile import (
     effective,
     effects,
     facts,
-    hearing,
+    observations,
     verdicts,
     world,
 )
@@ -37,10 +37,17 @@ logger = logging.getLogger(__name__)
 PAUSE_BUSY_S = 0.2
 PAUSE_IDLE_S = 1.0
 _FOLDER_PERIOD_MS = 1_000
-_TABLE_PERIOD_BUSY_MS = 500
-_TABLE_PERIOD_IDLE_MS = 5_000
-_SOURCE_PERIOD_MS = 3_000
-_LOCK_PERIOD_MS = 2_000
+_PERIODS = observations.Periods(
+    table_busy=500,
+    table_idle=5_000,
+    table_unreadable=0,
+    source=3_000,
+    lock_ready=2_000,
+    lock_waiting=2_000,
+    # An embedded server that starts costs nothing to look at, and everything waits for it.
+    lock_starting=0,
+    unanswered=0,
+)
 _ATTEMPTS_AT_ROUND_MAX = 10
 
 
@@ -67,8 +74,7 @@ class _Seen:
     sources: dict[str, facts.SourceFacts] = field(default_factory=dict)
     locks: dict[str, facts.LockFacts] = field(default_factory=dict)
     runs: dict[str, list[facts.Run]] = field(default_factory=dict)
-    locks_ms: dict[str, int] = field(default_factory=dict)
-    uris: dict[str, str] = field(default_factory=dict)
+    looks: dict[str, observations.LastLook] = field(default_factory=dict)
 
 
 class Operator:
@@ -78,7 +84,7 @@ class Operator:
         self,
         options: Options,
         folder: Folder,
-        outside: environment.Environment,
+        env: environment.Environment,
         reporter: Reporter,
         processes: Processes | None = None,
     ) -> None:
@@ -92,15 +98,15 @@ class Operator:
         self.limits = world.Limits(data_roots=(str(options.data_root),))
         self._options = options
         self._folder = folder
-        self._clock: clock.Clock = outside.clock
-        self._random: identity.Random = outside.random
+        self._clock: clock.Clock = env.clock
+        self._random: identity.Random = env.random
         self._reporter = reporter
         locate = effective.locator(self.limits.data_roots)
         self._store = Store(options.state, locate, self._clock)
         self._processes = processes or Processes(
             options.state, self._clock, allowed_roots=(str(options.data_root),)
         )
-        self._tables = TableObserver(outside)
+        self._tables = TableObserver(env)
         self._inputs = InputObserver((str(options.data_root),), self._clock)
         self._locks = LockServers(options.state, self._clock)
         self._seen = _Seen()
@@ -205,12 +211,12 @@ class Operator:
             )
         if changes.protected != self._protected:
             self._protected = tuple(changes.protected)
-            self._tell_kept(self._protected, "since deletionProtection is on", now_ms)
+            self._tell_kept(self._protected, "because deletionProtection is on", now_ms)
 
     def _tell_kept(self, keys: tuple[objects.ObjectKey, ...], why: str, now_ms: int) -> None:
         if keys and why:
             names = ", ".join(str(key) for key in keys)
-            self._reporter.told(f"no manifest declares {names} any more; kept, {why}", now_ms)
+            self._reporter.told(f"no manifest declares {names} any longer; kept, {why}", now_ms)
 
     def _tell_problems(self, problems: tuple[manifests.Problem, ...], now_ms: int) -> None:
         if problems == self.problems:
@@ -243,7 +249,7 @@ class Operator:
         if key.kind == kinds.LOCK_PROVIDER.name:
             lock = here.lock(key.namespace, key.name)
             if lock is not None:
-                self._look_at_lock(lock, now_ms)
+                self._look_at_lock(here, lock, now_ms)
         elif key.kind == kinds.HUDI_TABLE.name:
             table = here.table(key.namespace, key.name)
             if table is not None:
@@ -253,41 +259,28 @@ class Operator:
             if writer is not None:
                 self._look_at_source(here, writer, now_ms)
 
-    def _look_at_lock(self, lock: objects.Lock, now_ms: int) -> None:
-        before = self._seen.locks.get(lock.uid)
-        is_current = before is not None and before.generation == lock.generation
-        age_ms = now_ms - self._seen.locks_ms.get(lock.uid, now_ms)
-        # An embedded server that starts costs nothing to look at, and everything waits for it.
-        is_starting = lock.spec.embedded and before is not None and not before.is_ready
-        if is_current and not is_starting and age_ms < _LOCK_PERIOD_MS:
+    def _look_at_lock(self, here: world.World, lock: objects.Lock, now_ms: int) -> None:
+        due_ms = observations.next_ms(here, lock, self._seen.looks.get(lock.uid), _PERIODS)
+        if due_ms is None or due_ms > now_ms:
             return
+        before = self._seen.locks.get(lock.uid)
         self._seen.locks[lock.uid] = self._locks.look(lock, before)
-        self._seen.locks_ms[lock.uid] = clock.monotonic_ms(self._clock)
+        self._seen.looks[lock.uid] = observations.LastLook(
+            at_ms=clock.monotonic_ms(self._clock), generation=lock.generation
+        )
 
     def _look_at_table(self, here: world.World, table: objects.Table, now_ms: int) -> None:
         uri = effective.location(table.spec, self.limits.data_roots)
         if isinstance(uri, effective.Refusal):
             return
-        before = self._seen.tables.get(table.uid)
-        owners = (table, *here.writers_of(table), *here.actions_of(table))
-        runs = [run for owner in owners for run in here.runs(owner)]
-        period_ms = (
-            _TABLE_PERIOD_BUSY_MS
-            if any(run.is_running for run in runs) or table.is_deleting
-            else _TABLE_PERIOD_IDLE_MS
-        )
-        ended_ms = hearing.last_end_ms(runs)
-        if (
-            before is not None
-            and before.problem is None
-            and (ended_ms is None or before.observed_ms >= ended_ms)
-            and now_ms - before.observed_ms < period_ms
-            and self._seen.uris.get(table.uid) == uri
-        ):
+        due_ms = observations.next_ms(here, table, self._seen.looks.get(table.uid), _PERIODS)
+        if due_ms is None or due_ms > now_ms:
             return
         target = TableTarget(uri=uri, settings=effective.write_settings(table.spec, None))
-        self._seen.tables[table.uid] = self._tables.look(target)
-        self._seen.uris[table.uid] = uri
+        seen = self._seen.tables[table.uid] = self._tables.look(target)
+        self._seen.looks[table.uid] = observations.LastLook(
+            at_ms=seen.observed_ms, generation=table.generation
+        )
 
     def _look_at_source(self, here: world.World, writer: objects.Writer, now_ms: int) -> None:
         looking = self._looking.get(writer.uid)
@@ -297,10 +290,12 @@ class Operator:
             del self._looking[writer.uid]
             self._seen.sources[writer.uid] = looking.result()
         before = self._seen.sources.get(writer.uid)
-        if before is not None and before.generation == writer.generation:
-            is_fresh = now_ms - before.observed_ms < _SOURCE_PERIOD_MS
-            if here.has_run_at_work(writer) or (is_fresh and not self._is_last_look):
-                return
+        last = None
+        if before is not None:
+            last = observations.LastLook(at_ms=before.observed_ms, generation=before.generation)
+        due_ms = observations.next_ms(here, writer, last, _PERIODS)
+        if due_ms is None or (due_ms > now_ms and not self._is_last_look):
+            return
         # Beside the rounds: telling large files apart means reading them.
         source = writer.spec.source
         looking = self._threads.submit(self._inputs.look, writer.generation, source)
@@ -387,10 +382,10 @@ class Operator:
 def _why_kept(state: FolderState, *, may_prune: bool) -> str:
     """Return why nothing is pruned; empty when it will be, as soon as it is seen again."""
     if not may_prune:
-        return "since --prune is not given"
+        return "because --prune is not set"
     if not state.is_complete:
-        return "since not all manifests could be read"
-    return "" if state.declared else "since an empty folder prunes nothing"
+        return "because not all manifests could be read"
+    return "" if state.declared else "because an empty folder prunes nothing"
 
 
 def run(

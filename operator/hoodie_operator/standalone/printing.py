@@ -143,7 +143,7 @@ def _runs(runs: Mapping[str, Any], state: str | None, log: str | None) -> str:
                 str(current["number"]),
                 current["startTime"],
                 "",
-                "at work",
+                "active",
                 "",
                 f"{told} ({current.get('process', 'unknown')})",
             ]
@@ -161,7 +161,7 @@ def _counted(count: int, noun: str) -> str:
 
 def _conditions(standing: Sequence[Mapping[str, Any]]) -> str:
     if not standing:
-        return "Conditions:   none; it was not looked at yet\n"
+        return "Conditions:   none; not reconciled yet\n"
     rows = [["TYPE", "STATUS", "REASON", "SINCE", "MESSAGE"]]
     rows += [
         [each["type"], each["status"], each["reason"], each["lastTransitionTime"], each["message"]]

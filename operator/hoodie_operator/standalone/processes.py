@@ -28,20 +28,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hoodie import clock, errors, identity
-from hoodie.model import jobs, table_config
+from hoodie.contract import attempt_fences, job_results, job_specs
+from hoodie.model import table_config
 from hoodie_operator.api import objects
-from hoodie_operator.reconcile import facts, hearing
+from hoodie_operator.reconcile import facts, observed_times
 from hoodie_operator.reconcile.effects import StartRun, StopRun
 from hoodie_operator.standalone import launch, state_files
 
 logger = logging.getLogger(__name__)
 
 PROGRAMS: Mapping[type, str] = {
-    jobs.CreateTable: "hoodie_jobs.create",
-    jobs.WriteBatches: "hoodie_jobs.write",
-    jobs.Compact: "hoodie_jobs.compact",
-    jobs.RollBack: "hoodie_jobs.rollback",
-    jobs.DropTable: "hoodie_jobs.drop",
+    job_specs.CreateTable: "hoodie_jobs.create",
+    job_specs.WriteBatches: "hoodie_jobs.write",
+    job_specs.Compact: "hoodie_jobs.compact",
+    job_specs.RollBack: "hoodie_jobs.rollback",
+    job_specs.DropTable: "hoodie_jobs.drop",
 }
 _KEPT_PER_OWNER = 5
 _CLOSING_S_MAX = 10.0
@@ -133,9 +134,13 @@ class Processes:
             stop = {"requested_ms": self._clock.now_ms(), "reason": effect.reason}
             state_files.replace_json(folder / "stop.json", stop)
             self._fence(effect.id.uid, 0, "")
-            logger.info("%s: told to stop: %s", effect.id, effect.reason)
+            logger.info("%s: asked to stop: %s", effect.id, effect.reason)
         if _state_of(process) is not identity.ProcessState.RUNNING:
-            logger.warning("%s: %s is not signalled: it may be another process", effect.id, process)
+            logger.warning(
+                "%s: did not signal %s: the process id may belong to another process",
+                effect.id,
+                process,
+            )
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(process.pid, signal.SIGKILL if effect.is_killed else signal.SIGTERM)
@@ -148,7 +153,7 @@ class Processes:
         for folder in sorted(self._runs.glob("*")):
             run = self._look(folder)
             if run is not None:
-                heard[run.id] = hearing.hear(self._heard.get(run.id), run, now_ms)
+                heard[run.id] = observed_times.stamp_run(self._heard.get(run.id), run, now_ms)
                 found.setdefault(run.id.uid, []).append(heard[run.id])
         self._heard = heard
         return found
@@ -187,7 +192,7 @@ class Processes:
     def _write_intent(self, effect: StartRun, folder: Path) -> None:
         protocol_hash = effect.table.protocol_hash
         fence_path = self._fence(effect.id.uid, effect.fence_number, protocol_hash)
-        spec = jobs.JobSpec(
+        spec = job_specs.JobSpec(
             table_uri=effect.table.uri,
             allowed_roots=self._allowed_roots,
             table_properties=table_config.to_properties(effect.table.config),
@@ -197,13 +202,13 @@ class Processes:
             writer_id=effect.writer_id,
             action_id=effect.action_id,
             attempt=effect.fence_number,
-            fence=jobs.FenceFile(path=str(fence_path)),
+            fence=attempt_fences.FenceFile(path=str(fence_path)),
             work=effect.work,
             engine=effect.engine,
             progress_path=str(folder / "progress.json"),
             result_path=str(folder / "result.json"),
         )
-        state_files.replace(folder / "spec.json", jobs.encode_spec(spec))
+        state_files.replace(folder / "spec.json", job_specs.encode_spec(spec))
         record = _Record(
             id=effect.id,
             protocol_hash=protocol_hash,
@@ -215,8 +220,8 @@ class Processes:
     def _fence(self, uid: str, attempt: int, protocol_hash: str) -> Path:
         """Let one attempt of an object commit, and none with another number."""
         path = self._fence_path(uid)
-        fence = jobs.Fence(attempt=attempt, protocol_hash=protocol_hash)
-        state_files.replace(path, jobs.encode_fence(fence))
+        fence = attempt_fences.Fence(attempt=attempt, protocol_hash=protocol_hash)
+        state_files.replace(path, attempt_fences.encode_fence(fence))
         return path
 
     def _fence_path(self, uid: str) -> Path:
@@ -315,23 +320,23 @@ def _process(folder: Path) -> identity.ProcessIdentity | None:
     return identity.ProcessIdentity(**data)
 
 
-def _progress(folder: Path) -> jobs.JobProgress | None:
+def _progress(folder: Path) -> job_results.JobProgress | None:
     content = state_files.read(folder / "progress.json")
     if content is None:
         return None
     try:
-        return jobs.decode_progress(content, str(folder / "progress.json"))
+        return job_results.decode_progress(content, str(folder / "progress.json"))
     except errors.InvalidInputError as error:
         logger.warning("%s", error)
         return None
 
 
-def _result(folder: Path) -> jobs.JobResult | None:
+def _result(folder: Path) -> job_results.JobResult | None:
     content = state_files.read(folder / "result.json")
     if content is None:
         return None
     try:
-        return jobs.decode_result(content, str(folder / "result.json"))
+        return job_results.decode_result(content, str(folder / "result.json"))
     except errors.InvalidInputError as error:
         logger.warning("%s", error)
         return None
@@ -356,6 +361,6 @@ def _survivors(folder: Path) -> list[int]:
 
 def _kill(run: str, pids: Sequence[int]) -> None:
     for pid in pids:
-        logger.info("%s: ending process %s, which it left behind", run, pid)
+        logger.info("%s: stopping process %s, which it left behind", run, pid)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)

@@ -13,7 +13,7 @@ from pathlib import Path
 from hoodie import clock, errors
 from hoodie.model import json_values
 from hoodie_operator.api import documents, kinds, manifests, objects
-from hoodie_operator.reconcile import catalog, facts, hearing
+from hoodie_operator.reconcile import catalog, facts, observed_times
 from hoodie_operator.standalone import state_files
 
 _FOLDER = "objects"
@@ -44,7 +44,7 @@ class Store:
         self._folder = state / _FOLDER
         self._objects = catalog.Catalog(locate, load(state).values())
         self._clock = our_clock
-        self._statuses = hearing.HeardStatuses()
+        self._statuses = observed_times.ObservedStatuses()
         for found in self._objects.values():
             self._statuses.hear(found, clock.monotonic_ms(self._clock))
 

@@ -3,7 +3,7 @@
 //   java -cp 'JARS/*' CuratorLock.java SERVERS PATH hold            take; answer `release` on stdin
 //   java -cp 'JARS/*' CuratorLock.java SERVERS PATH contend FOLDER ROUNDS
 //
-// `contend` waits for a line, then does what it guards as tests/support/lock_process.py does.
+// `contend` waits for a line, then does what it guards as tests/support/contracts/lock_process.py does.
 
 import static java.nio.file.StandardOpenOption.APPEND;
 import static java.nio.file.StandardOpenOption.CREATE;

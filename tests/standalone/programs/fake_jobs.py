@@ -23,8 +23,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hoodie import clock, errors
+from hoodie.contract import attempt_fences, job_results, job_specs
 from hoodie.format import instant_names, timeline_avro
-from hoodie.model import commits, instants, jobs, plans, table_config
+from hoodie.model import commits, instants, plans, table_config
 from hoodie.model.instants import Action, Instant, InstantTime, State
 from hoodie.storage import locations
 from hoodie.storage.protocol import Storage
@@ -45,27 +46,27 @@ def note(*words: object) -> None:
 
 class Job:
     def __init__(self, path: str) -> None:
-        self.spec = jobs.decode_spec(Path(path).read_bytes(), path)
+        self.spec = job_specs.decode_spec(Path(path).read_bytes(), path)
         self.storage: Storage = locations.open_storage(self.spec.table_uri, self.spec.allowed_roots)
         self.owner = self.spec.writer_id or self.spec.action_id or ""
         # What is left of it counts the object's own attempts.
         self.attempt = self.spec.attempt % 1_000_000
-        self.result = jobs.JobResult(attempt=self.spec.attempt)
+        self.result = job_results.JobResult(attempt=self.spec.attempt)
 
     def tell(self, phase: str, done: int = 0, total: int = 0) -> None:
         assert self.spec.progress_path is not None
-        progress = jobs.JobProgress(
+        progress = job_results.JobProgress(
             phase=phase, done=done, total=total, updated_ms=clock.SystemClock().now_ms()
         )
-        self._replace(self.spec.progress_path, jobs.encode_progress(progress))
+        self._replace(self.spec.progress_path, job_results.encode_progress(progress))
 
-    def end(self, error: jobs.JobError | None) -> int:
+    def end(self, error: job_results.JobError | None) -> int:
         fields = {
             name: getattr(self.result, name)
             for name in ("attempt", "commit_count", "skipped_count", "instants")
         }
-        result = jobs.JobResult(**fields, error=error)
-        self._replace(self.spec.result_path, jobs.encode_result(result))
+        result = job_results.JobResult(**fields, error=error)
+        self._replace(self.spec.result_path, job_results.encode_result(result))
         note("end", self.owner, self.attempt, error.kind if error else "done")
         return result.exit_code
 
@@ -87,8 +88,8 @@ class Job:
             raise RuntimeError(kinds[self.attempt - 1])
 
     def check_fence(self) -> None:
-        assert isinstance(self.spec.fence, jobs.FenceFile)
-        fence = jobs.decode_fence(Path(self.spec.fence.path).read_bytes(), "fence")
+        assert isinstance(self.spec.fence, attempt_fences.FenceFile)
+        fence = attempt_fences.decode_fence(Path(self.spec.fence.path).read_bytes(), "fence")
         if (fence.attempt, fence.protocol_hash) != (self.spec.attempt, self.spec.protocol_hash):
             raise RuntimeError(errors.FencedError.kind)
 
@@ -136,7 +137,9 @@ def commit(
         completion_time=job.now(),
     )
     job.put(completed, timeline_avro.encode_commit(metadata))
-    job.result = jobs.JobResult(attempt=job.spec.attempt, commit_count=job.result.commit_count + 1)
+    job.result = job_results.JobResult(
+        attempt=job.spec.attempt, commit_count=job.result.commit_count + 1
+    )
 
 
 def create(job: Job) -> None:
@@ -145,14 +148,14 @@ def create(job: Job) -> None:
     try:
         table_properties.create(job.storage, config, clock.SystemClock())
     except errors.AlreadyExistsError:
-        assert isinstance(job.spec.work, jobs.CreateTable)
+        assert isinstance(job.spec.work, job_specs.CreateTable)
         if not job.spec.work.may_adopt:
             raise RuntimeError(errors.AlreadyExistsError.kind) from None
 
 
 def write(job: Job) -> None:
     work = job.spec.work
-    assert isinstance(work, jobs.WriteBatches)
+    assert isinstance(work, job_specs.WriteBatches)
     assert job.spec.writer_id is not None
     job.tell("starting", 0, len(work.batches))
     for done, batch in enumerate(work.batches):
@@ -164,16 +167,16 @@ def write(job: Job) -> None:
                 Instant(requested_time=requested, action=Action.DELTA_COMMIT, state=each), content
             )
         job.pause(job.owner, done)
-        extra = {jobs.WRITER_ID_KEY: job.spec.writer_id, jobs.BATCH_ID_KEY: batch.id}
+        extra = {commits.WRITER_ID_KEY: job.spec.writer_id, commits.BATCH_ID_KEY: batch.id}
         commit(job, requested, Action.DELTA_COMMIT, extra, 100)
         note("commit", job.owner, job.attempt, batch.id.partition("@")[0])
 
 
 def compact(job: Job) -> None:
     work = job.spec.work
-    assert isinstance(work, jobs.Compact)
+    assert isinstance(work, job_specs.Compact)
     job.tell("planning")
-    extra = {jobs.ACTION_ID_KEY: job.spec.action_id or ""}
+    extra = {commits.ACTION_ID_KEY: job.spec.action_id or ""}
     requested = InstantTime(work.instant_time or job.now())
     if work.instant_time is None:
         plan = plans.CompactionPlan(operations=(), extra=extra)
@@ -199,5 +202,5 @@ def main(perform: Callable[[Job], None]) -> int:
         job.tell("working")
         perform(job)
     except RuntimeError as error:
-        return job.end(jobs.JobError(kind=str(error), message="as the test wants it"))
+        return job.end(job_results.JobError(kind=str(error), message="as the test wants it"))
     return job.end(None)

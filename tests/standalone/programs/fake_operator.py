@@ -10,27 +10,27 @@ from pathlib import Path
 from rich.console import Console
 
 from hoodie import environment
-from hoodie.model import jobs
+from hoodie.contract import job_specs
 from hoodie_operator.standalone import loop, ownership, reporting
 from hoodie_operator.standalone.folder import Folder
 from hoodie_operator.standalone.processes import Processes
 
 PROGRAMS = {
-    jobs.CreateTable: "fake_create",
-    jobs.WriteBatches: "fake_write",
-    jobs.Compact: "fake_compact",
-    jobs.DropTable: "fake_drop",
+    job_specs.CreateTable: "fake_create",
+    job_specs.WriteBatches: "fake_write",
+    job_specs.Compact: "fake_compact",
+    job_specs.DropTable: "fake_drop",
 }
 
 
 def build(manifests: Path, state: Path, data: Path, *, may_prune: bool = False) -> loop.Operator:
-    outside = environment.system(allowed_roots=(str(data),))
+    env = environment.system(allowed_roots=(str(data),))
     return loop.Operator(
         loop.Options(state=state, data_root=data, may_prune=may_prune),
         Folder(manifests),
-        outside,
+        env,
         reporting.Lines(Console(width=200)),
-        Processes(state, outside.clock, allowed_roots=(str(data),), programs=PROGRAMS),
+        Processes(state, env.clock, allowed_roots=(str(data),), programs=PROGRAMS),
     )
 
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie import clock
-from support.moved_clock import MovedClock
+from support.simulation.moved_clock import MovedClock
 
 
 class Stepping(MovedClock):

@@ -12,7 +12,7 @@ import pytest
 
 from hoodie import identity
 from hoodie.identity import ProcessState
-from support import identified_process
+from support.processes import identified_process
 
 ZOMBIE_LEADER = """
 import ctypes, threading, time

@@ -14,9 +14,10 @@ from pyarrow import parquet
 
 from hoodie.cli import grids
 from hoodie.cli.views import rows
+from hoodie.contract import input_sources
 from hoodie.filegroup import parquet_reading
 from hoodie.format import avro_records
-from hoodie.model import jobs, schemas
+from hoodie.model import schemas
 from hoodie.sources import local_files
 
 FEW, MANY = 500, 4_000
@@ -43,7 +44,7 @@ def reading_input(count: int, folder: Path) -> Callable[[], object]:
     path = str(folder / f"{count}.parquet")
     data = wide(count)
     parquet.write_table(data, path)
-    source = jobs.Source(format=jobs.SourceFormat.PARQUET)
+    source = input_sources.Source(format=input_sources.SourceFormat.PARQUET)
     schema = data.schema.append(pa.field("absent", pa.int64()))
     return lambda: local_files.read([path], source, schema)
 

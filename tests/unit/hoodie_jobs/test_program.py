@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from hoodie import errors
-from hoodie.model import jobs, settings
+from hoodie.contract import engine_specs, job_results, job_specs
+from hoodie.model import settings
 from hoodie_jobs import program
 from hoodie_jobs.run import Run
 
@@ -23,8 +24,8 @@ def log(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(
     folder: Path, perform: Callable[[Run], None], **changes: object
-) -> tuple[int, jobs.JobResult]:
-    spec = jobs.JobSpec(
+) -> tuple[int, job_results.JobResult]:
+    spec = job_specs.JobSpec(
         **{  # type: ignore[arg-type] # what a test varies
             "table_uri": "file:///tables/flights",
             "allowed_roots": [],
@@ -36,16 +37,16 @@ def run(
             "action_id": "compact-1",
             "attempt": 3,
             "fence": None,
-            "work": jobs.Compact(step=jobs.CompactionStep.SCHEDULE),
-            "engine": jobs.EngineSpec(),
+            "work": job_specs.Compact(step=job_specs.CompactionStep.SCHEDULE),
+            "engine": engine_specs.EngineSpec(),
             "progress_path": str(folder / "progress.json"),
             "result_path": str(folder / "result.json"),
             **changes,
         }
     )
-    (folder / "spec.json").write_bytes(jobs.encode_spec(spec))
-    code = program.main([str(folder / "spec.json")], {jobs.Compact: perform})
-    return code, jobs.decode_result((folder / "result.json").read_bytes(), "result")
+    (folder / "spec.json").write_bytes(job_specs.encode_spec(spec))
+    code = program.main([str(folder / "spec.json")], {job_specs.Compact: perform})
+    return code, job_results.decode_result((folder / "result.json").read_bytes(), "result")
 
 
 def test_work_that_is_done_ends_with_0(tmp_path: Path) -> None:
@@ -59,7 +60,7 @@ def test_work_that_is_done_ends_with_0(tmp_path: Path) -> None:
     assert (code, result.error, result.attempt) == (0, None, 3)
     assert (result.records, result.file_groups) == (7, 1)
     assert result.memory_bytes_max > 0
-    progress = jobs.decode_progress((tmp_path / "progress.json").read_bytes(), "progress")
+    progress = job_results.decode_progress((tmp_path / "progress.json").read_bytes(), "progress")
     assert (progress.phase, progress.done, progress.total) == ("compacting", 1, 2)
     assert {path.name for path in tmp_path.iterdir()} == {
         "spec.json",
@@ -74,7 +75,7 @@ def test_work_that_is_done_ends_with_0(tmp_path: Path) -> None:
         (errors.ConflictError("instant 1\ntaken"), "Conflict", 10),
         (errors.FencedError("attempt 4 is current"), "Fenced", 13),
         (errors.InvalidInputError("column"), "InvalidInput", 20),
-        (errors.CancelledError("told to stop"), "Cancelled", 41),
+        (errors.CancelledError("the run was asked to stop"), "Cancelled", 41),
         (MemoryError(), "OutOfMemory", 40),
         (ZeroDivisionError("division by zero"), "Internal", 70),
     ],
@@ -97,13 +98,13 @@ def test_failure_is_told_by_kind_and_exit_code(
 def test_what_breaks_because_of_a_stop_is_a_cancelled_run(tmp_path: Path) -> None:
     def perform(run: Run) -> None:
         run.cancellation.request()
-        raise ConnectionError("the JVM is gone")
+        raise ConnectionError("the JVM has exited")
 
     assert run(tmp_path, perform)[0] == errors.CancelledError.exit_code
 
 
 def test_work_of_another_kind_is_refused(tmp_path: Path) -> None:
-    code, result = run(tmp_path, lambda _: None, work=jobs.CreateTable())
+    code, result = run(tmp_path, lambda _: None, work=job_specs.CreateTable())
     assert code == errors.InvalidInputError.exit_code
     assert result.error is not None
     assert "CreateTable, expected Compact" in result.error.message
@@ -126,7 +127,7 @@ def test_result_is_written_into_a_file_that_cannot_be_replaced(tmp_path: Path) -
     message.write_bytes(b"x" * 5000)
     before = message.stat().st_ino
     _, result = run(tmp_path, lambda _: None, termination_path=str(message))
-    assert jobs.decode_result(message.read_bytes(), "message") == result
+    assert job_results.decode_result(message.read_bytes(), "message") == result
     assert message.stat().st_ino == before
 
 
@@ -149,7 +150,7 @@ def test_progress_is_answered_as_long_as_the_work_goes_on(tmp_path: Path) -> Non
     code, _ = run(tmp_path, perform, progress_port=port)
     assert code == 0
     assert told[0] == (204, b"")
-    progress = jobs.decode_progress(told[1][1], "answer")
+    progress = job_results.decode_progress(told[1][1], "answer")
     assert (progress.phase, progress.done, progress.total) == ("writing", 1, 2)
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(address, timeout=5)

@@ -3,11 +3,11 @@
 import pytest
 
 from hoodie import errors
-from hoodie.model import jobs
+from hoodie.contract import engine_specs
 from hoodie_jobs import cancellation
 from hoodie_jobs.spark import kubernetes, runtime
 
-EXECUTORS = jobs.KubernetesExecutors(
+EXECUTORS = engine_specs.KubernetesExecutors(
     namespace="sales",
     instances=2,
     name_prefix="w-orders-3",
@@ -44,7 +44,9 @@ def test_driver_outside_of_a_pod_is_refused(missing: str) -> None:
 )
 def test_property_by_which_a_user_would_choose_the_pods_is_refused(key: str) -> None:
     asked = {"spark.ui.enabled": "false", key: "x"}
-    spec = jobs.EngineSpec(kind=jobs.EngineKind.SPARK, spark_conf=asked, executors=EXECUTORS)
+    spec = engine_specs.EngineSpec(
+        kind=engine_specs.EngineKind.SPARK, spark_conf=asked, executors=EXECUTORS
+    )
     with pytest.raises(errors.ConfigurationError, match=f"expected no {key}$"):
         runtime.start(spec, cancellation.Cancellation())
 

@@ -4,9 +4,9 @@ from hoodie import environment, errors
 from hoodie.cli import command, options, output, progress, run_settings, tables
 from hoodie.cli.views import findings, remedies
 
-DETAILS = """A line tells each finding: what is wrong, and where. With findings the exit code is 1,
-without it is 0. Notes are no findings: a write that is under way, for one, which a fresh heartbeat
-tells.
+DETAILS = """Each finding is one line: what is wrong, and where. The exit code is 1 if there are
+findings, else 0. Notes do not count as findings; a write in progress with a fresh heartbeat, for
+example, is a note.
 """
 
 

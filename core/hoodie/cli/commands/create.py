@@ -10,9 +10,9 @@ from hoodie.cli import command, configurations, options, output, progress, schem
 from hoodie.cli.views import configuration
 from hoodie.model import table_config
 
-DETAILS = """The columns come from an Avro schema (.avsc), or from a parquet file that has them.
-Rows are found by the record key, stored by partition, and spread over the buckets of each
-partition; the number of buckets can never be changed.
+DETAILS = """The columns come from an Avro schema (.avsc) or a parquet file. Rows are identified by
+the record key, stored by partition, and distributed over the buckets of each partition. The number
+of buckets can never be changed.
 """
 EXAMPLES = """Examples:
 
@@ -21,12 +21,12 @@ EXAMPLES = """Examples:
   hoodie create /data/t --schema t.avsc --record-key id --ordering updated_at
   hoodie create /data/t --schema t.avsc --record-key id --partial-updates
 
-A merge-on-read table gets log files, which readers merge and a compaction takes into base files; a
-copy-on-write table gets new base files with each write, needs no compaction, and takes one writer
-of a file group at a time.
+Writes to a merge-on-read table create log files, which readers merge and a compaction merges into
+base files. Writes to a copy-on-write table create new base files; it needs no compaction and allows
+one writer per file group at a time.
 
-Of two rows with one key, with --ordering the one with the greater ordering value wins (event
-time), otherwise the one that was committed later (commit time). With --partial-updates columns
+Of two rows with the same key, the one with the greater value of --ordering wins (event time);
+without --ordering, the one that was committed later (commit time). With --partial-updates, columns
 that an input lacks keep their value, and null never overwrites a value.
 """
 
@@ -78,11 +78,13 @@ def create(  # noqa: PLR0913 - a parameter an option
     ],
     partition_by: Annotated[
         str | None,
-        typer.Option(metavar="F[,F]", help="Columns that the table is partitioned by."),
+        typer.Option(metavar="F[,F]", help="Partition columns."),
     ] = None,
     ordering: Annotated[
         str | None,
-        typer.Option(metavar="F", help="Column whose greater value wins among rows of one key."),
+        typer.Option(
+            metavar="F", help="Ordering field: the greater value wins among rows of one key."
+        ),
     ] = None,
     type_name: Annotated[
         TypeName,

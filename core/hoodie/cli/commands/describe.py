@@ -10,9 +10,9 @@ from hoodie.cli.views import configuration
 from hoodie.model import table_config
 from hoodie.services import spark_options
 
-DETAILS = """With --spark-options it prints the options by which Apache Hudi 1.2 on Spark writes
-this table beside hoodie's own writers, KEY=VALUE a line; --lock and --concurrency are those of all
-writers of the table. docs/spark-writers.md says what each is for."""
+DETAILS = """With --spark-options, prints the options with which Apache Hudi 1.2 on Spark writes
+this table concurrently with hoodie's writers, one KEY=VALUE per line. All writers of the table must
+use the same --lock and --concurrency. docs/spark-writers.md explains each option."""
 EXAMPLES = """Examples:
   hoodie describe /data/orders
   hoodie describe /data/orders --spark-options --lock zookeeper://zk:2181/hudi/orders"""
@@ -26,7 +26,7 @@ def describe(
         typer.Option(
             "--spark-options",
             metavar="",
-            help="What Apache Hudi on Spark is told to write the table.",
+            help="Print the options for Apache Hudi writers on Spark.",
         ),
     ] = False,
     lock: options.LockText = None,
@@ -35,7 +35,7 @@ def describe(
         typer.Option(
             "--concurrency",
             metavar="MODE",
-            help="With --spark-options: the mode of all writers, single-writer, occ or nbcc.",
+            help="With --spark-options: the mode of all writers: single-writer, occ or nbcc.",
             show_default="nbcc; occ for a copy-on-write table",
         ),
     ] = None,
@@ -43,13 +43,21 @@ def describe(
 ) -> None:
     """Show a table's configuration and columns."""
     if not shows_spark_options and (lock is not None or concurrency is not None):
-        raise errors.InvalidInputError("--lock and --concurrency go with --spark-options")
+        raise errors.InvalidInputError("--lock and --concurrency require --spark-options")
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
+        by_partition = opened.partition_bucket_counts()
     if shows_spark_options:
+        if by_partition is not None:
+            raise errors.UnsupportedError(
+                f"{opened.uri} has bucket counts by partition ({by_partition}), expected one count "
+                "for all: hoodie does not write it, so no options serve writers beside its own"
+            )
         _show_spark_options(opened.uri, opened.config, lock, concurrency, as_json=as_json)
         return
-    shown = configuration.document(opened.uri, opened.config, opened.schema.arrow)
+    shown = configuration.document(
+        opened.uri, opened.config, opened.schema.arrow, by_partition=by_partition
+    )
     if as_json:
         output.document(shown)
         return

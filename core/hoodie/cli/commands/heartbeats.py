@@ -6,10 +6,10 @@ from hoodie.cli.views import heartbeats as view
 from hoodie.cli.views import remedies
 from hoodie.model import results
 
-DETAILS = """A heartbeat is beating, expired (silent for too long), proved dead (of this machine,
-and its process is gone) or missing. A write of Apache Hudi without a heartbeat counts as beating
-while its files change. What expires when is told by --set hoodie.client.heartbeat.interval_in_ms
-and hoodie.client.heartbeat.tolerable.misses, equal for everything that writes the table.
+DETAILS = """A heartbeat is beating, expired (silent for too long), proved dead (its process ran on
+this machine and has ended) or missing. A write of Apache Hudi without a heartbeat counts as beating
+while its files change. The expiry is --set hoodie.client.heartbeat.interval_in_ms times
+hoodie.client.heartbeat.tolerable.misses, which must be equal for everything that writes the table.
 """
 
 
@@ -23,7 +23,7 @@ def heartbeats(
     run = run_settings.parse(set_texts, None)
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
-        display.phase("looking at heartbeats")
+        display.phase("reading heartbeats")
         found = opened.pending(run.settings)
     shown = view.document(opened.uri, found)
     if as_json:

@@ -12,12 +12,13 @@ from hoodie.cli.views import locks
 from hoodie.services import lock_breaking
 from hoodie.transaction.locks import addresses, inspection
 
-DETAILS = """`explain` tells who has the lock, since when, and what proves that it lives or died.
-What proves death is what would give the lock to the next who wants it: an ended process of this
-machine, a lease that is over, a silence beyond the server's time-out.
+DETAILS = """`explain` shows the holder of the lock, since when it holds it, and the evidence that
+it is alive or dead. A holder is proved dead by whatever would give the lock to the next process:
+its process on this machine has ended, its lease has expired, or its silence exceeds the timeout of
+the server.
 
-`break` takes the lock from a holder that is proved dead, and refuses while it may be alive. One
-that lives on learns of its loss before it publishes anything.
+`break` takes the lock from a holder that is proved dead, and refuses while the holder may be alive.
+A holder that is still alive notices the loss before it publishes anything.
 """
 EXAMPLES = """Examples:
 
@@ -26,8 +27,8 @@ EXAMPLES = """Examples:
   hoodie lock break /data/trips
   hoodie lock break /data/trips --holder 0e7c9a52-6a4e-4a44-8f0f-6d6f4f9a7d10
 
-A holder on another machine that is known to be gone cannot be proved dead from here: --holder names
-it, by the id that `explain` shows, so that nobody else's lock is broken by mistake.
+A holder on another machine cannot be proved dead from here. If you are sure that it is dead, name
+it with --holder and the id that `explain` shows, so that no other holder loses the lock by mistake.
 """
 
 
@@ -39,14 +40,14 @@ class Action(enum.Enum):
 
 
 def lock(  # noqa: PLR0913 - a parameter an option
-    action: Annotated[Action, typer.Argument(metavar="explain|break", help="What to do.")],
+    action: Annotated[Action, typer.Argument(metavar="explain|break", help="The action.")],
     uri: options.TableUri,
     *,
     lock_text: options.LockText = None,
     holder: Annotated[
         str | None,
         typer.Option(
-            metavar="ID", help="With break: take the lock from this holder, though it may be alive."
+            metavar="ID", help="With break: take the lock from this holder even if it may be alive."
         ),
     ] = None,
     watch_s: Annotated[
@@ -55,7 +56,7 @@ def lock(  # noqa: PLR0913 - a parameter an option
             "--watch",
             metavar="SECONDS",
             min=0,
-            help="Watch a holder that may be alive for so long.",
+            help="Watch a holder that may be alive for this time.",
         ),
     ] = 0.0,
     set_texts: options.SetTexts = None,
@@ -63,12 +64,12 @@ def lock(  # noqa: PLR0913 - a parameter an option
 ) -> None:
     """Explain who has a table's lock, or break a dead holder's."""
     if holder is not None and action is Action.EXPLAIN:
-        raise typer.BadParameter("--holder goes with break only")
+        raise typer.BadParameter("--holder is an option of break only")
     run = run_settings.parse(set_texts, lock_text)
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
         run_settings.check_facts(run.facts, opened.config)
-        display.phase("looking at the lock")
+        display.phase("inspecting the lock")
         state = _done(opened, run.lock, action, watch_s, holder)
     shown = locks.document(opened.uri, state, run.settings, is_broken=action is Action.BREAK)
     if as_json:
@@ -92,7 +93,9 @@ def _done(
     try:
         return opened.break_lock(address, watch_s, holder)
     except errors.ConflictError:
-        output.note("hint: `hoodie lock explain` tells all that is known, and how to insist")
+        output.note(
+            "hint: `hoodie lock explain` shows the evidence, and how to break the lock regardless"
+        )
         raise
 
 
@@ -100,12 +103,12 @@ def _hint(uri: str, lock_text: str | None, holding: inspection.Holding) -> str:
     words = ["hoodie", "lock", "break", uri, *(["--lock", lock_text] if lock_text else [])]
     match holding.liveness:
         case inspection.Liveness.DEAD:
-            return f"`{shlex.join(words)}` gives the lock free now"
+            return f"`{shlex.join(words)}` releases the lock now"
         case inspection.Liveness.MAYBE:
             insisting = shlex.join([*words, "--holder", holding.holder.id])
-            return f"once you know that it is dead, `{insisting}` takes the lock from it"
+            return f"if you are sure that it is dead, `{insisting}` takes the lock from it"
         case inspection.Liveness.ALIVE:
-            return "wait for it, or end its process"
+            return "wait for it, or stop its process"
 
 
 COMMAND = command.Command(

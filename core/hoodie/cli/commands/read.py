@@ -14,10 +14,9 @@ from hoodie.storage import locations
 
 LIMIT_AT_TERMINAL = 20
 
-DETAILS = """Any table of version 8 or 9 is read, copy-on-write or merge-on-read, ours or made by
-Apache Hudi. At a terminal 20 rows are shown; to a pipe all of them go as CSV, or with --json as
-JSON lines, in which NaN and infinities are null. A .parquet or .csv file appears when it is
-complete.
+DETAILS = """Reads any table of version 8 or 9, copy-on-write or merge-on-read, created by hoodie or
+by Apache Hudi. A terminal shows 20 rows; a pipe receives all rows as CSV, or with --json as JSON
+lines, in which NaN and infinities are null. A .parquet or .csv file appears when it is complete.
 """
 EXAMPLES = """Examples:
 
@@ -26,7 +25,7 @@ EXAMPLES = """Examples:
   hoodie read /data/trips --where "driver is null or not (fare in (0, 1))"
   hoodie read /data/trips --meta --limit 3
 
-The grammar of --where; words in any case:
+The grammar of --where; keywords are case-insensitive:
 
   filter    = term { "or" term }
   term      = factor { "and" factor }
@@ -36,9 +35,9 @@ The grammar of --where; words in any case:
             | name "is" \\[ "not" ] "null"
   literal   = number | 'text' | true | false
 
-A text takes single quotes ('' for one), dates and times are texts: day >= '2013-01-31'. A time
-without a zone is one of UTC: at < '2013-01-31 12:00:00'. A name may take double quotes: "from" =
-'JFK'. As in SQL a comparison with null is neither true nor false.
+Text is in single quotes, doubled inside a text (''). Dates and times are texts: day >=
+'2013-01-31'. A time without a zone is in UTC: at < '2013-01-31 12:00:00'. A name may be in double
+quotes: "from" = 'JFK'. As in SQL, a comparison with null is neither true nor false.
 """
 
 
@@ -47,16 +46,20 @@ def read(  # noqa: PLR0913 - a parameter an option
     *,
     columns: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="Columns, in that order.", show_default="all"),
+        typer.Option(metavar="A,B", help="Columns to read, in this order.", show_default="all"),
     ] = None,
     where: Annotated[
         str | None,
-        typer.Option(metavar="EXPR", help="Which rows; the grammar is below.", show_default="all"),
+        typer.Option(
+            metavar="EXPR", help="Filter of rows; see the grammar below.", show_default="all"
+        ),
     ] = None,
     read_optimized: Annotated[
         bool,
         typer.Option(
-            "--read-optimized", metavar="", help="Base files only: what was compacted, and fast."
+            "--read-optimized",
+            metavar="",
+            help="Read base files only: fast, without changes since the compaction.",
         ),
     ] = False,
     output_path: Annotated[
@@ -68,7 +71,7 @@ def read(  # noqa: PLR0913 - a parameter an option
     is_meta_wanted: Annotated[
         bool,
         typer.Option(
-            "--meta", metavar="", help="Hudi's own columns, too: _hoodie_commit_time, ..."
+            "--meta", metavar="", help="Include Hudi's meta columns: _hoodie_commit_time, ..."
         ),
     ] = False,
     limit: Annotated[

@@ -10,19 +10,19 @@ from hoodie.cli.views import rollbacks
 from hoodie.model import instants, results
 from hoodie.transaction import authors
 
-DETAILS = """A write that failed leaves a pending instant, markers and data files that nobody sees.
-Once its writer is dead, which its heartbeat tells, all of that is deleted, under the table lock and
-in steps that another process can go on with. A writer that is alive is never taken back, and one
-that was taken for dead cannot commit any more. `hoodie heartbeats URI` tells who is alive.
+DETAILS = """A failed write leaves a pending instant, markers and data files, all invisible to
+readers. Once the heartbeat shows that its writer is dead, a rollback deletes them under the table
+lock, in steps that another process can resume. A live writer is never rolled back, and a writer
+that was judged dead can no longer commit. `hoodie heartbeats URI` shows which writers are alive.
 """
 EXAMPLES = """Examples:
 
   hoodie rollback /data/trips --all
   hoodie rollback /data/trips --instant 20261121093012345
 
-With --all rollbacks that were broken off are finished, then failed writes of any engine are taken
-back, then files are removed that ended instants left. A compaction that failed is requested again
-by --instant; it is executed anew by `hoodie compact`, too.
+--all finishes interrupted rollbacks, then rolls back failed writes of any engine, then deletes
+orphan files of ended instants. --instant of a failed compaction returns it to requested;
+`hoodie compact` also executes it again.
 """
 
 
@@ -31,10 +31,10 @@ def rollback(
     *,
     instant: Annotated[
         str | None,
-        typer.Option(metavar="INSTANT", help="Take back the pending instant of this time."),
+        typer.Option(metavar="INSTANT", help="Roll back the pending instant with this time."),
     ] = None,
     is_all: Annotated[
-        bool, typer.Option("--all", metavar="", help="Take back everything that failed.")
+        bool, typer.Option("--all", metavar="", help="Roll back all failed writes.")
     ] = False,
     lock: options.LockText = None,
     set_texts: options.SetTexts = None,
@@ -49,7 +49,7 @@ def rollback(
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
         run_settings.check_facts(run.facts, opened.config)
-        display.phase("taking back")
+        display.phase("rolling back")
         if requested_time is not None:
             done = (opened.roll_back(requested_time, transaction),)
             found = results.RollbackResults(done=done)

@@ -4,8 +4,8 @@ from hoodie import environment
 from hoodie.cli import command, options, output, progress, tables
 from hoodie.cli.views import slices as view
 
-DETAILS = """A file slice is a base file and the log files to be merged on top of it, as a snapshot
-read takes them now. Compaction merges them into a new base file.
+DETAILS = """A file slice is a base file and the log files that a snapshot read merges on top of it.
+Compaction merges them into a new base file.
 """
 
 

@@ -8,9 +8,9 @@ from hoodie import environment
 from hoodie.cli import command, options, output, progress, quantities, tables
 from hoodie.cli.views import timelines
 
-DETAILS = """An instant is known by the time it was requested at, and takes effect at its completion
-time; both read yyyyMMddHHmmssSSS, in UTC unless the table says otherwise. One that is requested
-or inflight is invisible to readers. Rows, deletes, files and size are what the instant wrote.
+DETAILS = """An instant is named by its requested time and takes effect at its completion time. Both
+have the form yyyyMMddHHmmssSSS, in UTC unless the table is configured otherwise. A requested or
+inflight instant is invisible to readers. Rows, deletes, files and size are what the instant wrote.
 """
 
 
@@ -18,7 +18,10 @@ def timeline(
     uri: options.TableUri,
     *,
     limit: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Show the newest N.", show_default="all")
+        int | None,
+        typer.Option(
+            metavar="N", min=0, help="Show only the newest N instants.", show_default="all"
+        ),
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:

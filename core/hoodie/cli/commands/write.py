@@ -22,10 +22,10 @@ from hoodie.sources import local_files
 from hoodie.transaction import authors
 from hoodie.write import sessions
 
-DETAILS = """Files are CSV, JSON lines or parquet, by their names: .csv, .json, .jsonl, .ndjson,
-.parquet, and .gz behind all but parquet. Columns go by name; of two rows with one key the later
-one counts. All files of one command make one commit: readers see all of its rows or none.
-Times read 2013-01-31 12:00:00, of UTC where they name no zone; bytes are base64 in JSON.
+DETAILS = """The file name determines the format: .csv, .json, .jsonl, .ndjson or .parquet, and .gz
+after all but parquet. Columns are matched by name; of two rows with the same key, the later one
+counts. All files of one command make one commit: readers see all of its rows or none.
+Times have the form 2013-01-31 12:00:00, in UTC unless they name a zone; bytes are base64 in JSON.
 """
 _RETRIES_KEY = "hoodie.write.num.retries.on.conflict.failures"
 EXAMPLES = f"""Examples:
@@ -35,17 +35,17 @@ EXAMPLES = f"""Examples:
   hoodie write /data/trips --input gone.csv --operation delete
   hoodie write /data/trips --input eta.json --concurrency nbcc --writer-id eta
 
-With --set {settings.ADDS_COLUMNS_KEY}=true parquet files add their new columns to the
-table, and widen its types; CSV and JSON tell no types.
+With --set {settings.ADDS_COLUMNS_KEY}=true, parquet files add their new columns to
+the table and widen its types; CSV and JSON carry no types.
 
-An insert's rows are taken for new, and a bulk insert makes base files of them wherever a bucket is
+An insert treats all rows as new, and a bulk insert writes them to base files where a bucket is
 empty: two rows of one key may then stay in a table.
 
-Several processes write at once with --concurrency occ, where of two that write to one file group
-the slower one fails, or tries again by --set {_RETRIES_KEY}=N; or with
---concurrency nbcc, where nobody fails, and each has its own columns, or rows have an ordering
-value. Each needs its own --writer-id, and all of them the same mode and --lock. With --batch-id a
-batch that the table holds already is not written again.
+Several processes can write at the same time. With --concurrency occ, of two that write to one file
+group the slower one fails, or retries with --set {_RETRIES_KEY}=N.
+With --concurrency nbcc none fails; each writes its own columns, or rows have an ordering value.
+Each needs its own --writer-id, and all need the same mode and --lock. With --batch-id, a batch that
+the table already contains is not written again.
 
 Settings for --set:
 
@@ -77,7 +77,7 @@ def write(  # noqa: PLR0913 - a parameter an option
         OperationName,
         typer.Option(
             metavar="NAME",
-            help="upsert, insert, bulk_insert or delete the rows.",
+            help="upsert, insert, bulk_insert or delete.",
             case_sensitive=False,
         ),
     ] = OperationName.UPSERT,
@@ -85,7 +85,7 @@ def write(  # noqa: PLR0913 - a parameter an option
         options.Concurrency | None,
         typer.Option(
             metavar="MODE",
-            help="single-writer, or beside other writers occ or nbcc.",
+            help="single-writer; occ or nbcc with several writers.",
             show_default="single-writer",
             case_sensitive=False,
         ),
@@ -93,11 +93,15 @@ def write(  # noqa: PLR0913 - a parameter an option
     lock: options.LockText = None,
     writer_id: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Names this writer; unique among a table's writers."),
+        typer.Option(
+            metavar="ID", help="Name of this writer, unique among the writers of the table."
+        ),
     ] = None,
     batch_id: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Names this input; one that was written is skipped."),
+        typer.Option(
+            metavar="ID", help="Name of this input; skipped if it is already in the table."
+        ),
     ] = None,
     set_texts: options.SetTexts = None,
     input_format: Annotated[
@@ -130,8 +134,8 @@ def write(  # noqa: PLR0913 - a parameter an option
     as_json: options.AsJson = False,
 ) -> None:
     """Write the rows of files into a table."""
-    outside = environment.system()
-    begun_s = outside.clock.monotonic_s()
+    env = environment.system()
+    begun_s = env.clock.monotonic_s()
     run = run_settings.parse(set_texts, lock, concurrency)
     source = inputs.source(
         input_files,
@@ -148,9 +152,9 @@ def write(  # noqa: PLR0913 - a parameter an option
             "--batch-id needs --writer-id as well: a writer's batches have ids of their own"
         )
     if run.settings.concurrency is settings.ConcurrencyMode.NON_BLOCKING and writer_id is None:
-        writer_id = f"cli-{outside.random.uuid()}"
+        writer_id = f"cli-{env.random.uuid()}"
     with progress.Display() as display:
-        opened = tables.open_table(uri, outside, display)
+        opened = tables.open_table(uri, env, display)
         run_settings.check_facts(run.facts, opened.config)
         display.phase("reading input")
         columns_of_rows = opened.schema
@@ -167,7 +171,7 @@ def write(  # noqa: PLR0913 - a parameter an option
                 batch_id=batch_id,
             ),
         )
-    total_ms = round((outside.clock.monotonic_s() - begun_s) * 1000)
+    total_ms = round((env.clock.monotonic_s() - begun_s) * 1000)
     shown = outcomes.written(opened.uri, result, operation.value, writer_id, total_ms)
     if as_json:
         output.document(shown)

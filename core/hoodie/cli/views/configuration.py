@@ -41,6 +41,8 @@ class Document:
         merge_mode: Which version of a record wins, by Hudi's constant.
         has_partial_updates: Whether a null in the newer version keeps the older value.
         buckets: Of the simple bucket index; None for a table with another index.
+        buckets_by_partition: Counts that Apache Hudi gave partitions, as `regex,count;regex,count`;
+            None for none. Such a table is not written.
         columns: Without the meta columns.
         properties: As stored.
     """
@@ -55,6 +57,7 @@ class Document:
     merge_mode: str
     has_partial_updates: bool
     buckets: int | None
+    buckets_by_partition: str | None
     columns: tuple[ColumnRow, ...]
     properties: Mapping[str, str]
 
@@ -72,8 +75,14 @@ class SparkOptionsDocument:
     options: Mapping[str, str]
 
 
-def document(uri: str, config: table_config.TableConfig, schema: pa.Schema) -> Document:
-    """Return the document of a table."""
+def document(
+    uri: str,
+    config: table_config.TableConfig,
+    schema: pa.Schema,
+    *,
+    by_partition: str | None = None,
+) -> Document:
+    """Return the document of a table; `by_partition` as in `Document.buckets_by_partition`."""
     return Document(
         table=uri,
         name=config.name,
@@ -85,6 +94,7 @@ def document(uri: str, config: table_config.TableConfig, schema: pa.Schema) -> D
         merge_mode=config.merge_mode.value,
         has_partial_updates=config.has_partial_updates,
         buckets=config.bucket_count,
+        buckets_by_partition=by_partition,
         columns=tuple(
             ColumnRow(
                 name=field.name,
@@ -115,6 +125,8 @@ def facts(shown: Document) -> grids.Grid:
         ),
         ("buckets", "no bucket index" if shown.buckets is None else str(shown.buckets)),
     ]
+    if shown.buckets_by_partition is not None:
+        rows.append(("by partition", f"{shown.buckets_by_partition} (not written by hoodie)"))
     return grids.Grid(
         columns=(grids.Column(heading="property"), grids.Column(heading="value", width_min=20)),
         rows=tuple(rows),

@@ -50,7 +50,7 @@ class Document:
     Attributes:
         table: The table's URI.
         lock: Which it is, and where.
-        holder: Who has it; None for nobody.
+        holder: The holder; None if it is free.
         is_broken: Whether it was taken from the holder just now.
         settings: How a writer with these options tries for it, by Hudi's keys.
     """
@@ -99,7 +99,7 @@ def lines(shown: Document) -> list[str]:
     """Return what is known, a line each."""
     holder = shown.holder
     if holder is None:
-        return [f"nobody has the {shown.lock}", *_patience(shown)]
+        return [f"the {shown.lock} is free", *_patience(shown)]
     if shown.is_broken:
         return [f"took the {shown.lock} from {holder.owner}"]
     silence = None

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from hoodie.cli import quantities
-from hoodie.model import jobs, results
+from hoodie.contract import job_results
+from hoodie.model import results
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +159,7 @@ def compacted(uri: str, result: results.CommitResult) -> CompactDocument:
     )
 
 
-def compacted_by_job(uri: str, result: jobs.JobResult) -> CompactDocument:
+def compacted_by_job(uri: str, result: job_results.JobResult) -> CompactDocument:
     """Return the document of a compaction that a job planned or ran."""
     if not result.instants:
         return CompactDocument(table=uri)

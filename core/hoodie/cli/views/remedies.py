@@ -8,9 +8,9 @@ _COMMANDS = {
     results.Remedy.ROLL_BACK: (
         "rollback",
         "--all",
-        "takes back what failed and removes what is left of it",
+        "rolls back failed writes and deletes what they left",
     ),
-    results.Remedy.COMPACT: ("compact", "", "executes what was planned"),
+    results.Remedy.COMPACT: ("compact", "", "executes the pending plans"),
 }
 
 

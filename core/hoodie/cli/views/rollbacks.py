@@ -66,11 +66,11 @@ def document(uri: str, found: results.RollbackResults) -> Document:
 
 def lines(shown: Document) -> list[str]:
     """Return a line for each rollback, and one where there was none or something was left."""
-    told = [
-        f"took back {each.target} {each.action}: {quantities.counted(len(each.deleted), 'file')} "
+    found = [
+        f"rolled back {each.target} {each.action}: {quantities.counted(len(each.deleted), 'file')} "
         f"deleted, by rollback {each.instant}"
         for each in shown.rollbacks
     ]
     if shown.leftovers:
-        told.append(f"removed {quantities.counted(shown.leftovers, 'file')} that nobody needs")
-    return told or ["nothing to take back"]
+        found.append(f"removed {quantities.counted(shown.leftovers, 'file')} of ended instants")
+    return found or ["nothing to roll back"]

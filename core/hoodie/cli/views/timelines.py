@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie.cli import grids, quantities
-from hoodie.model import commits, instants, jobs
+from hoodie.model import commits, instants
 
 _STATE_STYLES = {
     instants.State.REQUESTED.value: "yellow",
@@ -71,7 +71,7 @@ def row(instant: instants.Instant, metadata: commits.CommitMetadata | None) -> I
         state=instant.state.value,
         completion_time=instant.completion_time,
         duration_ms=quantities.elapsed_ms(instant.requested_time, instant.completion_time),
-        writer_id=metadata.extra.get(jobs.WRITER_ID_KEY) if metadata else None,
+        writer_id=metadata.extra.get(commits.WRITER_ID_KEY) if metadata else None,
         operation=metadata.operation.lower() if metadata and metadata.operation else None,
         records=sum(stat.written for stat in stats) if is_counted else None,
         deletes=sum(stat.deletes for stat in stats) if is_counted else None,

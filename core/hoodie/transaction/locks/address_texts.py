@@ -75,7 +75,7 @@ def parse(text: str) -> addresses.LockAddress:
             address = _hive(rest, options)
         case _:
             shown = re.sub(r"//[^/]*@", "//***@", text)
-            raise errors.InvalidInputError(f"{shown!r} is no lock: expected {forms_text()}")
+            raise errors.InvalidInputError(f"{shown!r} is not a lock: expected {forms_text()}")
     options.finish()
     return address
 
@@ -86,7 +86,9 @@ def _dynamodb(place: str, options: "_Options") -> addresses.DynamoDbAddress:
     usual = addresses.DynamoDbAddress(region="any", table="any", key=None)
     read, write = options.count("read-capacity"), options.count("write-capacity")
     if (read is None) != (write is None):
-        raise errors.InvalidInputError("read-capacity and write-capacity go together")
+        raise errors.InvalidInputError(
+            "expected both of read-capacity and write-capacity, or neither"
+        )
     return addresses.DynamoDbAddress(
         region=region,
         table=table,
@@ -101,7 +103,7 @@ def _dynamodb(place: str, options: "_Options") -> addresses.DynamoDbAddress:
 def _zookeeper(servers: str, path: str | None, options: "_Options") -> addresses.ZooKeeperAddress:
     if path is not None and len(path.split("/")) - 1 < _EXPLICIT_PARTS_MIN:
         raise errors.InvalidInputError(
-            f"{path!r} is no lock's path: expected zookeeper://HOST:PORT/BASE/KEY"
+            f"{path!r} is not a lock path: expected zookeeper://HOST:PORT/BASE/KEY"
         )
     return addresses.ZooKeeperAddress(
         servers=tuple(servers.split(",")),
@@ -133,7 +135,7 @@ class _Options:
                 query, keep_blank_values=True, strict_parsing=bool(query)
             )
         except ValueError as error:
-            raise errors.InvalidInputError(f"{query!r} is no list of NAME=VALUE") from error
+            raise errors.InvalidInputError(f"{query!r} is not a list of NAME=VALUE") from error
         self._left: dict[str, str] = dict(pairs)
 
     def text(self, name: str) -> str | None:
@@ -167,4 +169,6 @@ class _Options:
 
     def finish(self) -> None:
         if self._left:
-            raise errors.InvalidInputError(f"{self._kind} knows no {', '.join(sorted(self._left))}")
+            raise errors.InvalidInputError(
+                f"{self._kind} has no setting {', '.join(sorted(self._left))}"
+            )

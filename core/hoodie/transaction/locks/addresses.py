@@ -110,17 +110,17 @@ class DynamoDbAddress:
 
     def __post_init__(self) -> None:
         if _REGION.fullmatch(self.region) is None:
-            raise errors.InvalidInputError(f"{self.region!r} is no region of DynamoDB")
+            raise errors.InvalidInputError(f"{self.region!r} is not a region of DynamoDB")
         if _DYNAMODB_TABLE.fullmatch(self.table) is None:
             raise errors.InvalidInputError(
-                f"{self.table!r} is no name of a DynamoDB table: expected 3 to 255 letters, "
+                f"{self.table!r} is not a name of a DynamoDB table: expected 3 to 255 letters, "
                 "digits, `_`, `-` and `.`"
             )
         if self.key is not None and not (self.key and self.key.isprintable()):
-            raise errors.InvalidInputError(f"{self.key!r} is no key of a lock in DynamoDB")
+            raise errors.InvalidInputError(f"{self.key!r} is not a key of a lock in DynamoDB")
         if self.endpoint is not None and _ENDPOINT.fullmatch(self.endpoint) is None:
             shown = re.sub(r"//.*@", "//***@", self.endpoint)
-            raise errors.InvalidInputError(f"{shown!r} is no endpoint: expected http(s)://HOST")
+            raise errors.InvalidInputError(f"{shown!r} is not an endpoint: expected http(s)://HOST")
         _check_seconds("a lease cannot end after", self.lease_s)
         if self.capacity is not None and min(self.capacity) < 1:
             raise errors.InvalidInputError(f"a table cannot have a capacity of {self.capacity}")
@@ -203,7 +203,7 @@ class HiveAddress:
         _check_servers(self.servers)
         for name in (self.database, self.table):
             if _HIVE_NAME.fullmatch(name) is None:
-                raise errors.InvalidInputError(f"{name!r} is no name of a database or table")
+                raise errors.InvalidInputError(f"{name!r} is not a name of a database or table")
         _check_seconds("a heartbeat cannot be sent every", self.heartbeat_s)
         _check_seconds("a metastore cannot answer within", self.timeout_s)
 
@@ -231,7 +231,7 @@ class CustomAddress:
 
     def __post_init__(self) -> None:
         if _NAME.fullmatch(self.name) is None:
-            raise errors.InvalidInputError(f"{self.name!r} is no name of a lock provider")
+            raise errors.InvalidInputError(f"{self.name!r} is not a name of a lock provider")
 
     def __str__(self) -> str:
         return f"custom://{self.name}" + (f"/{self.text}" if self.text else "")
@@ -282,7 +282,7 @@ def _check_servers(servers: tuple[str, ...]) -> None:
         port = server.rpartition(":")[2]
         if SERVER.fullmatch(server) is None or not 0 < int(port) <= _PORT_MAX:
             shown = re.sub(r".*@", "***@", server)
-            raise errors.InvalidInputError(f"{shown!r} is no lock server: expected HOST:PORT")
+            raise errors.InvalidInputError(f"{shown!r} is not a lock server: expected HOST:PORT")
 
 
 def _check_path(path: str) -> None:
@@ -293,15 +293,15 @@ def _check_path(path: str) -> None:
         or "?" in path
         or path.startswith("/zookeeper/")
     ):
-        raise errors.InvalidInputError(f"{path!r} is no path of a lock in ZooKeeper")
+        raise errors.InvalidInputError(f"{path!r} is not a path of a lock in ZooKeeper")
 
 
 def _check_lease(lease_s: float, renew_interval_s: float) -> None:
     _check_seconds("a lease cannot be renewed every", renew_interval_s)
     if not lease_s >= _RENEWALS_MIN * renew_interval_s:
         raise errors.InvalidInputError(
-            f"a lease of {lease_s:g} s cannot be renewed every {renew_interval_s:g} s only: "
-            "expected at least twice in its time"
+            f"a lease of {lease_s:g} s cannot be renewed every {renew_interval_s:g} s: "
+            "expected at least two renewals within the lease"
         )
 
 

@@ -4,7 +4,7 @@
     NAME = "package.module:function"
 
 `custom://NAME/TEXT` is then a lock's address. The function is a `LockFactory`; what it returns must
-keep the promises of `protocol.LockProvider`, which `tests/support/lock_contract.py` proves.
+keep the promises of `protocol.LockProvider`: `tests/support/contracts/lock_contract.py` has them.
 """
 
 import importlib.metadata

@@ -134,7 +134,9 @@ class DynamoDbLeases:
             duration_s = int(item["leaseDuration"]["S"]) / 1000
             token = int(item.get("fencingToken", {"N": "0"})["N"])
         except (KeyError, ValueError) as error:
-            raise errors.FormatError(f"the {self.description} is no lock item: {error}") from error
+            raise errors.FormatError(
+                f"the {self.description} is not a lock item: {error}"
+            ) from error
         if version != self._watched.version:
             now_s = self._clock.monotonic_s()
             self._watched = _Watched(version=version, since_s=now_s, lease_s=duration_s)
@@ -143,7 +145,7 @@ class DynamoDbLeases:
             owner=owner,
             is_given_back=item.get("isReleased", {}).get("S") == "1",
             token=token,
-            until=f"who renews its lease of {duration_s:g} s",
+            until=f"which renews its lease of {duration_s:g} s",
         )
 
     def is_over(self, seen: Seen) -> bool:
@@ -262,7 +264,7 @@ class DynamoDbLeases:
         while not self._is_table_ready():
             if self._clock.monotonic_s() >= deadline_s:
                 raise errors.StorageError(
-                    f"the table of the {self.description} was made, and is not active "
+                    f"the table of the {self.description} was created, but is not active "
                     f"after {_TABLE_WAIT_S:g} s"
                 )
             self._clock.sleep_s(_TABLE_POLL_S)

@@ -40,7 +40,7 @@ _LIVENESS: Mapping[identity.ProcessState, tuple[Liveness, str]] = {
     identity.ProcessState.ENDED: (Liveness.DEAD, "its process, of this machine, has ended"),
     identity.ProcessState.UNKNOWN: (
         Liveness.MAYBE,
-        "its process is of another machine, boot or container, and cannot be looked at from here",
+        "its process belongs to another machine, boot or container and cannot be inspected here",
     ),
 }
 
@@ -173,14 +173,15 @@ class FileSystemLock:
     def acquire(self, wait_s: float) -> None:
         """Take the lock, waiting no longer than that."""
         if self._hold is not None:
-            raise errors.InvalidInputError(f"{self._owner} holds the {self.description} already")
+            raise errors.InvalidInputError(f"{self._owner} already holds the {self.description}")
         waiting = polling.Waiting(self._polls, wait_s, self._clock, self._random)
         while not self._take():
             if self._cleared():
                 continue
             if not waiting.pause():
                 raise errors.LockTimeoutError(
-                    f"{self._owner} did not get the {self.description} within {wait_s:g} s: "
+                    f"{self._owner} timed out after {wait_s:g} s waiting for the "
+                    f"{self.description}: "
                     f"{self._holder()}"
                 )
 
@@ -242,7 +243,7 @@ class FileSystemLock:
         if claim is not None and self._state_of(claim.owner.process) is identity.ProcessState.ENDED:
             reason = "has died"
         elif self._is_too_old(info):
-            reason = f"has had it for {self._age_s(info):.0f} s"
+            reason = f"has held it for {self._age_s(info):.0f} s"
         else:
             return False
         try:
@@ -298,13 +299,14 @@ class FileSystemLock:
 
     def _release_text(self, liveness: Liveness) -> str:
         if liveness is Liveness.DEAD:
-            return "whoever wants it next takes it over at once"
+            return "the next waiting process takes it over at once"
         if self._expiry_s is not None:
-            return f"it gives it back, or others take it over when it is {self._expiry_s:g} s old"
+            return f"the holder releases it, or the file reaches an age of {self._expiry_s:g} s"
         if liveness is Liveness.ALIVE:
-            return "it gives it back, or its process ends"
+            return "the holder releases it, or its process ends"
         return (
-            "it gives it back, or `hoodie lock break` takes it away when it is known to be dead: "
+            "the holder releases it, or `hoodie lock break` removes it after the death of the "
+            "holder: "
             "this lock has no expiry"
         )
 
@@ -320,7 +322,7 @@ class FileSystemLock:
         try:
             claim = decode(self._files.read(self._path))
         except errors.HoodieError:
-            return "it was given back just now, and others were quicker"
+            return "it was released just now, and another process acquired it"
         if claim is None:
             return "held by a writer that left no name, as Apache Hudi's do"
         held_s = (self._clock.now_ms() - claim.taken_ms) / 1000
@@ -334,7 +336,7 @@ class FileSystemLock:
         try:
             self._files.move(self._path, self._last_path, if_match=hold.version)
         except errors.ConflictError:
-            logger.warning("%s had lost the %s when giving it back", self._owner, self.description)
+            logger.warning("%s had lost the %s before releasing it", self._owner, self.description)
 
     def is_held(self) -> bool:
         """Return whether the file is still ours and not about to expire."""

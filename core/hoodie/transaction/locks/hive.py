@@ -84,19 +84,22 @@ class HiveLock:
     def acquire(self, wait_s: float) -> None:
         """Take the lock, waiting no longer than that for others."""
         if self._hold is not None:
-            raise errors.InvalidInputError(f"{self._owner} holds the {self.description} already")
+            raise errors.InvalidInputError(f"{self._owner} already holds the {self.description}")
         waiting = polling.Waiting(self._address.polling, wait_s, self._clock, self._random)
         try:
             lock_id = self._stand_in_line(waiting)
             if lock_id is not None:
                 self._hold = self._begin_heartbeats(lock_id)
                 return
-            refusal = f"within {wait_s:g} s: {self._holder()}"
+            refusal = self._holder()
         except BaseException:
             self._withdraw()
             raise
         self._withdraw()
-        raise errors.LockTimeoutError(f"{self._owner} did not get the {self.description} {refusal}")
+        raise errors.LockTimeoutError(
+            f"{self._owner} timed out after {wait_s:g} s waiting for the {self.description}: "
+            f"{refusal}"
+        )
 
     def _begin_heartbeats(self, lock_id: int) -> _Hold:
         heartbeats = self._background.every(
@@ -163,8 +166,9 @@ class HiveLock:
             silence_ms=max(0, self._clock.now_ms() - found.lastheartbeat),
             patience_s=session_s(self._address),
             liveness=Liveness.MAYBE,
-            evidence="the metastore has its request, and ends one that is silent for too long",
-            release="it gives it back, or sends no heartbeats for the metastore's hive.txn.timeout",
+            evidence="the metastore has its request, and ends requests without heartbeats",
+            release="the holder releases it, or sends no heartbeat for hive.txn.timeout of the "
+            "metastore",
             version=f"{found.lockid} {found.lastheartbeat}",
         )
 
@@ -179,7 +183,7 @@ class HiveLock:
     def _holder(self) -> str:
         others = [each for each in self._line() if each.agentInfo != self._agent]
         if not others:
-            return "it was given back just now"
+            return "it was released just now"
         return f"held by {_name(others[0])}"
 
     def _withdraw(self) -> None:
@@ -193,7 +197,7 @@ class HiveLock:
                     self._undo(each.lockid)
         except errors.HoodieError as error:
             logger.warning(
-                "%s may stand in line for the %s: %s", self._owner, self.description, error
+                "%s may still be queued for the %s: %s", self._owner, self.description, error
             )
 
     def _undo(self, lock_id: int) -> None:
@@ -215,10 +219,12 @@ class HiveLock:
         try:
             is_there = self._beat(lock_id)
         except errors.HoodieError as error:
-            logger.warning("a heartbeat failed, and will be tried again: %s", error)
+            logger.warning("a heartbeat failed and will be retried: %s", error)
             return True
         if not is_there:
-            logger.error("%s lost the %s: it was silent too long", self._owner, self.description)
+            logger.error(
+                "%s lost the %s: it sent no heartbeat for too long", self._owner, self.description
+            )
         return is_there
 
     def release(self) -> None:
@@ -232,7 +238,7 @@ class HiveLock:
         except errors.StorageError:
             is_there = self._give_back(hold.lock_id)  # By another connection.
         if not is_there:
-            logger.warning("%s had lost the %s when giving it back", self._owner, self.description)
+            logger.warning("%s had lost the %s before releasing it", self._owner, self.description)
 
     def _give_back(self, lock_id: int) -> bool:
         # Hive does not say whether there was a lock to undo.

@@ -51,7 +51,7 @@ def from_options(
     }
     for key in options:
         if key.startswith(PREFIX) and key not in known:
-            raise errors.ConfigurationError(f"{key} is no setting of {name}")
+            raise errors.ConfigurationError(f"{key} is not a setting of {name}")
     return _PROVIDERS[name](options, table_name)
 
 
@@ -117,8 +117,9 @@ def to_options(address: addresses.LockAddress) -> dict[str, str]:
             )
         case addresses.CustomAddress():
             raise errors.UnsupportedError(
-                f"lock custom://{address.name} is one of your own: Apache Hudi needs a provider of "
-                "the same lock, expected a lock that both have"
+                f"lock custom://{address.name} is a custom lock: Apache Hudi needs a provider of "
+                "the "
+                "same lock, expected a lock that both support"
             )
 
 
@@ -288,22 +289,25 @@ KEYS = (
             ),
             "wait_time_ms_between_retry": (
                 "2 (files), 20 (servers)",
-                "first pause between two looks at a lock that another has",
+                "first pause between two checks of a lock that another process holds",
             ),
             "max_wait_time_ms_between_retry": (
                 "100 (files), 250 (servers)",
-                "what these pauses grow to",
+                "maximum of these pauses",
             ),
-            "num_retries": ("as many as the time allows", "looks after the first"),
+            "num_retries": ("as many as fit into the wait", "checks after the first"),
             "heartbeat_interval_ms": ("60000", "heartbeats of a lock in a Hive Metastore"),
-            "app_id": ("", "read over: our locks tell the writer's id and process"),
+            "app_id": ("", "ignored: hoodie's locks name the writer and its process"),
         },
     ),
     *_keys(
         _FILES,
         {
             "filesystem.path": ("the table's .hoodie", "directory of the lock file"),
-            "filesystem.expire": ("0, never", "minutes after which others take the file over"),
+            "filesystem.expire": (
+                "0, never",
+                "minutes after which another process takes the file over",
+            ),
         },
     ),
     *_keys(
@@ -317,14 +321,17 @@ KEYS = (
     *_keys(
         _DYNAMODB,
         {
-            "dynamodb.region": ("us-east-1", "region of Amazon's"),
-            "dynamodb.table": ("", "table of the locks; made where it is not there"),
+            "dynamodb.region": ("us-east-1", "AWS region"),
+            "dynamodb.table": ("", "table of the locks; created if it does not exist"),
             "dynamodb.partition_key": ("the table's name", "the lock's key in it"),
             "dynamodb.endpoint_url": ("the region's", "URL of the service"),
-            "dynamodb.billing_mode": ("PAY_PER_REQUEST", "of a table that is made; or PROVISIONED"),
+            "dynamodb.billing_mode": (
+                "PAY_PER_REQUEST",
+                "of a table that is created; or PROVISIONED",
+            ),
             "dynamodb.read_capacity": ("20", "of a provisioned table"),
             "dynamodb.write_capacity": ("10", "of a provisioned table"),
-            "dynamodb.table_creation_timeout": ("120 s", "read over: it has a time of its own"),
+            "dynamodb.table_creation_timeout": ("120 s", "ignored: the time is fixed"),
         },
     ),
     *_keys(
@@ -332,10 +339,13 @@ KEYS = (
         (*_ZOOKEEPER, *_HIVE),
         {
             "zookeeper.url": ("", "HOST:PORT,… of the ensemble"),
-            "zookeeper.port": ("2181", "of the hosts that name none"),
-            "zookeeper.base_path": ("", "what the lock's path begins with; not when implicit"),
-            "zookeeper.lock_key": ("the table's name", "what the lock's path ends with"),
-            "zookeeper.session_timeout_ms": ("60000", "silence that ends a holder's session"),
+            "zookeeper.port": ("2181", "of hosts without a port"),
+            "zookeeper.base_path": (
+                "",
+                "parent of the path of the lock; not for the implicit provider",
+            ),
+            "zookeeper.lock_key": ("the table's name", "last part of the path of the lock"),
+            "zookeeper.session_timeout_ms": ("60000", "silence after which a session ends"),
             "zookeeper.connection_timeout_ms": ("15000", "for a connection, and for one answer"),
         },
     ),
@@ -350,7 +360,7 @@ KEYS = (
     LockKey(
         name="hoodie.base.path",
         default="the table's location",
-        meaning="what the path or key of an implicit lock is made of",
+        meaning="location from which the path or key of an implicit lock is derived",
     ),
 )
 """Every key that says which lock it is; settings of writers that begin alike are in `settings`."""

@@ -68,12 +68,12 @@ class InProcessLock:
         with self._mutex.guard:
             if self._mutex.holder is not None and self._mutex.thread == threading.get_ident():
                 raise errors.InvalidInputError(
-                    f"the {self.description} is held by this thread already, for "
+                    f"the {self.description} is already held by this thread, for "
                     f"{self._mutex.holder._owner}: it is not re-entrant"
                 )
             if self in self._mutex.waiting or self._mutex.holder is self:
                 raise errors.InvalidInputError(
-                    f"{self._owner} takes the {self.description} in two threads at once"
+                    f"{self._owner} acquires the {self.description} in two threads at once"
                 )
             self._mutex.waiting.append(self)
 
@@ -89,8 +89,10 @@ class InProcessLock:
     def _refusal(self, wait_s: float) -> str:
         with self._mutex.guard:
             holder = self._mutex.holder
-            held = f"held by {holder._owner}" if holder else "others are before us"
-        return f"{self._owner} did not get the {self.description} within {wait_s:g} s: {held}"
+            held = f"held by {holder._owner}" if holder else "other threads are ahead in the queue"
+        return (
+            f"{self._owner} timed out after {wait_s:g} s waiting for the {self.description}: {held}"
+        )
 
     def release(self) -> None:
         """Give the lock back."""

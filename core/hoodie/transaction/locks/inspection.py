@@ -117,7 +117,7 @@ def watched(lock: Inspectable, watch_s: float, waiting_clock: clock.Clock) -> Ho
 def _judged(found: Holding, first: Holding, watched_s: float) -> Holding:
     """Return a holding with what its being watched since `first` proves."""
     if found.version != first.version:
-        sign = "it gave a sign of life while it was watched"
+        sign = "it showed a sign of life while it was watched"
         return replace(found, liveness=Liveness.ALIVE, evidence=f"{found.evidence}; {sign}")
     if found.patience_s is not None and watched_s > found.patience_s:
         silence = f"it gave no sign of life in {watched_s:.0f} s"

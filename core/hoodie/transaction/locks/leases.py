@@ -164,7 +164,7 @@ class LeasedLock:
     def acquire(self, wait_s: float) -> None:
         """Take the lock, waiting no longer than that."""
         if self._hold is not None:
-            raise errors.InvalidInputError(f"{self._owner} holds the {self.description} already")
+            raise errors.InvalidInputError(f"{self._owner} already holds the {self.description}")
         waiting = polling.Waiting(self._polls, wait_s, self._clock, self._random)
         while True:
             seen = self._store.look()
@@ -172,7 +172,8 @@ class LeasedLock:
                 return
             if not waiting.pause():
                 raise errors.LockTimeoutError(
-                    f"{self._owner} did not get the {self.description} within {wait_s:g} s: "
+                    f"{self._owner} timed out after {wait_s:g} s waiting for the "
+                    f"{self.description}: "
                     f"{self._holder()}"
                 )
 
@@ -219,13 +220,11 @@ class LeasedLock:
             since_ms=None,
             silence_ms=None if sign_ms is None else max(0, self._clock.now_ms() - sign_ms),
             liveness=Liveness.DEAD if is_over else Liveness.MAYBE,
-            evidence=(
-                "its lease is over, and was not renewed" if is_over else f"a holder {seen.until}"
-            ),
+            evidence=("its lease has expired" if is_over else f"a holder {seen.until}"),
             release=(
-                "whoever wants it next takes it"
+                "the next waiting process takes it"
                 if is_over
-                else "it gives it back, or renews its lease no more, and that ends"
+                else "the holder releases it, or stops renewing its lease and the lease expires"
             ),
             version=seen.version,
         )
@@ -240,7 +239,7 @@ class LeasedLock:
     def _holder(self) -> str:
         seen = self._store.look()
         if seen is None or seen.is_given_back:
-            return "it was given back just now, and others were quicker"
+            return "it was released just now, and another process acquired it"
         return f"held by {seen.owner}, {seen.until}"
 
     def _renew(self) -> bool:
@@ -254,7 +253,9 @@ class LeasedLock:
             if renewed is None:
                 return self._found_again(hold)
         except errors.HoodieError as error:
-            logger.warning("the %s was not renewed, and will be: %s", self.description, error)
+            logger.warning(
+                "the renewal of the %s failed and will be retried: %s", self.description, error
+            )
             return True
         self._hold = dataclasses.replace(hold, seen=renewed, since_s=since_s)
         self._store.note(Event.RENEW)
@@ -278,7 +279,7 @@ class LeasedLock:
         if self._hold is None:
             raise errors.InvalidInputError(f"{self._owner} does not hold the {self.description}")
         if not self._give_back():
-            logger.warning("%s had lost the %s when giving it back", self._owner, self.description)
+            logger.warning("%s had lost the %s before releasing it", self._owner, self.description)
 
     def _give_back(self) -> bool:
         renewal, self._renewal = self._renewal, None

@@ -18,7 +18,7 @@ from hoodie.transaction.locks.zookeeper import ZooKeeperLock
 
 
 def open_for(
-    name: str, address: addresses.LockAddress, storage: Storage, outside: environment.Environment
+    name: str, address: addresses.LockAddress, storage: Storage, env: environment.Environment
 ) -> LockProvider:
     """Return a fresh access to a table's lock for one transaction, which closes it.
 
@@ -26,7 +26,7 @@ def open_for(
         name: Who is to take it, for people.
         address: Which lock.
         storage: The table's storage.
-        outside: Time, ids, threads.
+        env: Time, ids, threads.
 
     Raises:
         UnsupportedError: A lock file was asked for where no file can be moved atomically.
@@ -36,13 +36,13 @@ def open_for(
         address,
         storage,
         LockOwner(
-            id=outside.random.uuid(),
+            id=env.random.uuid(),
             name=name,
-            process=identity.as_of_now(outside.process),
+            process=identity.as_of_now(env.process),
         ),
-        waiting_clock=outside.clock,
-        random=outside.random,
-        background=outside.background,
+        waiting_clock=env.clock,
+        random=env.random,
+        background=env.background,
     )
 
 

@@ -6,9 +6,10 @@ Source of the keys: `hoodie.write.lock.num_retries`, `.wait_time_ms_between_retr
 
 from dataclasses import dataclass
 
-from hoodie import clock, errors, identity
+from hoodie import backoff, clock, errors, identity
 
 _GROWTH = 1.5
+_SPREAD = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,6 @@ class Waiting:
         self._clock = waiting_clock
         self._random = random
         self._deadline_s = waiting_clock.monotonic_s() + wait_s
-        self._pause_s = polling.first_s
         self._retries = 0
 
     def pause(self) -> bool:
@@ -62,6 +62,8 @@ class Waiting:
         if left_s <= 0 or self._retries == self._polling.retries_max:
             return False
         self._retries += 1
-        self._clock.sleep_s(min(left_s, self._pause_s * (0.5 + self._random.uniform())))
-        self._pause_s = min(self._polling.longest_s, self._pause_s * _GROWTH)
+        pause_s = backoff.growing(
+            self._polling.first_s, self._polling.longest_s, self._retries, _GROWTH
+        )
+        self._clock.sleep_s(min(left_s, backoff.jittered(pause_s, self._random.uniform(), _SPREAD)))
         return True

@@ -59,9 +59,9 @@ def decode(content: bytes, name: str) -> Lease:
         fields = json.loads(content)
         expired, valid_until, owner = (fields[key] for key in ("expired", "validUntil", "owner"))
     except (ValueError, KeyError, TypeError) as error:
-        raise errors.FormatError(f"{name} is no lock file: {error}") from error
+        raise errors.FormatError(f"{name} is not a lock file: {error}") from error
     if type(expired) is not bool or type(valid_until) is not int or not isinstance(owner, str):
         raise errors.FormatError(
-            f"{name} is no lock file: expected expired, validUntil and owner, found {fields}"
+            f"{name} is not a lock file: expected expired, validUntil and owner, found {fields}"
         )
     return Lease(is_expired=expired, valid_until_ms=valid_until, owner=owner)

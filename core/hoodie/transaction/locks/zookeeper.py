@@ -68,7 +68,7 @@ class ZooKeeperLock:
     def acquire(self, wait_s: float) -> None:
         """Take the lock, waiting no longer than that for the connection and for others."""
         if self._hold is not None:
-            raise errors.InvalidInputError(f"{self._owner} holds the {self.description} already")
+            raise errors.InvalidInputError(f"{self._owner} already holds the {self.description}")
         start_s = self._clock.monotonic_s()
         answers_by_s = start_s + max(wait_s, _ANSWER_MIN_S)
         connected_by_s = min(answers_by_s, start_s + self._address.connection_timeout_s)
@@ -78,7 +78,7 @@ class ZooKeeperLock:
             self._hold = self._wait_in_line(session, start_s + wait_s, answers_by_s)
         except zookeeper_session.TimedOutError as error:
             raise errors.LockTimeoutError(
-                f"{self._owner} did not get the {self.description} within {wait_s:g} s: "
+                f"{self._owner} timed out after {wait_s:g} s waiting for the {self.description}: "
                 f"{self._seen}"
             ) from error
         except (kazoo.exceptions.NoAuthError, kazoo.exceptions.AuthFailedError) as error:
@@ -143,7 +143,7 @@ class ZooKeeperLock:
         before = line.index(ours[0])
         if before:
             holder = session.read(f"{self._path}/{line[0]}", by_s)
-            others = f", and {before - 1} wait before us" if before > 1 else ""
+            others = f", and {before - 1} more are queued" if before > 1 else ""
             self._seen = f"held by {_shown(holder)}{others}"
             session.watch(f"{self._path}/{line[before - 1]}", by_s)
             return None
@@ -205,15 +205,15 @@ class ZooKeeperLock:
         if hold is None or session is None:
             raise errors.InvalidInputError(f"{self._owner} does not hold the {self.description}")
         if session.number != hold.session_number:
-            logger.warning("%s had lost the %s when giving it back", self._owner, self.description)
+            logger.warning("%s had lost the %s before releasing it", self._owner, self.description)
             return
         try:
             session.delete(hold.node, self._clock.monotonic_s() + _FAREWELL_S)
         except kazoo.exceptions.NoNodeError:
-            logger.warning("%s had lost the %s when giving it back", self._owner, self.description)
+            logger.warning("%s had lost the %s before releasing it", self._owner, self.description)
         except (kazoo.exceptions.KazooException, zookeeper_session.TimedOutError) as error:
             logger.warning(
-                "%s ends its session to give the %s back: %s",
+                "%s ends its session to release the %s: %s",
                 self._owner,
                 self.description,
                 type(error).__name__,
@@ -254,12 +254,10 @@ class ZooKeeperLock:
 def _holding(name: str, node: zookeeper_session.Node) -> Holding:
     if node.is_ephemeral:
         evidence = "the servers have not ended its session, which they do when it is silent"
-        release = "it gives it back, or its session ends"
+        release = "the holder releases it, or its session ends"
     else:
-        evidence = (
-            "its node belongs to no session, so that the servers do not know whether it lives"
-        )
-        release = "only it can give it back"
+        evidence = "its node belongs to no session, so its liveness is unknown"
+        release = "only the holder can release it"
     return Holding(
         holder=replace(inspection.holder_of(_shown(node.content)), id=name),
         since_ms=node.created_ms,
@@ -272,4 +270,4 @@ def _holding(name: str, node: zookeeper_session.Node) -> Holding:
 
 def _shown(content: bytes) -> str:
     text = content.decode(errors="replace")[:_OWNER_TEXT_MAX]
-    return "".join(letter if letter.isprintable() else "?" for letter in text) or "somebody"
+    return "".join(letter if letter.isprintable() else "?" for letter in text) or "unknown"

@@ -82,7 +82,8 @@ class BoundedHandler(kazoo.handlers.threading.SequentialThreadingHandler):  # ty
             )
         if self._left is not None and size > self._left:
             raise OSError(
-                f"the answers go on, expected {self._limits.session_bytes} bytes at most in all"
+                f"the answers exceed the limit, expected {self._limits.session_bytes} bytes at "
+                "most in all"
             )
 
     def count(self, size: int) -> None:

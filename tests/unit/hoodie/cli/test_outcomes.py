@@ -3,7 +3,8 @@
 import pytest
 
 from hoodie.cli.views import findings, outcomes
-from hoodie.model import commits, instants, jobs, results
+from hoodie.contract import job_results
+from hoodie.model import commits, instants, results
 
 T1, T2 = (instants.InstantTime(f"2026112109580{second}000") for second in (1, 3))
 
@@ -90,10 +91,12 @@ def test_nothing_to_compact_tells_of_plans_that_wait() -> None:
 
 
 def test_compaction_by_a_job_is_told_as_one_made_here() -> None:
-    result = jobs.JobResult(
+    result = job_results.JobResult(
         attempt=1,
         instants=(
-            jobs.CommittedInstant(requested_time=T1, completion_time=T2, action="compaction"),
+            job_results.CommittedInstant(
+                requested_time=T1, completion_time=T2, action="compaction"
+            ),
         ),
         records=15,
         bytes=2048,
@@ -102,7 +105,7 @@ def test_compaction_by_a_job_is_told_as_one_made_here() -> None:
     shown = outcomes.compacted_by_job("file:///t", result)
     line = outcomes.compact_line(shown)
     assert line == f"compacted {T1}: 2 file groups, 15 rows, 2.0 KiB, in 2.00 s"
-    nothing = outcomes.compacted_by_job("file:///t", jobs.JobResult(attempt=1))
+    nothing = outcomes.compacted_by_job("file:///t", job_results.JobResult(attempt=1))
     assert outcomes.compact_line(nothing) == "nothing to compact"
 
 

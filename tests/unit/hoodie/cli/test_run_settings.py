@@ -49,8 +49,8 @@ def test_set_gives_a_lock_by_hudis_keys() -> None:
     [
         (["k"], None, None, "--set 'k': expected KEY=VALUE"),
         (["=v"], None, None, "--set '=v': expected KEY=VALUE"),
-        (["a=1", "a=2"], None, None, "--set a is there twice"),
-        (["hoodie.wirte=1"], None, None, "--set hoodie.wirte: is no setting"),
+        (["a=1", "a=2"], None, None, "--set a is given twice"),
+        (["hoodie.wirte=1"], None, None, "--set hoodie.wirte: unknown setting"),
         (
             ["hoodie.write.lock.wait_time_ms=soon"],
             None,
@@ -70,8 +70,8 @@ def test_set_gives_a_lock_by_hudis_keys() -> None:
             None,
             "--lock in-process with --concurrency nbcc",
         ),
-        ([], "redis://host", None, "'redis://host' is no lock"),
-        ([], "zookeeper://host:2181", None, "'' is no lock's path"),
+        ([], "redis://host", None, "'redis://host' is not a lock"),
+        ([], "zookeeper://host:2181", None, "'' is not a lock path"),
         (["hoodie.write.lock.zookeeper.url=zk"], "filesystem", None, "--lock filesystem with"),
         (["hoodie.write.lock.zookeeper.url=zk"], None, None, "zookeeper.base_path is not set"),
         (

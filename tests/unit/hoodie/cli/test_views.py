@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from hoodie.cli import grids
 from hoodie.cli.views import configuration, rows, slices, timelines
-from hoodie.model import commits, files, instants, jobs, json_values, table_config
+from hoodie.model import commits, files, instants, json_values, table_config
 
 T1, T2, T3 = (instants.InstantTime(f"2026112109580{second}000") for second in (1, 2, 3))
 
@@ -44,7 +44,7 @@ INFLIGHT = instants.Instant(
 METADATA = commits.CommitMetadata(
     operation="UPSERT",
     stats=(stat(1000, 1, 2048), stat(500, 0, 1024)),
-    extra={jobs.WRITER_ID_KEY: "eta"},
+    extra={commits.WRITER_ID_KEY: "eta"},
 )
 
 

@@ -17,6 +17,21 @@ def test_results_come_in_the_items_order(threads: int) -> None:
     assert LocalEngine(threads).map(lambda n: n, []) == []
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_parts_of_one_key_come_together_in_the_order_of_their_items(threads: int) -> None:
+    found = LocalEngine(threads).exchange(
+        lambda n: {n % 3: n, 7: -n} if n else {},
+        range(8),
+        lambda key, parts: (key, list(parts)),
+    )
+    assert found == [
+        (0, [3, 6]),
+        (1, [1, 4, 7]),
+        (2, [2, 5]),
+        (7, [-1, -2, -3, -4, -5, -6, -7]),
+    ]
+
+
 def test_no_more_items_run_at_once_than_threads_and_as_many_do() -> None:
     barrier = threading.Barrier(4)  # Passed only when four items run at once.
     running = most = 0

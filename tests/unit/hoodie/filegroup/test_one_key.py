@@ -14,7 +14,7 @@ import pytest
 
 from hoodie.filegroup import changes, folding, merging
 from hoodie.model import schemas
-from support import one_key
+from support.tables import one_key
 
 STEPS = 3
 SCHEMA = pa.schema(

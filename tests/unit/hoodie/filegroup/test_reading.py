@@ -13,7 +13,7 @@ from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.model import predicates, schemas
 from hoodie.model.predicates import Comparator, Compare, In, IsNull, Not
 from hoodie.model.settings import LogBlockFormat
-from support.file_groups import Group, at
+from support.tables.file_groups import Group, at
 
 
 def row(key: str, ts: int, **values: object) -> dict[str, object]:
@@ -76,7 +76,7 @@ def test_delete_without_ordering_value_wins_over_any() -> None:
 
 @pytest.mark.parametrize("ts", [4, 10, 11])
 def test_row_after_a_delete_without_ordering_value_lives(ts: int) -> None:
-    # format-files 3.3: the default delete has no place in event time.
+    # format.md: Merging: the default delete has no place in event time.
     group = group_of()
     group.log(2, deleted=["a"])
     group.log(3, [row("a", ts, price=9.0)])
@@ -126,7 +126,7 @@ def test_delete_with_ordering_value_wins_unless_it_is_smaller(ordering: int, liv
 
 
 def test_delete_with_a_value_of_another_class_wins() -> None:
-    # IntWrapper(3) against the bigint 10: measured on Spark (format-files 3.3).
+    # IntWrapper(3) against the bigint 10: measured on Spark (format.md: Merging).
     group = group_of()
     group.log(2, deleted=["a"], ordering=pa.array([3], pa.int32()))
     group.log(3, deleted=["b"], ordering=pa.array(["text"]))
@@ -208,7 +208,7 @@ def test_rows_with_a_deleting_operation_delete() -> None:
 
 
 def test_partial_block_overwrites_the_columns_it_carries() -> None:
-    # IS_PARTIAL, format-files 3.4: nulls that it carries count.
+    # IS_PARTIAL, format.md: Merging: nulls that it carries count.
     group = group_of()
     group.log(2, [row("a", 11, price=5.0, name="n"), row("z", 1, price=6.0)])
     partial = {
@@ -301,8 +301,8 @@ def test_partial_update_that_loses_by_event_time_fills_nulls_only() -> None:
 
 def test_merging_is_pairwise_in_log_order() -> None:
     """T-N14."""
-    # hudi-on-disk 6, mor_bucket_nbcc_partial, key id2: the answer is 12, not 98. With the first of
-    # them in a base file Apache Hudi answers 98.
+    # Key id2 of a table that Apache Hudi wrote (mor_bucket_nbcc_partial): 12, not 98. With the
+    # first of them in a base file Apache Hudi answers 98.
     group = Group()
     group.config = replace(group.config, has_partial_updates=True)
     group.base(1, [row("id2", 1000, price=12.0)])
@@ -340,7 +340,7 @@ def test_command_block_takes_back_the_blocks_of_its_target() -> None:
 
 
 def test_command_block_takes_back_only_what_came_before_it() -> None:
-    # scanInternalV1; format-files 2.5.
+    # scanInternalV1; format.md: Log files.
     group = group_of()
     rollback(group, 2, target=3)
     group.log(3, [row("a", 12, price=9.0)])

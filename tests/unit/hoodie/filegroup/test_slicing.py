@@ -1,4 +1,4 @@
-"""File slices by completion time: RFC-66, concurrency 2.11 and 7.1."""
+"""File slices by completion time: RFC-66, protocol.md: File slices and reads."""
 
 from collections.abc import Iterable, Mapping
 
@@ -149,7 +149,7 @@ def test_uncommitted_base_file_is_no_barrier() -> None:
 
 
 def test_pending_log_that_is_asked_for_is_in_the_newest_slice() -> None:
-    # concurrency 2.11 fact 3, for who looks for leftovers.
+    # protocol.md: File slices and reads, for who looks for leftovers.
     assert cut(base(10), base(60), log(5), completed={10: 11}, admits_pending_files=True) == [
         (60, 60, [5]),
         (10, 10, []),

@@ -5,11 +5,11 @@ import pytest
 from hoodie import errors
 from hoodie.filegroup import snapshots
 from hoodie.format import file_names
+from hoodie.maintenance.rollback import failed_writes
 from hoodie.model import files, instants
-from hoodie.timeline import active, transitions
-from hoodie.write import failed_writes
-from support import faulty_storage
-from support.schedule_world import GROUPS, World, write_data, writes_in
+from hoodie.timeline import active, contents, transitions
+from support.simulation import faulty_storage
+from support.simulation.schedule_world import GROUPS, World, write_data, writes_in
 
 
 def world_with_late_file() -> World:
@@ -63,7 +63,7 @@ def test_late_log_file_of_a_completed_instant_is_not_read_or_planned() -> None:
     assert seen == dict.fromkeys(GROUPS, (write.requested_time,))
     planned = world.schedule_compaction(world.writer("service"))
     assert planned is not None
-    plan = snapshots.read_plan(world.storage, planned)
+    plan = contents.read_compaction_plan(world.storage, planned)
     names = [name for each in plan.operations for name in each.log_file_names]
     assert len(names) == len(GROUPS)
     assert not [name for name in names if "9-9-9" in name]
@@ -107,7 +107,7 @@ def test_plan_on_a_given_timeline_that_was_withdrawn_since_is_a_conflict() -> No
     planned = planned_in(world)
     timeline = world.timeline
     transitions.withdraw(world.storage, planned)
-    with pytest.raises(errors.ConflictError, match="was taken back while"):
+    with pytest.raises(errors.ConflictError, match="was rolled back while"):
         snapshots.take(world.storage, world.config, timeline)
 
 

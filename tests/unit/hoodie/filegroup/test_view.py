@@ -206,6 +206,6 @@ def test_compaction_leaves_out_groups_in_another_plan_and_those_without_logs() -
 
 
 def test_file_older_than_the_timeline_counts_as_committed() -> None:
-    # format-files 2.7: archived, or an orphan that Apache Hudi shows, too.
+    # format.md: Visibility: archived, or an orphan that Apache Hudi shows, too.
     table = view_of([log_name(1), log_name(6)], timeline_of({5: 6, 6: 7}))
     assert shown(table.latest_slices("p")) == [(None, [log_name(1), log_name(6)])]

@@ -12,7 +12,7 @@ from hoodie.format import avro_records, delete_records, log_blocks
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.model import commits, schemas, table_config
 from hoodie.model.settings import LogBlockFormat, WriteSettings
-from support.file_groups import Group, at
+from support.tables.file_groups import Group, at
 
 ROWS = [
     {"id": "a", "ts": 1, "price": 1.5, "name": "one"},

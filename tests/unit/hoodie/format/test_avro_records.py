@@ -1,4 +1,4 @@
-"""The content of Avro data blocks: format-files 2.3, with a block that Apache Hudi 1.2.0 wrote."""
+"""The content of Avro data blocks: format.md: Log files; a block by Apache Hudi 1.2.0."""
 
 import io
 import json
@@ -295,7 +295,7 @@ HUGE = b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"  # The varint of 2**63 - 1.
         ("string", HUGE, "a text of 9223372036854775807 bytes"),
         ("string", b"\x01", "a text of -1 bytes"),
         ("string", b"\x04a", "a text of 2 bytes, 1 are left"),
-        ("string", b"\x02\xff", "no UTF-8"),
+        ("string", b"\x02\xff", "not UTF-8"),
         ("bytes", b"\x04a", "a text of 2 bytes"),
         ("boolean", b"\x02", "byte 2 for a boolean"),
         (["null", "int"], b"\x04\x02", "byte 4 for a union's branch"),

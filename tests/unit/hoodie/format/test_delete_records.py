@@ -1,4 +1,4 @@
-"""The content of delete blocks: format-files 2.4, with blocks that Apache Hudi 1.2.0 wrote."""
+"""The content of delete blocks: format.md: Log files; blocks by Apache Hudi 1.2.0."""
 
 import struct
 from datetime import date

@@ -1,4 +1,4 @@
-"""Names of instants in timeline layout 2: format-timeline 2.1, one name for each state."""
+"""Names of instants in timeline layout 2: format.md: Timeline, one name for each state."""
 
 import pytest
 

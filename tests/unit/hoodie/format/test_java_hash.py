@@ -72,7 +72,7 @@ def _horner(text: str) -> int:
 
 def test_bytes_that_are_no_text_are_refused() -> None:
     broken = pa.array([b"\xff\xfe"]).cast(pa.binary()).view(pa.string())
-    with pytest.raises(errors.InvalidInputError, match="no UTF-8"):
+    with pytest.raises(errors.InvalidInputError, match="not UTF-8"):
         java_hash.string_hash(broken)
 
 
@@ -85,7 +85,7 @@ def test_list_is_hashed_over_its_elements() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        # Names of the implicit ZooKeeper lock, by the 1.1.1 bundle: concurrency.md 2.4.
+        # Names of the implicit ZooKeeper lock, by the 1.1.1 bundle: protocol.md: The table lock.
         ("s3://bucket/table", 0x4DCF035CB614089C),
         ("file:///tmp/t", 0x488FEFCCC7172A88),
         ("/tmp/hudi/trips_table_name_that_is_longer_than_32_bytes", 0x0A119570B904A8C6),
@@ -99,7 +99,7 @@ def test_name_has_the_hash_id_of_hudi(text: str, expected: int) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        # Keys of the metadata table: format-files 5.6.
+        # Keys of the metadata table.
         ("name", "F5SYxeUa1U8="),
         ("p0", "Z+KNMU8CLlo="),
         ("_hoodie_commit_time", "JBBzUToHtLc="),

@@ -1,4 +1,4 @@
-"""Blocks of log files: the layout and the corruption rules of format-files 2.2 and 2.6."""
+"""Blocks of log files: the layout and the corruption rules of format.md: Log files."""
 
 import struct
 

@@ -28,7 +28,7 @@ def arrow_of(type_: object) -> pa.DataType:
 
 
 def test_new_table_has_the_schema_that_hudi_gives_it() -> None:
-    # Names and forms: format-files 1.6; Apache Hudi 1.2.0 wrote this shape for the same columns.
+    # Names and forms: format.md: Base files; Apache Hudi 1.2.0 wrote this shape.
     schema = schemas.from_arrow(pa.schema([("id", pa.string()), ("qty", pa.int32())]), "orders")
     assert schema.avro == (
         '{"type":"record","name":"orders_record","namespace":"hoodie.orders","fields":['
@@ -120,7 +120,7 @@ def test_tables_name_is_made_an_avro_name(table: str, record_name: str, namespac
     [
         ([], "at least one column"),
         (["a", "A"], "2 columns are named 'a'"),
-        (["_hoodie_record_key"], "'_hoodie_record_key' is one that Hudi adds"),
+        (["_hoodie_record_key"], "'_hoodie_record_key' is reserved"),
         (["a b"], "column 'a b' is not a valid name"),
         (["1a"], "column '1a'"),
         (['a","type":"int'], "is not a valid name"),

@@ -250,7 +250,7 @@ def without_fields(schema: Json, names: set[str]) -> Json:
 
 
 def test_commit_of_an_older_release_is_read() -> None:
-    # Fields of 1.0.2 and later (format-timeline 3.3), and a few that no release lacks.
+    # Fields of 1.0.2 and later (format.md: Timeline), and a few that no release lacks.
     older = {"compacted", "runtimeStats", "prevBaseFile", "tempPath", "numUpdates", "minEventTime"}
     _, schema, record = read_container(timeline_avro.encode_commit(COMMIT))
     content = container(without_fields(schema, older | {"logVersion", "extraMetadata"}), record)

@@ -358,7 +358,11 @@ def test_key_of_another_provider_is_refused() -> None:
         "hoodie.write.lock.client.num_retries": "3",
         "hoodie.write.lock.zookeeper.url": "zk",
     }
-    with pytest.raises(errors.ConfigurationError, match=r"lock\.zookeeper\.url is no setting of"):
+    with pytest.raises(
+        errors.ConfigurationError,
+        match=r"lock\.zookeeper\.url is not a setting "
+        r"of",
+    ):
         hudi_options.from_options(given)
 
 

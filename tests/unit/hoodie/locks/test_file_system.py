@@ -17,8 +17,8 @@ from hoodie.storage.memory import MemoryStorage
 from hoodie.transaction.locks import addresses, file_system, opening
 from hoodie.transaction.locks.file_system import Claim, FileSystemLock
 from hoodie.transaction.locks.protocol import LockOwner
-from support import lock_process
-from support.lock_contract import in_thread
+from support.contracts import lock_process
+from support.contracts.lock_contract import in_thread
 
 HUDI_LOCK_TEXT = (
     b'{"lockCreateTime":"2026-11-21 07:41:21.658","lockThreadName":"main","lockStacksInfo":["a"]}'

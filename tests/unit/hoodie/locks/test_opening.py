@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from hoodie import errors
-from support import lock_process
-from support.installed_lock import installed
+from support.contracts import lock_process
+from support.contracts.installed_lock import installed
 
 __all__ = ["installed"]
 

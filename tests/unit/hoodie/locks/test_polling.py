@@ -6,7 +6,7 @@ import pytest
 
 from hoodie import errors
 from hoodie.transaction.locks.polling import Polling, Waiting
-from support import schedule
+from support.simulation import schedule
 
 
 class Middle:

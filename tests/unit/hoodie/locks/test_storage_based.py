@@ -109,7 +109,7 @@ def test_file_that_holds_no_lease_is_a_format_error(
     open_lock: Open, path: Path, content: bytes
 ) -> None:
     _write(path, content)
-    with pytest.raises(errors.FormatError, match=r"table_lock\.json is no lock file"):
+    with pytest.raises(errors.FormatError, match=r"table_lock\.json is not a lock file"):
         open_lock("we").acquire(0)
     assert path.read_bytes() == content
 

@@ -7,8 +7,8 @@ import pytest
 
 from hoodie.model import predicates
 from hoodie.read import where
-from support.replacements import Replacements
-from support.tables import SmallTable
+from support.peer.replacements import Replacements
+from support.tables.tables import SmallTable
 
 ROWS = [{"id": str(n), "part": "p", "a": n, "b": "x"} for n in range(12)]
 FOREIGN_IDS = [

@@ -1,11 +1,12 @@
 """Partitions and buckets that a filter leaves out."""
 
 import dataclasses
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 import pytest
 
-from hoodie.index import bucket
+from hoodie.index import bucket, tables
 from hoodie.model import table_config
 from hoodie.read import pruning, where
 
@@ -49,20 +50,32 @@ def test_without_filter_all_partitions_are_kept() -> None:
 ONE_PARTITION_FIELD = dataclasses.replace(CONFIG, partition_fields=("month",))
 
 
+def buckets_left(
+    text: str,
+    config: table_config.TableConfig = ONE_PARTITION_FIELD,
+    counts: Sequence[int] = (8,),
+) -> Collection[int] | None:
+    index = tables.index_of(config, lambda: tuple(counts))
+    return index.matching_buckets(where.parse(text), SCHEMA)
+
+
 def test_equality_on_the_key_leaves_its_bucket() -> None:
     wanted = set(bucket.buckets([pa.array(["a", "b"])], 8).tolist())
-    condition = where.parse("id in ('a', 'b') and month = 1")
-    assert pruning.matching_buckets(condition, ONE_PARTITION_FIELD, SCHEMA) == wanted
+    assert buckets_left("id in ('a', 'b') and month = 1") == wanted
+
+
+def test_equality_on_the_key_leaves_its_bucket_of_each_count() -> None:
+    wanted = {int(bucket.buckets([pa.array(["a"])], count)[0]) for count in (3, 8, 50)}
+    assert buckets_left("id = 'a'", counts=(3, 8, 50)) == wanted
 
 
 def test_key_that_some_releases_write_with_its_field_leaves_all_buckets() -> None:
-    assert pruning.matching_buckets(where.parse("id = 'a'"), CONFIG, SCHEMA) is None
+    assert buckets_left("id = 'a'", CONFIG) is None
 
 
 @pytest.mark.parametrize("key", ["a:1,b:2", "", "__null__"])
 def test_keys_that_are_not_hashed_as_they_are_leave_all_buckets(key: str) -> None:
-    condition = where.parse(f"id in ('a', '{key}')")
-    assert pruning.matching_buckets(condition, ONE_PARTITION_FIELD, SCHEMA) is None
+    assert buckets_left(f"id in ('a', '{key}')") is None
 
 
 @pytest.mark.parametrize(
@@ -82,4 +95,4 @@ def test_paths_of_a_generator_that_transforms_values_are_kept(properties: dict[s
 
 @pytest.mark.parametrize("text", ["id > 'a'", "id = 'a' or month = 1", "month = 1"])
 def test_other_filters_leave_all_buckets(text: str) -> None:
-    assert pruning.matching_buckets(where.parse(text), ONE_PARTITION_FIELD, SCHEMA) is None
+    assert buckets_left(text) is None

@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 import gzip
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +11,8 @@ import pytest
 from pyarrow import parquet
 
 from hoodie import errors
-from hoodie.model import jobs, schemas
+from hoodie.contract import input_sources
+from hoodie.model import schemas
 from hoodie.sources import local_files
 
 SCHEMA = pa.schema(
@@ -23,21 +25,25 @@ SCHEMA = pa.schema(
 ROWS = {"id": ["a", "b"], "count": [1, None], "day": ["2013-01-01", None]}
 
 
-def source(format_: str = "csv", *, columns: str = "", **options: object) -> jobs.Source:
+def source(format_: str = "csv", *, columns: str = "", **options: object) -> input_sources.Source:
     mappings = tuple(
-        jobs.ColumnMapping(name=pair.split("=")[0], source=pair.split("=")[1])
+        input_sources.ColumnMapping(name=pair.split("=")[0], source=pair.split("=")[1])
         for pair in columns.split()
     )
-    return jobs.Source(format=jobs.SourceFormat(format_), columns=mappings, **options)  # type: ignore[arg-type] # what a test varies
+    return input_sources.Source(
+        format=input_sources.SourceFormat(format_), columns=mappings, **options
+    )  # type: ignore[arg-type] # what a test varies
 
 
-def read(folder: Path, content: str | bytes, source: jobs.Source, name: str = "in") -> pa.Table:
+def read(
+    folder: Path, content: str | bytes, source: input_sources.Source, name: str = "in"
+) -> pa.Table:
     path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return read_files([str(path)], source)
 
 
-def read_files(files: list[str], source: jobs.Source) -> pa.Table:
+def read_files(files: list[str], source: input_sources.Source) -> pa.Table:
     """Return the rows; their columns are known from the files' heads alone."""
     result = local_files.read(files, source, SCHEMA)
     assert local_files.carried_columns(files, source, SCHEMA) == tuple(result.column_names)
@@ -96,8 +102,8 @@ def test_csv_values_have_any_number_of_lines(tmp_path: Path) -> None:
     chosen = dataclasses.replace(
         source(),
         columns=(
-            jobs.ColumnMapping(name="id", source="the\nid"),
-            jobs.ColumnMapping(name="count", source="count"),
+            input_sources.ColumnMapping(name="id", source="the\nid"),
+            input_sources.ColumnMapping(name="count", source="count"),
         ),
     )
     assert read(tmp_path, content, chosen)["id"].to_pylist() == texts
@@ -130,6 +136,51 @@ def test_time_without_zone_is_of_utc(tmp_path: Path, format_: str, zone: str) ->
         times("31.1.2013", "2013-01-31")
 
 
+FLOATS = pa.schema([("id", pa.string()), ("single", pa.float32()), ("double", pa.float64())])
+INFINITE = [float("inf"), float("-inf"), None]
+
+
+def write_floats(folder: Path, format_: str, single: list[object], double: list[object]) -> str:
+    path = folder / "in"
+    ids = [str(row) for row in range(len(single))]
+    table = pa.table({"id": ids, "single": single, "double": double})
+    if format_ == "parquet":
+        parquet.write_table(table, path)
+    elif format_ == "json":
+        path.write_text("\n".join(map(json.dumps, table.to_pylist())))
+    else:
+        lines = [
+            ",".join("" if cell is None else str(cell) for cell in row.values())
+            for row in table.to_pylist()
+        ]
+        path.write_text("\n".join(["id,single,double", *lines]))
+    return str(path)
+
+
+@pytest.mark.parametrize("format_", ["csv", "parquet"])
+def test_infinity_stays_what_it_is(tmp_path: Path, format_: str) -> None:
+    path = write_floats(tmp_path, format_, INFINITE, INFINITE)
+    result = local_files.read([path], source(format_), FLOATS)
+    assert result["single"].to_pylist() == INFINITE
+    assert result["double"].to_pylist() == INFINITE
+
+
+@pytest.mark.parametrize("format_", ["csv", "json", "parquet"])
+def test_number_that_is_too_great_for_its_type_is_refused(tmp_path: Path, format_: str) -> None:
+    path = write_floats(tmp_path, format_, [0.5, 1e40], [1.0, 2.0])
+    message = r"column 'single' has the value '?1e\+40'? in row 2, expected one of type float"
+    with pytest.raises(errors.InvalidInputError, match=message):
+        local_files.read([path], source(format_), FLOATS)
+
+
+def test_text_of_a_number_that_is_too_great_for_a_double_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "in"
+    path.write_text("id,single,double\na,inf,-1e400\n")
+    message = "column 'double' has the value '-1e400' in row 1, expected one of type double"
+    with pytest.raises(errors.InvalidInputError, match=message):
+        local_files.read([str(path)], source("csv"), FLOATS)
+
+
 def test_bytes_are_base64_in_json(tmp_path: Path) -> None:
     path = tmp_path / "in.json"
     path.write_text('{"raw": "AP8="}\n{"raw": null}\n{"raw": ""}\n')
@@ -137,7 +188,7 @@ def test_bytes_are_base64_in_json(tmp_path: Path) -> None:
     result = local_files.read([str(path)], source("json"), schema)
     assert result["raw"].to_pylist() == [b"\x00\xff", None, b""]
     path.write_text('{"raw": "no base64!"}\n')
-    with pytest.raises(errors.InvalidInputError, match=r"column 'raw' .* no base64"):
+    with pytest.raises(errors.InvalidInputError, match=r"column 'raw' .* not base64"):
         local_files.read([str(path)], source("json"), schema)
 
 
@@ -167,7 +218,7 @@ def test_files_are_read_in_the_order_given_and_lacking_columns_are_null(tmp_path
     ("content", "options", "message"),
     [
         ("", {}, "Empty CSV"),
-        ("id,id\na,b\n", {}, "column 'id' is there twice"),
+        ("id,id\na,b\n", {}, "column 'id' is given twice"),
         (
             "id,colour\na,b\n",
             {},
@@ -177,11 +228,13 @@ def test_files_are_read_in_the_order_given_and_lacking_columns_are_null(tmp_path
         ("id,count\na\n", {}, "Expected 2 columns, got 1"),
         ("id,count\na,1\nb,NA\n", {}, "column 'count' has the value 'NA' in row 2"),
         ("id,count\na,1\n,2\n", {}, "column 'id' is null in row 2"),
+        ('count,id\n1,a\n2,"b\n3,c\n', {}, "the quotes that open in line 3 are not closed"),
         ("{", {"format_": "json"}, "JSON parse error"),
+        ('{"id": ' + "[" * 100_000, {"format_": "json"}, "nested more than 100 levels deep"),
         ('{"id": "a", "colour": 1}', {"format_": "json"}, "the table has no column 'colour'"),
         ('{"id": "a", "count": 1.5}', {"format_": "json"}, "column 'count' has the value 1.5 in"),
         ('{"id": 7}', {"format_": "json"}, "column 'id' has a value of JSON type number, expected"),
-        ('[{"id": "a"}]', {"format_": "json"}, "found an array, expected one object a line"),
+        ('[{"id": "a"}]', {"format_": "json"}, "found an array, expected one object per line"),
         (b"PAR1", {"format_": "parquet"}, "Parquet"),
     ],
 )
@@ -249,6 +302,6 @@ def test_text_adds_no_column_and_says_what_does(tmp_path: Path, format_: str, co
     path.write_text(content)
     how = source(format_)
     assert local_files.grown([str(path)], how, TABLE) is TABLE
-    told = "no column 'new'; .* only parquet input, which tells types, adds columns"
+    told = "no column 'new'; .* only parquet input, which carries types, adds columns"
     with pytest.raises(errors.InvalidInputError, match=told):
         local_files.read([str(path)], how, SCHEMA)

@@ -9,7 +9,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
 from hoodie.storage.objects import ObjectStorage
 from hoodie.storage.protocol import Storage
-from support.storage_contract import StorageContract
+from support.contracts.storage_contract import StorageContract
 
 
 class TestLocalStorage(StorageContract):
@@ -25,12 +25,16 @@ class TestMemoryStorage(StorageContract):
 
 
 class TestObjectStorage(StorageContract):
+    has_control_characters = False
+
     @pytest.fixture
     def storage(self) -> Storage:
         return ObjectStorage("s3://bucket/some/table", obstore.store.MemoryStore())
 
 
 class TestObjectStorageAtBucketRoot(StorageContract):
+    has_control_characters = False
+
     @pytest.fixture
     def storage(self) -> Storage:
         return ObjectStorage("s3://bucket", obstore.store.MemoryStore())

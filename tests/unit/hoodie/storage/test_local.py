@@ -222,12 +222,12 @@ def test_change_removes_stale_checksum(
 def test_link_out_of_the_table_is_refused(
     storage: LocalStorage, root: Path, tmp_path: Path
 ) -> None:
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (outside / "secret").write_text("x")
+    env = tmp_path / "outside"
+    env.mkdir()
+    (env / "secret").write_text("x")
     storage.create("inside/file", b"x")
-    (root / "directory").symlink_to(outside)
-    (root / "file").symlink_to(outside / "secret")
+    (root / "directory").symlink_to(env)
+    (root / "file").symlink_to(env / "secret")
     for call in (
         lambda: storage.read("directory/secret"),
         lambda: storage.read("file"),
@@ -241,7 +241,7 @@ def test_link_out_of_the_table_is_refused(
     ):
         with pytest.raises(errors.InvalidInputError, match="symbolic link to"):
             call()
-    assert _names(outside) == ["secret"]
+    assert _names(env) == ["secret"]
 
 
 def test_link_within_the_table_is_followed_but_listed_once(
@@ -406,9 +406,26 @@ def test_streamed_file_is_synced_before_it_has_its_name_and_its_directory_after(
     assert seen == [("file", [paths.unfinished("file"), "other"]), ("directory", ["file", "other"])]
 
 
-def test_name_that_is_too_long_is_invalid_input(storage: LocalStorage) -> None:
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda storage, path: storage.create(path, b""),
+        lambda storage, path: storage.list(path),
+        lambda storage, path: storage.names(path),
+        lambda storage, path: storage.stat(path),
+        lambda storage, path: storage.read(path),
+        lambda storage, path: storage.delete(path),
+        lambda storage, path: storage.open_write(path).__enter__(),
+    ],
+    ids=["create", "list", "names", "stat", "read", "delete", "open_write"],
+)
+@pytest.mark.parametrize("path", ["x" * 300, f"{'x' * 300}/y"])
+def test_name_that_is_too_long_is_invalid_input(
+    path: str, use: Callable[[LocalStorage, str], object], storage: LocalStorage
+) -> None:
+    storage.create("file", b"")
     with pytest.raises(errors.InvalidInputError, match="too long"):
-        storage.create("x" * 300, b"")
+        use(storage, path)
 
 
 def test_file_in_the_place_of_a_directory_is_already_there(storage: LocalStorage) -> None:

@@ -82,7 +82,7 @@ def test_dots_in_an_object_uri_are_invalid_input() -> None:
 
 
 def test_unknown_scheme_is_unsupported_and_known_ones_are_named() -> None:
-    with pytest.raises(errors.UnsupportedError, match=r"hdfs: known are .*file.*s3"):
+    with pytest.raises(errors.UnsupportedError, match=r"scheme hdfs: expected one of .*file.*s3"):
         locations.open_storage("hdfs://host/a")
 
 
@@ -122,7 +122,7 @@ def test_table_outside_the_allowed_root_is_refused(tmp_path: Path) -> None:
     locations.open_storage(str(allowed), allowed_roots=(str(allowed),))
     locations.open_storage(f"{allowed}/a/b", allowed_roots=(f"file://{allowed}/",))
     locations.open_storage(f"{allowed}/a/b", allowed_roots=("/",))
-    for outside in (
+    for env in (
         str(tmp_path),
         f"{tmp_path}/allowed-not",
         f"{allowed}/../x",
@@ -132,11 +132,11 @@ def test_table_outside_the_allowed_root_is_refused(tmp_path: Path) -> None:
         "s3://bucket/t",
     ):
         with pytest.raises(errors.InvalidInputError, match="outside the allowed root"):
-            locations.open_storage(outside, allowed_roots=(str(allowed),))
+            locations.open_storage(env, allowed_roots=(str(allowed),))
 
 
 def test_allowed_root_in_a_bucket_ends_at_a_slash() -> None:
     locations.open_storage("memory://b/lake/t", allowed_roots=("memory://b/lake",))
-    for outside in ("memory://b/lakes/t", "memory://c/lake/t", "memory://b"):
+    for env in ("memory://b/lakes/t", "memory://c/lake/t", "memory://b"):
         with pytest.raises(errors.InvalidInputError, match="outside the allowed root"):
-            locations.open_storage(outside, allowed_roots=("memory://b/lake",))
+            locations.open_storage(env, allowed_roots=("memory://b/lake",))

@@ -4,14 +4,17 @@ A bootstrap's commit is 00000000000001 where rows stay outside the table (METADA
 00000000000002 where they are copied (FULL_RECORD).
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hoodie import errors, table
+from hoodie.format import timeline_avro
 from hoodie.model import settings, table_config
 from hoodie.read import where
-from support.tables import SmallTable
+from hoodie.timeline import transitions
+from support.tables.tables import CONFIG, SmallTable
 
 ROWS = [{"id": str(n), "part": "p", "a": n, "b": "x"} for n in range(4)]
 ALONE = {"concurrency": settings.ConcurrencyMode.SINGLE_WRITER}
@@ -65,7 +68,7 @@ def test_bootstrapped_table_is_not_written(small: SmallTable) -> None:
     properties = small.path / ".hoodie" / "hoodie.properties"
     with properties.open("a") as file:
         file.write(f"{table_config.BOOTSTRAP_BASE_PATH_KEY}=/data/source\n")
-    small.table = table.open_table(str(small.path), small.outside)
+    small.table = table.open_table(str(small.path), small.env)
     with pytest.raises(errors.UnsupportedError, match=r"bootstrap\.base\.path=/data/source"):
         small.upsert(ROWS, **ALONE)
     assert small.rows() == ROWS
@@ -88,3 +91,22 @@ def test_pending_instant_of_14_digits_is_neither_compacted_nor_taken_back(
         small.table.compact(pending.requested_time, small.options(writer_id="c").transaction)
     with pytest.raises(errors.UnsupportedError, match=f"named {short} in its files"):
         small.table.roll_back(pending.requested_time, small.options(writer_id="c").transaction)
+
+
+def test_base_file_made_of_one_with_an_instant_of_14_digits_hides_nothing(tmp_path: Path) -> None:
+    config = replace(
+        CONFIG,
+        has_partial_updates=False,
+        bucket_count=1,
+        table_type=table_config.TableType.COPY_ON_WRITE,
+    )
+    small = SmallTable(tmp_path / "t", config)
+    small.upsert(ROWS, **ALONE)
+    rename_instant(small, "20200101000000")
+    small.upsert(ROWS, **ALONE)
+    newest = small.path / transitions.path(small.table.timeline().completed_writes[-1])
+    commit = timeline_avro.decode_commit(newest.read_bytes())
+    # As Apache Hudi has it.
+    stats = tuple(replace(each, prev_commit="20200101000000") for each in commit.stats)
+    newest.write_bytes(timeline_avro.encode_commit(replace(commit, stats=stats)))
+    assert not [problem for problem in small.problems() if "is hidden by" in problem]

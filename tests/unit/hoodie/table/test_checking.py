@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from support.tables import SmallTable
+from support.tables.tables import SmallTable
 
 
 def damaged(tmp_path: Path) -> SmallTable:
@@ -63,12 +63,12 @@ def break_metadata(small: SmallTable) -> None:
 @pytest.mark.parametrize(
     ("damage", "finding"),
     [
-        (truncate_log, "are no block"),
-        (lose_log, "is not there"),
-        (move_to_other_bucket, "belong into another bucket"),
-        (add_orphan, "which the timeline has not"),
+        (truncate_log, "are not a block"),
+        (lose_log, "is missing"),
+        (move_to_other_bucket, "belong to a bucket other"),
+        (add_orphan, "which is not on the timeline"),
         (complete_twice, "expected once"),
-        (leave_pending, "is gone"),
+        (leave_pending, "is dead"),
         (break_metadata, "deltacommit"),
     ],
 )

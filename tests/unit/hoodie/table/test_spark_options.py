@@ -49,7 +49,9 @@ def test_options_are_those_of_the_table() -> None:
         "hoodie.bucket.index.hash.field": "id",
         "hoodie.metadata.enable": "false",
         "hoodie.metadata.auto.delete.partitions": "false",
-        "hoodie.write.rolling.metadata.keys": "hoodie.operator.batches",
+        "hoodie.write.rolling.metadata.keys": (
+            "hoodie.operator.batches,hoodie.operator.batches.through"
+        ),
         "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL",
         "hoodie.clean.failed.writes.policy": "LAZY",
         "hoodie.write.lock.provider": (

@@ -1,5 +1,6 @@
 """A table from creation to compaction, through its door."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from hoodie.read import where
 from hoodie.storage import local
 from hoodie.timeline import transitions
 from hoodie.write import batches, tasks
-from support.tables import COLUMNS, CONFIG, SmallTable
+from support.tables.tables import COLUMNS, CONFIG, SmallTable
 
 EVENT_TIME = replace(
     CONFIG,
@@ -158,7 +159,7 @@ def test_table_that_another_engine_gave_a_metadata_table_is_not_written(small: S
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"record_key_fields": ("nope",)}, "record key field 'nope' is no column"),
+        ({"record_key_fields": ("nope",)}, "record key field 'nope' is not a column"),
         ({"partition_fields": ("nope",)}, "partition field 'nope'"),
         ({"ordering_fields": ("a",)}, "goes with merging by event time"),
         ({"merge_mode": table_config.MergeMode.EVENT_TIME}, "needs an ordering field"),
@@ -173,6 +174,44 @@ def test_definition_that_contradicts_itself_is_refused(
             str(tmp_path / "t"), replace(CONFIG, **changes), schema, environment.system()
         )
     assert not (tmp_path / "t" / ".hoodie").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "named"),
+    [
+        ({"type": "long", "logicalType": "timestamp-nanos"}, 'timestamp-nanos of "long"'),
+        ({"type": "int", "logicalType": "timestamp-micros"}, 'timestamp-micros of "int"'),
+        ({"type": {"type": "long"}, "logicalType": "timestamp-micros"}, "timestamp-micros of {"),
+        ({"type": "array", "items": {"type": "long", "logicalType": "nanos"}}, 'nanos of "long"'),
+        ({"type": "long", "logicalType": ["date"]}, "date"),
+    ],
+)
+def test_table_is_not_created_with_a_logical_type_that_readers_ignore(
+    tmp_path: Path, kind: object, named: str
+) -> None:
+    fields = [{"name": "id", "type": "string"}, {"name": "at", "type": ["null", kind]}]
+    schema = schemas.from_avro(json.dumps({"type": "record", "name": "r", "fields": fields}))
+    config = table_config.TableConfig(name="t", record_key_fields=("id",), bucket_count=1)
+    with pytest.raises(errors.UnsupportedError, match="at: ") as caught:
+        table.create_table(str(tmp_path / "t"), config, schema, environment.system())
+    assert named in str(caught.value)
+    assert not (tmp_path / "t" / ".hoodie").exists()
+
+
+def test_table_is_created_with_every_logical_type_that_is_kept(tmp_path: Path) -> None:
+    kinds = [
+        {"type": "int", "logicalType": "date"},
+        {"type": "long", "logicalType": "timestamp-millis"},
+        {"type": "long", "logicalType": "local-timestamp-micros"},
+        {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
+        {"type": "string", "logicalType": "uuid"},
+    ]
+    fields = [{"name": f"c{n}", "type": ["null", kind]} for n, kind in enumerate(kinds)]
+    fields.append({"name": "id", "type": "string"})
+    schema = schemas.from_avro(json.dumps({"type": "record", "name": "r", "fields": fields}))
+    config = table_config.TableConfig(name="t", record_key_fields=("id",), bucket_count=1)
+    created = table.create_table(str(tmp_path / "t"), config, schema, environment.system())
+    assert created.schema.arrow == schema.arrow
 
 
 def test_table_is_created_once(small: SmallTable) -> None:
@@ -230,8 +269,8 @@ def _stats(
     small: SmallTable, task: tasks.WriteTask, rows: list[dict[str, object]]
 ) -> list[commits.Written]:
     batch = batches.prepare(small.data(rows), task.config, task.schema, task.operation)
-    storage = small.outside.open_storage(small.table.uri)
-    return tasks.run(task, batch, tasks.WriteToken(), storage, small.outside.engine)
+    storage = small.env.open_storage(small.table.uri)
+    return tasks.run(task, batch, tasks.WriteToken(), storage, small.env.engine)
 
 
 @pytest.mark.parametrize(
@@ -286,8 +325,8 @@ def opened_while_archived(small: SmallTable, index: int) -> tuple[table.Table, I
     for number in range(2):
         small.upsert([{"id": "1", "part": "p", "a": number}], batch_id=f"b{number}")
     instant = small.table.timeline().completed_writes[index]
-    outside = replace(small.outside, open_storage=lambda uri: Archived(uri, instant))
-    return table.open_table(str(small.path), outside), instant
+    env = replace(small.env, open_storage=lambda uri: Archived(uri, instant))
+    return table.open_table(str(small.path), env), instant
 
 
 def test_table_is_opened_while_its_newest_write_is_taken_off(small: SmallTable) -> None:

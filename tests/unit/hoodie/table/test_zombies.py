@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from hoodie import errors
+from hoodie.maintenance.compaction import tasks
 from hoodie.model import results, settings, table_config
-from hoodie.services import compaction
 from hoodie.storage import paths
 from hoodie.transaction import authors, heartbeats, markers
 from hoodie.write import sessions
-from support.tables import CONFIG, SmallTable
+from support.tables.tables import CONFIG, SmallTable
 
 OPTIMISTIC = settings.ConcurrencyMode.OPTIMISTIC
 COPY_ON_WRITE = table_config.TableType.COPY_ON_WRITE
@@ -47,7 +47,7 @@ def leave_orphan(small: SmallTable, content: bytes) -> Path:
 
 def mark(small: SmallTable, orphan: Path) -> None:
     instant = small.table.timeline().completed_writes[-1]
-    storage = small.outside.open_storage(str(small.path))
+    storage = small.env.open_storage(str(small.path))
     markers.mark(storage, instant.requested_time, f"p/{orphan.name}")
 
 
@@ -61,7 +61,7 @@ def test_task_of_a_write_that_was_judged_dead_opens_no_file(small: SmallTable) -
         small.options(writer_id="zombie", concurrency=OPTIMISTIC), list(ROW)
     )
     assert isinstance(session, sessions.WriteSession)
-    storage = small.outside.open_storage(str(small.path))
+    storage = small.env.open_storage(str(small.path))
     storage.delete(heartbeats.path_of(session.requested_time))
     before = sorted((small.path / "p").iterdir())
     with pytest.raises(errors.HeartbeatExpiredError, match="no further file is written"):
@@ -80,16 +80,16 @@ def test_execution_that_was_taken_over_opens_no_file(
     service = replace(small.options().transaction, author=authors.Author())
     planned = small.table.schedule_compaction(service)
     assert planned is not None
-    run_task = compaction.run_task
+    run_task = tasks.run
 
     def run_after_the_successor(task: object) -> object:
-        monkeypatch.setattr(compaction, "run_task", run_task)
-        storage = small.outside.open_storage(str(small.path))
+        monkeypatch.setattr(tasks, "run", run_task)
+        storage = small.env.open_storage(str(small.path))
         storage.delete(heartbeats.path_of(planned))
         small.table.compact(planned, service)
         return run_task(task)  # type: ignore[arg-type] # passed on
 
-    monkeypatch.setattr(compaction, "run_task", run_after_the_successor)
+    monkeypatch.setattr(tasks, "run", run_after_the_successor)
     with pytest.raises(errors.HeartbeatExpiredError):
         small.table.compact(planned, service)
     assert len(list((small.path / "p").glob("*.parquet"))) == 1

@@ -1,4 +1,4 @@
-"""The active timeline as a value: grouping, completion, archived instants (format-timeline 2)."""
+"""The active timeline as a value: grouping, completion, archived instants (format.md: Timeline)."""
 
 import pickle
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ def test_instant_is_in_its_furthest_state_and_its_files_stay_known() -> None:
 
 
 def test_compaction_and_its_commit_are_one_instant() -> None:
-    """Comparable actions (format-timeline 2.1)."""
+    """Comparable actions (format.md: Timeline)."""
     pending = [f"{time(5)}.compaction.requested", f"{time(5)}.compaction.inflight"]
     assert [each.action for each in timeline_of(*pending).pending_compactions] == [
         Action.COMPACTION
@@ -82,7 +82,7 @@ def test_completed_file_of_the_old_layout_is_not_overlooked() -> None:
 
 
 def test_instant_completed_twice_stays_visible() -> None:
-    """Double completion (concurrency 2.1), for `check`."""
+    """Double completion (protocol.md: State on storage), for `check`."""
     timeline = timeline_of(*commit(1, 2), f"{time(1)}_{time(4)}.deltacommit")
     assert [[each.completion_time for each in group] for group in timeline.duplicates] == [
         [time(2), time(4)]
@@ -107,7 +107,7 @@ def test_second_completion_of_a_known_instant_is_a_duplicate() -> None:
 
 
 def test_greatest_time_is_over_requested_and_completion_times() -> None:
-    """T1 (concurrency 2.2)."""
+    """T1 (protocol.md: Time)."""
     assert timeline_of().greatest_time is None
     assert timeline_of(*commit(1, 7), *commit(3, 4)).greatest_time == time(7)
     assert timeline_of(*commit(1, 2), f"{time(3)}.clean.requested").greatest_time == time(3)
@@ -122,7 +122,7 @@ def test_find_prefers_the_commit_to_its_savepoint() -> None:
 
 
 def test_older_than_the_first_write_counts_as_committed_and_unknown_in_between_does_not() -> None:
-    """Visibility (format-timeline 5.3, concurrency 2.11)."""
+    """Visibility (format.md: Visibility, protocol.md: File slices and reads)."""
     timeline = timeline_of(*commit(10, 11), *commit(20, 21), f"{time(30)}.deltacommit.requested")
     assert timeline.is_committed(time(5))
     assert timeline.is_committed(time(10))
@@ -137,7 +137,7 @@ def test_nothing_is_archived_before_a_timeline_without_writes() -> None:
 
 
 def test_commit_kept_by_a_savepoint_is_not_the_start() -> None:
-    """Archiving beyond savepoints leaves holes (format-timeline 4.4)."""
+    """Archiving beyond savepoints leaves holes (format.md: Archived timeline)."""
     timeline = timeline_of(
         *commit(1, 2), f"{time(1)}_{time(3)}.savepoint", *commit(20, 21), *commit(30, 31)
     )

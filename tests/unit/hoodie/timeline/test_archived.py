@@ -1,4 +1,4 @@
-"""The archived timeline as Apache Hudi leaves it (format-timeline 4)."""
+"""The archived timeline as Apache Hudi leaves it (format.md: Archived timeline)."""
 
 import io
 import json
@@ -96,7 +96,7 @@ def test_only_files_of_the_newest_manifest_count() -> None:
 
 
 def test_missing_version_is_the_greatest_manifest() -> None:
-    """The window in which `_version_` is being replaced (format-timeline 4.3)."""
+    """The window in which `_version_` is being replaced (format.md: Archived timeline)."""
     storage = MemoryStorage()
     put_manifest(storage, 9, put_rows(storage, (1, 2)))
     put_manifest(storage, 10, put_rows(storage, (1, 3), (4, 5)))
@@ -143,7 +143,7 @@ def test_broken_file_is_named() -> None:
 
 
 def test_timeline_asks_the_archive_for_what_is_older_than_its_start() -> None:
-    """Slicing needs the completion time of an archived log (format-timeline 4.4)."""
+    """Slicing needs the completion time of an archived log (format.md: Archived timeline)."""
     storage = Counting()
     put_manifest(storage, 1, put_rows(storage, (1, 30)))
     for name in (f"{time(20)}.deltacommit.requested", f"{time(20)}_{time(21)}.deltacommit"):
@@ -158,7 +158,7 @@ def test_timeline_asks_the_archive_for_what_is_older_than_its_start() -> None:
 
 
 def test_archive_that_apache_hudi_wrote_is_read() -> None:
-    """`data/history` is of Hudi 1.2.0, from `long_history` of `support.peer_cases`."""
+    """`data/history` is of Hudi 1.2.0, from `long_history` of `support.peer.peer_cases`."""
     storage = MemoryStorage()
     for path in (Path(__file__).parent / "data" / "history").iterdir():
         put(storage, path.name, path.read_bytes())

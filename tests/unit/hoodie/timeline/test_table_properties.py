@@ -12,7 +12,7 @@ from hoodie.storage.memory import MemoryStorage
 from hoodie.storage.protocol import FileInfo
 from hoodie.timeline import table_properties
 from hoodie.timeline.table_properties import BACKUP_PATH, PATH
-from support import schedule
+from support.simulation import schedule
 
 CONFIG = table_config.TableConfig(name="flights", record_key_fields=("id",), bucket_count=4)
 
@@ -40,7 +40,7 @@ def test_created_table_has_its_configuration() -> None:
 
 
 def test_directories_of_the_layout_are_there_for_java(tmp_path: Path) -> None:
-    """format-timeline 1: what Java creates with a table."""
+    """format.md: Table properties: what Java creates with a table."""
     storage = LocalStorage(str(tmp_path))
     table_properties.create(storage, CONFIG, clock())
     directories = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_dir()}
@@ -88,7 +88,7 @@ def test_backup_is_read_while_the_properties_are_half_written() -> None:
 
 
 def test_half_written_properties_are_waited_for() -> None:
-    """format-timeline 1.4: five rounds a second apart."""
+    """format.md: Table properties: five rounds a second apart."""
     storage = table()
     content = storage.read(PATH)
     storage.replace(PATH, b"", if_match=storage.stat(PATH).version)
@@ -154,7 +154,7 @@ def test_change_without_the_lock_changes_nothing() -> None:
 
 
 def test_change_meets_a_crash_of_java_and_mends_it() -> None:
-    """Java deletes the properties before it writes new ones (format-timeline 1.4)."""
+    """Java deletes the properties before it writes new ones (format.md: Table properties)."""
     storage = table()
     storage.create(BACKUP_PATH, storage.read(PATH))
     storage.delete(PATH)

@@ -1,4 +1,4 @@
-"""The states of an instant, and creating its files exactly once (concurrency 2.1, rule T2)."""
+"""The states of an instant, and creating its files exactly once (protocol.md: Time, T2)."""
 
 import itertools
 
@@ -10,8 +10,8 @@ from hoodie.model.settings import WriteSettings
 from hoodie.storage.memory import MemoryStorage
 from hoodie.storage.protocol import FileInfo, Storage
 from hoodie.timeline import active, transitions, true_time
-from support import faulty_storage, schedule
-from support.faulty_storage import Fault
+from support.simulation import faulty_storage, schedule
+from support.simulation.faulty_storage import Fault
 
 TIME = InstantTime("20260501000000000")
 
@@ -138,7 +138,7 @@ def test_check_right_before_publishing_decides() -> None:
 
 @pytest.mark.parametrize("fault", [Fault.FAIL_AFTER, Fault.LOST_ANSWER])
 def test_lost_answer_is_resolved_by_reading_back(fault: Fault) -> None:
-    """A conditional create whose answer was lost (design 5)."""
+    """A conditional create whose answer was lost (protocol.md: State on storage)."""
     inner, storage = faulty(fault)
     transitions.start(storage, instant(State.REQUESTED), b"mine", no)
     assert inner.read(transitions.path(instant(State.INFLIGHT))) == b"mine"
@@ -160,7 +160,7 @@ def test_name_taken_by_another_is_a_conflict() -> None:
     storage = MemoryStorage()
     storage.create(transitions.path(instant(State.INFLIGHT)), b"theirs")
     for proof in (yes, no):
-        with pytest.raises(errors.ConflictError, match="from another"):
+        with pytest.raises(errors.ConflictError, match="another process"):
             transitions.start(storage, instant(State.REQUESTED), b"mine", proof)
 
 
@@ -183,7 +183,7 @@ def test_repeated_call_that_cannot_be_looked_into_is_an_unknown_outcome() -> Non
             raise errors.StorageError("no answer")
 
     storage = Repeating()
-    with pytest.raises(errors.OutcomeUnknownError, match=f"{TIME}.*is not known"):
+    with pytest.raises(errors.OutcomeUnknownError, match=f"unknown whether .*{TIME}"):
         complete(storage, instant(State.INFLIGHT))
     assert len(names(storage)) == 1
 
@@ -196,7 +196,7 @@ def test_failure_that_cannot_be_looked_into_is_an_unknown_outcome() -> None:
         def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
             raise errors.StorageError("no answer")
 
-    with pytest.raises(errors.OutcomeUnknownError, match=f"{TIME}.*is not known"):
+    with pytest.raises(errors.OutcomeUnknownError, match=f"unknown whether .*{TIME}"):
         transitions.start(Silent(), instant(State.REQUESTED), b"mine", no)
 
 

@@ -1,4 +1,6 @@
-"""Of several attempts of one author only the newest publishes (design 6)."""
+"""Of several attempts of one author only the newest publishes (protocol.md: Attempts)."""
+
+from dataclasses import replace
 
 import pytest
 
@@ -7,8 +9,8 @@ from hoodie.storage.memory import MemoryStorage
 from hoodie.transaction import fencing, layout
 from hoodie.transaction.authors import Author
 from hoodie.transaction.fencing import AttemptRecord
-from support import faulty_storage, schedule
-from support.faulty_storage import Fault
+from support.simulation import faulty_storage, schedule
+from support.simulation.faulty_storage import Fault
 
 PROCESS = schedule.Process(schedule.Schedule(), "p").process
 
@@ -84,7 +86,7 @@ def test_lower_attempt_is_refused_and_an_equal_one_is_not() -> None:
     [
         (record(1, "w1"), None),
         (record(2, "w9"), "replaced by attempt 2"),
-        (record(1, "w9"), "began another write since"),
+        (record(1, "w9"), "begun another write since"),
         (record(1, ""), "given up"),
         (None, "is gone"),
     ],
@@ -112,3 +114,50 @@ def test_id_that_is_none_is_refused(text: str) -> None:
         Author(writer_id=text)
     with pytest.raises(errors.InvalidInputError, match="action id"):
         Author(action_id=text)
+
+
+def attempt(number: int) -> Author:
+    return Author(writer_id="a", attempt=number)
+
+
+def test_claimed_attempt_fences_the_earlier_one_off() -> None:
+    storage = MemoryStorage()
+    fencing.claim(storage, attempt(7), PROCESS)
+    fencing.claim(storage, attempt(7), PROCESS)
+    fencing.claim(storage, attempt(8), PROCESS)
+    fencing.claim(storage, Author(action_id="a", attempt=2), PROCESS)
+    with pytest.raises(errors.FencedError, match="attempt 7 of writer a was replaced by attempt 8"):
+        fencing.claim(storage, attempt(7), PROCESS)
+    found = fencing.read(storage, attempt(8))
+    assert fencing.attempt_refusal(found, attempt(7)) is not None
+    assert fencing.attempt_refusal(found, attempt(8)) is None
+
+
+def test_claim_passes_on_the_batches_of_earlier_attempts() -> None:
+    """Else the batch of a write that may be published yet would be written twice."""
+    storage = MemoryStorage()
+    earlier = replace(record(), batch_id="b3", late_batches=("b1",), pending_batches={"t": "b2"})
+    fencing.write(storage, attempt(1), None, earlier)
+    fencing.claim(storage, attempt(2), PROCESS)
+    found = fencing.read(storage, attempt(2))
+    assert found is not None
+    assert found.record == replace(earlier, attempt=2, write_id="")
+    assert not fencing.may_be_writing(found, attempt(2))
+
+
+def test_attempt_that_is_overtaken_while_it_claims_is_refused() -> None:
+    inner = MemoryStorage()
+    process = schedule.Process(schedule.Schedule(), "p")
+    faults = faulty_storage.Interruption(
+        "p", "create", lambda: fencing.claim(inner, attempt(8), PROCESS)
+    )
+    overtaken = faulty_storage.FaultyStorage(inner, process, faults)
+    with pytest.raises(errors.FencedError, match="attempt 8"):
+        fencing.claim(overtaken, attempt(7), PROCESS)
+    assert fencing.attempt_refusal(fencing.read(inner, attempt(8)), attempt(8)) is None
+
+
+def test_claim_of_an_author_without_id_leaves_nothing() -> None:
+    storage = MemoryStorage()
+    fencing.claim(storage, Author(), PROCESS)
+    assert storage.list("", is_recursive=True) == []

@@ -15,8 +15,8 @@ from hoodie.storage.memory import MemoryStorage
 from hoodie.storage.protocol import FileInfo
 from hoodie.transaction import heartbeats, layout
 from hoodie.transaction.heartbeats import Heartbeat, Heartbeats, Liveness, Owner
-from support import faulty_storage, schedule
-from support.schedule_world import SETTINGS, World
+from support.simulation import faulty_storage, schedule
+from support.simulation.schedule_world import SETTINGS, World
 
 TIME = InstantTime("20260528202640000")
 PATH = f"{layout.HEARTBEATS}/{TIME}"
@@ -65,9 +65,9 @@ def test_first_beat_is_there_at_once_and_names_its_owner() -> None:
     assert heart.heartbeat.is_alive()
     assert heart.heartbeat.is_own()
     assert heart.seen() is Liveness.BEATING
-    sighting = heart.heartbeats(heart.process).look(TIME)
-    assert sighting.owner == owner(heart.process)
-    assert sighting.silence_ms == 0
+    status = heart.heartbeats(heart.process).look(TIME)
+    assert status.owner == owner(heart.process)
+    assert status.silence_ms == 0
 
 
 def test_beats_go_on_for_as_long_as_the_work_takes() -> None:
@@ -151,7 +151,7 @@ def test_task_looks_for_the_heartbeat_once_an_interval_and_after_every_pause() -
     with pytest.raises(errors.HeartbeatExpiredError, match=r"is now of other \(pid"):
         watch.check(heart.world.storage)
     heart.world.storage.delete(PATH)
-    with pytest.raises(errors.HeartbeatExpiredError, match="is gone"):
+    with pytest.raises(errors.HeartbeatExpiredError, match="was deleted"):
         watch.check(heart.world.storage)
 
 
@@ -338,12 +338,12 @@ def test_store_whose_clock_was_set_back_does_not_make_new_heartbeats_look_old(
 ) -> None:
     """H1: the probe was touched while the clock was an hour ahead."""
     storage = LocalStorage(str(tmp_path))
-    outside = environment.system(parallelism=1)
-    lives = Heartbeats(storage, outside.clock, outside.background, SETTINGS)
+    env = environment.system(parallelism=1)
+    lives = Heartbeats(storage, env.clock, env.background, SETTINGS)
     storage.touch(layout.PROBE)
-    ahead_s = outside.clock.now_ms() / 1000 + 3600
+    ahead_s = env.clock.now_ms() / 1000 + 3600
     os.utime(tmp_path / layout.PROBE, (ahead_s, ahead_s))
-    started = lives.start(TIME, Owner(name="writer", write_id="1", process=outside.process))
+    started = lives.start(TIME, Owner(name="writer", write_id="1", process=env.process))
     try:
         assert lives.look(TIME).liveness is Liveness.BEATING
     finally:
@@ -384,8 +384,8 @@ def test_writers_of_apache_hudi_are_judged_by_time_alone() -> None:
     heart = Heart()
     heart.world.storage.delete(PATH)
     heart.world.storage.touch(PATH)  # Empty, as Java writes it.
-    sighting = heart.heartbeats(heart.process).look(TIME)
-    assert (sighting.liveness, sighting.owner) == (Liveness.BEATING, None)
+    status = heart.heartbeats(heart.process).look(TIME)
+    assert (status.liveness, status.owner) == (Liveness.BEATING, None)
     heart.heartbeat.stop()
     heart.world.time.advance(EXPIRY_MS)
     assert heart.seen() is Liveness.EXPIRED

@@ -1,4 +1,4 @@
-"""The life of a write (W2 to W17, C1 to C3, concurrency 2.5), on the real timeline bytes."""
+"""The life of a write (W2 to W17, C1 to C3, protocol.md: A write), on the real timeline bytes."""
 
 import dataclasses
 from collections.abc import Callable
@@ -12,9 +12,9 @@ from hoodie.model.instants import Action, Instant, State
 from hoodie.model.settings import ConcurrencyMode
 from hoodie.timeline import active, table_properties, transitions
 from hoodie.transaction import authors, layout, lifecycle, markers, table_lock
-from hoodie.transaction.client import AlreadyWritten, Client, Completion, OpenWrite
-from support import faulty_storage, invariants, schedule, schedule_rollback
-from support.schedule_world import (
+from hoodie.transaction.client import AlreadyWritten, Client, Completion, OpenAction
+from support.simulation import faulty_storage, invariants, schedule, schedule_rollback
+from support.simulation.schedule_world import (
     GROUPS,
     SETTINGS,
     World,
@@ -28,24 +28,26 @@ EXPIRY_MS = SETTINGS.heartbeat_expiry_ms
 SINGLE = dataclasses.replace(SETTINGS, concurrency=ConcurrencyMode.SINGLE_WRITER)
 
 
-def ready(world: World, writer: Client) -> tuple[OpenWrite, commits.CommitMetadata]:
+def ready(
+    world: World, writer: Client, batch_id: str | None = None
+) -> tuple[OpenAction, commits.CommitMetadata]:
     """Return a write whose data is written."""
-    opened = world.begin(writer)
+    opened = world.begin(writer, batch_id)
     return opened, metadata(write_data(writer, opened, GROUPS))
 
 
 def publish(world: World, writer: Client) -> Completion:
     opened, written = ready(world, writer)
-    return lifecycle.complete(writer, opened, written)
+    return lifecycle.commit(writer, opened, written)
 
 
 def refused(
-    world: World, writer: Client, opened: OpenWrite, written: commits.CommitMetadata
+    world: World, writer: Client, opened: OpenAction, written: commits.CommitMetadata
 ) -> errors.HoodieError:
     """Return why a write is not completed, after a look that nothing was published."""
     before = world.timeline.completed_writes
     with pytest.raises(errors.HoodieError) as caught:
-        lifecycle.complete(writer, opened, written)
+        lifecycle.commit(writer, opened, written)
     assert world.timeline.completed_writes == before
     assert world.lock.holder is None
     return caught.value
@@ -55,7 +57,7 @@ def names(world: World, directory: str) -> list[str]:
     return [info.name for info in world.storage.list(directory)]
 
 
-def request_rollback(world: World, target: OpenWrite, state: State = State.REQUESTED) -> None:
+def request_rollback(world: World, target: OpenAction, state: State = State.REQUESTED) -> None:
     """Plan a rollback, and start it if that is asked for."""
     service = world.writer("janitor")
     requested_time = service.times.generate(world.timeline)
@@ -73,7 +75,7 @@ def test_write_is_visible_when_it_is_complete_and_not_before() -> None:
     opened, written = ready(world, writer)
     assert world.timeline.pending == (opened.inflight,)
     assert not world.timeline.is_committed(opened.requested_time)
-    completion = lifecycle.complete(writer, opened, written)
+    completion = lifecycle.commit(writer, opened, written)
     assert world.timeline.completed_writes == (completion.instant,)
     assert completion.findings == ()
     assert completion.instant.completion_time is not None
@@ -134,7 +136,7 @@ def test_files_of_failed_tasks_do_not_become_visible() -> None:
     failed = f"p/.{GROUPS[0].file_id}_{opened.requested_time}.log.1_0-0-9"
     markers.mark(writer.storage, opened.requested_time, failed)
     world.storage.create(failed, b"half a file")
-    lifecycle.complete(writer, opened, written)
+    lifecycle.commit(writer, opened, written)
     assert failed.removeprefix("p/") not in data_files(world.storage)
     world.check()
 
@@ -148,7 +150,7 @@ def test_write_that_a_rollback_takes_back_is_not_published(state: State) -> None
     request_rollback(world, opened, state)
     error = refused(world, writer, opened, written)
     assert isinstance(error, errors.ConflictError)
-    assert "taken back by rollback" in str(error)
+    assert "rolled back by rollback" in str(error)
 
 
 def test_rollback_of_another_write_does_not_matter() -> None:
@@ -157,7 +159,7 @@ def test_rollback_of_another_write_does_not_matter() -> None:
     other, _ = ready(world, dead)
     opened, written = ready(world, alive)
     request_rollback(world, other)
-    lifecycle.complete(alive, opened, written)
+    lifecycle.commit(alive, opened, written)
 
 
 def test_rollback_whose_plan_is_unreadable_may_be_of_anything() -> None:
@@ -174,15 +176,62 @@ def test_rollback_whose_plan_is_unreadable_may_be_of_anything() -> None:
     assert "rollback" in str(refused(world, writer, opened, written))
 
 
-def test_abort_of_a_write_that_is_being_taken_back_leaves_its_files_to_the_rollback() -> None:
-    """R-B: so that files go in one place only, and the heartbeat stays until that is done."""
+def test_rollback_goes_on_where_its_target_was_aborted_meanwhile() -> None:
+    """R-B: both delete the same files."""
     world = World()
     writer = world.writer("a")
     opened, _ = ready(world, writer)
     request_rollback(world, opened, State.INFLIGHT)
-    assert lifecycle.abort(writer, opened, has_tasks_left=False) is False
-    assert len(data_files(world.storage)) == len(GROUPS)
-    assert heartbeat_paths(world.storage) != []
+    assert lifecycle.abort(writer, opened, has_tasks_left=False) is True
+    assert data_files(world.storage) == []
+    assert schedule_rollback.roll_back_dead(world, world.writer("janitor")) == 1
+    assert not world.timeline.pending
+    world.check()
+
+
+def test_nothing_relies_on_a_write_that_completed_although_it_is_taken_back() -> None:
+    """Its batch would be lost, and a plan would name files that the rollback deletes."""
+    world = World()
+    writer = world.writer("w")
+    opened, written = ready(world, writer, "b1")
+    lifecycle.commit(writer, opened, written)
+    request_rollback(world, opened)
+    with pytest.raises(errors.ConflictError, match="although rollback"):
+        world.write(writer, "b1")
+    with pytest.raises(errors.ConflictError, match="although rollback"):
+        world.schedule_compaction(world.writer("compactor"))
+    world.time.advance(EXPIRY_MS)
+    schedule_rollback.roll_back_dead(world, world.writer("janitor"))
+    assert isinstance(world.write(writer, "b1"), AlreadyWritten)
+    assert world.schedule_compaction(world.writer("compactor")) is not None
+
+
+@pytest.mark.parametrize("stands", [True, False])
+def test_commits_beside_a_rollback_leave_open_whether_its_target_stands(*, stands: bool) -> None:
+    """WR1: their ledgers neither keep its batch nor forget it. The simulation found it."""
+    world = World()
+    writer, other = world.writer("w"), world.writer("other")
+    world.write(other, "o1")
+    opened, written = ready(world, writer, "b1")
+    completed = lifecycle.commit(writer, opened, written).instant
+    request_rollback(world, opened)
+    world.write(other, "o2")
+    with pytest.raises(errors.ConflictError, match="although rollback"):
+        world.write(writer, "b1")
+    begun, others = ready(world, other, "o3")
+    rollback = world.timeline.pending_of(Action.ROLLBACK)[0]
+    if stands:
+        transitions.withdraw(world.storage, rollback)
+    else:
+        for each in world.timeline.files:
+            if each.requested_time == completed.requested_time:
+                world.storage.delete(transitions.path(each))
+    lifecycle.commit(other, begun, others)
+    successor = world.client(world.process("w.2"), authors.Author(writer_id="w", attempt=2))
+    found = lifecycle.begin(successor, Action.DELTA_COMMIT, world.config, "b1")
+    assert isinstance(found, AlreadyWritten) == stands
+    for batch_id in ("o1", "o2", "o3"):
+        assert isinstance(world.write(other, batch_id), AlreadyWritten)
 
 
 def test_paused_writer_that_was_rolled_back_stays_rolled_back() -> None:
@@ -253,7 +302,7 @@ def test_lock_wait_longer_than_the_expiry_does_no_harm() -> None:
     holder.acquire(0)
 
     def waiting() -> None:
-        lifecycle.complete(writer, opened, written)
+        lifecycle.commit(writer, opened, written)
 
     def holding() -> None:
         world.time.sleep(holder.process, 3 * EXPIRY_MS)
@@ -274,9 +323,9 @@ def test_lock_that_is_not_had_publishes_nothing_and_may_be_tried_again() -> None
     holder = schedule.SessionLockProvider(world.lock, world.process("holder"))
     holder.acquire(0)
     with pytest.raises(errors.LockTimeoutError, match="holder"):
-        lifecycle.complete(writer, opened, written)
+        lifecycle.commit(writer, opened, written)
     holder.release()
-    completion = lifecycle.complete(writer, opened, written)
+    completion = lifecycle.commit(writer, opened, written)
     assert completion.lock_times.wait_ms >= 100
 
 
@@ -287,14 +336,14 @@ def test_lock_lost_before_publishing_publishes_nothing() -> None:
     opened, written = ready(world, writer)
 
     def lose(
-        scope: table_lock.LockScope, write: OpenWrite, change: commits.CommitMetadata
+        scope: table_lock.LockScope, write: OpenAction, change: commits.CommitMetadata
     ) -> commits.CommitMetadata:
         del scope, write
         world.lock.lose()
         return change
 
     with pytest.raises(errors.LockLostError):
-        lifecycle.complete(writer, opened, written, [lose])
+        lifecycle.commit(writer, opened, written, [lose])
     assert not world.timeline.completed_writes
 
 
@@ -306,7 +355,7 @@ def test_heartbeat_that_expired_before_publishing_publishes_nothing() -> None:
     opened, written = ready(world, writer)
 
     def pause(
-        scope: table_lock.LockScope, write: OpenWrite, change: commits.CommitMetadata
+        scope: table_lock.LockScope, write: OpenAction, change: commits.CommitMetadata
     ) -> commits.CommitMetadata:
         process.pause(EXPIRY_MS)
         world.time.advance(EXPIRY_MS)
@@ -315,7 +364,7 @@ def test_heartbeat_that_expired_before_publishing_publishes_nothing() -> None:
         return change
 
     with pytest.raises(errors.HeartbeatExpiredError):
-        lifecycle.complete(writer, opened, written, [pause])
+        lifecycle.commit(writer, opened, written, [pause])
     assert not world.timeline.completed_writes
 
 
@@ -329,14 +378,14 @@ def test_files_of_failed_tasks_stay_where_the_lock_was_lost() -> None:
     world.storage.create(failed, b"half a file")
 
     def lose(
-        scope: table_lock.LockScope, write: OpenWrite, change: commits.CommitMetadata
+        scope: table_lock.LockScope, write: OpenAction, change: commits.CommitMetadata
     ) -> commits.CommitMetadata:
         del scope, write
         world.lock.lose()
         return change
 
     with pytest.raises(errors.LockLostError):
-        lifecycle.complete(writer, opened, written, [lose])
+        lifecycle.commit(writer, opened, written, [lose])
     assert failed.removeprefix("p/") in data_files(world.storage)
 
 
@@ -382,7 +431,7 @@ def test_lock_lost_while_publishing_is_found_out_by_looking_again() -> None:
     writer = world.writer("a")
     opened, written = ready(world, writer)
     faults.action = world.lock.lose
-    completion = lifecycle.complete(writer, opened, written)
+    completion = lifecycle.commit(writer, opened, written)
     assert "lock was lost" in completion.findings[0]
     assert world.timeline.completed_writes == (completion.instant,)
 
@@ -399,8 +448,8 @@ def test_lock_lost_while_publishing_and_taken_over_meanwhile_is_an_unknown_outco
         world.storage.delete(f"{layout.HEARTBEATS}/{opened.requested_time}")
 
     faults.action = taken_over
-    with pytest.raises(errors.OutcomeUnknownError, match="took it over"):
-        lifecycle.complete(writer, opened, written)
+    with pytest.raises(errors.OutcomeUnknownError, match="taken it over"):
+        lifecycle.commit(writer, opened, written)
 
 
 def test_lock_lost_while_publishing_has_the_steps_checked_again() -> None:
@@ -413,7 +462,7 @@ def test_lock_lost_while_publishing_has_the_steps_checked_again() -> None:
     seen = []
 
     def step(
-        scope: table_lock.LockScope, write: OpenWrite, change: commits.CommitMetadata
+        scope: table_lock.LockScope, write: OpenAction, change: commits.CommitMetadata
     ) -> commits.CommitMetadata:
         seen.append(scope.timeline.is_committed(write.requested_time))
         if len(seen) > 1:
@@ -421,7 +470,7 @@ def test_lock_lost_while_publishing_has_the_steps_checked_again() -> None:
         return change
 
     with pytest.raises(errors.OutcomeUnknownError, match="overlap"):
-        lifecycle.complete(writer, opened, written, [step])
+        lifecycle.commit(writer, opened, written, [step])
     assert seen == [False, True]
 
 
@@ -437,10 +486,53 @@ def test_lock_lost_while_publishing_and_rolled_back_meanwhile_is_an_unknown_outc
         request_rollback(world, opened)
 
     faults.action = taken_back
-    with pytest.raises(errors.OutcomeUnknownError, match=r"rollback .* may take it back"):
-        lifecycle.complete(writer, opened, written)
+    with pytest.raises(errors.OutcomeUnknownError, match=r"rollback .* may roll it back"):
+        lifecycle.commit(writer, opened, written)
     assert lifecycle.abort(writer, opened, has_tasks_left=False) is False
     assert len(data_files(world.storage)) == len(GROUPS)
+
+
+def test_lock_lost_while_publishing_and_files_deleted_meanwhile_is_an_unknown_outcome() -> None:
+    """L2: a rollback may have deleted them, and been withdrawn since others have built on it.
+
+    The simulation found it.
+    """
+    faults = _AtCreate()
+    world = World(faults=faults)
+    writer = world.writer("a")
+    opened, written = ready(world, writer)
+    deleted = written.stats[1].path
+
+    def taken_back() -> None:
+        world.lock.lose()
+        world.storage.delete(deleted)
+
+    faults.action = taken_back
+    with pytest.raises(errors.OutcomeUnknownError, match=f"{deleted} is missing"):
+        lifecycle.commit(writer, opened, written)
+
+
+def test_lock_lost_while_publishing_names_what_completed_at_the_same_time() -> None:
+    """L2: who reads increments passes by what completes at the time that they have read up to."""
+    faults = _AtCreate()
+    world = World(faults=faults)
+    writer, other = world.writer("a"), world.writer("other")
+    opened, written = ready(world, writer)
+    others = ready(world, other)
+    found = []
+
+    def publish_elsewhere() -> None:
+        world.lock.lose()
+        found.append(lifecycle.commit(other, *others).instant)
+
+    faults.action = publish_elsewhere
+    completion = lifecycle.commit(writer, opened, written)
+    assert completion.instant.completion_time == found[0].completion_time
+    expected = (
+        f"the table lock was lost while {completion.instant} was published, and {found[0]} "
+        "completed meanwhile: consumers of increments may miss one of these"
+    )
+    assert completion.findings == (expected,)
 
 
 def test_lock_lost_while_publishing_and_compaction_planned_meanwhile_is_an_unknown_outcome() -> (
@@ -462,8 +554,12 @@ def test_lock_lost_while_publishing_and_compaction_planned_meanwhile_is_an_unkno
         assert world.schedule_compaction(world.writer("service")) is not None
 
     faults.action = compacted
-    with pytest.raises(errors.OutcomeUnknownError, match=r"compaction .* does not hold its rows"):
-        lifecycle.complete(writer, opened, written)
+    with pytest.raises(
+        errors.OutcomeUnknownError,
+        match=r"compaction .* does not contain its "
+        r"rows",
+    ):
+        lifecycle.commit(writer, opened, written)
 
 
 def test_lock_lost_while_publishing_and_replaced_meanwhile_is_an_unknown_outcome() -> None:
@@ -480,7 +576,7 @@ def test_lock_lost_while_publishing_and_replaced_meanwhile_is_an_unknown_outcome
 
     faults.action = replaced
     with pytest.raises(errors.OutcomeUnknownError, match="was replaced by attempt 2"):
-        lifecycle.complete(writer, opened, written)
+        lifecycle.commit(writer, opened, written)
 
 
 def test_batch_published_late_is_known_after_a_successor_began_too_early() -> None:
@@ -501,7 +597,7 @@ def test_batch_published_late_is_known_after_a_successor_began_too_early() -> No
 
     faults.action = replaced
     with pytest.raises(errors.OutcomeUnknownError):
-        lifecycle.complete(writer, opened, written)
+        lifecycle.commit(writer, opened, written)
     assert isinstance(world.write(successor, "b1"), AlreadyWritten)
 
 
@@ -572,7 +668,7 @@ def test_second_writer_with_one_id_is_refused_by_name() -> None:
     world.begin(world.writer("a"))
     before = [info.path for info in world.storage.list("", is_recursive=True)]
     second = world.client(world.process("p2"), authors.Author(writer_id="a"))
-    with pytest.raises(errors.ConflictError, match="writer a is writing already"):
+    with pytest.raises(errors.ConflictError, match="writer a is already writing"):
         world.begin(second)
     after = [info.path for info in world.storage.list("", is_recursive=True)]
     assert set(after) - set(before) <= {layout.PROBE}
@@ -605,12 +701,12 @@ def test_single_writer_mode_has_one_writer() -> None:
     opened, written = ready(world, first)
     with pytest.raises(errors.ConflictError, match=r"writer first.*SINGLE_WRITER"):
         world.begin(world.writer("second"))
-    lifecycle.complete(first, opened, written)
+    lifecycle.commit(first, opened, written)
     publish(world, world.writer("second"))
 
 
 def test_guard_from_outside_refuses_to_begin_and_to_publish() -> None:
-    """The operator's fence (design 6)."""
+    """The operator's fence (protocol.md: Attempts)."""
     world = World()
     is_fenced = False
 
@@ -658,7 +754,7 @@ def test_batch_that_was_published_late_is_remembered_beyond_the_next_one() -> No
     writer = world.writer("a")
     world.write(writer, "b0")
     opened = lifecycle.begin(writer, Action.DELTA_COMMIT, world.config, "b1")
-    assert isinstance(opened, OpenWrite)
+    assert isinstance(opened, OpenAction)
     lifecycle.start(writer, opened, commits.Operation.UPSERT)
     written = metadata(write_data(writer, opened, GROUPS))
 
@@ -670,12 +766,12 @@ def test_batch_that_was_published_late_is_remembered_beyond_the_next_one() -> No
     completed = f"create {active.DIRECTORY}/{opened.requested_time}_"
     world.faults = faulty_storage.Interruption("a", completed, publish_elsewhere)
     writer = world.client(world.process("a"))
-    assert lifecycle.complete(writer, opened, written).findings
-    assert isinstance(lifecycle.begin(writer, Action.DELTA_COMMIT, world.config, "b2"), OpenWrite)
+    assert lifecycle.commit(writer, opened, written).findings
+    assert isinstance(lifecycle.begin(writer, Action.DELTA_COMMIT, world.config, "b2"), OpenAction)
     successor = world.client(world.process("b"), authors.Author(writer_id="a", attempt=2))
     for batch_id in ("b0", "b1"):
         begun = lifecycle.begin(successor, Action.DELTA_COMMIT, world.config, batch_id)
-        assert not isinstance(begun, OpenWrite), batch_id
+        assert not isinstance(begun, OpenAction), batch_id
 
 
 def test_abort_never_raises_what_the_library_reports() -> None:
@@ -717,7 +813,7 @@ def test_published_write_survives_an_abort() -> None:
     assert len(world.timeline.completed_writes) == 1
 
 
-def test_steps_before_completion_see_the_scope_and_change_the_metadata() -> None:
+def test_amendment_sees_the_scope_and_changes_the_metadata() -> None:
     """W12: where conflict checks and the metadata table will be."""
     world = World()
     writer, other = world.writer("a"), world.writer("b")
@@ -726,12 +822,12 @@ def test_steps_before_completion_see_the_scope_and_change_the_metadata() -> None
     seen = []
 
     def step(
-        scope: table_lock.LockScope, write: OpenWrite, change: commits.CommitMetadata
+        scope: table_lock.LockScope, write: OpenAction, change: commits.CommitMetadata
     ) -> commits.CommitMetadata:
         seen.append((scope.is_held(), len(scope.timeline.completed_writes), write is opened))
         return dataclasses.replace(change, extra={**change.extra, "checkpoint": "9"})
 
-    completion = lifecycle.complete(writer, opened, written, [step])
+    completion = lifecycle.commit(writer, opened, written, amendment=step)
     assert seen == [(True, 1, True)]
     stored = timeline_avro.decode_commit(world.storage.read(transitions.path(completion.instant)))
     assert stored.extra["checkpoint"] == "9"
@@ -746,7 +842,7 @@ def test_step_that_finds_a_conflict_publishes_nothing() -> None:
         raise errors.ConflictError(f"overlap: {len(arguments)}")
 
     with pytest.raises(errors.ConflictError, match="overlap"):
-        lifecycle.complete(writer, opened, written, [conflict])
+        lifecycle.commit(writer, opened, written, [conflict])
     assert not world.timeline.completed_writes
 
 

@@ -6,7 +6,7 @@ from hoodie import errors
 from hoodie.model.instants import InstantTime
 from hoodie.storage.memory import MemoryStorage
 from hoodie.transaction import markers
-from support.schedule_world import GROUPS, metadata, stat
+from support.simulation.schedule_world import GROUPS, metadata, stat
 
 TIME = InstantTime("20260528202640000")
 BASE = f"p=1/x/f1_0-1-0_{TIME}.parquet"

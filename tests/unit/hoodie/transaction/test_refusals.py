@@ -1,4 +1,4 @@
-"""What forbids to publish, as facts (C1, concurrency 2.5; the guard of design 4)."""
+"""What forbids to publish, as facts (C1, protocol.md: A write; guards)."""
 
 import dataclasses
 
@@ -7,11 +7,11 @@ import pytest
 from hoodie import errors, identity
 from hoodie.model.instants import Action, Instant, InstantTime, State
 from hoodie.model.table_config import MergeMode, TableConfig
-from hoodie.timeline import active
-from hoodie.transaction import refusals
+from hoodie.timeline import active, contents
+from hoodie.transaction import preconditions
 from hoodie.transaction.authors import Author
 from hoodie.transaction.fencing import AttemptRecord, StoredRecord
-from hoodie.transaction.refusals import PublicationFacts
+from hoodie.transaction.preconditions import PublicationFacts
 
 CONFIG = TableConfig(name="t", record_key_fields=("id",), bucket_count=4)
 PROCESS = identity.ProcessIdentity(
@@ -52,8 +52,8 @@ GOOD = PublicationFacts(
     inflight=MINE[1],
     author=Author(writer_id="a"),
     write_id="w1",
+    begun_on=active.from_files([*instant(1, completed=2)]),
     timeline=active.from_files([*instant(1, completed=2), *MINE, *instant(11)]),
-    is_lock_held=True,
     is_heartbeat_alive=True,
     is_heartbeat_own=True,
     rollback_targets={time(12): time(1)},
@@ -68,7 +68,6 @@ def with_files(*files: list[Instant]) -> active.ActiveTimeline:
 
 
 BAD = {
-    "lock lost": ({"is_lock_held": False}, errors.LockLostError, "lock was lost before"),
     "heartbeat expired": (
         {"is_heartbeat_alive": False},
         errors.HeartbeatExpiredError,
@@ -82,22 +81,22 @@ BAD = {
     "inflight gone": (
         {"timeline": with_files(MINE[:1])},
         errors.ConflictError,
-        "not on the timeline any more",
+        "no longer on the timeline",
     ),
     "completed already": (
         {"timeline": with_files(instant(10, completed=13))},
         errors.ConflictError,
-        f"was completed at {time(13)} already",
+        f"was already completed at {time(13)}",
     ),
     "rolled back": (
         {"rollback_targets": {time(12): time(10)}},
         errors.ConflictError,
-        f"taken back by rollback {time(12)}",
+        f"rolled back by rollback {time(12)}",
     ),
     "perhaps rolled back": (
         {"rollback_targets": {time(12): None}},
         errors.ConflictError,
-        f"taken back by rollback {time(12)}",
+        f"rolled back by rollback {time(12)}",
     ),
     "restore pending": (
         {"timeline": with_files(MINE, instant(5, Action.RESTORE))},
@@ -145,19 +144,19 @@ BAD = {
 
 
 def test_nothing_forbids_to_publish_when_all_holds() -> None:
-    assert refusals.publication_refusal(GOOD) is None
+    assert preconditions.publication_refusal(GOOD) is None
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_each_fact_alone_forbids_to_publish(name: str) -> None:
     changes, kind, message = BAD[name]
-    refusal = refusals.publication_refusal(dataclasses.replace(GOOD, **changes))  # type: ignore[arg-type] # by name
+    refusal = preconditions.publication_refusal(dataclasses.replace(GOOD, **changes))  # type: ignore[arg-type] # by name
     assert isinstance(refusal, kind)
     assert message in str(refusal)
 
 
 def test_compaction_of_the_same_time_completed_as_commit_is_completed() -> None:
-    """Double completion (concurrency 2.1)."""
+    """Double completion (protocol.md: State on storage)."""
     files = instant(10, Action.COMPACTION, completed=13)
     facts = dataclasses.replace(
         GOOD,
@@ -166,24 +165,35 @@ def test_compaction_of_the_same_time_completed_as_commit_is_completed() -> None:
         author=Author(),
         attempt=None,
     )
-    refusal = refusals.publication_refusal(facts)
+    refusal = preconditions.publication_refusal(facts)
     assert isinstance(refusal, errors.ConflictError)
 
 
 def test_restore_that_completed_before_the_write_began_does_not_matter() -> None:
     files = instant(5, Action.RESTORE, completed=6)
-    facts = dataclasses.replace(GOOD, timeline=with_files(MINE, files))
-    assert refusals.publication_refusal(facts) is None
-    assert refusals.restore_refusal(facts.timeline) is None
+    facts = dataclasses.replace(GOOD, begun_on=with_files(files), timeline=with_files(MINE, files))
+    assert preconditions.publication_refusal(facts) is None
+    assert preconditions.restore_refusal(facts.timeline) is None
 
 
 def test_publication_in_doubt_is_contested_by_who_may_have_undone_it() -> None:
     """L2: the lock was lost while the completed file was created."""
     files = instant(10, completed=13)
     completed = files[-1]
-    assert refusals.contest(completed, with_files(files), {}) is None
-    assert refusals.contest(completed, with_files(files), {time(12): time(1)}) is None
-    assert "not on the timeline" in str(refusals.contest(completed, with_files(MINE), {}))
-    assert "rollback" in str(refusals.contest(completed, with_files(files), {time(12): time(10)}))
+    restored = instant(12, Action.RESTORE, completed=14)
+
+    def contest(
+        *found: list[Instant],
+        targets: contents.RollbackTargets | None = None,
+        begun_on: active.ActiveTimeline | None = None,
+    ) -> str | None:
+        before = begun_on or active.from_files([])
+        return preconditions.contest(completed, with_files(*found), targets or {}, before)
+
+    assert contest(files) is None
+    assert contest(files, targets={time(12): time(1)}) is None
+    assert "rollback" in str(contest(files, targets={time(12): time(10)}))
     twice = [*files, *instant(10, completed=14)[-1:]]
-    assert "2 times" in str(refusals.contest(completed, with_files(twice), {}))
+    assert "2 times" in str(contest(twice))
+    assert "restored" in str(contest(files, restored))
+    assert contest(files, restored, begun_on=with_files(restored)) is None

@@ -1,4 +1,4 @@
-"""The scope of the table lock (L1 to L4, concurrency 2.3)."""
+"""The scope of the table lock (L1 to L4, protocol.md: The table lock)."""
 
 import pytest
 
@@ -6,8 +6,8 @@ from hoodie import errors
 from hoodie.transaction.locks.in_process import InProcessLock
 from hoodie.transaction.locks.protocol import LockOwner
 from hoodie.transaction.table_lock import LockTimes, Patience, TableLock
-from support import faulty_storage, schedule
-from support.schedule_world import World
+from support.simulation import faulty_storage, schedule
+from support.simulation.schedule_world import World
 
 
 def lock_of(

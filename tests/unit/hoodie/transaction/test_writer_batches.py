@@ -1,21 +1,23 @@
 """Each batch is written once, whoever wrote in between (WR1)."""
 
+from dataclasses import replace
+
 import pytest
 
 from hoodie import errors
 from hoodie.format import timeline_avro
-from hoodie.model import jobs
-from hoodie.timeline import active, transitions
+from hoodie.model import commits, instants
+from hoodie.timeline import active, contents, transitions
 from hoodie.transaction import authors, fencing, writer_batches
 from hoodie.transaction.client import AlreadyWritten, Completion
 from hoodie.transaction.writer_batches import KEPT, LEDGER_KEY, Ledger
-from support import faulty_storage
-from support.schedule_world import World
+from support.simulation import faulty_storage
+from support.simulation.schedule_world import World
 
 
 def extra(world: World, number: int) -> dict[str, str]:
     instant = world.timeline.completed_writes[number]
-    return dict(writer_batches.read_metadata(world.storage, instant).extra)
+    return dict(contents.read_commit(world.storage, instant).extra)
 
 
 def test_batch_that_the_table_holds_is_not_begun() -> None:
@@ -49,7 +51,7 @@ def test_commit_names_writer_attempt_batch_and_write() -> None:
     author = authors.Author(writer_id="a", attempt=3)
     world.write(world.client(world.process("p"), author), "a1")
     ids = extra(world, 0)
-    assert (ids[jobs.WRITER_ID_KEY], ids[jobs.ATTEMPT_KEY], ids[jobs.BATCH_ID_KEY]) == (
+    assert (ids[commits.WRITER_ID_KEY], ids[commits.ATTEMPT_KEY], ids[commits.BATCH_ID_KEY]) == (
         "a",
         "3",
         "a1",
@@ -57,7 +59,7 @@ def test_commit_names_writer_attempt_batch_and_write() -> None:
     inflight = next(each for each in world.timeline.files if each.state.value == "inflight")
     path = transitions.path(inflight)
     profile = timeline_avro.decode_commit(world.storage.read(path))
-    assert profile.extra[jobs.WRITE_ID_KEY] == ids[jobs.WRITE_ID_KEY]
+    assert profile.extra[commits.WRITE_ID_KEY] == ids[commits.WRITE_ID_KEY]
 
 
 def test_ledger_is_found_behind_commits_of_apache_hudi() -> None:
@@ -83,7 +85,7 @@ def _strip_newest(world: World) -> None:
 
 @pytest.mark.parametrize("is_given_up", [False, True])
 def test_batch_of_a_commit_that_appeared_late_is_held(*, is_given_up: bool) -> None:
-    """A commit with an earlier completion time than the newest, which did not know of it.
+    """A commit with an earlier completion time than two others, which did not know of it.
 
     Its author may have been told that its outcome is not known, and have given the write up.
     """
@@ -94,6 +96,7 @@ def test_batch_of_a_commit_that_appeared_late_is_held(*, is_given_up: bool) -> N
     content = world.storage.read(path)
     world.storage.delete(path)
     world.write(other, "b1")
+    world.write(other, "b2")
     world.storage.create(path, content)
     if is_given_up:
         record = fencing.read(world.storage, late.author)
@@ -104,6 +107,50 @@ def test_batch_of_a_commit_that_appeared_late_is_held(*, is_given_up: bool) -> N
     world.write(late, "b2")
     ledger = writer_batches.read(world.storage, world.timeline)
     assert ledger.batches["late"] == ("b1", "b2")
+
+
+def test_commit_published_late_hides_no_batches_that_it_did_not_know() -> None:
+    """Its author lost the lock right before; its completion time is the greatest all the same."""
+    world = World()
+    world.write(world.writer("late"), "x")
+    late = world.timeline.completed_writes[-1]
+    content = world.storage.read(transitions.path(late))
+    world.storage.delete(transitions.path(late))
+    world.write(world.writer("a"), "b1")
+    known = writer_batches.read(world.storage, world.timeline)
+    world.write(world.writer("a"), "b2")
+    after = instants.next_time(world.timeline.greatest_time)
+    world.storage.create(transitions.path(replace(late, completion_time=after)), content)
+    assert writer_batches.read(world.storage, world.timeline).batches == {
+        "a": ("b1", "b2"),
+        "late": ("x",),
+    }
+    told = writer_batches.read(world.storage, world.timeline, known)
+    assert told.batches == {"a": ("b1", "b2"), "late": ("x",)}
+    assert isinstance(world.write(world.writer("a"), "b1"), AlreadyWritten)
+    world.write(world.writer("c"), "c1")
+    assert writer_batches.decode(extra(world, -1)[LEDGER_KEY], "")["a"] == ("b1", "b2")
+
+
+def test_ledger_that_apache_hudi_carried_on_hides_no_batches_that_it_did_not_know() -> None:
+    """Apache Hudi leaves out a key that its options do not name, and one that has no value."""
+    world = World()
+    world.write(world.writer("late"), "x")
+    late = transitions.path(world.timeline.completed_writes[-1])
+    content = world.storage.read(late)
+    world.storage.delete(late)
+    world.write(world.writer("a"), "a1")
+    world.write(world.writer("jvm"))
+    path = transitions.path(world.timeline.completed_writes[-1])
+    commit = timeline_avro.decode_commit(world.storage.read(path))
+    carried = replace(commit, extra={LEDGER_KEY: extra(world, 0)[LEDGER_KEY]})
+    version = world.storage.stat(path).version
+    world.storage.replace(path, timeline_avro.encode_commit(carried), if_match=version)
+    world.storage.create(late, content)
+    assert writer_batches.read(world.storage, world.timeline).batches == {
+        "a": ("a1",),
+        "late": ("x",),
+    }
 
 
 def test_batch_whose_time_became_that_of_another_write_is_written() -> None:

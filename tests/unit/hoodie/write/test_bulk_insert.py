@@ -8,7 +8,7 @@ import pytest
 from hoodie import errors
 from hoodie.model import commits, results, settings, table_config
 from hoodie.write import sessions
-from support.tables import CONFIG, Rows, SmallTable
+from support.tables.tables import CONFIG, Rows, SmallTable
 
 SINGLE = settings.ConcurrencyMode.SINGLE_WRITER
 OPTIMISTIC = settings.ConcurrencyMode.OPTIMISTIC
@@ -63,6 +63,27 @@ def test_rows_of_an_empty_bucket_become_its_base_file_as_they_are(
     assert stat.path.endswith(f"{small.table.timeline().instants[0].requested_time}.parquet")
     assert (stat.records, stat.inserts, stat.updates, stat.deletes) == (3, 3, 0, 1)
     assert sorted(values(small)) == [("1", 1, None), ("1", 3, None), ("2", 2, None)]
+    assert small.problems() == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_deleted_row_of_an_empty_bucket_holds_against_older_rows_that_come_later(
+    tmp_path: Path, mode: settings.ConcurrencyMode
+) -> None:
+    by_event_time = replace(
+        ONE_BUCKET,
+        merge_mode=table_config.MergeMode.EVENT_TIME,
+        ordering_fields=("a",),
+        has_partial_updates=False,
+    )
+    small = SmallTable(tmp_path / "t", by_event_time, _hoodie_is_deleted="bool")
+    bulk(small, [row("1", 1), row("2", 9, _hoodie_is_deleted=True)], mode)
+    small.upsert([row("2", 5)], concurrency=mode)
+    assert values(small) == [("1", 1, None)]
+    assert small.compact() is not None
+    assert values(small) == [("1", 1, None)]
+    small.upsert([row("2", 8)], concurrency=mode)
+    assert values(small) == [("1", 1, None)]
     assert small.problems() == []
 
 

@@ -8,7 +8,7 @@ import pytest
 from hoodie import errors
 from hoodie.model import commits, instants, results, settings, table_config
 from hoodie.write import conflicts, sessions
-from support.tables import CONFIG, Rows, SmallTable
+from support.tables.tables import CONFIG, Rows, SmallTable
 
 SINGLE = settings.ConcurrencyMode.SINGLE_WRITER
 COW = replace(

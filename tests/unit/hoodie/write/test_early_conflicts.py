@@ -1,4 +1,4 @@
-"""Conflicts that are found before data is written; T-E* of the research."""
+"""Conflicts that are found before data is written; T-E* of docs/tests.md."""
 
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,7 +12,7 @@ from hoodie.model import commits, instants, settings
 from hoodie.model.settings import EarlyDetection
 from hoodie.transaction import authors, markers
 from hoodie.write import sessions
-from support.tables import CONFIG, SmallTable
+from support.tables.tables import CONFIG, SmallTable
 
 OPTIMISTIC = settings.ConcurrencyMode.OPTIMISTIC
 ROW = {"id": "1", "part": "p", "a": 1, "b": None}
@@ -200,7 +200,7 @@ def test_markers_of_a_timeline_server_are_seen(small: SmallTable) -> None:
     """As Apache Hudi's writers in Spark keep them; such a writer's heartbeat names nobody."""
     small.upsert([ROW], concurrency=OPTIMISTIC)
     (slice_,) = small.table.slices()
-    time = instants.format_time(small.outside.clock.now_ms())
+    time = instants.format_time(small.env.clock.now_ms())
     (small.path / ".hoodie" / "timeline" / f"{time}.deltacommit.requested").touch()
     (small.path / ".hoodie" / "timeline" / f"{time}.deltacommit.inflight").touch()
     (small.path / ".hoodie" / ".heartbeat" / time).touch()

@@ -11,7 +11,7 @@ from hoodie.model import settings
 from hoodie.model.instants import Action, Instant
 from hoodie.transaction import lifecycle
 from hoodie.write import sessions, tasks
-from support.tables import NON_BLOCKING, QUICK, SmallTable
+from support.tables.tables import NON_BLOCKING, QUICK, SmallTable
 
 SINGLE = settings.ConcurrencyMode.SINGLE_WRITER
 LAZY, EAGER, NEVER = (
@@ -144,7 +144,7 @@ def test_refused_commit_is_taken_back_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = SmallTable(tmp_path / "t")
-    monkeypatch.setattr(lifecycle, "complete", raise_conflict)
+    monkeypatch.setattr(lifecycle, "commit", raise_conflict)
     with pytest.raises(errors.ConflictError, match="simulated"):
         small.upsert([ROW])
     assert actions(small) == [Action.ROLLBACK]

@@ -9,8 +9,8 @@ import pytest
 from hoodie import errors
 from hoodie.model import commits, results, settings, table_config
 from hoodie.write import sessions
-from support.replacements import Replacements
-from support.tables import CONFIG, SmallTable
+from support.peer.replacements import Replacements
+from support.tables.tables import CONFIG, SmallTable
 
 MODES = list(settings.ConcurrencyMode)
 KINDS = list(table_config.TableType)
@@ -105,5 +105,6 @@ def test_write_warns_of_groups_of_no_bucket(
     with caplog.at_level(logging.WARNING, "hoodie.index"):
         assert isinstance(small.upsert(NEW), results.CommitResult)
         small.upsert(NEW)
-    (record,) = caplog.records
+    # On a busy machine heartbeats warn as well.
+    (record,) = [each for each in caplog.records if each.name.startswith("hoodie.index")]
     assert f"p/{file_id}" in record.getMessage()

@@ -8,7 +8,7 @@ import pytest
 from hoodie import errors
 from hoodie.model import commits, results, settings, table_config
 from hoodie.write import sessions
-from support.tables import CONFIG, Rows, SmallTable
+from support.tables.tables import CONFIG, Rows, SmallTable
 
 MERGE_ON_READ = table_config.TableType.MERGE_ON_READ
 COPY_ON_WRITE = table_config.TableType.COPY_ON_WRITE

@@ -99,7 +99,7 @@ def test_refusal_gives_column_count_and_example() -> None:
     with pytest.raises(errors.InvalidInputError) as raised:
         keys.record_keys(pa.table({"id": ["a", None, ""]}), config())
     assert str(raised.value) == (
-        "column 'id' has null or empty, which is no record key, in 2 of 3 rows, for example None"
+        "column 'id' has null or empty, which is not a record key, in 2 of 3 rows, for example None"
     )
 
 
@@ -284,6 +284,6 @@ def test_generator_that_makes_the_same_keys_is_accepted(properties: dict[str, st
 
 
 def test_one_key_field_with_several_partition_fields_is_refused() -> None:
-    # Hudi 1.0.2 writes the bare value, 1.1 `field:value`: format-files 1.3.
+    # Hudi 1.0.2 writes the bare value, 1.1 `field:value`: format.md: Base files.
     with pytest.raises(errors.UnsupportedError, match="differ between releases"):
         keys.record_keys(pa.table({"id": ["1"]}), config(partition="p,q"))

@@ -1,4 +1,4 @@
-"""Optimistic writers that overlap in time: the first to complete wins; T-O* of the research."""
+"""Optimistic writers that overlap in time: the first to complete wins; T-O* of docs/tests.md."""
 
 import re
 from dataclasses import replace
@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from hoodie import errors
+from hoodie.index import tables
 from hoodie.model import commits, files, instants, results, settings, table_config
 from hoodie.model.settings import ConflictStrategy as Strategy
 from hoodie.timeline import active
 from hoodie.write import conflicts, sessions, tasks
 from hoodie.write import retries as retries_module
-from support.replacements import Replacements
-from support.tables import CONFIG, Rows, SmallTable
+from support.peer.replacements import Replacements
+from support.tables.tables import CONFIG, Rows, SmallTable
 
 OPTIMISTIC = settings.ConcurrencyMode.OPTIMISTIC
 WHOLE_ROWS = replace(CONFIG, has_partial_updates=False, bucket_count=1)
@@ -181,7 +182,8 @@ def test_two_groups_for_one_bucket_are_a_conflict() -> None:
         files.FileGroupId("p", f"00000001-{part}-0") for part in ("aaaa-0-0-0", "bbbb-0-0-0")
     )
     other = files.FileGroupId("p", "00000002-aaaa-0-0-0-0")
-    assert conflicts.shared_groups([mine, other], [theirs]) == (mine,)
+    index = tables.index_of(CONFIG)
+    assert conflicts.shared_groups(index, [mine, other], [theirs]) == (mine,)
 
 
 def test_commit_is_a_compaction_only_where_updates_are_logged() -> None:

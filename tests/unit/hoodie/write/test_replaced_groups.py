@@ -13,8 +13,8 @@ from hoodie import errors
 from hoodie.index import bucket
 from hoodie.model import commits, files, results, settings, table_config
 from hoodie.write import sessions
-from support.replacements import Replacements
-from support.tables import CONFIG, SmallTable
+from support.peer.replacements import Replacements
+from support.tables.tables import CONFIG, SmallTable
 
 OPTIMISTIC = settings.ConcurrencyMode.OPTIMISTIC
 SINGLE_WRITER = settings.ConcurrencyMode.SINGLE_WRITER

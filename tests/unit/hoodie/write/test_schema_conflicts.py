@@ -11,7 +11,7 @@ from hoodie.format import timeline_avro
 from hoodie.model import commits, instants, schemas, settings
 from hoodie.timeline import transitions
 from hoodie.write import schema_conflicts, sessions
-from support.tables import COLUMNS, CONFIG, SmallTable
+from support.tables.tables import COLUMNS, CONFIG, SmallTable
 
 ROW = {"id": "1", "part": "p", "a": 1, "b": "x"}
 WIDER = COLUMNS.append(pa.field("note", pa.string()))
@@ -24,7 +24,7 @@ def small(tmp_path: Path) -> SmallTable:
 
 def evolve(small: SmallTable, columns: pa.Schema) -> None:
     """Have another writer commit with other columns, and no rows."""
-    now_ms = small.outside.clock.now_ms()
+    now_ms = small.env.clock.now_ms()
     completed = instants.Instant(
         requested_time=instants.format_time(now_ms),
         action=instants.Action.DELTA_COMMIT,
@@ -36,7 +36,7 @@ def evolve(small: SmallTable, columns: pa.Schema) -> None:
         stats=(),
         extra={commits.SCHEMA_KEY: schemas.from_arrow(columns, CONFIG.name).avro},
     )
-    small.outside.open_storage(str(small.path)).create(
+    small.env.open_storage(str(small.path)).create(
         transitions.path(completed), timeline_avro.encode_commit(metadata)
     )
 
@@ -52,7 +52,7 @@ def commit(small: SmallTable, session: sessions.WriteSession) -> None:
 
 
 def reopened(small: SmallTable) -> table.Table:
-    return table.open_table(str(small.path), small.outside)
+    return table.open_table(str(small.path), small.env)
 
 
 @pytest.mark.parametrize("mode", settings.ConcurrencyMode)

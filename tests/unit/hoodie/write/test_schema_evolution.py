@@ -9,8 +9,9 @@ import pytest
 from hoodie import errors, table
 from hoodie.engine import local
 from hoodie.model import results, schema_evolution, schemas, settings, table_config
+from hoodie.transaction import manager
 from hoodie.write import batches, sessions, tasks
-from support.tables import COLUMNS, CONFIG, SmallTable
+from support.tables.tables import COLUMNS, CONFIG, SmallTable
 
 Modes = settings.ConcurrencyMode
 Types = table_config.TableType
@@ -36,7 +37,7 @@ class Evolving(SmallTable):
         assert isinstance(done, results.CommitResult)
 
     def reopened(self) -> table.Table:
-        return table.open_table(str(self.path), self.outside)
+        return table.open_table(str(self.path), self.env)
 
     def now(self) -> list[dict[str, object]]:
         rows = self.reopened().read().read_all().to_pylist()
@@ -111,8 +112,8 @@ def test_writers_at_the_same_time_add_both(tmp_path: Path, mode: Modes) -> None:
             evolving.write("left", rows(left=[1]))
             return found
 
-    outside = replace(evolving.outside, engine=Engine(1))
-    evolving.write("right", late, table.open_table(str(evolving.path), outside))
+    env = replace(evolving.env, engine=Engine(1))
+    evolving.write("right", late, table.open_table(str(evolving.path), env))
     assert evolving.reopened().schema.arrow.names == [*COLUMNS.names, "left", "right"]
     assert [(row["left"], row["right"]) for row in evolving.now()] == [(1, None), (None, 1)]
 
@@ -121,13 +122,13 @@ def test_second_of_two_types_that_do_not_go_together_is_refused(tmp_path: Path) 
     """T-O17: and nothing of it is there."""
     evolving = Evolving(tmp_path / "t", Types.MERGE_ON_READ, Modes.OPTIMISTIC)
     options = evolving.options("w", concurrency=Modes.OPTIMISTIC)
-    target = sessions.Target(
-        storage=evolving.outside.open_storage(str(evolving.path)),
+    target = manager.Target(
+        storage=evolving.env.open_storage(str(evolving.path)),
         config=evolving.table.config,
         schema=schema_evolution.merged(evolving.table.schema, pa.schema([("n", pa.string())])),
         added=pa.schema([("n", pa.string())]),
     )
-    session = sessions.begin(target, options, ["id", "part", "n"], evolving.outside)
+    session = sessions.begin(target, options, ["id", "part", "n"], evolving.env)
     assert isinstance(session, sessions.WriteSession)
     evolving.write("other", rows(n=pa.array([1], pa.int64())))
     with pytest.raises(errors.ConflictError, match="'n' is int64 in the table"):
@@ -141,14 +142,14 @@ def test_batch_without_columns_that_others_added_has_null_there(tmp_path: Path) 
     evolving = Evolving(tmp_path / "t", Types.MERGE_ON_READ, Modes.SINGLE_WRITER)
     whole = replace(evolving.table.config, has_partial_updates=False)
     path = str(tmp_path / "whole")
-    table.create_table(path, whole, evolving.table.schema, evolving.outside)
+    table.create_table(path, whole, evolving.table.schema, evolving.env)
     for data in (rows(a=[1], b=["x"], left=[1]), rows(a=[2], right=[2])):
-        evolving.write("w", data, table.open_table(path, evolving.outside))
-    (row,) = table.open_table(path, evolving.outside).read().read_all().to_pylist()
+        evolving.write("w", data, table.open_table(path, evolving.env))
+    (row,) = table.open_table(path, evolving.env).read().read_all().to_pylist()
     assert row == {"id": "0", "part": "p", "a": 2, "b": None, "left": None, "right": 2}
     without_key = rows(a=[2]).drop_columns(["part"])
     with pytest.raises(errors.InvalidInputError, match=r"'part' .* is missing"):
-        evolving.write("w", without_key, table.open_table(path, evolving.outside))
+        evolving.write("w", without_key, table.open_table(path, evolving.env))
 
 
 @pytest.mark.parametrize("mode", [Modes.OPTIMISTIC, Modes.NON_BLOCKING])
@@ -164,8 +165,8 @@ def test_sessions_at_the_same_time_add_both(tmp_path: Path, mode: Modes) -> None
         session = opened.begin_write(options, data.column_names, schema)
         assert isinstance(session, sessions.WriteSession)
         batch = batches.prepare(data, opened.config, schema, options.operation)
-        storage = evolving.outside.open_storage(opened.uri)
-        stats = tasks.run(session.task, batch, tasks.WriteToken(), storage, evolving.outside.engine)
+        storage = evolving.env.open_storage(opened.uri)
+        stats = tasks.run(session.task, batch, tasks.WriteToken(), storage, evolving.env.engine)
         sessions_begun.append((session, stats))
     for session, stats in sessions_begun:
         session.commit(stats)

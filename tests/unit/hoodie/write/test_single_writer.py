@@ -9,7 +9,7 @@ from hoodie import errors
 from hoodie.model import settings, table_config
 from hoodie.transaction import admission
 from hoodie.write import sessions
-from support.tables import CONFIG, SmallTable
+from support.tables.tables import CONFIG, SmallTable
 
 SINGLE = settings.ConcurrencyMode.SINGLE_WRITER
 NON_BLOCKING = settings.ConcurrencyMode.NON_BLOCKING

@@ -9,7 +9,7 @@ import pytest
 from hoodie_operator.api import resources
 from hoodie_operator.api.resources import Manifest
 from hoodie_operator.cluster import health
-from support.moved_clock import MovedClock
+from support.simulation.moved_clock import MovedClock
 
 TABLES = resources.BY_KIND["HudiTable"]
 

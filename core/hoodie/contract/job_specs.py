@@ -1,0 +1,188 @@
+"""What a job is asked to do: one JSON file with a `JobSpec`, the only argument of its program."""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from hoodie import errors
+from hoodie.contract import attempt_fences, engine_specs, input_sources
+from hoodie.model import commits, json_values, settings
+
+DELETE = "Delete"
+"""The deletion policy by which a table's data goes with its HudiTable."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTable:
+    """Create the table, or compare an existing one with the expected configuration.
+
+    Attributes:
+        may_create: Whether an absent table is created; otherwise it is an error.
+        may_adopt: Whether an existing table is taken over; otherwise it is an error.
+    """
+
+    may_create: bool = True
+    may_adopt: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteBatches:
+    """Write batches in order, one commit each; a batch that the timeline holds is skipped.
+
+    Attributes:
+        operation: Upsert, insert, bulk insert or delete.
+        source: How to read the files.
+        batches: In the order of their commits.
+        commit_interval_ms: Pace: a commit stays open, from its requested time to its completion,
+            at least this long, so that readers see changes at most that often. 0 for as fast as
+            can be.
+    """
+
+    operation: commits.Operation
+    source: input_sources.Source
+    batches: tuple[input_sources.Batch, ...]
+    commit_interval_ms: int = 0
+
+
+class CompactionStep(enum.Enum):
+    """Which part of a compaction to do."""
+
+    SCHEDULE = "schedule"
+    EXECUTE = "execute"
+    SCHEDULE_AND_EXECUTE = "schedule-and-execute"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compact:
+    """Plan a compaction, execute a planned one, or both.
+
+    Attributes:
+        step: Which part.
+        instant_time: The plan to execute; set exactly when the step is EXECUTE.
+    """
+
+    step: CompactionStep
+    instant_time: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollBack:
+    """Take failed writes back.
+
+    Attributes:
+        instant_time: One pending instant; None for everything that failed.
+    """
+
+    instant_time: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropTable:
+    """Delete the table's data and everything else below its root; done when nothing is there.
+
+    Who starts it repeats what the HudiTable says, and the job refuses whatever does not ask for it.
+    The defaults ask for nothing.
+
+    Attributes:
+        table_uid: Of the HudiTable that is being deleted.
+        deletion_policy: What it says becomes of the data.
+        is_protected: Whether it says that the data stays all the same.
+    """
+
+    table_uid: str = ""
+    deletion_policy: str = ""
+    is_protected: bool = True
+
+
+Work: TypeAlias = CreateTable | WriteBatches | Compact | RollBack | DropTable
+"""What a job can be asked to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """Everything that a job is given.
+
+    Attributes:
+        table_uri: The table's root.
+        allowed_roots: The folders or prefixes of which the table and all input must be below one;
+            none for no limit.
+        table_properties: What `hoodie.properties` holds of a new table, and what an existing one
+            must agree with.
+        settings: The effective settings, equal for everything that writes this table.
+        lock: Address of the table lock, as `hoodie.transaction.locks.address_texts` parses it.
+        protocol_hash: Of everything that all writers of the table must agree on.
+        writer_id: Unique among the table's writers; None for a table service's run.
+        action_id: The TableAction's name, or `HudiTable/NAME` for a table's own runs; None for a
+            writer's run.
+        attempt: Higher than that of every earlier attempt of the writer or action on this table.
+        fence: Where the operator says which attempt may commit, read in the lock scope of each
+            completion beside the attempt record in the table. None where there is none.
+        work: What to do.
+        engine: What to run on.
+        progress_path: Where to put a `JobProgress`; None for nowhere.
+        result_path: Where to put the `JobResult`; None for nowhere.
+        termination_path: A file that is there, such as a pod's termination message, to write the
+            `JobResult` into as well; None for none.
+        progress_port: Where the job answers `GET /progress` with its `JobProgress`; None where it
+            does not.
+    """
+
+    table_uri: str
+    allowed_roots: tuple[str, ...]
+    table_properties: Mapping[str, str]
+    settings: settings.WriteSettings
+    lock: str
+    protocol_hash: str
+    writer_id: str | None
+    action_id: str | None
+    attempt: int
+    fence: attempt_fences.FenceAddress | None
+    work: Work
+    engine: engine_specs.EngineSpec
+    progress_path: str | None
+    result_path: str | None
+    termination_path: str | None = None
+    progress_port: int | None = None
+
+
+def encode_spec(spec: JobSpec) -> bytes:
+    """Return the content of a spec file."""
+    return json_values.encode(spec)
+
+
+def decode_spec(content: bytes, source: str) -> JobSpec:
+    """Return the spec in a file's content.
+
+    Raises:
+        InvalidInputError: The content does not fit; the message names source and field.
+    """
+    spec = json_values.decode(JobSpec, content, source)
+    if spec.attempt < 1:
+        raise errors.InvalidInputError(f"{source}.attempt: is {spec.attempt}, expected 1 or more")
+    match spec.work:
+        case WriteBatches() as work:
+            _check_write(spec, work, source)
+        case Compact() as work:
+            if (work.instant_time is not None) != (work.step is CompactionStep.EXECUTE):
+                raise errors.InvalidInputError(
+                    f"{source}.work.instant_time: is {work.instant_time!r} with step "
+                    f"{work.step.value}, expected an instant exactly with step execute"
+                )
+        case CreateTable() | RollBack() | DropTable():
+            pass
+    return spec
+
+
+def _check_write(spec: JobSpec, work: WriteBatches, source: str) -> None:
+    if spec.writer_id is None:
+        raise errors.InvalidInputError(f"{source}.writer_id: is missing, expected one to write")
+    ids = [batch.id for batch in work.batches]
+    if duplicates := sorted({batch_id for batch_id in ids if ids.count(batch_id) > 1}):
+        raise errors.InvalidInputError(
+            f"{source}.work.batches: id {duplicates[0]!r} is given twice, expected unique ids"
+        )
+    if len(work.source.delimiter) != 1:
+        raise errors.InvalidInputError(
+            f"{source}.work.source.delimiter: is {work.source.delimiter!r}, expected one character"
+        )

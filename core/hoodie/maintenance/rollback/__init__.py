@@ -1,0 +1,1 @@
+"""Rollback: failed writes are found and taken back, and what ended instants left is removed."""

@@ -1,0 +1,124 @@
+"""What the files of instants say: metadata of commits, plans, replaced file groups, rollbacks.
+
+A function makes one request, unless it says otherwise. Source: format.md: Timeline.
+"""
+
+from collections.abc import Mapping
+
+from hoodie import errors
+from hoodie.format import rollback_avro, timeline_avro
+from hoodie.model import commits, files, instants, plans
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import active, transitions
+
+RollbackTargets = Mapping[instants.InstantTime, instants.InstantTime | None]
+"""What rollbacks take back, by their requested times. None stands for a plan that cannot be read:
+it may take back anything."""
+
+
+def read_commit(storage: Storage, completed: instants.Instant) -> commits.CommitMetadata:
+    """Return the metadata of a completed write or compaction."""
+    path = transitions.path(completed)
+    return timeline_avro.decode_commit(storage.read(path), path)
+
+
+def read_compaction_plan(storage: Storage, compaction: instants.Instant) -> plans.CompactionPlan:
+    """Return the plan of a pending compaction.
+
+    Raises:
+        NotFoundError: It is gone.
+    """
+    path = transitions.path(compaction.pending_in(instants.State.REQUESTED))
+    try:
+        content = storage.read(path)
+    except errors.NotFoundError as error:
+        raise errors.NotFoundError(
+            f"there is no compaction {compaction.requested_time}: no {path}"
+        ) from error
+    return timeline_avro.decode_compaction_plan(content, path)
+
+
+def read_replaced_groups(
+    storage: Storage, completed: instants.Instant
+) -> frozenset[files.FileGroupId]:
+    """Return the file groups that a completed replace commit retired."""
+    path = transitions.path(completed)
+    return frozenset(timeline_avro.decode_replaced_groups(storage.read(path), path))
+
+
+def read_clustered_groups(
+    storage: Storage, pending: instants.Instant
+) -> frozenset[files.FileGroupId]:
+    """Return the file groups that a pending clustering is going to retire."""
+    path = transitions.path(pending.pending_in(instants.State.REQUESTED))
+    return frozenset(timeline_avro.decode_clustered_groups(storage.read(path), path))
+
+
+def rollback_plan_path(rollback: instants.Instant) -> str:
+    """Return the path of a rollback's plan."""
+    return transitions.path(rollback.pending_in(instants.State.REQUESTED))
+
+
+def read_rollback_plan(storage: Storage, rollback: instants.Instant) -> plans.RollbackPlan:
+    """Return the plan of a rollback.
+
+    Raises:
+        NotFoundError: It is gone.
+        FormatError: It is not there whole, or has what we do not take back.
+    """
+    path = rollback_plan_path(rollback)
+    return rollback_avro.decode_plan(storage.read(path), path)
+
+
+def read_rollback_target(
+    storage: Storage, rollback: instants.Instant
+) -> instants.InstantTime | None:
+    """Return what a rollback takes back, as in `RollbackTargets`."""
+    path = rollback_plan_path(rollback)
+    try:
+        return rollback_avro.decode_target(storage.read(path), path)
+    except (errors.FormatError, errors.NotFoundError):
+        return None
+
+
+def read_rollback_targets(
+    storage: Storage,
+    timeline: active.ActiveTimeline,
+    after: instants.InstantTime,
+    *,
+    is_pending_only: bool = False,
+) -> RollbackTargets:
+    """Return what each rollback requested after a time takes back; one request a rollback.
+
+    Args:
+        storage: The table's.
+        timeline: Its rollbacks.
+        after: A write needs to know of rollbacks requested after itself only.
+        is_pending_only: Leave out those that have completed.
+    """
+    return {
+        rollback.requested_time: read_rollback_target(storage, rollback)
+        for rollback in timeline.instants
+        if rollback.action is instants.Action.ROLLBACK
+        and rollback.requested_time > after
+        and (rollback.is_pending or not is_pending_only)
+    }
+
+
+def is_of_ours(storage: Storage, pending: instants.Instant) -> bool:
+    """Return whether a pending instant says that a process of ours made it."""
+    has_plan = pending.action in (instants.Action.ROLLBACK, instants.Action.COMPACTION)
+    path = transitions.path(pending.pending_in(instants.State.REQUESTED) if has_plan else pending)
+    try:
+        content = storage.read(path)
+        match pending.action:
+            case instants.Action.ROLLBACK:
+                rollback_avro.decode_target(content, path)
+                return not rollback_avro.is_of_java(content)
+            case instants.Action.COMPACTION:
+                extra = timeline_avro.decode_compaction_plan(content, path).extra
+            case _:
+                extra = timeline_avro.decode_commit(content, path).extra
+    except (errors.NotFoundError, errors.FormatError):
+        return False  # Taken away meanwhile, or empty: it does not say.
+    return commits.WRITE_ID_KEY in extra

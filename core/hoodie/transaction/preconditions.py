@@ -1,0 +1,236 @@
+"""Why a write may not begin, and why it may not be published: decisions on facts, no I/O.
+
+A refusal is the error that it would be raised as. Rules stand in tables, are asked in their order,
+and the first that objects is the answer. Publication is rule C1 of protocol.md:
+everything here must hold in the lock scope, right before the completed file is created; a refusal
+publishes nothing. Lock and heartbeat are asked once more right before the creation itself
+(`admission.holding`), the lock only then.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from hoodie import errors
+from hoodie.model import instants, table_config
+from hoodie.timeline import active, contents
+from hoodie.transaction import authors, fencing
+
+Refusal = errors.HoodieError | None
+
+_FIXED: Mapping[str, Callable[[table_config.TableConfig], object]] = {
+    "table version": lambda config: config.version,
+    "table type": lambda config: config.table_type.value,
+    "record key": lambda config: config.record_key_fields,
+    "partition fields": lambda config: config.partition_fields,
+    "ordering fields": lambda config: config.ordering_fields,
+    "merge mode": lambda config: config.merge_mode.value,
+    "partial update mode": lambda config: config.has_partial_updates,
+    "bucket count": lambda config: config.bucket_count,
+    "bucket fields": lambda config: config.bucket_fields,
+}
+"""What data files were made by: a write that began under one value cannot end under another."""
+
+
+def name_refusal(instant: instants.Instant) -> Refusal:
+    """Return why a pending instant of another writer is not carried on or taken back by us.
+
+    What we write names it in 17 digits, and Apache Hudi would not find it by them.
+    """
+    if instant.short_name is None:
+        return None
+    return errors.UnsupportedError(
+        f"{instant} is named {instant.short_name} in its files, expected 17 digits: a writer "
+        "before Apache Hudi 0.10 left it pending; complete it or roll it back with Apache Hudi"
+    )
+
+
+def table_refusal(config: table_config.TableConfig, expected: table_config.TableConfig) -> Refusal:
+    """Return why a table, as it is configured now, cannot be written.
+
+    Args:
+        config: As read under the lock.
+        expected: What the data was made for.
+    """
+    partitions = (*config.metadata_partitions, *config.metadata_partitions_inflight)
+    if partitions:
+        return errors.UnsupportedError(
+            f"table {config.name} has a metadata table, with {', '.join(partitions)}, that another "
+            f"engine created and this version does not maintain: expected no "
+            f"{table_config.METADATA_PARTITIONS_KEY}. One write of Apache Hudi with "
+            "hoodie.metadata.enable=false removes it; every writer needs that option "
+            "(`hoodie describe --spark-options` prints all of them)"
+        )
+    if not config.is_utc:
+        return errors.UnsupportedError(
+            f"the timeline of table {config.name} is in local time, "
+            "expected hoodie.table.timeline.timezone=UTC"
+        )
+    for name, value_of in _FIXED.items():
+        if value_of(config) != value_of(expected):
+            return errors.ConflictError(
+                f"{name} of table {config.name} is {value_of(config)}, "
+                f"expected {value_of(expected)}, as when this write began"
+            )
+    return None
+
+
+def restore_refusal(
+    timeline: active.ActiveTimeline, begun_on: active.ActiveTimeline | None = None
+) -> Refusal:
+    """Return why a restore forbids to change the table.
+
+    Args:
+        timeline: Read under the lock.
+        begun_on: The timeline on which the action began; a restore that had not completed there
+            forbids in any state. A plan is older than its execution: one requested since the plan
+            may have completed before that.
+    """
+    for instant in timeline.instants:
+        if instant.action is instants.Action.RESTORE and (
+            instant.is_pending or (begun_on is not None and not begun_on.has_file(instant))
+        ):
+            return errors.ConflictError(f"the table is being restored, or was: {instant}")
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicationFacts:
+    """What a decision to publish stands on, all of it found under the lock.
+
+    Attributes:
+        inflight: The instant to complete.
+        author: Whose it is.
+        write_id: By which the author's attempt record names the write; None for an action that it
+            does not name.
+        begun_on: The timeline on which the action, or this execution of a plan, began.
+        timeline: Read in the scope.
+        is_heartbeat_alive: It never expired, by our clock.
+        is_heartbeat_own: Its file is there and names us.
+        rollback_targets: What rollbacks requested since take back; None for what is not known.
+        attempt: The author's record.
+        config: The table's, now.
+        expected: The table's, when the write began.
+    """
+
+    inflight: instants.Instant
+    author: authors.Author
+    write_id: str | None
+    begun_on: active.ActiveTimeline
+    timeline: active.ActiveTimeline
+    is_heartbeat_alive: bool
+    is_heartbeat_own: bool
+    rollback_targets: contents.RollbackTargets
+    attempt: fencing.StoredRecord | None
+    config: table_config.TableConfig
+    expected: table_config.TableConfig
+
+
+def publication_refusal(facts: PublicationFacts) -> Refusal:
+    """Return why an instant must not be completed; None when it may (C1)."""
+    return next((refusal for rule in _RULES if (refusal := rule(facts)) is not None), None)
+
+
+def contest(
+    completed: instants.Instant,
+    timeline: active.ActiveTimeline,
+    rollback_targets: contents.RollbackTargets,
+    begun_on: active.ActiveTimeline,
+) -> str | None:
+    """Return who may have undone a publication during which the lock was lost; None for nobody.
+
+    Args:
+        completed: What was published.
+        timeline: Read since.
+        rollback_targets: What rollbacks requested since the instant take back.
+        begun_on: The timeline on which the action, or this execution of a plan, began.
+    """
+    compaction = compaction_after(completed, timeline)
+    if compaction is not None:
+        return f"{compaction}, planned meanwhile, does not contain its rows"
+    rollback = rollback_of(completed.requested_time, rollback_targets)
+    if rollback is not None:
+        return f"rollback {rollback} may roll it back"
+    restored = restore_refusal(timeline, begun_on)
+    if restored is not None:
+        return str(restored)
+    for duplicates in timeline.duplicates:
+        if completed in duplicates:
+            return f"it was completed {len(duplicates)} times"
+    return None
+
+
+def compaction_after(
+    completed: instants.Instant, timeline: active.ActiveTimeline
+) -> instants.Instant | None:
+    """Return a compaction, planned or done, that begins file slices above a delta commit.
+
+    One that was planned before the write was there counts it to the slice below, and leaves it out.
+    """
+    if completed.action is not instants.Action.DELTA_COMMIT:
+        return None
+    assert completed.completion_time is not None
+    for instant in timeline.instants:
+        is_compaction = instant.action.completed is instants.Action.COMMIT
+        if is_compaction and instant.requested_time > completed.completion_time:
+            return instant
+    return None
+
+
+def _heartbeat(facts: PublicationFacts) -> Refusal:
+    if not facts.is_heartbeat_alive:
+        return errors.HeartbeatExpiredError(
+            f"the heartbeat of {facts.inflight} expired: others may have removed its files"
+        )
+    if not facts.is_heartbeat_own:
+        return errors.HeartbeatExpiredError(
+            f"the heartbeat file of {facts.inflight} was removed, or taken over by another"
+        )
+    return None
+
+
+def _completed(facts: PublicationFacts) -> Refusal:
+    for instant in facts.timeline.instants:
+        if (
+            instant.is_completed
+            and instant.requested_time == facts.inflight.requested_time
+            and instant.action is facts.inflight.action.completed
+        ):
+            return errors.ConflictError(
+                f"{facts.inflight} was already completed at {instant.completion_time}"
+            )
+    return None
+
+
+def _inflight(facts: PublicationFacts) -> Refusal:
+    if facts.timeline.has_file(facts.inflight):
+        return None
+    return errors.ConflictError(f"{facts.inflight} is no longer on the timeline")
+
+
+def _rollback(facts: PublicationFacts) -> Refusal:
+    rollback = rollback_of(facts.inflight.requested_time, facts.rollback_targets)
+    if rollback is None:
+        return None
+    return errors.ConflictError(f"{facts.inflight} is being rolled back by rollback {rollback}")
+
+
+def rollback_of(
+    requested_time: instants.InstantTime,
+    targets: contents.RollbackTargets,
+) -> instants.InstantTime | None:
+    """Return a rollback of an instant, or one whose plan does not tell what it takes back."""
+    return next(
+        (time for time, target in targets.items() if target is None or target == requested_time),
+        None,
+    )
+
+
+_RULES: tuple[Callable[[PublicationFacts], Refusal], ...] = (
+    lambda facts: fencing.publication_refusal(facts.attempt, facts.author, facts.write_id),
+    _completed,
+    _rollback,
+    _inflight,
+    _heartbeat,
+    lambda facts: restore_refusal(facts.timeline, facts.begun_on),
+    lambda facts: table_refusal(facts.config, facts.expected),
+)

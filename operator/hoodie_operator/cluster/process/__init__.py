@@ -1,0 +1,1 @@
+"""One operator process: the lease that makes it lead, its parts put together, its end."""

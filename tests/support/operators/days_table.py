@@ -1,0 +1,90 @@
+"""A small table in a lake of pods: one Writer, a file and a commit a day."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hoodie import environment, table
+from hoodie_operator.api import group
+from support.operators import flights_example, installed_operator
+
+DAYS: Final = 6
+ENOUGH: Final = (
+    "{engine: Local, resources: {requests: {cpu: 50m, memory: 512Mi}, limits: {memory: 1Gi}}}"
+)
+TOO_LITTLE: Final = (
+    "{engine: Local, resources: {requests: {cpu: 50m, memory: 40Mi}, limits: {memory: 40Mi}}}"
+)
+TOO_LARGE_EXECUTORS: Final = (
+    "{engine: Spark, executors: {instances: 1, resources: {requests: {cpu: '512', memory: 1Gi}}}}"
+)
+"""What its Writer runs on."""
+
+_DECLARED = """
+apiVersion: hudi.dev/v1alpha1
+kind: HudiTable
+metadata: {name: days}
+spec:
+  storage:
+    path: days
+    volumes: [{name: lake, persistentVolumeClaim: lake, mountPath: /data}]
+  schema: {columns: [{name: id, type: string}, {name: part, type: string}, {name: day, type: int}]}
+  keys: {recordFields: [id], partitionFields: [part]}
+  writeIndex: {bucket: {count: 1}}
+---
+apiVersion: hudi.dev/v1alpha1
+kind: Writer
+metadata: {name: days}
+spec:
+  tableRef: {name: days}
+  source: {files: {path: in/*.csv, format: CSV, filesPerCommit: 1}}
+  runtime: RUNTIME
+  pacing: {commitInterval: 10s}
+  retry: {backoff: {initial: 1s}}
+"""
+
+
+def declare(lake: installed_operator.Lake, runtime: str = ENOUGH) -> None:
+    """Declare the table and its Writer, whose input is there."""
+    lake.kubectl("apply", "-f", str(flights_example.MANIFESTS / "volume" / "data.yaml"))
+    folder = lake.folder / "in"
+    folder.mkdir()
+    for day in range(DAYS):
+        (folder / f"{day}.csv").write_text(f"id,part,day\nk{day},a,{day}\nall,a,{day}\n")
+    lake.kubectl("apply", "-f", "-", stdin=_DECLARED.replace("RUNTIME", runtime))
+
+
+def status(lake: installed_operator.Lake) -> dict[str, Any]:
+    """Return the Writer's status."""
+    (found,) = lake.list("writers")
+    told: dict[str, Any] = found.get("status") or {}
+    return told
+
+
+def committed(lake: installed_operator.Lake) -> int:
+    """Return how many files the Writer tells to be committed."""
+    return int((status(lake).get("files") or {}).get("committed", 0))
+
+
+def attempts(lake: installed_operator.Lake) -> Mapping[str, str]:
+    """Return the attempts of the Writer: number to the uid of its Job."""
+    found = lake.list("jobs", f"{group.GROUP}/owner-kind=Writer")
+    return {
+        each["metadata"]["labels"][f"{group.GROUP}/attempt"]: each["metadata"]["uid"]
+        for each in found
+    }
+
+
+def drivers(lake: installed_operator.Lake) -> list[str]:
+    """Return the names of the Writer's pods that run."""
+    pods = lake.list("pods", f"{group.GROUP}/owner-kind=Writer")
+    return [
+        str(each["metadata"]["name"]) for each in pods if each["status"].get("phase") == "Running"
+    ]
+
+
+def check(lake: installed_operator.Lake) -> None:
+    """Check that each file was committed once, and that the table holds what they say."""
+    opened = table.open_table(str(lake.folder / "days"), environment.system(parallelism=1))
+    assert len(flights_example.commits(opened)["days"]) == DAYS
+    rows = {row["id"]: row["day"] for row in opened.read().read_all().to_pylist()}
+    assert rows == {**{f"k{day}": day for day in range(DAYS)}, "all": DAYS - 1}

@@ -1,0 +1,177 @@
+"""For every kind: specs that hold every field of its schema between them, all of them valid.
+
+For tests that change one field after the other. `test_full_specs.py` tells when a field is missing.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Spec = dict[str, Any]
+
+_BACKOFF = {"initial": "5s", "max": "5m"}
+_RETRY = {
+    "limit": 3,
+    "backoff": _BACKOFF,
+    "outOfMemory": {"increasePercent": 50, "maxPercent": 400},
+}
+_RESOURCES = {
+    "requests": {"cpu": "500m", "memory": "1Gi"},
+    "limits": {"cpu": 2, "memory": "2Gi"},
+}
+_RUNTIME = {
+    "engine": "Spark",
+    "parallelism": 4,
+    "sparkConf": {"spark.ui.enabled": "false"},
+    "image": "registry.example/hudi-operator:1",
+    "imagePullSecrets": ["registry"],
+    "resources": _RESOURCES,
+    "executors": {"instances": 2, "resources": _RESOURCES},
+    "nodeSelector": {"disk": "fast"},
+    "tolerations": [
+        {
+            "key": "spot",
+            "operator": "Equal",
+            "value": "yes",
+            "effect": "NoExecute",
+            "tolerationSeconds": 60,
+        }
+    ],
+    "env": {"AWS_REGION": "eu-west-1"},
+}
+_REFERENCE = {"name": "flights"}
+
+_TABLE: Spec = {
+    "tableName": "flights",
+    "database": "lake",
+    "storage": {
+        "path": "flights",
+        "serviceAccount": "lake",
+        "secrets": ["s3"],
+        "env": {"AWS_REGION": "eu-west-1"},
+        "volumes": [
+            {
+                "name": "lake",
+                "persistentVolumeClaim": "lake",
+                "mountPath": "/data",
+                "readOnly": False,
+            }
+        ],
+    },
+    "tableType": "MergeOnRead",
+    "tableVersion": 9,
+    "schema": {"columns": [{"name": "id", "type": "string"}, {"name": "n", "type": "int"}]},
+    "keys": {
+        "recordFields": ["id"],
+        "partitionFields": ["n"],
+        "orderingFields": ["n"],
+        "hiveStyle": False,
+        "urlEncode": False,
+    },
+    "merge": {"mode": "EventTime", "partialUpdates": False},
+    "writeIndex": {
+        "type": "Bucket",
+        "bucket": {"engine": "Simple", "count": 4, "fields": ["id"]},
+    },
+    "concurrency": {
+        "mode": "Optimistic",
+        "lockRef": {"name": "zk"},
+        "conflictRetries": 3,
+        "conflictResolution": "BucketIndex",
+        "earlyConflictDetection": "SimpleDirectMarker",
+        "externalWriters": False,
+        "acknowledgeOrderDependence": False,
+        "clockSkew": "200ms",
+        "heartbeatInterval": "60s",
+    },
+    "services": {"compaction": "Operator", "deletesKept": "36h"},
+    "files": {"logBlockFormat": "Parquet", "codec": "Zstd", "logFileSize": "1Gi"},
+    "adoption": "CreateOrAdopt",
+    "deletionPolicy": "Retain",
+    "deletionProtection": True,
+    "suspend": False,
+}
+_WRITER: Spec = {
+    "tableRef": _REFERENCE,
+    "writerId": "loader",
+    "operation": "Upsert",
+    "source": {
+        "files": {
+            "path": "in/*.csv",
+            "filesPerCommit": 2,
+            "format": "CSV",
+            "csv": {"header": True, "delimiter": ";", "nullText": "NA"},
+            "columns": {"id": "key"},
+            "addColumns": False,
+        }
+    },
+    "runtime": _RUNTIME,
+    "pacing": {"commitInterval": "1m"},
+    "retry": _RETRY,
+    "progressDeadline": "1h",
+    "suspend": False,
+}
+_POLICY: Spec = {
+    "target": {"tableRef": _REFERENCE},
+    "triggers": {"match": "All", "deltaCommits": 4, "logBytes": "1Gi", "elapsed": "1h"},
+    "runtime": _RUNTIME,
+    "retry": _RETRY,
+    "timeLimit": "2h",
+    "history": {"successful": 10, "failed": 5},
+    "suspend": False,
+}
+_ACTION: Spec = {
+    "tableRef": _REFERENCE,
+    "type": "Compaction",
+    "compaction": {"instant": "20250101000000000"},
+    "runtime": _RUNTIME,
+    "retry": _RETRY,
+    "timeLimit": "2h",
+    "suspend": False,
+}
+
+FULL: Mapping[str, Sequence[Spec]] = {
+    "HudiTable": [
+        _TABLE,
+        {
+            "storage": {"path": "flights"},
+            "schema": {"avro": '{"type": "record"}'},
+            "keys": {"recordFields": ["id"]},
+            "writeIndex": {"bucket": {"count": 4}},
+        },
+    ],
+    "Writer": [
+        _WRITER,
+        {
+            "tableRef": _REFERENCE,
+            "source": {"files": {"batches": [{"files": ["a", "b"]}], "format": "JSON"}},
+        },
+    ],
+    "CompactionPolicy": [
+        _POLICY,
+        {"target": {"tableSelector": {"matchLabels": {"a": "b"}}}, "triggers": {"elapsed": "1h"}},
+    ],
+    "LockProvider": [
+        {
+            "type": "ZooKeeper",
+            "embedded": False,
+            "zookeeper": {"servers": ["zk-0:2181"], "basePath": "/hudi/locks"},
+            "acquireTimeout": "60s",
+        },
+        {
+            "type": "DynamoDB",
+            "dynamodb": {
+                "region": "eu-west-1",
+                "table": "locks",
+                "endpoint": "http://127.0.0.1:8000/",
+            },
+        },
+        {
+            "type": "HiveMetastore",
+            "hiveMetastore": {"servers": ["metastore:9083"], "database": "lake"},
+        },
+    ],
+    "TableAction": [
+        _ACTION,
+        {"tableRef": _REFERENCE, "type": "Rollback", "rollback": {"instant": "20250101000000000"}},
+    ],
+}

@@ -1,0 +1,465 @@
+"""For every rule of every kind: specs that it accepts and specs that it refuses.
+
+They are the same for the rule's two forms: the predicate (tests/unit/hoodie_operator) and the CEL
+text (the tests on a real API server).
+"""
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Spec = dict[str, Any]
+
+TABLE: Spec = {
+    "storage": {"path": "flights"},
+    "schema": {"columns": [{"name": "id", "type": "string"}, {"name": "n", "type": "int"}]},
+    "keys": {"recordFields": ["id"]},
+    "writeIndex": {"bucket": {"count": 4}},
+}
+WRITER: Spec = {
+    "tableRef": {"name": "flights"},
+    "source": {"files": {"path": "in/*.csv", "format": "CSV"}},
+}
+POLICY: Spec = {"target": {"tableRef": {"name": "flights"}}, "triggers": {"deltaCommits": 4}}
+LOCK: Spec = {"type": "ZooKeeper", "embedded": True}
+DYNAMODB: Spec = {"region": "eu-west-1", "table": "locks"}
+HIVE: Spec = {"servers": ["metastore:9083"], "database": "lake"}
+ACTION: Spec = {"tableRef": {"name": "flights"}, "type": "Compaction"}
+VALID: Mapping[str, Spec] = {
+    "HudiTable": TABLE,
+    "Writer": WRITER,
+    "CompactionPolicy": POLICY,
+    "LockProvider": LOCK,
+    "TableAction": ACTION,
+}
+
+
+def edited(base: Spec, **edits: object) -> Spec:
+    """Return a spec with fields set by paths, `__` for dots; None takes a field away."""
+    spec = copy.deepcopy(base)
+    for path, value in edits.items():
+        *folders, name = path.split("__")
+        place = spec
+        for folder in folders:
+            place = place.setdefault(folder, {})
+        if value is None:
+            place.pop(name, None)
+        else:
+            place[name] = value
+    return spec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examples:
+    """What a rule within one spec says to some."""
+
+    accepted: Sequence[Spec]
+    refused: Sequence[Spec]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransitionExamples:
+    """What a rule between two specs says to some: (old, new)."""
+
+    accepted: Sequence[tuple[Spec, Spec]]
+    refused: Sequence[tuple[Spec, Spec]]
+
+
+def changes(base: Spec, field: str, old: object, new: object) -> TransitionExamples:
+    """Return the examples of an immutable field: kept, and changed both ways."""
+    before, after = edited(base, **{field: old}), edited(base, **{field: new})
+    return TransitionExamples(
+        accepted=[(before, before), (after, after)], refused=[(before, after), (after, before)]
+    )
+
+
+_LOCKED = {"concurrency__lockRef": {"name": "zk"}}
+_NBCC = {"concurrency__mode": "NonBlocking", **_LOCKED}
+_OCC = {"concurrency__mode": "Optimistic"}
+_IN_S3 = {"storage__path": "s3://lake/flights"}
+
+_LAKE = {"name": "lake", "persistentVolumeClaim": "lake", "mountPath": "/data"}
+
+
+def _variables_examples(base: Spec, field: str) -> Examples:
+    """Return variables that only what reads them obeys, and those that make programs run others."""
+    return Examples(
+        accepted=[
+            base,
+            edited(base, **{field: {}}),
+            edited(base, **{field: {"AWS_REGION": "eu-west-1", "MY_PYTHON": "x", "PATHS": "x"}}),
+        ],
+        refused=[
+            edited(base, **{field: {"AWS_REGION": "eu-west-1", name: "x"}})
+            for name in (
+                *("PYTHONWARNINGS", "PYTHONPATH", "PYTHONSTARTUP", "BROWSER", "PATH", "HOME"),
+                *("LD_PRELOAD", "LD_LIBRARY_PATH", "GCONV_PATH", "BASH_ENV", "ENV"),
+                *("JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_HOME"),
+                *("AWS_CONFIG_FILE", "HUDI_OPERATOR_POD_IP", "GOOGLE_EXTERNAL_ACCOUNT_ALLOW_X"),
+            )
+        ],
+    )
+
+
+def _runtime_examples(kind: str) -> dict[tuple[str, str], Examples]:
+    base = VALID[kind]
+    on_spark = {"runtime__engine": "Spark"}
+
+    def sized(request: str | None, limit: str | None) -> Spec:
+        amounts = {"requests": request, "limits": limit}
+        return {name: {"memory": each} for name, each in amounts.items() if each is not None}
+
+    fitting = [sized(None, None), sized("1Gi", None), sized(None, "1Gi"), sized("512Mi", "1Gi")]
+    tight = [sized("1Gi", "512Mi"), sized("1Gi", "1G")]
+    return {
+        (kind, "variables-of-runtime"): _variables_examples(base, "runtime__env"),
+        (kind, "spark-properties-of-operator"): Examples(
+            accepted=[
+                base,
+                edited(base, **on_spark, runtime__sparkConf={}),
+                edited(base, runtime__sparkConf={"spark.masters": "x", "spark.kubernetesx": "x"}),
+                edited(base, **on_spark, runtime__sparkConf={"spark.executor.heartbeat": "9s"}),
+            ],
+            refused=[
+                edited(base, **on_spark, runtime__sparkConf={"spark.ui.enabled": "x", key: "x"})
+                for key in (
+                    "spark.master",
+                    "spark.kubernetes.authenticate.driver.serviceAccountName",
+                    "spark.kubernetes.executor.volumes.hostPath.h.mount.path",
+                )
+            ],
+        ),
+        (kind, "executors-of-spark"): Examples(
+            accepted=[base, edited(base, **on_spark, runtime__executors={"instances": 3})],
+            refused=[edited(base, runtime__executors={})],
+        ),
+        (kind, "memory-of-run"): Examples(
+            accepted=[edited(base, runtime__resources=each) for each in fitting],
+            refused=[edited(base, runtime__resources=each) for each in tight],
+        ),
+        (kind, "memory-of-executors"): Examples(
+            accepted=[
+                edited(base, **on_spark, runtime__executors={"resources": each}) for each in fitting
+            ],
+            refused=[
+                edited(base, **on_spark, runtime__executors={"resources": each}) for each in tight
+            ],
+        ),
+    }
+
+
+WITHIN: Mapping[tuple[str, str], Examples] = {
+    **_runtime_examples("Writer"),
+    **_runtime_examples("CompactionPolicy"),
+    **_runtime_examples("TableAction"),
+    ("HudiTable", "variables-of-storage"): _variables_examples(TABLE, "storage__env"),
+    ("HudiTable", "one-schema"): Examples(
+        accepted=[TABLE, edited(TABLE, schema={"avro": '{"type": "record"}'})],
+        refused=[edited(TABLE, schema={}), edited(TABLE, schema__avro="{}")],
+    ),
+    # T-N01 (no bucket index, consistent buckets)
+    ("HudiTable", "simple-bucket-index"): Examples(
+        accepted=[TABLE, edited(TABLE, writeIndex__type="Bucket")],
+        refused=[
+            edited(TABLE, writeIndex__type="Bloom"),
+            edited(TABLE, writeIndex={}),
+            edited(TABLE, writeIndex__bucket__engine="ConsistentHashing"),
+        ],
+    ),
+    ("HudiTable", "non-blocking-table"): Examples(
+        accepted=[
+            edited(TABLE, **_NBCC),
+            edited(TABLE, tableType="CopyOnWrite"),
+            edited(TABLE, writeIndex__type="Bloom"),
+        ],
+        refused=[
+            edited(TABLE, **_NBCC, tableType="CopyOnWrite"),
+            edited(TABLE, **_NBCC, writeIndex__type="Bloom"),
+            edited(TABLE, **_NBCC, writeIndex={}),
+            edited(TABLE, **_NBCC, writeIndex__bucket__engine="ConsistentHashing"),
+        ],
+    ),
+    # T-O19
+    ("HudiTable", "non-blocking-lock"): Examples(
+        accepted=[TABLE, edited(TABLE, **_NBCC), edited(TABLE, **_LOCKED)],
+        refused=[edited(TABLE, concurrency__mode="NonBlocking")],
+    ),
+    ("HudiTable", "object-store-lock"): Examples(
+        accepted=[
+            TABLE,
+            edited(TABLE, **_OCC),
+            edited(TABLE, **_OCC, storage__path="/lake/flights"),
+            edited(TABLE, **_OCC, storage__path="file:///lake/flights"),
+            edited(TABLE, **_IN_S3, **_LOCKED),
+            edited(TABLE, **_OCC, **_IN_S3, **_LOCKED),
+        ],
+        refused=[
+            edited(TABLE, **_IN_S3),
+            edited(TABLE, **_OCC, **_IN_S3),
+            edited(TABLE, **_OCC, storage__path="gs://file/flights"),
+        ],
+    ),
+    ("HudiTable", "retries-of-optimistic"): Examples(
+        accepted=[
+            edited(TABLE, **_OCC),
+            edited(TABLE, **_OCC, concurrency__conflictRetries=0),
+            edited(TABLE, **_OCC, concurrency__conflictRetries=100),
+        ],
+        refused=[
+            edited(TABLE, concurrency__conflictRetries=0),
+            edited(TABLE, **_NBCC, concurrency__conflictRetries=3),
+        ],
+    ),
+    ("HudiTable", "resolution-of-optimistic"): Examples(
+        accepted=[
+            edited(TABLE, **_OCC, concurrency__conflictResolution="BucketIndex"),
+            edited(TABLE, **_OCC, concurrency__conflictResolution="PreferWriter"),
+        ],
+        refused=[
+            edited(TABLE, concurrency__conflictResolution="Simple"),
+            edited(TABLE, **_NBCC, concurrency__conflictResolution="PreferWriter"),
+        ],
+    ),
+    ("HudiTable", "early-detection-of-optimistic"): Examples(
+        accepted=[
+            TABLE,
+            edited(TABLE, **_OCC, concurrency__earlyConflictDetection="SimpleDirectMarker"),
+        ],
+        refused=[
+            edited(TABLE, concurrency__earlyConflictDetection="SimpleDirectMarker"),
+            edited(TABLE, **_NBCC, concurrency__earlyConflictDetection="TransactionalDirectMarker"),
+        ],
+    ),
+    ("HudiTable", "acknowledgement-of-non-blocking"): Examples(
+        accepted=[
+            edited(TABLE, **_OCC),
+            edited(TABLE, **_OCC, concurrency__acknowledgeOrderDependence=False),
+            edited(TABLE, **_NBCC, concurrency__acknowledgeOrderDependence=True),
+        ],
+        refused=[edited(TABLE, **_OCC, concurrency__acknowledgeOrderDependence=True)],
+    ),
+    ("HudiTable", "deletes-kept-in-hours"): Examples(
+        accepted=[
+            TABLE,
+            edited(TABLE, services__compaction="Operator"),
+            *(edited(TABLE, services__deletesKept=kept) for kept in ("1h", "7d", "1d12h")),
+        ],
+        refused=[
+            edited(TABLE, services__deletesKept=kept) for kept in ("90m", "1h30m", "3600s", "1ms")
+        ],
+    ),
+    ("HudiTable", "event-time-ordering"): Examples(
+        accepted=[
+            TABLE,
+            edited(TABLE, merge__mode="EventTime", keys__orderingFields=["n"]),
+        ],
+        refused=[
+            edited(TABLE, merge__mode="EventTime"),
+            edited(TABLE, merge__mode="EventTime", keys__orderingFields=[]),
+        ],
+    ),
+    ("HudiTable", "commit-time-without-ordering"): Examples(
+        accepted=[TABLE, edited(TABLE, merge__mode="EventTime", keys__orderingFields=["n"])],
+        refused=[edited(TABLE, keys__orderingFields=["n"])],
+    ),
+    ("HudiTable", "partial-updates-by-commit-time"): Examples(
+        accepted=[
+            edited(TABLE, **_NBCC, merge__partialUpdates=True),
+            edited(TABLE, merge={"mode": "EventTime", "partialUpdates": True}),
+            edited(TABLE, **_OCC, merge={"mode": "EventTime", "partialUpdates": True}),
+            edited(
+                TABLE,
+                **_NBCC,
+                merge={"mode": "EventTime", "partialUpdates": True},
+                concurrency__acknowledgeOrderDependence=True,
+            ),
+        ],
+        refused=[edited(TABLE, **_NBCC, merge={"mode": "EventTime", "partialUpdates": True})],
+    ),
+    ("HudiTable", "one-ordering-field-in-version-8"): Examples(
+        accepted=[
+            edited(TABLE, keys__orderingFields=["n", "id"]),
+            edited(TABLE, tableVersion=8, keys__orderingFields=["n"]),
+        ],
+        refused=[edited(TABLE, tableVersion=8, keys__orderingFields=["n", "id"])],
+    ),
+    ("HudiTable", "distinct-record-fields"): Examples(
+        accepted=[TABLE, edited(TABLE, keys__recordFields=["id", "n"])],
+        refused=[edited(TABLE, keys__recordFields=["id", "n", "id"])],
+    ),
+    ("HudiTable", "distinct-partition-fields"): Examples(
+        accepted=[TABLE, edited(TABLE, keys__partitionFields=["id", "n"])],
+        refused=[edited(TABLE, keys__partitionFields=["n", "n"])],
+    ),
+    ("HudiTable", "bucket-of-key"): Examples(
+        accepted=[
+            TABLE,
+            edited(TABLE, writeIndex={}),
+            edited(TABLE, keys__recordFields=["id", "n"], writeIndex__bucket__fields=["n"]),
+        ],
+        refused=[edited(TABLE, writeIndex__bucket__fields=["n"])],
+    ),
+    ("HudiTable", "distinct-volumes"): Examples(
+        accepted=[
+            edited(TABLE, storage__volumes=[_LAKE]),
+            edited(TABLE, storage__volumes=[_LAKE, {**_LAKE, "name": "b", "mountPath": "/b"}]),
+        ],
+        refused=[
+            edited(TABLE, storage__volumes=[_LAKE, {**_LAKE, "mountPath": "/b"}]),
+            edited(TABLE, storage__volumes=[_LAKE, {**_LAKE, "name": "b"}]),
+        ],
+    ),
+    ("HudiTable", "volumes-beside-ours"): Examples(
+        accepted=[
+            edited(TABLE, storage__volumes=[_LAKE]),
+            edited(TABLE, storage__volumes=[{**_LAKE, "mountPath": "/tmpfiles"}]),
+        ],
+        refused=[
+            edited(TABLE, storage__volumes=[{**_LAKE, "mountPath": folder}])
+            for folder in ("/tmp", "/work/lake", "/etc/hudi-operator")
+        ],
+    ),
+    ("Writer", "path-or-batches"): Examples(
+        accepted=[
+            WRITER,
+            edited(
+                WRITER,
+                source__files__path=None,
+                source__files__batches=[{"files": ["a.csv", "b.csv"]}],
+            ),
+        ],
+        refused=[
+            edited(WRITER, source__files__path=None),
+            edited(WRITER, source__files__batches=[{"files": ["a.csv"]}]),
+        ],
+    ),
+    ("Writer", "files-per-commit-with-path"): Examples(
+        accepted=[WRITER, edited(WRITER, source__files__filesPerCommit=3)],
+        refused=[
+            edited(
+                WRITER,
+                source__files__path=None,
+                source__files__batches=[{"files": ["a.csv"]}],
+                source__files__filesPerCommit=3,
+            )
+        ],
+    ),
+    ("Writer", "input-on-a-file-system"): Examples(
+        accepted=[
+            edited(WRITER, source__files__path="/inbox/*.csv"),
+            edited(WRITER, source__files__path="file:///inbox/*.csv"),
+        ],
+        refused=[
+            edited(WRITER, source__files__path="s3://lake/inbox/*.csv"),
+            edited(WRITER, source__files__path="gs://file://a.csv"),
+        ],
+    ),
+    ("Writer", "csv-for-csv"): Examples(
+        accepted=[
+            edited(WRITER, source__files__csv={"nullText": "NA"}),
+            edited(WRITER, source__files__format="JSON"),
+        ],
+        refused=[edited(WRITER, source__files__csv={}, source__files__format="Parquet")],
+    ),
+    ("Writer", "add-columns-of-parquet"): Examples(
+        accepted=[
+            edited(WRITER, source__files__addColumns=False),
+            edited(WRITER, source__files__addColumns=True, source__files__format="Parquet"),
+        ],
+        refused=[
+            edited(WRITER, source__files__addColumns=True),
+            edited(WRITER, source__files__addColumns=True, source__files__format="JSON"),
+        ],
+    ),
+    ("CompactionPolicy", "one-target"): Examples(
+        accepted=[POLICY, edited(POLICY, target={"tableSelector": {"matchLabels": {"a": "b"}}})],
+        refused=[
+            edited(POLICY, target={}),
+            edited(POLICY, target__tableSelector={"matchLabels": {"a": "b"}}),
+        ],
+    ),
+    ("CompactionPolicy", "one-trigger"): Examples(
+        accepted=[
+            POLICY,
+            edited(POLICY, triggers={"logBytes": "1Gi"}),
+            edited(POLICY, triggers={"logBytes": 1000}),
+            edited(POLICY, triggers={"elapsed": "1h"}),
+        ],
+        refused=[edited(POLICY, triggers={}), edited(POLICY, triggers={"match": "All"})],
+    ),
+    ("LockProvider", "zookeeper-block"): Examples(
+        accepted=[
+            LOCK,
+            edited(LOCK, embedded=None, zookeeper={"servers": ["zk-0.zk:2181"]}),
+            {"type": "FileSystem"},
+        ],
+        refused=[{"type": "FileSystem", "zookeeper": {"basePath": "/hudi"}}],
+    ),
+    ("LockProvider", "dynamodb-block"): Examples(
+        accepted=[{"type": "DynamoDB", "dynamodb": DYNAMODB}, {"type": "Storage"}],
+        refused=[{"type": "DynamoDB"}, {"type": "Storage", "dynamodb": DYNAMODB}],
+    ),
+    ("LockProvider", "hive-metastore-block"): Examples(
+        accepted=[{"type": "HiveMetastore", "hiveMetastore": HIVE}, {"type": "Storage"}],
+        refused=[{"type": "HiveMetastore"}, {"type": "FileSystem", "hiveMetastore": HIVE}],
+    ),
+    ("LockProvider", "embedded-zookeeper"): Examples(
+        accepted=[LOCK, {"type": "InProcess"}],
+        refused=[{"type": "InProcess", "embedded": True}],
+    ),
+    ("LockProvider", "servers-or-embedded"): Examples(
+        accepted=[
+            LOCK,
+            edited(LOCK, zookeeper={"basePath": "/hudi"}),
+            edited(LOCK, embedded=None, zookeeper={"servers": ["zk:2181"]}),
+            {"type": "FileSystem"},
+        ],
+        refused=[
+            edited(LOCK, embedded=None),
+            edited(LOCK, embedded=None, zookeeper={"basePath": "/hudi"}),
+            edited(LOCK, zookeeper={"servers": ["zk:2181"]}),
+        ],
+    ),
+    ("TableAction", "compaction-block"): Examples(
+        accepted=[ACTION, edited(ACTION, compaction={"instant": "20250101000000000"})],
+        refused=[edited(ACTION, type="Rollback", compaction={})],
+    ),
+    ("TableAction", "rollback-block"): Examples(
+        accepted=[edited(ACTION, type="Rollback", rollback={"instant": "20250101000000000"})],
+        refused=[edited(ACTION, rollback={})],
+    ),
+}
+
+BETWEEN: Mapping[tuple[str, str], TransitionExamples] = {
+    ("HudiTable", "provisioned-tableName"): changes(TABLE, "tableName", None, "flights"),
+    ("HudiTable", "provisioned-database"): changes(TABLE, "database", "a", "b"),
+    ("HudiTable", "immutable-storage.path"): changes(TABLE, "storage__path", "a", "b"),
+    ("HudiTable", "provisioned-tableType"): changes(
+        TABLE, "tableType", "MergeOnRead", "CopyOnWrite"
+    ),
+    ("HudiTable", "provisioned-tableVersion"): changes(TABLE, "tableVersion", 8, 9),
+    ("HudiTable", "provisioned-keys"): changes(TABLE, "keys__recordFields", ["id"], ["n"]),
+    ("HudiTable", "provisioned-merge"): changes(TABLE, "merge__partialUpdates", None, True),
+    ("HudiTable", "provisioned-writeIndex"): changes(TABLE, "writeIndex__bucket__count", 4, 8),
+    ("HudiTable", "provisioned-schema"): changes(
+        TABLE,
+        "schema__columns",
+        [{"name": "id", "type": "string"}],
+        [{"name": "id", "type": "string"}, {"name": "left", "type": "double"}],
+    ),
+    ("Writer", "immutable-tableRef"): changes(WRITER, "tableRef__name", "a", "b"),
+    ("Writer", "immutable-writerId"): changes(WRITER, "writerId", None, "w"),
+    ("LockProvider", "immutable-type"): changes({}, "type", "Storage", "FileSystem"),
+    ("TableAction", "immutable-tableRef"): changes(ACTION, "tableRef__name", "a", "b"),
+    ("TableAction", "immutable-type"): changes(ACTION, "type", "Compaction", "Rollback"),
+    ("TableAction", "immutable-compaction"): changes(
+        ACTION, "compaction", None, {"instant": "20250101000000000"}
+    ),
+    ("TableAction", "immutable-rollback"): changes(
+        edited(ACTION, type="Rollback"), "rollback", None, {"instant": "20250101000000000"}
+    ),
+    ("TableAction", "immutable-runtime"): changes(ACTION, "runtime__engine", "Local", "Spark"),
+    ("TableAction", "immutable-retry"): changes(ACTION, "retry__limit", 5, 6),
+    ("TableAction", "immutable-timeLimit"): changes(ACTION, "timeLimit", "2h", "3h"),
+}

@@ -1,0 +1,573 @@
+"""What must hold of every table, after whatever happened to it (docs/protocol.md, 'Invariants').
+
+Functions on a table's storage and on what its clients were told; each fails with the facts.
+"""
+
+import collections
+import enum
+import functools
+import itertools
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hoodie import errors
+from hoodie.format import file_names, instant_names, rollback_avro, timeline_avro
+from hoodie.index import bucket
+from hoodie.model import commits, files, instants
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import active, contents, transitions
+from hoodie.transaction import layout
+
+_PLANNED = (instants.Action.COMPACTION,)
+"""What may stay pending with nobody at work on it."""
+
+
+MEANWHILE = "completed meanwhile"
+"""What the finding on a publication says that consumers of increments may miss."""
+
+
+class Outcome(enum.Enum):
+    """What a client was told of a write."""
+
+    ACKNOWLEDGED = "acknowledged"
+    FAILED = "failed"
+    UNKNOWN = "unknown"  # Nothing, or that it is not known.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """One write as its client saw it.
+
+    Attributes:
+        writer_id: Whose it was; None for a table service.
+        batch_id: What it was to hold; None for a table service.
+        requested_time: Of its instant.
+        begun_ms: When it began, by the world's clock.
+        ended_ms: When the client was told; None when it never was.
+        outcome: What it was told.
+        completed: What was acknowledged; None for anything else, and where it was not taken down.
+        findings: What the client was told beside it.
+    """
+
+    writer_id: str | None
+    batch_id: str | None
+    requested_time: instants.InstantTime
+    begun_ms: int
+    ended_ms: int | None
+    outcome: Outcome
+    completed: instants.Instant | None = None
+    findings: tuple[str, ...] = ()
+
+    @property
+    def is_said_to_be_alone(self) -> bool:
+        """Whether the client may think that nothing has completed while it published."""
+        return self.completed is not None and not any(MEANWHILE in each for each in self.findings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    """One snapshot read.
+
+    Attributes:
+        reader_id: Whose it was.
+        begun_ms: When it began, by the world's clock.
+        ended_ms: When it ended.
+        seen: The writes that each file group held, by their requested times.
+    """
+
+    reader_id: str
+    begun_ms: int
+    ended_ms: int
+    seen: Mapping[files.FileGroupId, tuple[instants.InstantTime, ...]]
+
+    @functools.cached_property
+    def writes(self) -> frozenset[instants.InstantTime]:
+        """All writes that it saw."""
+        return frozenset(itertools.chain.from_iterable(self.seen.values()))
+
+
+class LockEvent(enum.Enum):
+    """What the history of a table's lock is made of."""
+
+    TAKEN = "taken"
+    GIVEN_BACK = "given back"
+    LOST = "lost"
+    CHANGED = "changed the timeline"
+
+
+LockHistory = Sequence[tuple[LockEvent, str, str]]
+"""What happened, by which process, and of a change what to: in the order of events."""
+
+
+def check_lock_history(history: LockHistory) -> None:
+    """L1: one has the lock at a time, and every change lies in a holding of its author.
+
+    One that lost the lock cannot know at once: until it gives the lock back its changes are those
+    of a scope that it entered with the lock. What else must hold of them others check.
+    """
+    holder = ""
+    in_scope = set()
+    for event, process, what in history:
+        match event:
+            case LockEvent.TAKEN:
+                assert not holder, f"{process} took the lock that {holder} has"
+                holder = process
+                in_scope.add(process)
+            case LockEvent.LOST:
+                holder = ""
+            case LockEvent.GIVEN_BACK:
+                holder = "" if holder == process else holder
+                in_scope.discard(process)
+            case LockEvent.CHANGED:
+                assert process in in_scope, f"{process} changed {what} without the lock"
+
+
+def check_all(
+    storage: Storage,
+    told: Iterable[Told],
+    excused: Collection[instants.InstantTime] = (),
+    surplus: Collection[instants.Instant] = (),
+    strays: Collection[instants.InstantTime] = (),
+    late: Collection[instants.Instant] = (),
+) -> active.ActiveTimeline:
+    """Check every invariant of a table that only clients of the library wrote.
+
+    Args:
+        storage: The table's.
+        told: What they were told.
+        excused: What was published after its lock was lost, and not acknowledged (L2): no storage
+            of files prevents that, and nothing is promised of it but that it is never called a
+            success. And what a request of the dead published, after others had carried on.
+        surplus: Completed files that appeared after others had gone on, and that were not called a
+            success: those others may have completed the instant as well.
+        strays: What was requested after others had gone on: they may have used its time.
+        late: What was completed after others had gone on: they may have used its completion time.
+    """
+    timeline = active.load(storage)
+    check_timeline(storage, timeline)
+    history = list(told)
+    check_acknowledged(timeline, history)
+    certain = without(timeline, excused, surplus)
+    check_times_differ(without(certain, (), late))
+    check_order(timeline, history)
+    check_states(certain)
+    check_completed_once(certain)
+    check_files_are_there(storage, certain)
+    check_batches_once(storage, certain)
+    check_times_once(certain, strays, late)
+    check_rollbacks(storage, certain)
+    return timeline
+
+
+def without(
+    timeline: active.ActiveTimeline,
+    excused: Collection[instants.InstantTime],
+    surplus: Collection[instants.Instant] = (),
+) -> active.ActiveTimeline:
+    """Return a timeline as if some instants had never been requested, nor some files created."""
+    return active.from_files(
+        each
+        for each in timeline.files
+        if each.requested_time not in excused and each not in surplus
+    )
+
+
+def acknowledged(told: Iterable[Told]) -> frozenset[instants.InstantTime]:
+    """Return what clients were told is there."""
+    return frozenset(each.requested_time for each in told if each.outcome is Outcome.ACKNOWLEDGED)
+
+
+def check_acknowledged(timeline: active.ActiveTimeline, told: Iterable[Told]) -> None:
+    """I1: what was acknowledged is completed, what failed is not."""
+    completed = {each.requested_time for each in timeline.completed_writes}
+    for write in told:
+        if write.outcome is Outcome.ACKNOWLEDGED:
+            assert write.requested_time in completed, f"acknowledged and not there: {write}"
+        if write.outcome is Outcome.FAILED:
+            assert write.requested_time not in completed, f"failed and there: {write}"
+
+
+def check_times_differ(timeline: active.ActiveTimeline) -> None:
+    """I2: completion times are a total order."""
+    times = [each.completion_time for each in timeline.completed_writes]
+    assert len(set(times)) == len(times), f"equal completion times: {times}"
+
+
+def check_order(timeline: active.ActiveTimeline, told: Iterable[Told]) -> None:
+    """I2: completion times agree with real time."""
+    history = [
+        (write, timeline.completion_time(write.requested_time))
+        for write in told
+        if write.outcome is Outcome.ACKNOWLEDGED
+    ]
+    for first, first_time in history:
+        for second, second_time in history:
+            if first.ended_ms is not None and first.ended_ms < second.begun_ms:
+                assert first_time is not None
+                assert second_time is not None
+                assert first_time < second_time, (
+                    f"{second} began after {first} was acknowledged, and completed before it"
+                )
+
+
+def check_completed_once(timeline: active.ActiveTimeline) -> None:
+    """I9: no instant has two completed files."""
+    assert not timeline.duplicates, timeline.duplicates
+
+
+def check_files_are_there(storage: Storage, timeline: active.ActiveTimeline) -> None:
+    """I9: no completed instant names a file that is not there; for tables never cleaned."""
+    present = {info.path: info.size_bytes for info in storage.list("", is_recursive=True)}
+    for instant in timeline.completed_writes:
+        for stat in _metadata(storage, instant).stats:
+            named = [files.join(stat.partition_path, name) for name in stat.log_files]
+            for path in {stat.path, *named}:
+                assert path in present, f"{instant} names {path}, which is not there"
+            assert present[stat.path] == stat.size_bytes, f"{instant}: {stat.path} was changed"
+
+
+def check_batches_once(storage: Storage, timeline: active.ActiveTimeline) -> None:
+    """WR1: no batch is held twice, and each writer's batches are in one order."""
+    held = batches(storage, timeline)
+    twice = [batch for batch, count in collections.Counter(held).items() if count > 1]
+    assert not twice, f"held twice: {twice}"
+
+
+def check_attempts_write_once(storage: Storage, timeline: active.ActiveTimeline) -> None:
+    """WR1: no attempt of a writer has written a batch twice, whenever its files appeared.
+
+    Only a higher attempt goes on beside a lower one, of which something may be on its way yet.
+    """
+    extras = [_metadata(storage, each).extra for each in timeline.completed_writes]
+    held = [
+        (each[commits.WRITER_ID_KEY], each[commits.ATTEMPT_KEY], each[commits.BATCH_ID_KEY])
+        for each in extras
+        if commits.BATCH_ID_KEY in each
+    ]
+    twice = [batch for batch, count in collections.Counter(held).items() if count > 1]
+    assert not twice, f"written twice by one attempt: {twice}"
+
+
+def check_timeline(storage: Storage, timeline: active.ActiveTimeline) -> None:
+    """A timeline that was made from one before is what all files say together."""
+    found = map(instant_names.parse, storage.names(active.DIRECTORY))
+    whole = active.from_files(each for each in found if each is not None)
+    assert timeline == whole, f"{timeline} is not {whole}"
+
+
+def check_times_once(
+    timeline: active.ActiveTimeline,
+    strays: Collection[instants.InstantTime] = (),
+    late: Collection[instants.Instant] = (),
+) -> None:
+    """No two instants have one requested time, and no other's completion time; savepoints apart."""
+    times = [
+        time
+        for each in timeline.instants
+        if each.action is not instants.Action.SAVEPOINT and each.requested_time not in strays
+        for time in (each.requested_time, None if each in late else each.completion_time)
+        if time is not None
+    ]
+    assert len(set(times)) == len(times), sorted(times)
+
+
+def check_serial(storage: Storage, timeline: active.ActiveTimeline, told: Iterable[Told]) -> None:
+    """I3: of the writes of one file group each began after the one before it had completed.
+
+    Then every write of a group stood on all earlier ones: the order of completion is serial. What
+    was not acknowledged may be one that was published late, after the lock was lost.
+    """
+    certain = acknowledged(told)
+    newest: dict[tuple[str, str], instants.Instant] = {}
+    for write in timeline.completed_writes:
+        metadata = _metadata(storage, write)
+        if _is_compaction(metadata) or write.requested_time not in certain:
+            continue
+        for stat in metadata.stats:
+            before = newest.get((stat.partition_path, stat.file_id))
+            newest[stat.partition_path, stat.file_id] = write
+            if before is not None:
+                assert before.completion_time is not None
+                assert before.completion_time < write.requested_time, (
+                    f"{write} began before {before} completed, and both wrote to {stat.file_id}"
+                )
+
+
+def check_one_group_a_bucket(
+    storage: Storage,
+    timeline: active.ActiveTimeline,
+    excused: Collection[instants.InstantTime],
+) -> None:
+    """O1: no bucket has two file groups, of which Apache Hudi would see one.
+
+    One that an excused write has named is not counted, though others may have written to it since.
+    """
+    by_write = _groups_by_write(storage, timeline)
+    surplus = {group for write in excused for group in by_write.get(write, ())}
+    groups = {group for each in by_write.values() for group in each} - surplus
+    found = {(group.partition_path, group.file_id) for group in groups}
+    by_bucket = collections.Counter(
+        (partition, bucket.bucket_of(file_id)) for partition, file_id in found
+    )
+    twice = [each for each, count in by_bucket.items() if count > 1]
+    assert not twice, f"several file groups of one bucket: {sorted(found)}"
+
+
+def check_reads(
+    storage: Storage,
+    timeline: active.ActiveTimeline,
+    told: Iterable[Told],
+    reads: Iterable[Read],
+    late: Collection[instants.InstantTime],
+    excused: Collection[instants.InstantTime],
+) -> None:
+    """I4, I5, I11: each read saw the first writes in the order of completion, all of each, once.
+
+    It missed nothing that was acknowledged, or seen by another read, before it began.
+
+    Args:
+        storage: The table's.
+        timeline: As it is in the end.
+        told: What writers were told.
+        reads: In the order in which they ended.
+        late: Writes published without the lock, but for those of which their writers were told that
+            nothing completed meanwhile: one may complete before what was read already, and what
+            others complete after it may have a smaller completion time.
+        excused: Those of them that were not called a success: they may come and go.
+    """
+    groups = _groups_by_write(storage, without(timeline, excused))
+    hidden = hidden_by(storage, timeline, excused)
+    partly_hidden = {write for write, _ in hidden}
+    order = list(groups)
+    places = {write: place for place, write in enumerate(order)}
+    successes = [each for each in told if each.outcome is Outcome.ACKNOWLEDGED]
+    ended: list[Read] = []
+    for each in reads:
+        read = _without_excused(each, excused)
+        strangers = read.writes - groups.keys()
+        assert not strangers, f"{read} saw what was never committed: {sorted(strangers)}"
+        last = max((places[write] for write in read.writes if write not in late), default=-1)
+        prefix = [
+            write
+            for write in order
+            if write in read.writes or (places[write] <= last and write not in late)
+        ]
+        for group in {group for write in prefix for group in groups[write]}:
+            seen = sorted(read.seen.get(group, ()))
+            expected = sorted(
+                write
+                for write in prefix
+                if group in groups[write] and (write in seen or (write, group) not in hidden)
+            )
+            assert seen == expected, (
+                f"{read} saw other writes of {group} than those that completed first: {expected}"
+            )
+        for write in successes:
+            is_before = write.ended_ms is not None and write.ended_ms < read.begun_ms
+            time = write.requested_time
+            is_there = time not in groups or time in read.writes or time in partly_hidden
+            assert not is_before or is_there, f"{read} began after it, and missed {write}"
+        for before in ended:
+            is_later = before.ended_ms < read.begun_ms
+            lost = before.writes - read.writes - partly_hidden
+            assert not (is_later and lost), f"{read} went back from {before}"
+        ended.append(read)
+
+
+def check_increments(
+    timeline: active.ActiveTimeline,
+    reads: Iterable[Read],
+    late: Collection[instants.InstantTime],
+) -> None:
+    """I6: who goes on from the greatest completion time seen misses nothing and repeats nothing.
+
+    Args:
+        timeline: As it is in the end.
+        reads: In the order in which they ended; those of one reader are its looks at the table.
+        late: As in `check_reads`: they may complete behind what was seen already, and who goes on
+            from one of them may miss what completed at that time.
+    """
+    completed = timeline.write_completion_times
+    seen: dict[str, set[instants.InstantTime]] = collections.defaultdict(set)
+    for read in reads:
+        before = seen[read.reader_id]
+        # What was published late may have been taken back since.
+        certain = (before & completed.keys()) - set(late)
+        checkpoint = max((completed[write] for write in certain), default="")
+        new = read.writes - before
+        missed = [write for write in new if completed.get(write, "") <= checkpoint]
+        assert set(missed) <= set(late), f"{read}, which went on from {checkpoint}, missed {missed}"
+        before |= read.writes
+
+
+def hidden_by(
+    storage: Storage, timeline: active.ActiveTimeline, excused: Collection[instants.InstantTime]
+) -> frozenset[tuple[instants.InstantTime, files.FileGroupId]]:
+    """Return which writes the base files of excused ones hide, in which file groups.
+
+    Those that completed after the excused one had begun, and have smaller requested times: its base
+    file was made without theirs, and is the newest. One that was published late itself may have a
+    completion time from before; its file tells when it was there.
+    """
+    writes = [
+        (each, stat)
+        for each in timeline.completed_writes
+        if not _is_compaction(metadata := _metadata(storage, each))
+        for stat in metadata.stats
+        if not stat.log_files
+    ]
+    return frozenset(
+        (each.requested_time, files.FileGroupId(stat.partition_path, stat.file_id))
+        for late, late_stat in writes
+        if late.requested_time in excused
+        for each, stat in writes
+        if (stat.partition_path, stat.file_id) == (late_stat.partition_path, late_stat.file_id)
+        and each.requested_time < late.requested_time
+        and (
+            late.requested_time < str(each.completion_time)
+            or _changed_ms(storage, each)
+            > _changed_ms(storage, late.pending_in(instants.State.REQUESTED))
+        )
+    )
+
+
+def _changed_ms(storage: Storage, instant: instants.Instant) -> int:
+    """Return when an instant came to a state; 0 if there is no file of that."""
+    try:
+        return storage.stat(transitions.path(instant)).modified_ms
+    except errors.NotFoundError:
+        return 0
+
+
+def _without_excused(read: Read, excused: Collection[instants.InstantTime]) -> Read:
+    if not excused:
+        return read
+    seen = {
+        group: tuple(write for write in writes if write not in excused)
+        for group, writes in read.seen.items()
+    }
+    return replace(read, seen=seen)
+
+
+def check_everything_is_read(
+    storage: Storage,
+    timeline: active.ActiveTimeline,
+    read: Read,
+    excused: Collection[instants.InstantTime] = (),
+) -> None:
+    """I3, I4: in the end a read sees every write that completed, in every file group of it."""
+    hidden = hidden_by(storage, timeline, excused)
+    for write, groups in _groups_by_write(storage, without(timeline, excused)).items():
+        for group in groups:
+            is_seen = write in read.seen.get(group, ()) or (write, group) in hidden
+            assert is_seen, f"{write} is not read in {group}"
+
+
+def check_merged_in_order(reads: Iterable[Read], excused: Collection[instants.InstantTime]) -> None:
+    """N1: writes of one column are merged in one order, whenever compaction ran.
+
+    Without any it is the order of requested times.
+    """
+    for read in reads:
+        for group, merged in read.seen.items():
+            writes = [write for write in merged if write not in excused]
+            assert writes == sorted(writes), f"{read} merged {group} in another order"
+
+
+def _groups_by_write(
+    storage: Storage, timeline: active.ActiveTimeline
+) -> dict[instants.InstantTime, frozenset[files.FileGroupId]]:
+    """Return which file groups each write wrote to, in the order of completion."""
+    return {
+        write.requested_time: frozenset(
+            files.FileGroupId(stat.partition_path, stat.file_id) for stat in metadata.stats
+        )
+        for write in timeline.completed_writes
+        if not _is_compaction(metadata := _metadata(storage, write))
+    }
+
+
+def _is_compaction(metadata: commits.CommitMetadata) -> bool:
+    return metadata.operation == commits.Operation.COMPACT.value
+
+
+def check_states(timeline: active.ActiveTimeline) -> None:
+    """No instant is completed without having been requested.
+
+    What is inflight without being requested, or the other way round, may be the late act of a
+    process that was paused and has been replaced; nobody is misled by it.
+    """
+    requested, completed = (
+        {each.requested_time for each in timeline.files if each.state is state}
+        for state in (instants.State.REQUESTED, instants.State.COMPLETED)
+    )
+    assert completed <= requested, f"completed without requested: {completed - requested}"
+
+
+def check_rollbacks(storage: Storage, timeline: active.ActiveTimeline) -> None:
+    """R-A, R-D: nothing that took effect was taken back, and no rollback says it was done twice."""
+    completed = {each.requested_time for each in timeline.completed_writes}
+    for rollback in timeline.instants:
+        if rollback.action is instants.Action.ROLLBACK and rollback.is_completed:
+            path = contents.rollback_plan_path(rollback)
+            plan = rollback_avro.decode_plan(storage.read(path), path)
+            is_plan_kept = plan.action is instants.Action.COMPACTION
+            assert is_plan_kept or plan.target not in completed, f"{rollback} took {plan.target}"
+
+
+def check_quiescence(
+    storage: Storage,
+    timeline: active.ActiveTimeline,
+    strays: Collection[instants.InstantTime] = (),
+) -> None:
+    """I8, I10: once all is done and swept nothing is pending, and no file is nobody's.
+
+    Args:
+        storage: The table's.
+        timeline: At the end.
+        strays: As in `check_all`: what shares its time with another's completed instant stays.
+    """
+    shared = frozenset(strays) & timeline.write_completion_times.keys()
+    pending = [
+        each
+        for each in timeline.pending
+        if each.action not in _PLANNED and each.requested_time not in shared
+    ]
+    assert not pending, f"still pending: {[str(each) for each in pending]}"
+    left = [
+        info.path
+        for directory in (layout.HEARTBEATS, layout.MARKERS)
+        for info in storage.list(directory, is_recursive=True)
+    ]
+    assert not left, f"left behind: {left}"
+    for info in storage.list("", is_recursive=True):
+        parsed = file_names.parse(info.path, info.size_bytes)
+        if parsed is not None and not info.path.startswith(".hoodie/"):
+            assert parsed.instant_time in timeline.write_completion_times, f"of nobody: {info.path}"
+
+
+def batches(storage: Storage, timeline: active.ActiveTimeline) -> list[tuple[str, str]]:
+    """Return the (writer, batch) of every completed write that has one, in completion order."""
+    held = []
+    for instant in timeline.completed_writes:
+        extra = _metadata(storage, instant).extra
+        if commits.BATCH_ID_KEY in extra:
+            held.append((extra[commits.WRITER_ID_KEY], extra[commits.BATCH_ID_KEY]))
+    return held
+
+
+def _metadata(storage: Storage, write: instants.Instant) -> commits.CommitMetadata:
+    return _decode(storage.read(transitions.path(write)))
+
+
+@functools.lru_cache(maxsize=256)
+def _decode(content: bytes) -> commits.CommitMetadata:
+    """Return what a commit says; one check after the other wants to know."""
+    return timeline_avro.decode_commit(content)
+
+
+def outcome_of(error: BaseException) -> Outcome:
+    """Return what an error tells a client of the write it ended."""
+    if isinstance(error, errors.HoodieError) and not isinstance(error, errors.OutcomeUnknownError):
+        return Outcome.FAILED
+    return Outcome.UNKNOWN

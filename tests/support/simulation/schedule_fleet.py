@@ -1,0 +1,334 @@
+"""A fleet on one table: writers, compactors, rollback services and readers, and what befalls them.
+
+A `Plan` says who there is and how often what goes wrong; a seed draws it from its scenario, and
+everything that happens from the plan. So a failing run can be told as a smaller one that fails,
+too: `schedule_shrinking` looks for it.
+"""
+
+import collections
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from hoodie import errors
+from hoodie.model import instants, settings
+from hoodie.timeline import active
+from hoodie.transaction import authors
+from hoodie.transaction.client import Client
+from support.simulation import (
+    ambushes,
+    chance,
+    faulty_storage,
+    invariants,
+    schedule,
+    schedule_engine,
+    schedule_rollback,
+    schedule_rows,
+)
+from support.simulation.schedule_plans import LONG_PAUSE_MS, SKEW_MS, Plan
+from support.simulation.schedule_world import CONFIG, COPY_ON_WRITE, SETTINGS, World
+
+CONFIGS = {each.table_type: each for each in (CONFIG, COPY_ON_WRITE)}
+ATTEMPTS_MAX = 60
+DRIFT_PPM_MAX = 1_000
+SUSPICIOUS_PAUSE_MS = 500
+FAILURES = (faulty_storage.Fault.FAIL_BEFORE, faulty_storage.Fault.FAIL_AFTER)
+CRASHES = (faulty_storage.Fault.CRASH_BEFORE, faulty_storage.Fault.CRASH_AFTER)
+TRANSIENT = (
+    errors.ConfigurationError,  # Another writer of the same column is at work.
+    errors.ConflictError,
+    errors.ClockSkewError,
+    errors.HeartbeatExpiredError,
+    errors.LockLostError,
+    errors.LockTimeoutError,
+    errors.OutcomeUnknownError,
+    errors.StorageError,
+)
+
+
+class Fleet:
+    """The actors of a plan; each that crashes is followed by another.
+
+    So is one that is paused for long, by somebody who takes it for dead: then there are two.
+    Long pauses come with the lock in one scenario only. What is paused between the last look at its
+    lock and the creation of its completed file, for longer than lock and heartbeat last, publishes
+    what others have taken back by then: no storage of files can prevent it, so it is found out and
+    reported as an outcome that is not known (L2; `test_publication` has it).
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        chances: chance.Chance | None = None,
+        troupe: schedule.Troupe | None = None,
+    ) -> None:
+        self.plan = plan
+        self.chances = chances or chance.SeededChance(plan.seed, switch_rate=plan.switch_rate)
+        self.time = schedule.Schedule(plan.seed, chances=self.chances, troupe=troupe)
+        self.time.disturb = self._disturb
+        self.time.meet = self._meet
+        self._waiting = {each: each.times for each in plan.in_wait}
+        make_world = World if plan.rows is None else schedule_rows.RowsWorld
+        self.world = make_world(
+            self.time,
+            faults=faulty_storage.ChanceFaults(
+                crash_rate=plan.crash_rate,
+                failure_rate=plan.failure_rate,
+                late_rate=plan.late_rate,
+                slow_beat_rate=plan.slow_beat_rate,
+            ),
+            write_settings=replace(SETTINGS, concurrency=plan.mode),
+            config=plan.rows or CONFIGS[plan.table_type],
+            is_in_place=plan.is_in_place,
+        )
+        self.world.page_names = plan.page_names
+        self.world.lock.loss_rate = plan.loss_rate
+        self.world.keeps_attempts = plan.kept_attempt_rate > 0
+        self.world.failed_task_rate = plan.failed_task_rate
+        self.world.repeats_tasks = plan.repeats_tasks
+        self.world.names_groups = plan.names_groups
+        self.world.plans_beside_rate = plan.plans_beside_rate
+        self.world.misjudgement_rate = plan.misjudgement_rate
+        self.world.witness.may_misjudge = plan.misjudgement_rate > 0 or any(
+            each.trouble is ambushes.Trouble.WRONG_VERDICT for each in plan.in_wait
+        )
+        self.world.has_partial_writes = plan.mode is not settings.ConcurrencyMode.NON_BLOCKING
+        self.transient = TRANSIENT
+        if plan.engines:
+            # It may have made what we do not maintain, and remove it later.
+            self.transient = (*TRANSIENT, errors.UnsupportedError)
+        self.finished: set[str] = set()
+        self.at_work: dict[str, set[int]] = collections.defaultdict(set)
+        self.newest: dict[str, tuple[int, int, Callable[[Client], None]]] = {}
+        for kind, count, work in (
+            ("w", plan.writers, self._write_batches),
+            ("compactor", plan.compactors, self._compact_until_done),
+            ("janitor", plan.janitors, self._roll_back_until_done),
+            ("reader", plan.readers, self._read_until_done),
+            ("engine", plan.engines, self._act_as_another_engine),
+        ):
+            for number in range(count):
+                self._start(f"{kind}{number}", work)
+
+    def run(self) -> None:
+        """Let all of it happen, and check every invariant.
+
+        Raises:
+            AssertionError: One does not hold, or an actor never ended, or failed.
+        """
+        self.time.run()
+        completed = self.world.timeline.completed_writes
+        assert len(completed) >= self.plan.writers * self.plan.batches, "batches are missing"
+        self._settle()
+
+    def _start(
+        self, name: str, work: Callable[[Client], None], number: int = 1, attempt: int = 1
+    ) -> None:
+        """Start a process of an actor, the n-th of it."""
+        process = self._process(name, number)
+        author = authors.Author(writer_id=name, attempt=attempt)
+        self.newest[name] = (number, attempt, work)
+        self.at_work[name].add(number)
+
+        def body() -> None:
+            try:
+                work(self.world.client(process, author, columns=self._columns(name)))
+                self.at_work[name].remove(number)
+                self.finished.add(name)
+            except errors.FencedError as error:
+                self.time.note(f"{process.name} gives up: {error}")
+                self.at_work[name].remove(number)
+                # The one that fenced it off may have died before.
+                if name not in self.finished and not self.at_work[name]:
+                    self._follow(name, number)
+            except schedule.Crash:
+                self.at_work[name].remove(number)
+                self._follow(name, number)
+                raise
+
+        self.time.spawn(process.name, process, body)
+
+    def _columns(self, writer: str) -> tuple[str, ...] | None:
+        """Return what a writer claims to write; nothing where claims are not looked at."""
+        if self.plan.mode is not settings.ConcurrencyMode.NON_BLOCKING or writer[0] != "w":
+            return None
+        return ("shared",) if self.plan.has_shared_columns else (writer,)
+
+    def _follow(self, name: str, number: int) -> None:
+        newest, attempt, work = self.newest[name]
+        # One that was only paused may die after its successor has ended.
+        if newest == number or not self.at_work[name]:
+            is_kept = bool(self.plan.kept_attempt_rate) and (
+                random.Random(f"{self.plan.seed} {name} {number}").random()
+                < self.plan.kept_attempt_rate
+            )
+            self._start(name, work, newest + 1, attempt if is_kept else attempt + 1)
+
+    def _process(self, name: str, number: int) -> schedule.Process:
+        source = random.Random(f"{self.plan.seed} {name} {number}")
+        process = self.world.process(
+            f"{name}.{number}",
+            offset_ms=source.randint(-SKEW_MS, SKEW_MS) if self.plan.step_rate else 0,
+            host=source.choice(("host", "another")),
+        )
+        process.is_spared = name.startswith("engine")
+        if self.plan.step_rate:
+            process.clock.drift_ppm = source.randint(-DRIFT_PPM_MAX, DRIFT_PPM_MAX)
+        return process
+
+    def _disturb(self, process: schedule.Process) -> None:
+        """Pause the process, or set its clock, perhaps."""
+        if process.is_spared:
+            return
+        disturbance = self.chances.draw(process, "disturbance", "", self._sample_disturbance)
+        if not isinstance(disturbance, tuple):
+            return
+        what, amount_ms = disturbance
+        if what == "clock":
+            self.time.note(f"{process.name}: clock is off by {amount_ms} ms")
+            process.clock.offset_ms = amount_ms
+            return
+        holder = self.world.lock.holder
+        if holder is not None and holder.process is process:
+            amount_ms = min(amount_ms, self.plan.pause_with_lock_ms_max)
+        process.pause(amount_ms)
+        if what == "pause that looks like death" and amount_ms > SUSPICIOUS_PAUSE_MS:
+            name, _, number = process.name.partition(".")
+            self._follow(name, int(number))
+
+    def _meet(self, process: schedule.Process, call: str) -> None:
+        """Let what waits for a process at a call befall it, perhaps."""
+        for number, each in enumerate(self.plan.in_wait):
+            if not process.is_spared and self._waiting[each] and each.is_met_by(process, call):
+                question = f"ambush {number}"
+                amount_ms = self.chances.draw(process, question, 0, each.sample)
+                if amount_ms:
+                    self._waiting[each] -= 1
+                    self._befall(process, each.trouble, int(str(amount_ms)))
+
+    def _befall(self, process: schedule.Process, what: ambushes.Trouble, amount_ms: int) -> None:
+        self.time.note(f"{process.name}: {what.value}")
+        match what:
+            case ambushes.Trouble.FAILURE:
+                process.fate = FAILURES[amount_ms % 2]
+            case ambushes.Trouble.CRASH:
+                process.fate = CRASHES[amount_ms % 2]
+            case ambushes.Trouble.LATE_FAILURE:
+                process.fate = faulty_storage.Fault.LATE
+            case ambushes.Trouble.LATE_CRASH:
+                process.fate = faulty_storage.Fault.LATE_CRASH
+            case ambushes.Trouble.CUT_OFF:
+                process.unanswered_until_ms = self.time.now_ms + amount_ms
+                self.time.sleep(process, amount_ms)
+            case _:
+                if what is not ambushes.Trouble.LONG_PAUSE:
+                    self.world.lock.lose_of(process)
+                process.pause(amount_ms)
+                if what is ambushes.Trouble.WRONG_VERDICT:
+                    self.world.misjudged.add(process.name)
+                    name, _, number = process.name.partition(".")
+                    if amount_ms % 2:
+                        self._follow(name, int(number))
+
+    def _sample_disturbance(self, source: random.Random) -> chance.Answer:
+        drawn = source.random()
+        if drawn < self.plan.pause_rate:
+            what = source.choice(("pause", "pause that looks like death"))
+            return what, source.randint(1, LONG_PAUSE_MS)
+        if drawn < self.plan.pause_rate + self.plan.step_rate:
+            return "clock", source.randint(-self.plan.step_ms_max, self.plan.step_ms_max)
+        return ""
+
+    def _write_batches(self, writer: Client) -> None:
+        for number in range(self.plan.batches):
+            for _ in range(ATTEMPTS_MAX):
+                try:
+                    self.world.write(writer, f"b{number}")
+                    break
+                except self.transient as error:
+                    self.time.note(f"{writer.author}: {error.kind}: {error}")
+                    writer.clock.sleep_s(0.5)
+            else:
+                raise AssertionError(f"{writer.author} never wrote b{number}")
+
+    def _compact_until_done(self, service: Client) -> None:
+        while True:
+            try:
+                is_last = self._are_writers_done
+                timeline = self.world.timeline
+                pending = timeline.pending_compactions
+                if pending and service.random.uniform() >= self.plan.plans_beside_rate:
+                    self.world.compact(service, pending[0].requested_time)
+                elif _has_changes(timeline) and self.world.schedule_compaction(service):
+                    continue
+                elif is_last and not self.world.timeline.pending_compactions:
+                    return
+            # A plan that others had overtaken may be taken back before it is executed.
+            except (*self.transient, errors.NotFoundError) as error:
+                self.time.note(f"{service.author}: {error.kind}: {error}")
+            service.clock.sleep_s(1.0)
+
+    def _roll_back_until_done(self, service: Client) -> None:
+        while True:
+            try:
+                count = schedule_rollback.roll_back_dead(self.world, service)
+                if self.plan.takes_compactions_back:
+                    schedule_rollback.roll_back_compactions(self.world, service)
+                # Nobody else finishes a rollback whose executor has died.
+                is_pending = bool(self.world.timeline.pending_of(instants.Action.ROLLBACK))
+                if self._are_writers_done and not count and not is_pending:
+                    return
+            except self.transient as error:
+                self.time.note(f"{service.author}: {error.kind}: {error}")
+            service.clock.sleep_s(3.0)
+
+    def _act_as_another_engine(self, engine: Client) -> None:
+        schedule_engine.act(self.world, engine, lambda: self._are_writers_done)
+
+    def _read_until_done(self, reader: Client) -> None:
+        while True:
+            is_last = self._are_writers_done
+            try:
+                read = self.world.read(reader)
+                self.time.note(f"{reader.author}: saw {sorted(read.writes)}")
+                if is_last:
+                    return
+            except errors.StorageError as error:
+                self.time.note(f"{reader.author}: {error.kind}: {error}")
+            reader.clock.sleep_s(3 * reader.random.uniform())
+
+    @property
+    def _are_writers_done(self) -> bool:
+        return all(f"w{number}" in self.finished for number in range(self.plan.writers))
+
+    def _settle(self) -> None:
+        """Let all the dead be known as such, and a last service clean up (I8, I10)."""
+        self.world.faults = faulty_storage.NoFaults()
+        self.world.lock.loss_rate = self.world.misjudgement_rate = 0.0
+        self.world.misjudged.clear()
+        for number in range(2):
+            self.time.advance(SETTINGS.heartbeat_expiry_ms + self.world.lock.session_ms)
+            service = self.world.writer(f"last{number}")
+            schedule_rollback.roll_back_dead(self.world, service)
+            # One that lost the lock while it planned may have done so after all had ended.
+            for planned in self.world.timeline.pending_compactions:
+                self.world.compact(service, planned.requested_time)
+        read = self.world.read(self.world.writer("last reader"))
+        timeline = self.world.check()
+        if self.plan.has_shared_columns:
+            invariants.check_merged_in_order(self.world.reads, self.world.excused)
+        invariants.check_quiescence(self.world.storage, timeline, self.world.strays)
+        invariants.check_everything_is_read(self.world.storage, timeline, read, self.world.excused)
+
+
+def _has_changes(timeline: active.ActiveTimeline) -> bool:
+    """Return whether a write has completed that no compaction can have merged."""
+    last = max((each.requested_time for each in _compactions(timeline)), default="")
+    return any(
+        each.action is instants.Action.DELTA_COMMIT and str(each.completion_time) > last
+        for each in timeline.completed_writes
+    )
+
+
+def _compactions(timeline: active.ActiveTimeline) -> Iterator[instants.Instant]:
+    return (each for each in timeline.completed_writes if each.action is instants.Action.COMMIT)

@@ -1,0 +1,69 @@
+"""The small models that are explored exhaustively: two actors, two file groups (T-P09).
+
+Of three actors all interleavings are followed that differ in the first choices (T-P04).
+"""
+
+import contextlib
+
+from hoodie import errors
+from hoodie.model.settings import ConcurrencyMode
+from hoodie.transaction.client import Client
+from support.simulation import invariants, schedule_rollback
+from support.simulation.schedule_exploration import Act, Model
+from support.simulation.schedule_world import World
+
+
+def write(world: World, writer: Client) -> None:
+    with contextlib.suppress(errors.ConflictError, errors.HeartbeatExpiredError):
+        world.write(writer, "b")
+
+
+def compact(world: World, service: Client) -> None:
+    planned = world.schedule_compaction(service)
+    if planned is not None:
+        world.compact(service, planned.requested_time)
+
+
+def roll_back(world: World, service: Client) -> None:
+    with contextlib.suppress(errors.ConflictError):
+        schedule_rollback.roll_back_dead(world, service)
+
+
+def read(world: World, reader: Client) -> None:
+    world.read(reader)
+
+
+def model(first: Act, second: Act, mode: ConcurrencyMode = ConcurrencyMode.NON_BLOCKING) -> Model:
+    return Model(
+        mode=mode,
+        actors={"first": first, "second": second},
+        prepare=write,
+        is_taken_for_dead=roll_back in (first, second),
+        is_swept=roll_back in (first, second),
+    )
+
+
+CHOICES = 10
+"""Of who goes on, at calls that do not commute with what the others do."""
+
+THREE = f"two writers and a compactor, {CHOICES} choices"
+MODELS = {
+    "two optimistic writers": model(write, write, ConcurrencyMode.OPTIMISTIC),
+    "two non-blocking writers": model(write, write),
+    "writer and compactor": model(write, compact),
+    "writer and rollback": model(write, roll_back),
+    "writer and reader": model(write, read),
+    "compactor and reader": model(compact, read),
+    THREE: Model(
+        mode=ConcurrencyMode.NON_BLOCKING,
+        actors={"first": write, "second": write, "third": compact},
+        prepare=write,
+        choices_max=CHOICES,
+    ),
+}
+
+
+def check(world: World) -> None:
+    timeline = world.check()
+    last = world.read(world.writer("last reader"))
+    invariants.check_everything_is_read(world.storage, timeline, last)

@@ -1,0 +1,407 @@
+"""What simulated runs there are: a seed stands for one, by the scenario that it is drawn from."""
+
+import enum
+import random
+from dataclasses import dataclass, replace
+
+from hoodie.model import settings, table_config
+from support.simulation import ambushes, schedule_rows, traps
+from support.simulation.schedule_world import SETTINGS
+
+SKEW_MS = SETTINGS.clock_skew_ms_max // 2
+WRONG_CLOCK_MS = 5 * SETTINGS.clock_skew_ms_max
+SHORT_PAUSE_MS = 3_000
+LONG_PAUSE_MS = 2 * SETTINGS.heartbeat_expiry_ms
+
+
+class Scenario(enum.Enum):
+    """What kind of fleet."""
+
+    NON_BLOCKING = "non-blocking"  # Writers that never conflict.
+    OPTIMISTIC = "optimistic"  # Writers that do.
+    FAILING = "failing"  # Most of what happens are deaths, pauses and rollbacks.
+    CLOCKS = "clocks"  # Clocks that differ by far more than they may.
+    LATE = "late"  # Files of the timeline that appear after their creation has failed.
+    COPY_ON_WRITE = "copy-on-write"  # Base files alone; writers that conflict, or one at a time.
+    LATE_COPY_ON_WRITE = "late-copy-on-write"  # Both.
+    DELETES = "deletes"  # Data files hold rows, and deletes of them; of several modes.
+    # Of tables and modes of all kinds:
+    IN_PLACE = "in-place"  # Data files show under their names while they are written.
+    HELD_UP = "held-up"  # Who has the lock is paused until lock and heartbeat are lost.
+    MISJUDGED = "misjudged"  # Living processes are proved dead.
+    RESTARTED = "restarted"  # Successors run as the same attempt; tasks, plans and locks fail.
+    UNRELIABLE = "unreliable"  # Most of what happens are failures of the storage, and late answers.
+    AMBUSHED = "ambushed"  # Trouble strikes at the calls before which the protocol looks.
+    FOREIGN = "foreign"  # Another engine changes the table beside ours.
+    TRAPPED = "trapped"  # As ambushed, by ambushes that are chosen to go together.
+    STORMY = "stormy"  # Several of these troubles at once, each at a rate that chance chooses.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A run, before anything has happened.
+
+    Attributes:
+        seed: Of ids, times and chance.
+        table_type: Of the table.
+        rows: The configuration of a table whose data files hold rows; None where they hold lines.
+        mode: Of the writers.
+        writers: How many.
+        batches: How many each writes.
+        compactors: How many.
+        janitors: Rollback services.
+        readers: How many.
+        engines: Processes of another engine.
+        has_shared_columns: Whether all writers write one column, and so wait for each other.
+        switch_rate: How often somebody else goes on, of all calls.
+        crash_rate: How often a process dies, of all calls.
+        failure_rate: How often the storage fails.
+        late_rate: How often a file of the timeline appears later, and its creation fails.
+        pause_rate: How often a process is paused.
+        loss_rate: How often the lock's session is lost, of all times that it is acquired.
+        step_rate: How often a clock is set.
+        step_ms_max: By how much it is then wrong.
+        misjudgement_rate: How often a living process is proved dead, of all times that it is asked.
+        is_in_place: Whether data files show under their names while they are written.
+        slow_beat_rate: How often the answer to a heartbeat takes long.
+        failed_task_rate: How often a task of a write fails after its file, and is run again.
+        repeats_tasks: Whether a task that fails is run again.
+        names_groups: Whether each writer names the file groups of empty buckets by itself.
+        kept_attempt_rate: How often a process is followed by another of the same attempt.
+        plans_beside_rate: How often a compaction is planned while one is pending.
+        takes_compactions_back: Whether janitors take back what dead compactors have begun.
+        pause_with_lock_ms_max: How long who has the lock is paused at most.
+        page_names: How many names a page of a listing has; None for listings that are atomic.
+        in_wait: What befalls processes at certain calls.
+    """
+
+    seed: int
+    table_type: table_config.TableType = table_config.TableType.MERGE_ON_READ
+    rows: table_config.TableConfig | None = None
+    mode: settings.ConcurrencyMode = settings.ConcurrencyMode.NON_BLOCKING
+    writers: int = 2
+    batches: int = 2
+    compactors: int = 1
+    janitors: int = 1
+    readers: int = 1
+    engines: int = 0
+    has_shared_columns: bool = False
+    switch_rate: float = 1.0
+    crash_rate: float = 0.002
+    failure_rate: float = 0.01
+    late_rate: float = 0.0
+    pause_rate: float = 0.003
+    loss_rate: float = 0.02
+    step_rate: float = 0.002
+    step_ms_max: int = SKEW_MS
+    misjudgement_rate: float = 0.0
+    is_in_place: bool = False
+    slow_beat_rate: float = 0.0
+    failed_task_rate: float = 0.0
+    repeats_tasks: bool = False
+    names_groups: bool = False
+    kept_attempt_rate: float = 0.0
+    plans_beside_rate: float = 0.0
+    takes_compactions_back: bool = False
+    pause_with_lock_ms_max: int = SHORT_PAUSE_MS
+    page_names: int | None = None
+    in_wait: tuple[ambushes.Ambush, ...] = ()
+
+
+KINDS = (
+    *((table_config.TableType.MERGE_ON_READ, mode) for mode in settings.ConcurrencyMode),
+    (table_config.TableType.COPY_ON_WRITE, settings.ConcurrencyMode.OPTIMISTIC),
+    (table_config.TableType.COPY_ON_WRITE, settings.ConcurrencyMode.SINGLE_WRITER),
+)
+"""Tables, and modes in which they can be written."""
+
+KINDS_OF_ROWS = (
+    # Whole rows by event time, ordered deletes: what writers do may be merged in any order.
+    *[(settings.ConcurrencyMode.NON_BLOCKING, table_config.MergeMode.EVENT_TIME, False)] * 4,
+    # The others are merged in the order of their writes, deletes without ordering values, too.
+    *[(settings.ConcurrencyMode.OPTIMISTIC, table_config.MergeMode.EVENT_TIME, False)] * 2,
+    (settings.ConcurrencyMode.OPTIMISTIC, table_config.MergeMode.EVENT_TIME, True),
+    (settings.ConcurrencyMode.OPTIMISTIC, table_config.MergeMode.COMMIT_TIME, False),
+    (settings.ConcurrencyMode.OPTIMISTIC, table_config.MergeMode.COMMIT_TIME, True),
+    (settings.ConcurrencyMode.SINGLE_WRITER, table_config.MergeMode.EVENT_TIME, True),
+)
+"""Modes of writers, how rows are merged, and whether partial updates fill nulls."""
+
+
+_OF_ONE_KIND = (
+    Scenario.OPTIMISTIC,
+    Scenario.FAILING,
+    Scenario.CLOCKS,
+    Scenario.LATE,
+    Scenario.COPY_ON_WRITE,
+    Scenario.LATE_COPY_ON_WRITE,
+    Scenario.DELETES,
+)
+"""Scenarios that say what table there is."""
+
+
+def plan_of(scenario: Scenario, seed: int) -> Plan:
+    """Return the run that a seed stands for."""
+    source = random.Random(f"{scenario.value} {seed}")
+    plan = Plan(
+        seed=seed,
+        # Few of each: many small runs meet more interleavings than few large ones.
+        writers=source.choice((2, 2, 2, 3)),
+        batches=source.choice((1, 1, 2)),
+        compactors=source.choice((1, 1, 1, 2)),
+        janitors=source.choice((1, 1, 1, 2)),
+        readers=source.choice((1, 1, 1, 2)),
+        has_shared_columns=scenario is Scenario.NON_BLOCKING and source.random() < 0.3,
+        switch_rate=source.choice((0.1, 0.3, 1.0)),
+        page_names=source.choice((None, 6, 24)),
+    )
+    match scenario:
+        case Scenario.NON_BLOCKING:
+            return plan
+        case Scenario.AMBUSHED:
+            return _of_any_kind(_with_ambushes(plan, source), source)
+        case Scenario.FOREIGN:
+            return _of_any_kind(_with_another_engine(plan, source), source)
+        case Scenario.TRAPPED:
+            return _trapped(_of_any_kind(plan, source), source)
+        case _ if scenario in _OF_ONE_KIND:
+            return _of_one_kind(plan, scenario, source)
+        case _:
+            return _of_any_kind(_disturbed(plan, scenario, source), source)
+
+
+def _of_one_kind(plan: Plan, scenario: Scenario, source: random.Random) -> Plan:
+    """Return a plan of a scenario that says what table there is, and how it is written."""
+    match scenario:
+        case Scenario.OPTIMISTIC:
+            return replace(plan, mode=settings.ConcurrencyMode.OPTIMISTIC)
+        case Scenario.FAILING:
+            # With small pages each try takes so many steps that hardly one survives its crashes.
+            return replace(plan, crash_rate=0.007, pause_rate=0.012, page_names=24)
+        case Scenario.CLOCKS:
+            return replace(plan, step_rate=0.008, step_ms_max=WRONG_CLOCK_MS)
+        case Scenario.LATE:
+            modes = (settings.ConcurrencyMode.NON_BLOCKING, settings.ConcurrencyMode.OPTIMISTIC)
+            return replace(plan, mode=source.choice(modes), late_rate=0.2, loss_rate=0.0)
+        case Scenario.DELETES:
+            return _with_rows(plan, source)
+        case _:
+            is_late = scenario is Scenario.LATE_COPY_ON_WRITE
+            return _copy_on_write(plan, source, is_late=is_late)
+
+
+def _with_rows(plan: Plan, source: random.Random) -> Plan:
+    """Return a plan for a table whose data files hold rows."""
+    mode, merge_mode, fills_nulls = source.choice(KINDS_OF_ROWS)
+    return replace(
+        plan,
+        rows=schedule_rows.config_of(merge_mode, fills_nulls=fills_nulls),
+        mode=mode,
+        batches=source.choice((2, 3, 4)),
+        takes_compactions_back=source.random() < 0.3,
+        # With smaller pages runs of so many batches take more steps than a run may.
+        page_names=source.choice((None, 24)),
+    )
+
+
+def _copy_on_write(plan: Plan, source: random.Random, *, is_late: bool) -> Plan:
+    modes = (settings.ConcurrencyMode.OPTIMISTIC, settings.ConcurrencyMode.SINGLE_WRITER)
+    return replace(
+        plan,
+        late_rate=0.2 if is_late else 0.0,
+        loss_rate=0.0 if is_late else plan.loss_rate,
+        table_type=table_config.TableType.COPY_ON_WRITE,
+        mode=source.choice(modes),
+        compactors=0,
+        crash_rate=0.004,
+        pause_rate=0.006,
+    )
+
+
+def _disturbed(plan: Plan, scenario: Scenario, source: random.Random) -> Plan:
+    """Return a plan with what a scenario of all kinds of tables and modes is about."""
+    match scenario:
+        case Scenario.MISJUDGED:
+            return replace(
+                plan,
+                janitors=source.choice((1, 2, 3)),
+                crash_rate=0.004,
+                pause_rate=0.004,
+                misjudgement_rate=source.choice((0.05, 0.3, 0.8)),
+            )
+        case Scenario.IN_PLACE:
+            return replace(
+                plan, crash_rate=0.007, pause_rate=0.012, is_in_place=True, page_names=24
+            )
+        case Scenario.HELD_UP:
+            return replace(
+                plan, pause_rate=0.012, pause_with_lock_ms_max=LONG_PAUSE_MS, page_names=24
+            )
+        case Scenario.RESTARTED:
+            return replace(
+                plan,
+                compactors=source.choice((1, 2)),
+                crash_rate=0.006,
+                pause_rate=0.006,
+                loss_rate=source.choice((0.02, 0.3)),
+                failed_task_rate=0.2,
+                kept_attempt_rate=source.choice((0.0, 0.7)),
+                plans_beside_rate=source.choice((0.0, 0.5)),
+                takes_compactions_back=source.random() < 0.5,
+            )
+        case Scenario.UNRELIABLE:
+            return replace(
+                plan,
+                crash_rate=0.003,
+                pause_rate=0.006,
+                failure_rate=0.03,
+                late_rate=source.choice((0.0, 0.2)),
+                loss_rate=0.0,
+                slow_beat_rate=0.3,
+            )
+        case Scenario.STORMY:
+            return _with_several_troubles(plan, source)
+        case _:
+            raise AssertionError(f"{scenario.value} is for some tables and modes only")
+
+
+def _with_several_troubles(plan: Plan, source: random.Random) -> Plan:
+    """Return a plan with each trouble at a rate of its own: none, some, or much of it.
+
+    Files that appear late exclude lost sessions, long pauses with the lock, and wrong verdicts: a
+    write that is taken back while its completed file is on its way may be there twice
+    (docs/simulation.md, "Limits").
+    """
+    is_late = source.random() < 0.4
+    pauses_ms = (SHORT_PAUSE_MS,) if is_late else (SHORT_PAUSE_MS, SHORT_PAUSE_MS, LONG_PAUSE_MS)
+    return replace(
+        plan,
+        writers=source.choice((2, 3)),
+        compactors=source.choice((1, 2)),
+        janitors=source.choice((1, 2, 3)),
+        crash_rate=source.choice((0.002, 0.004, 0.006)),
+        failure_rate=source.choice((0.0, 0.01, 0.02)),
+        late_rate=source.choice((0.1, 0.3)) if is_late else 0.0,
+        pause_rate=source.choice((0.003, 0.006)),
+        loss_rate=0.0 if is_late else source.choice((0.02, 0.1, 0.3)),
+        misjudgement_rate=0.0 if is_late else source.choice((0.0, 0.05, 0.3)),
+        is_in_place=source.random() < 0.3,
+        slow_beat_rate=source.choice((0.0, 0.3)),
+        failed_task_rate=source.choice((0.0, 0.2)),
+        kept_attempt_rate=source.choice((0.0, 0.7)),
+        plans_beside_rate=source.choice((0.0, 0.5)),
+        takes_compactions_back=source.random() < 0.5,
+        pause_with_lock_ms_max=source.choice(pauses_ms),
+        page_names=source.choice((None, 24)),
+    )
+
+
+VICTIMS = ("w", "w", "compactor", "compactor", "janitor", "")
+
+
+def _with_ambushes(plan: Plan, source: random.Random) -> Plan:
+    """Return a plan in which little goes wrong but at a few calls that chance chooses.
+
+    What appears late excludes lost locks, long pauses and wrong verdicts, as in `stormy`. Wrong
+    verdicts exclude writers of one column: that these wait for each other is by verdicts alone.
+    """
+    troubles = [ambushes.Trouble.FAILURE, ambushes.Trouble.CRASH]
+    is_late = source.random() < 0.25
+    if is_late:
+        troubles += [ambushes.Trouble.LATE_FAILURE, ambushes.Trouble.LATE_CRASH] * 2
+    else:
+        troubles += [ambushes.Trouble.LOST_LOCK, ambushes.Trouble.WRONG_VERDICT] * 2
+        troubles += [ambushes.Trouble.LONG_PAUSE]
+    in_wait = tuple(
+        ambushes.drawn(source, VICTIMS, troubles) for _ in range(source.choice((1, 2, 3, 4)))
+    )
+    misjudgement_rate = 0.0 if is_late else source.choice((0.0, 0.0, 0.3))
+    is_misjudging = misjudgement_rate > 0 or any(
+        each.trouble is ambushes.Trouble.WRONG_VERDICT for each in in_wait
+    )
+    plan = replace(
+        plan,
+        writers=source.choice((2, 3)),
+        batches=source.choice((1, 2, 2)),
+        compactors=source.choice((1, 2)),
+        janitors=source.choice((1, 2, 3)),
+        has_shared_columns=not is_misjudging and source.random() < 0.3,
+        failed_task_rate=source.choice((0.0, 0.0, 0.2)),
+        repeats_tasks=source.random() < 0.5,
+        names_groups=source.random() < 0.3,
+        crash_rate=source.choice((0.0, 0.002)),
+        failure_rate=source.choice((0.0, 0.005)),
+        pause_rate=0.001,
+        loss_rate=0.0,
+        misjudgement_rate=misjudgement_rate,
+        kept_attempt_rate=source.choice((0.0, 0.0, 0.7)),
+        plans_beside_rate=source.choice((0.0, 0.3)),
+        takes_compactions_back=source.random() < 0.3,
+        page_names=source.choice((None, None, 24)),
+        in_wait=in_wait,
+    )
+    if source.random() < 0.1:
+        # Behind pages as small as these a read misses what completes, did it list only once.
+        plan = replace(plan, page_names=2, readers=3, batches=1)
+    return plan
+
+
+def _with_another_engine(plan: Plan, source: random.Random) -> Plan:
+    """Return a plan in which another engine changes the table."""
+    return replace(
+        plan,
+        engines=1,
+        batches=2,
+        crash_rate=0.003,
+        failure_rate=0.005,
+        pause_rate=0.004,
+        misjudgement_rate=source.choice((0.0, 0.0, 0.3)),
+        # With smaller pages a run takes more steps than it may.
+        page_names=source.choice((None, 24)),
+        in_wait=source.choice(((), traps.ROLLED_BACK_AND_ARCHIVED)),
+    )
+
+
+def _trapped(plan: Plan, source: random.Random) -> Plan:
+    """Return a plan with one trap, in which little else goes wrong."""
+    trap = source.choice(traps.TRAPS)
+    is_compaction = trap.victim.startswith("compactor")
+    mode = plan.mode
+    if is_compaction and plan.table_type is table_config.TableType.COPY_ON_WRITE:
+        mode = settings.ConcurrencyMode.OPTIMISTIC
+    if is_compaction:
+        plan = replace(plan, table_type=table_config.TableType.MERGE_ON_READ, mode=mode)
+    if trap.has_rows:
+        plan = _with_rows(plan, source)
+    return replace(
+        plan,
+        writers=source.choice((2, 3)),
+        batches=2,
+        compactors=2 if is_compaction else 0,
+        janitors=source.choice((1, 2)),
+        crash_rate=0.0,
+        failure_rate=0.0,
+        pause_rate=0.0,
+        loss_rate=0.0,
+        slow_beat_rate=1.0 if trap.has_slow_beats else 0.0,
+        takes_compactions_back=False,
+        page_names=None,
+        in_wait=trap.in_wait,
+    )
+
+
+def _of_any_kind(plan: Plan, source: random.Random) -> Plan:
+    """Return a plan for a table and a mode that chance chooses."""
+    table_type, mode = source.choice(KINDS)
+    is_cow = table_type is table_config.TableType.COPY_ON_WRITE
+    is_non_blocking = mode is settings.ConcurrencyMode.NON_BLOCKING
+    compactors = 0 if is_cow else plan.compactors
+    return replace(
+        plan,
+        table_type=table_type,
+        mode=mode,
+        compactors=compactors,
+        has_shared_columns=plan.has_shared_columns and is_non_blocking,
+        # Where writers do not exclude each other, all must name a group alike.
+        names_groups=plan.names_groups and not is_non_blocking,
+    )

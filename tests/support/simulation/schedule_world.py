@@ -1,0 +1,614 @@
+"""A table in a simulated world: writers, compactors and readers, small but going the real way.
+
+Data files hold a line of text for each write in them, under the names of real ones (or rows, in
+`schedule_rows`); timeline, heartbeats, markers, locks, file slices and all decisions are the
+library's.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from hoodie import errors, identity
+from hoodie.filegroup import snapshots
+from hoodie.format import file_names, timeline_avro
+from hoodie.index import bucket
+from hoodie.maintenance.compaction import planning as compaction_planning
+from hoodie.model import commits, files, instants, schemas, settings, table_config
+from hoodie.read import planning, tasks
+from hoodie.storage.memory import MemoryStorage, MemoryStore
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import active, contents, table_properties, transitions
+from hoodie.transaction import authors, layout, lifecycle, markers
+from hoodie.transaction.client import (
+    AlreadyWritten,
+    Client,
+    Companions,
+    Completion,
+    Connection,
+    Guard,
+    OpenAction,
+)
+from hoodie.write import compatibility, conflicts, placement
+from support.simulation import faulty_storage, invariants, schedule, schedule_witness
+
+CONFIG = table_config.TableConfig(
+    name="t",
+    record_key_fields=("id",),
+    partition_fields=("part",),
+    bucket_count=2,
+    has_partial_updates=True,
+)
+COPY_ON_WRITE = replace(
+    CONFIG, table_type=table_config.TableType.COPY_ON_WRITE, has_partial_updates=False
+)
+SCHEMA = schemas.from_arrow(pa.schema([("id", pa.string()), ("part", pa.string())]), "t")
+EVERYTHING = tasks.Query(columns=("id",))
+SETTINGS = settings.WriteSettings(
+    concurrency=settings.ConcurrencyMode.NON_BLOCKING,
+    heartbeat_interval_ms=1_000,
+    heartbeat_misses_max=5,
+    clock_wait_ms=0,
+    lock_wait_ms=30_000,
+)
+PARTITION = "p"
+GROUPS = tuple(
+    files.FileGroupId(PARTITION, f"0000000{n}-0000-0000-0000-000000000000-0") for n in (0, 1)
+)
+
+
+class World:
+    """One table, its lock service, and the processes that use them."""
+
+    def __init__(
+        self,
+        time: schedule.Schedule | None = None,
+        *,
+        faults: faulty_storage.Faults | None = None,
+        write_settings: settings.WriteSettings = SETTINGS,
+        store: MemoryStore | None = None,
+        config: table_config.TableConfig = CONFIG,
+        is_in_place: bool = False,
+    ) -> None:
+        self.page_names: int | None = None  # How listings come; see `faulty_storage`.
+        self.time = time or schedule.Schedule()
+        self.faults = faults or faulty_storage.NoFaults()
+        self.settings = write_settings
+        self.is_in_place = is_in_place
+        self.keeps_attempts = False  # Whether two processes may run as one attempt of a writer.
+        self.failed_task_rate = 0.0  # How often a task fails after its file, and is run again.
+        self.repeats_tasks = False  # Whether a task that fails is run again, as Spark does.
+        self.names_groups = False  # Whether each writer names the groups of empty buckets itself.
+        self.plans_beside_rate = 0.0  # How often a compaction is planned while one is pending.
+        self.misjudgement_rate = 0.0  # How often a living process is proved dead.
+        self.misjudged: set[str] = set()  # Names of those that everybody takes for dead.
+        self.has_partial_writes = False  # Or every write writes to every file group.
+        self.store = store or MemoryStore(schedule.VirtualClock(self.time))
+        self.storage: Storage = MemoryStorage(self.store)
+        self.lock = schedule.SessionLock(self.time)
+        self.witness = schedule_witness.Witness(
+            self.time, MemoryStorage(self.store), self.lock, write_settings.heartbeat_expiry_ms
+        )
+        self.witness.has_one_writer = (
+            write_settings.concurrency is settings.ConcurrencyMode.SINGLE_WRITER
+        )
+        self.told: list[invariants.Told] = []
+        self.reads: list[invariants.Read] = []
+        self.late: set[instants.Instant] = set()
+        self.posthumous: set[instants.Instant] = set()
+        self.strays: set[instants.InstantTime] = set()
+        clock = schedule.VirtualClock(self.time)
+        self.config = table_properties.create(self.storage, config, clock)
+        self.storage.create(files.join(PARTITION, file_names.PARTITION_METADATA), b"")
+
+    def process(self, name: str, *, offset_ms: int = 0, host: str = "host") -> schedule.Process:
+        return schedule.Process(self.time, name, offset_ms=offset_ms, host=host)
+
+    def client(
+        self,
+        process: schedule.Process,
+        author: authors.Author | None = None,
+        *,
+        guards: tuple[Guard, ...] = (),
+        write_settings: settings.WriteSettings | None = None,
+        columns: tuple[str, ...] | None = None,
+    ) -> Client:
+        """Return a client of a process, with a lock provider of its own.
+
+        Args:
+            process: Where it runs.
+            author: On whose behalf; the process's own name by default.
+            guards: Its guards.
+            write_settings: The world's by default.
+            columns: Those that it writes, if it is to begin only beside others that may (N1).
+        """
+        stream = compatibility.Stream(
+            writer_id=process.name, columns=columns, mode=self.settings.concurrency
+        )
+
+        def admit_beside(companions: Companions) -> None:
+            others = [
+                compatibility.stream_of(instant, seen) for instant, seen in companions.items()
+            ]
+            compatibility.check(self.config, stream, others)
+
+        return Client(
+            Connection(
+                storage=self.storage_of(process),
+                provider=self.lock_of(process),
+                env=process,
+                settings=write_settings or self.settings,
+                author=author or authors.Author(writer_id=process.name),
+                guards=guards,
+                claim=compatibility.claim(stream) if columns else "",
+                admit_beside=admit_beside if columns else None,
+                is_proved_dead=lambda judged: self._is_proved_dead(process, judged),
+            )
+        )
+
+    def _is_proved_dead(self, judge: schedule.Process, judged: identity.ProcessIdentity) -> bool:
+        """Return a verdict of death, which is wrong of a living process at some rate."""
+        if self.time.is_proved_dead(judged) or self._is_misjudged(judged):
+            return True
+        if not self.misjudgement_rate or judged == judge.process:
+            return False
+
+        def sample(source: random.Random) -> int:
+            return source.random() < self.misjudgement_rate
+
+        is_wrong = bool(self.time.chances.draw(judge, f"verdict on {judged.pid}", 0, sample))
+        if is_wrong:
+            self.time.note(f"{judge.name}: takes {judged} for dead")
+        return is_wrong
+
+    def _is_misjudged(self, judged: identity.ProcessIdentity) -> bool:
+        known = self.time.processes.get(judged.pid)
+        return known is not None and known.name in self.misjudged
+
+    def storage_of(self, process: schedule.Process) -> Storage:
+        """Return the table's storage as a process has it."""
+        return faulty_storage.FaultyStorage(
+            self.storage,
+            process,
+            self.faults,
+            self,
+            is_in_place=self.is_in_place,
+            page_names=self.page_names,
+        )
+
+    def lock_of(self, process: schedule.Process) -> schedule.SessionLockProvider:
+        """Return the table's lock as a process has it."""
+        return schedule.SessionLockProvider(self.lock, process)
+
+    def writer(self, name: str, **options: object) -> Client:
+        """Return a client of a process of its own."""
+        return self.client(self.process(name), **options)  # type: ignore[arg-type] # passed on
+
+    @property
+    def timeline(self) -> active.ActiveTimeline:
+        return active.load(self.storage)
+
+    @property
+    def surplus(self) -> frozenset[instants.Instant]:
+        """What was published after others had gone on, and not called a success; or by the dead."""
+        successes = {told.completed for told in self.told}
+        return frozenset(self.late - successes | self.posthumous)
+
+    @property
+    def excused(self) -> frozenset[instants.InstantTime]:
+        """Writes and compactions that are completed by surplus files alone."""
+        completed = {each for each in self.timeline.files if each.is_completed}
+        certain = {each.requested_time for each in completed - self.surplus}
+        return frozenset(
+            each.requested_time
+            for each in self.surplus
+            if each.action.is_write and each.requested_time not in certain
+        )
+
+    def check(self) -> active.ActiveTimeline:
+        """Check every invariant."""
+        excused = self.excused
+        alone = {told.completed for told in self.told if told.is_said_to_be_alone}
+        late = {each.requested_time for each in self.late - alone}
+        timeline = invariants.check_all(
+            self.storage, self.told, excused, self.surplus, self.strays, self.late
+        )
+        invariants.check_reads(self.storage, timeline, self.told, self.reads, late, excused)
+        invariants.check_increments(timeline, self.reads, late | excused)
+        if not self.keeps_attempts:
+            invariants.check_attempts_write_once(self.storage, timeline)
+        if self.names_groups:
+            invariants.check_one_group_a_bucket(self.storage, timeline, excused)
+        if self.is_optimistic:
+            invariants.check_serial(self.storage, timeline, self.told)
+        invariants.check_lock_history(self.lock.history)
+        return timeline
+
+    def begin(self, writer: Client, batch_id: str | None = None) -> OpenAction:
+        """Begin a write and make it inflight."""
+        opened = lifecycle.begin(writer, self._action, self.config, batch_id)
+        assert isinstance(opened, OpenAction), opened
+        lifecycle.start(writer, opened, commits.Operation.UPSERT)
+        return opened
+
+    def write(self, writer: Client, batch_id: str | None = None) -> Completion | AlreadyWritten:
+        """Write a batch, and take down what the writer is told."""
+        begun_ms = self.time.now_ms
+        opened = lifecycle.begin(writer, self._action, self.config, batch_id)
+        if isinstance(opened, AlreadyWritten):
+            return opened
+        self.witness.see_begin(writer, opened)
+        number = self._tell(writer, opened, batch_id, begun_ms)
+        if self.settings.concurrency is not settings.ConcurrencyMode.NON_BLOCKING:
+            known = frozenset(opened.timeline.write_completion_times)
+            self.witness.known_at_begin[opened.requested_time] = known
+        try:
+            lifecycle.start(writer, opened, commits.Operation.UPSERT)
+            groups = self._groups(writer, opened)
+            if self.failed_task_rate and writer.random.uniform() < self.failed_task_rate:
+                self.write_files(writer, opened, groups[:1], task=1)
+            stats = self._write_all(writer, opened, groups)
+            completion = lifecycle.commit(
+                writer, opened, metadata(stats), [conflicts.commit_check(writer)]
+            )
+        except errors.HoodieError as error:
+            self._end(number, invariants.outcome_of(error))
+            with self.witness.seeing_abort(self.process_of(writer), opened):
+                lifecycle.abort(writer, opened, has_tasks_left=False)
+            raise
+        self._end(number, invariants.Outcome.ACKNOWLEDGED, completion)
+        self._see_doubt(writer, completion)
+        return completion
+
+    def schedule_compaction(self, service: Client) -> instants.Instant | None:
+        """Plan a compaction of everything that completed, unless one is pending."""
+
+        def plan(
+            timeline: active.ActiveTimeline,
+            requested_time: instants.InstantTime,
+            extra: Mapping[str, str],
+        ) -> bytes | None:
+            is_beside = service.random.uniform() < self.plans_beside_rate
+            if timeline.pending_compactions and not is_beside:
+                return None
+            snapshot = snapshots.take(service.storage, self.config, timeline)
+            found = compaction_planning.plan_of(snapshot.view.slices_for_compaction(requested_time))
+            if found is None:
+                return None
+            return timeline_avro.encode_compaction_plan(replace(found, extra=extra))
+
+        return lifecycle.plan(service, instants.Action.COMPACTION, self.config, plan).instant
+
+    def read(self, reader: Client) -> invariants.Read:
+        """Read a snapshot, and take down what is seen."""
+        begun_ms = self.time.now_ms
+        snapshot = snapshots.take(reader.storage, self.config)
+        planned = planning.plan(reader.storage.uri, self.config, SCHEMA, snapshot, EVERYTHING)
+        seen = {task.file_slice.group: self.writes_read(reader, task) for task in planned}
+        read = invariants.Read(
+            reader_id=str(reader.author), begun_ms=begun_ms, ended_ms=self.time.now_ms, seen=seen
+        )
+        self.reads.append(read)
+        return read
+
+    def compact(self, service: Client, requested_time: instants.InstantTime) -> Completion:
+        """Execute a planned compaction, and take down what the service is told."""
+        begun_ms = self.time.now_ms
+        opened = lifecycle.take_over(
+            service, instants.Action.COMPACTION, requested_time, self.config
+        )
+        number = self._tell(service, opened, None, begun_ms)
+        try:
+            lifecycle.start(service, opened, commits.Operation.COMPACT)
+            self.witness.see_start(self.process_of(service), opened)
+            stats = self.write_compacted(service, opened)
+            compacted = replace(metadata(stats, commits.Operation.COMPACT), is_compacted=True)
+            completion = lifecycle.commit(service, opened, compacted)
+        except errors.HoodieError as error:
+            # Another execution may complete it yet: of this one nothing more is known.
+            self._end(number, invariants.Outcome.UNKNOWN)
+            lifecycle.abort(service, opened, has_tasks_left=False)
+            raise errors.ConflictError(f"compaction {requested_time}: {error}") from error
+        self._end(number, invariants.Outcome.ACKNOWLEDGED, completion)
+        self._see_doubt(service, completion)
+        return completion
+
+    def write_files(
+        self, writer: Client, opened: OpenAction, groups: Sequence[files.FileGroupId], task: int = 0
+    ) -> Sequence[commits.WriteStat]:
+        """Write the data files of a write."""
+        return write_data(writer, opened, groups, task)
+
+    def write_compacted(self, service: Client, opened: OpenAction) -> Sequence[commits.WriteStat]:
+        """Write the data files of a compaction."""
+        return write_bases(service, opened)
+
+    def writes_read(self, reader: Client, task: tasks.ReadTask) -> tuple[instants.InstantTime, ...]:
+        """Read a slice; return which writes it holds, in the order in which they were merged."""
+        return writes_in(content(reader.storage, task.file_slice))
+
+    @property
+    def is_optimistic(self) -> bool:
+        return self.settings.concurrency is settings.ConcurrencyMode.OPTIMISTIC
+
+    @property
+    def _action(self) -> instants.Action:
+        """What a write is on the timeline."""
+        is_cow = self.config.is_copy_on_write
+        return instants.Action.COMMIT if is_cow else instants.Action.DELTA_COMMIT
+
+    def _groups(self, writer: Client, opened: OpenAction) -> Sequence[files.FileGroupId]:
+        """Return what the next write writes to."""
+        if not self.has_partial_writes:
+            return GROUPS
+        groups = [group for group in GROUPS if writer.random.uniform() < 0.6] or GROUPS[:1]
+        return self._named_groups(writer, opened, groups) if self.names_groups else groups
+
+    def _named_groups(
+        self, writer: Client, opened: OpenAction, groups: Sequence[files.FileGroupId]
+    ) -> Sequence[files.FileGroupId]:
+        """Return the groups that buckets have, or names of the writer's own, as Apache Hudi's."""
+        written = {
+            bucket.bucket_of(stat.file_id): stat.file_id
+            for each in opened.timeline.completed_writes
+            for stat in contents.read_commit(self.storage, each).stats
+        }
+        numbers = [bucket.bucket_of(group.file_id) for group in groups]
+        return [
+            files.FileGroupId(
+                PARTITION, written.get(each, f"{each:08d}-{writer.random.uuid()[9:]}-0")
+            )
+            for each in numbers
+        ]
+
+    def _write_all(
+        self, writer: Client, opened: OpenAction, groups: Sequence[files.FileGroupId]
+    ) -> Sequence[commits.WriteStat]:
+        """Write the data files; a task that fails is run once more, where that is to be."""
+        try:
+            return self.write_files(writer, opened, groups)
+        except errors.StorageError:
+            if not self.repeats_tasks:
+                raise
+        return self.write_files(writer, opened, groups, task=2)
+
+    def process_of(self, client: Client) -> schedule.Process:
+        """Return the process that a client is of."""
+        return self.time.processes[client.process.pid]
+
+    def see_creation(self, process: schedule.Process, path: str, is_late: bool) -> None:
+        """Take down what is published after others may have gone on."""
+        self.witness.see_any_creation(process, path)
+        if not is_late:
+            self.witness.see_creation(process, path)
+        instant = schedule_witness.instant_at(path)
+        # That it has begun is told by its author alone, whose instant it is.
+        if instant is None or instant.state is not instants.State.INFLIGHT:
+            self._record_change(process, path, is_late)
+        if instant is None:
+            return
+        if instant.state is instants.State.REQUESTED and self.lock.is_overtaken(process):
+            self.strays.add(instant.requested_time)
+        if not instant.is_completed:
+            return
+        if is_late or self.lock.is_overtaken(process):
+            self.time.note(f"{process.name}: has published {instant} after others had the lock")
+            self.late.add(instant)
+        if is_late and process.is_dead:
+            self.posthumous.add(instant)
+
+    def see_replacement(self, process: schedule.Process, path: str, is_late: bool) -> None:
+        """Judge what is replaced."""
+        if not is_late:
+            self.witness.see_replacement(process, path)
+
+    def see_touch(self, process: schedule.Process, path: str, is_late: bool) -> None:
+        """Judge what is touched."""
+        if not is_late:
+            self.witness.see_touch(process, path)
+
+    def see_deletion(self, process: schedule.Process, path: str, is_late: bool) -> None:
+        """Judge what is deleted."""
+        self._record_change(process, path, is_late)
+        if not is_late:
+            self.witness.see_deletion(process, path)
+
+    def _record_change(self, process: schedule.Process, path: str, is_late: bool) -> None:
+        """Take down what of the timeline is changed, for the history of the lock.
+
+        What a store carries out late was asked for in time; others check what it may do.
+        """
+        if not is_late and schedule_witness.instant_at(path) is not None:
+            self.lock.record(invariants.LockEvent.CHANGED, process, path)
+
+    def _see_doubt(self, client: Client, completion: Completion) -> None:
+        if any("lock was lost" in each for each in completion.findings):
+            self.witness.see_doubt_resolved(self.process_of(client), completion.instant)
+
+    def acknowledge(self, client: Client, completed: instants.Instant) -> None:
+        """Take down what another engine has completed."""
+        self.told.append(
+            invariants.Told(
+                writer_id=client.author.writer_id,
+                batch_id=None,
+                requested_time=completed.requested_time,
+                begun_ms=self.time.now_ms,
+                ended_ms=self.time.now_ms,
+                outcome=invariants.Outcome.ACKNOWLEDGED,
+                completed=completed,
+            )
+        )
+
+    def _tell(
+        self,
+        writer: Client,
+        opened: OpenAction,
+        batch_id: str | None,
+        begun_ms: int,
+    ) -> int:
+        self.told.append(
+            invariants.Told(
+                writer_id=writer.author.writer_id,
+                batch_id=batch_id,
+                requested_time=opened.requested_time,
+                begun_ms=begun_ms,
+                ended_ms=None,
+                outcome=invariants.Outcome.UNKNOWN,
+            )
+        )
+        return len(self.told) - 1
+
+    def _end(
+        self,
+        number: int,
+        outcome: invariants.Outcome,
+        completion: Completion | None = None,
+    ) -> None:
+        self.told[number] = replace(
+            self.told[number],
+            outcome=outcome,
+            ended_ms=self.time.now_ms,
+            completed=completion.instant if completion else None,
+            findings=completion.findings if completion else (),
+        )
+
+
+def restored(world: World) -> instants.Instant:
+    """Let another engine restore the table to what it is; return the restore."""
+    service = world.writer("restorer")
+    with service.lock.scope() as scope:
+        requested = transitions.request(
+            world.storage,
+            service.times.generate(scope.timeline),
+            instants.Action.RESTORE,
+            b"plan",
+            lambda: False,
+        )
+        return transitions.complete(
+            world.storage,
+            requested.pending_in(instants.State.INFLIGHT),
+            b"done",
+            timeline=active.listed(world.storage),
+            times=service.times,
+            check=scope.check,
+        )
+
+
+def write_data(
+    writer: Client, opened: OpenAction, groups: Sequence[files.FileGroupId], task: int = 0
+) -> list[commits.WriteStat]:
+    """Write each file group's log file, or its next base file, marker first."""
+    line = f"{opened.requested_time} {writer.author} {opened.batch_id}\n".encode()
+    if opened.config.is_copy_on_write:
+        return _rewrite(writer, opened, groups, line, task)
+    stats = []
+    token = file_names.write_token(task, opened.stage, 0)
+    for group in groups:
+        name = file_names.log_file_name(group.file_id, opened.requested_time, 1, token)
+        path = put_file(writer, opened, files.join(group.partition_path, name), line)
+        stats.append(stat(group, path, len(line), log_files=(name,)))
+    return stats
+
+
+def _rewrite(
+    writer: Client,
+    opened: OpenAction,
+    groups: Sequence[files.FileGroupId],
+    line: bytes,
+    task: int,
+) -> list[commits.WriteStat]:
+    known = snapshots.committed_instants(opened.timeline)
+    committed = snapshots.CommittedFiles(writer.storage, known)
+    time = opened.requested_time
+    present = placement.Placement(writer.storage, opened.config, committed, {}, time)
+    present.prepare(PARTITION)
+    stats = []
+    token = file_names.write_token(task, opened.stage, 0)
+    for group in groups:
+        base = present.base_file_of(group)
+        name = file_names.base_file_name(group.file_id, token, opened.requested_time)
+        content = (writer.storage.read(base.path) if base else b"") + line
+        path = put_file(writer, opened, files.join(group.partition_path, name), content)
+        stats.append(stat(group, path, len(content)))
+    return stats
+
+
+def write_bases(service: Client, opened: OpenAction) -> list[commits.WriteStat]:
+    """Write the base file of each operation in a plan."""
+    token = file_names.write_token(0, opened.stage, 0)
+    stats = []
+    snapshot = snapshots.take(service.storage, opened.config, opened.timeline)
+    for operation in compaction_planning.plan_to_execute(
+        snapshot, opened.requested_time
+    ).operations:
+        group = operation.group
+        name = file_names.base_file_name(group.file_id, token, opened.requested_time)
+        merged = b"".join(
+            service.storage.read(files.join(group.partition_path, merged_name))
+            for merged_name in (operation.base_file_name, *operation.log_file_names)
+            if merged_name is not None
+        )
+        path = put_file(service, opened, files.join(group.partition_path, name), merged)
+        stats.append(stat(group, path, len(merged)))
+    return stats
+
+
+def content(storage: Storage, file_slice: files.FileSlice) -> bytes:
+    """Return what a slice holds: its base file, and its log files in the order of merging."""
+    base = () if file_slice.base_file is None else (file_slice.base_file,)
+    return b"".join(storage.read(file.path) for file in (*base, *file_slice.log_files))
+
+
+def writes_in(text: bytes) -> tuple[instants.InstantTime, ...]:
+    """Return which writes a file group holds, in the order in which they were merged."""
+    return tuple(instants.InstantTime(line.split()[0]) for line in text.decode().splitlines())
+
+
+def put_file(writer: Client, opened: OpenAction, path: str, content: bytes) -> str:
+    """Write a data file after its marker."""
+    markers.mark(writer.storage, opened.requested_time, path)
+    with writer.storage.open_write(path) as file:
+        file.write(content)
+    return path
+
+
+def stat(
+    group: files.FileGroupId, path: str, size_bytes: int, log_files: tuple[str, ...] = ()
+) -> commits.WriteStat:
+    """Return the write stat of one file."""
+    return commits.WriteStat(
+        file_id=group.file_id,
+        partition_path=group.partition_path,
+        path=path,
+        prev_commit="null",
+        records=1,
+        inserts=0,
+        updates=1,
+        deletes=0,
+        size_bytes=size_bytes,
+        log_files=log_files,
+        log_version=1 if log_files else None,
+    )
+
+
+def metadata(
+    stats: Sequence[commits.WriteStat],
+    operation: commits.Operation = commits.Operation.UPSERT,
+) -> commits.CommitMetadata:
+    """Return the metadata of a write."""
+    return commits.CommitMetadata(
+        operation=operation.value, stats=tuple(stats), extra={commits.SCHEMA_KEY: "{}"}
+    )
+
+
+def data_files(storage: Storage) -> list[str]:
+    """Return the names of the data files that there are, whoever they are of."""
+    found = (file_names.parse(info.path, info.size_bytes) for info in storage.list(PARTITION))
+    return [each.name for each in found if each is not None]
+
+
+def heartbeat_paths(storage: Storage) -> list[str]:
+    """Return the heartbeat files that there are."""
+    return [info.path for info in storage.list(layout.HEARTBEATS)]

@@ -1,0 +1,138 @@
+"""Looks of an observer that fail in a way that nobody foresaw, or end while others ask."""
+
+import functools
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from concurrent import futures
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hoodie import environment
+from hoodie.model import settings
+from hoodie.storage import local
+from hoodie.timeline import partition_buckets, transitions
+from hoodie_operator.api import writer
+from hoodie_operator.observing import dialogue, inputs, tables
+from hoodie_operator.observing.observer import Bounds, Observer
+from hoodie_operator.reconcile import facts
+from support.tables.tables import SmallTable
+
+
+def test_look_that_fails_is_told_and_costs_no_other_its_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def look(self: tables.TableObserver, target: tables.TableTarget) -> facts.TableFacts:
+        if target.uri == "file:///data/bad":
+            raise KeyError("unforeseen")
+        return facts.TableFacts(observed_ms=1)
+
+    def look_at_source(
+        self: inputs.InputObserver, generation: int, source: writer.Source
+    ) -> facts.SourceFacts:
+        raise KeyError("unforeseen")
+
+    monkeypatch.setattr(tables.TableObserver, "look", look)
+    monkeypatch.setattr(inputs.InputObserver, "look", look_at_source)
+    env = environment.system(allowed_roots=("/data",))
+    observer = Observer(env, ("/data",), Bounds())
+    questions = [
+        dialogue.TableQuestion(uri=f"file:///data/{name}", settings=settings.WriteSettings())
+        for name in ("bad", "good")
+    ]
+    bad, good = observer.look_at_tables(dialogue.TablesQuestion(tables=tuple(questions))).tables
+    files = writer.FilesSource(path="in/*.csv", format=writer.FileFormat.CSV)
+    question = dialogue.source_question(writer.Source(files=files))
+    source = observer.look_at_source(question).source
+    assert bad.table is not None
+    assert good.table is not None
+    assert source is not None
+    assert good.table.problem is None
+    for problem in (bad.table.problem, source.problem):
+        assert problem is not None
+        assert problem.is_transient
+        assert "KeyError: 'unforeseen'" in problem.message
+
+
+def test_look_that_has_just_ended_is_made_again_and_by_one_thread_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Who asks may know that a look has ended before the observer has taken note of it."""
+    notes: list[Callable[[], object]] = []
+    waits: queue.SimpleQueue[list[Future[object]]] = queue.SimpleQueue()
+    goes_on = threading.Event()
+
+    def note_later(look: Future[object], note: Callable[[Future[object]], object]) -> None:
+        notes.append(functools.partial(note, look))
+
+    def wait(looks: Sequence[Future[object]], timeout: float) -> None:
+        if looks:
+            waits.put(list(looks))
+        futures.wait(looks, timeout)
+
+    def look(self: tables.TableObserver, target: tables.TableTarget) -> facts.TableFacts:
+        assert goes_on.wait(30)
+        return facts.TableFacts(observed_ms=1)
+
+    monkeypatch.setattr(Future, "add_done_callback", note_later)
+    monkeypatch.setattr("hoodie_operator.observing.observer.wait", wait)
+    monkeypatch.setattr(tables.TableObserver, "look", look)
+    env = environment.system(allowed_roots=("/data",))
+    observer = Observer(env, ("/data",), Bounds(time_limit_s=60))
+    question = dialogue.TableQuestion(uri="file:///data/t", settings=settings.WriteSettings())
+
+    def is_seen() -> bool:
+        (told,) = observer.look_at_tables(dialogue.TablesQuestion(tables=(question,))).tables
+        return told.table == dialogue.Table()
+
+    goes_on.set()
+    for _ in range(2):
+        assert is_seen()
+        waits.get()
+    goes_on.clear()
+    with ThreadPoolExecutor(2) as threads:
+        try:
+            first = threads.submit(is_seen)
+            looks = waits.get(timeout=30)
+            for note in notes[:2]:
+                note()
+            second = threads.submit(is_seen)
+            assert waits.get(timeout=30) == looks
+        finally:
+            goes_on.set()
+        assert first.result()
+        assert second.result()
+
+
+def test_commit_that_is_archived_before_it_was_read_is_no_problem(tmp_path: Path) -> None:
+    small = SmallTable(tmp_path / "t")
+    for number in range(2):
+        small.upsert([{"id": "1", "part": "p", "a": number}])
+    oldest, newest = small.table.timeline().completed_writes
+
+    class Archived(local.LocalStorage):
+        def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+            if path == transitions.path(oldest):
+                self.delete(path)
+            return super().read(path, offset=offset, length=length)
+
+    observer = tables.TableObserver(replace(small.env, open_storage=Archived))
+    seen = observer.look(tables.TableTarget(uri=small.table.uri, settings=settings.WriteSettings()))
+    assert seen.problem is None
+    assert [each.requested_time for each in seen.commits] == [newest.requested_time]
+
+
+def test_bucket_counts_by_partition_reach_the_operator(tmp_path: Path) -> None:
+    small = SmallTable(tmp_path / "t")
+    observer = tables.TableObserver(small.env)
+    target = tables.TableTarget(uri=small.table.uri, settings=settings.WriteSettings())
+    assert not observer.look(target).has_partition_buckets
+    folder = small.path / partition_buckets.DIRECTORY
+    folder.mkdir(parents=True)
+    (folder / "20260101000000000.hashing_config").write_text("{}")
+    answer = dialogue.told_table(observer.look(target)).table
+    assert answer is not None
+    assert dialogue.heard_table(answer, 1).has_partition_buckets
