@@ -3,7 +3,6 @@
 import contextlib
 import copy
 import json
-import pickle
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -180,11 +179,14 @@ def test_creation_that_failed_is_tried_again_by_an_operator_that_is_newer_than_i
             if each["metadata"]["labels"][resources.ATTEMPT] == str(attempt)
         ]
 
-    def end(attempt: int, how: str) -> None:
+    def await_job(attempt: int) -> str:
         programs.wait_until(
             lambda: bool(at_work(attempt)), f"attempt {attempt} starts", cluster_place.WAIT_S
         )
-        path = resources.JOB.path("here", at_work(attempt)[0])
+        return at_work(attempt)[0]
+
+    def end(attempt: int, how: str) -> None:
+        path = resources.JOB.path("here", await_job(attempt))
         place.api.merge(path, {"metadata": {"annotations": {cluster_helpers.ENDED: how}}})
 
     held = cluster_operator.Runs.HELD
@@ -194,8 +196,7 @@ def test_creation_that_failed_is_tried_again_by_an_operator_that_is_newer_than_i
         place.await_state(kinds.HUDI_TABLE, "flights", "Provisioning", "BackingOff")
     with cluster_operator.leading(cluster.kubeconfig, "here", lake.folder, runs=held):
         end(2, "Storage")
-        programs.wait_until(lambda: bool(at_work(3)), "attempt 3 starts", cluster_place.WAIT_S)
-        lake.work(pickle.loads((lake.folder / "newest").read_bytes()))
+        lake.work(lake.asked(await_job(3)))
         end(3, cluster_helpers.SUCCESS)
         place.await_state(kinds.HUDI_TABLE, "flights", "Ready", "Ready")
     assert len(lake.started) == len(place.jobs()) == 3

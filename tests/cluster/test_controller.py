@@ -1,6 +1,5 @@
 """The controller on a real API server: what it makes of objects, and of what is refused."""
 
-import pickle
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -281,7 +280,7 @@ def test_leader_that_is_killed_is_followed_and_its_runs_go_on(
         assert _transitions(place) > number
         # The run that the first one started is found, and what follows from its end is done.
         (job,) = place.jobs()
-        lake.work(pickle.loads((lake.folder / "newest").read_bytes()))
+        lake.work(lake.asked(job["metadata"]["name"]))
         path = resources.JOB.path(place.namespace, job["metadata"]["name"])
         ended = {"metadata": {"annotations": {cluster_helpers.ENDED: cluster_helpers.SUCCESS}}}
         place.api.merge(path, ended)

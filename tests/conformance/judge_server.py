@@ -36,6 +36,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import DataFrame, SparkSession
 
 TRACE_CHARACTERS_MAX = 20_000
+RETRY_S = 0.05
 
 Batch = TypeVar("Batch")
 
@@ -151,8 +152,13 @@ class Server:
             provider = getattr(provider, part)
         lock = provider(configuration, storage_configuration(self.spark))
         seconds = self.jvm.java.util.concurrent.TimeUnit.SECONDS
+        give_up = time.monotonic() + request["wait_s"]
         try:
             acquired = bool(lock.tryLock(request["wait_s"], seconds))
+            # Some providers answer at once: it is Hudi's lock manager that tries them again.
+            while not acquired and time.monotonic() < give_up:
+                time.sleep(RETRY_S)
+                acquired = bool(lock.tryLock(1, seconds))
         except Py4JJavaError as error:
             # ZooKeeper's provider throws where the others return false.
             if "FAILED_TO_ACQUIRE" not in str(error.java_exception.getMessage()):

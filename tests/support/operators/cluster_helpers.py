@@ -56,9 +56,16 @@ class Lake:
         log = self.folder / "started"
         return log.read_text().split() if log.exists() else []
 
+    def note_asked(self, start: effects.StartRun) -> None:
+        """Note what a Job is asked for, before it can be seen."""
+        _replace(self._asked(naming.run(start.id)), start)
+
+    def asked(self, job: str) -> effects.StartRun:
+        """Return what the Job of a name is asked for."""
+        return cast("effects.StartRun", pickle.loads(self._asked(job).read_bytes()))
+
     def note_started(self, start: effects.StartRun) -> None:
-        """Note that the Job of an attempt was made; `newest` is what it was asked for."""
-        (self.folder / "newest").write_bytes(pickle.dumps(start))
+        """Note that the Job of an attempt was made."""
         with (self.folder / "started").open("a") as log:
             log.write(f"{start.id}\n")
 
@@ -123,6 +130,9 @@ class Lake:
             return None
         return known[1]
 
+    def _asked(self, job: str) -> Path:
+        return self.folder / f"{job}.asked"
+
     def _path(self, uri: str) -> Path:
         return self.folder / f"{hashlib.sha256(uri.encode()).hexdigest()[:16]}.table"
 
@@ -144,6 +154,7 @@ class FakeRuns:
         self, start: effects.StartRun, owner: objects.AnyObject, table: objects.Table
     ) -> Sequence[Manifest]:
         job = _job(start, owner, table)
+        self._lake.note_asked(start)
         try:
             made = await self._api.create(job)
             self._lake.note_started(start)
