@@ -4,7 +4,7 @@
     -          REQUEST   requested  create the requested file: the plan, or nothing
     requested  START     inflight   create the inflight file: the workload profile, or nothing
     inflight   COMPLETE  completed  take the completion time, create the completed file
-    inflight   REVERT    requested  delete the inflight file; the plan is executed anew
+    inflight   REVERT    requested  delete the inflight file; the plan is executed again
     requested  WITHDRAW  -          delete the requested file; no data file is left of it
     completed  REOPEN    inflight   delete the completed file, which appeared too late to count
 

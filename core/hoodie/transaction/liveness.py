@@ -8,7 +8,7 @@ wait.)
 
     plan of a table service     needs no owner; a compaction is executed
     write, rollback             taken back, or carried on, once its owner is dead
-    inflight compaction         executed anew once its executor is dead
+    inflight compaction         executed again once its executor is dead
 
 Source: `BaseHoodieTableServiceClient.java` (getInstantsToRollback); protocol.md: Rollback.
 """

@@ -38,7 +38,7 @@ def roll_back_failed(
 ) -> results.RollbackResults:
     """Take back everything whose owner is dead, and remove what ended instants left behind.
 
-    What a lazy clean does first. Compactions stay: they are executed anew.
+    What a lazy clean does first. Compactions stay: they are executed again.
 
     Raises:
         HoodieError: Storage or lock failed, or a plan cannot be read; the rest was not tried.
