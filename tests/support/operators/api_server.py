@@ -17,6 +17,7 @@ from aiohttp import web
 from kubernetes.aio import client as kubernetes
 
 from hoodie_operator.cluster.client import api, logins
+from support.servers import http_server
 
 T = TypeVar("T")
 FAST = api.Patience(timeout_s=2.0, tries=4, pause_s=0.01, pause_max_s=0.05)
@@ -55,19 +56,14 @@ class Served(abc.ABC):
         """Serve, ask, and end."""
 
         async def run() -> T:
-            application = web.Application()
-            application.router.add_route("*", "/{path:.*}", self.handle)
-            runner = web.AppRunner(application, shutdown_timeout=0.1)
-            await runner.setup()
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
-            host, port = runner.addresses[0]
-            login = Login(f"http://{host}:{port}")
-            client = api.Api(login, patience=patience, change_s=change_s)
-            try:
-                return await question(client)
-            finally:
-                await client.close()
-                await runner.cleanup()
+            async with http_server.serving(
+                web.route("*", http_server.ANY_PATH, self.handle)
+            ) as url:
+                client = api.Api(Login(url), patience=patience, change_s=change_s)
+                try:
+                    return await question(client)
+                finally:
+                    await client.close()
 
         return asyncio.run(run())
 

@@ -18,6 +18,7 @@ from hoodie_operator.manifests import observers as manifests
 from hoodie_operator.reconcile import effective, facts
 from support.operators import operator_world as ow
 from support.operators.api_server import ApiServer
+from support.servers import http_server
 
 TOLD = configuration.parse(
     b"""
@@ -237,18 +238,11 @@ def test_endless_answer_is_cut_off_and_told() -> None:
             await answer.write(b" " * (1 << 20))
 
     async def scenario(observers: ClusterObservers) -> None:
-        application = web.Application()
-        application.router.add_post("/{path:.*}", endless)
-        runner = web.AppRunner(application)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        addresses.append(f"http://127.0.0.1:{runner.addresses[0][1]}")
-        try:
+        async with http_server.serving(web.post(http_server.ANY_PATH, endless)) as url:
+            addresses.append(url)
             await observers.keep([table("one")])
             clocked.later_s = 3600
             told = await problem_of(observers, "one")
-        finally:
-            await runner.cleanup()
         assert told is not None
         assert told.is_transient
         assert "expected 4194304 bytes and 200000 values at most" in told.message
@@ -275,17 +269,10 @@ def test_nonsense_of_an_observer_is_told_of_its_tables(body: bytes) -> None:
         return web.Response(body=body)
 
     async def scenario(observers: ClusterObservers) -> None:
-        application = web.Application()
-        application.router.add_post("/{path:.*}", answer)
-        runner = web.AppRunner(application)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        addresses.append(f"http://127.0.0.1:{runner.addresses[0][1]}")
-        try:
+        async with http_server.serving(web.post(http_server.ANY_PATH, answer)) as url:
+            addresses.append(url)
             await observers.keep([table("one")])
             told = await problem_of(observers, "one")
-        finally:
-            await runner.cleanup()
         assert told is not None
         assert told.is_transient
         assert "its observer answers nonsense" in told.message

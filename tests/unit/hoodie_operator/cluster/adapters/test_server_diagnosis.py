@@ -22,6 +22,7 @@ from support.operators import operator_world as ow
 from support.operators import pod_shapes as shapes
 from support.operators import rule_examples
 from support.operators.api_server import ApiServer
+from support.servers import http_server
 from support.simulation.moved_clock import MovedClock
 
 TOLD = configuration.parse(
@@ -267,20 +268,13 @@ def test_nobody_is_asked_about_an_observer_that_answers() -> None:
         return web.Response(body=json_values.encode(answer))
 
     async def scenario(observers: ClusterObservers) -> None:
-        application = web.Application()
-        application.router.add_post("/{path:.*}", answered)
-        runner = web.AppRunner(application)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        addresses.append(f"http://127.0.0.1:{runner.addresses[0][1]}")
-        try:
+        async with http_server.serving(web.post(http_server.ANY_PATH, answered)) as url:
+            addresses.append(url)
             for _ in range(3):
                 seen = (await observers.look_at_tables([look(TABLE)]))[TABLE.uid]
                 assert seen is not None
                 assert seen.problem is None
                 clocked.now_s += LONG_S
-        finally:
-            await runner.cleanup()
         assert server.questions == []
 
     use(server, scenario, clocked, lambda: addresses[0])

@@ -23,6 +23,7 @@ from hoodie_operator.api import resources
 from hoodie_operator.cluster.client import api, api_errors, logins
 from support.kube import credentials
 from support.operators.api_server import FAST, ApiServer
+from support.servers import http_server
 
 TOKEN = {"token": "secret-token"}
 EXEC_VERSION = "client.authentication.k8s.io/v1"
@@ -420,17 +421,12 @@ class Provider:
         async def run() -> None:
             context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
             context.load_cert_chain(self._files.server, self._files.server_key)
-            application = web.Application()
-            application.router.add_get("/.well-known/openid-configuration", self._configuration)
-            application.router.add_post("/token", self._give)
-            runner = web.AppRunner(application, shutdown_timeout=0.1)
-            await runner.setup()
-            await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
-            self._url = f"https://127.0.0.1:{runner.addresses[0][1]}"
-            try:
+            routes = (
+                web.get("/.well-known/openid-configuration", self._configuration),
+                web.post("/token", self._give),
+            )
+            async with http_server.serving(*routes, context=context) as self._url:
                 await question(self._url)
-            finally:
-                await runner.cleanup()
 
         asyncio.run(run())
 

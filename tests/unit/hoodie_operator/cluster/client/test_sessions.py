@@ -19,6 +19,7 @@ from hoodie import errors
 from hoodie_operator.cluster.client import api, logins, sessions
 from support.kube import credentials
 from support.operators.api_server import Served
+from support.servers import http_server
 
 
 class Server(Served):
@@ -79,26 +80,17 @@ def test_server_is_known_by_the_name_that_is_configured(tmp_path: Path, name: st
     async def ask() -> list[int]:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(files.server, files.server_key)
-        application = web.Application()
-        application.router.add_get("/path", _answer)
-        runner = web.AppRunner(application, shutdown_timeout=0.1)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
-        configuration = kubernetes.Configuration(
-            host=f"https://127.0.0.1:{runner.addresses[0][1]}",
-            ssl_ca_cert=str(files.ca),
-            tls_server_name=name,
-        )
-        connection = logins.Connection(configuration=configuration)
+        async with http_server.serving(web.get("/path", _answer), context=context) as url:
+            configuration = kubernetes.Configuration(
+                host=url, ssl_ca_cert=str(files.ca), tls_server_name=name
+            )
+            connection = logins.Connection(configuration=configuration)
 
-        async def login(refused: logins.Connection | None = None) -> logins.Connection:
-            assert refused is None
-            return connection
+            async def login(refused: logins.Connection | None = None) -> logins.Connection:
+                assert refused is None
+                return connection
 
-        try:
             return await _get(login)
-        finally:
-            await runner.cleanup()
 
     if name is None:
         with pytest.raises(aiohttp.ClientConnectorCertificateError):
