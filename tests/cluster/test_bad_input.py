@@ -100,10 +100,8 @@ def _refused(place: cluster_place.Place) -> list[str]:
 def test_operator_that_is_newer_than_its_kinds_works_and_says_so(
     own_control_plane: control_plane.ControlPlane, lake: cluster_helpers.Lake
 ) -> None:
-    cluster = clusters.of_kubeconfig(own_control_plane.kubeconfig)
-    clusters.install_crds(cluster)
-    cluster.api.create("/api/v1/namespaces", {"metadata": {"name": "here"}})
-    place = cluster_place.Place(cluster, "here")
+    place = cluster_place.of_own(own_control_plane)
+    cluster = place.cluster
     _forget_fields(cluster, spec="deletionProtection", status="protocolHash")
     with cluster_operator.leading(cluster.kubeconfig, "here", lake.folder):
         place.create(kinds.HUDI_TABLE, "flights", rule_examples.TABLE)
@@ -126,10 +124,8 @@ def test_operator_that_is_newer_than_its_kinds_creates_and_deletes_each_table_on
     own_control_plane: control_plane.ControlPlane, lake: cluster_helpers.Lake
 ) -> None:
     """The kinds are of a release whose HudiTables had no runs of their own."""
-    cluster = clusters.of_kubeconfig(own_control_plane.kubeconfig)
-    clusters.install_crds(cluster)
-    cluster.api.create("/api/v1/namespaces", {"metadata": {"name": "here"}})
-    place = cluster_place.Place(cluster, "here")
+    place = cluster_place.of_own(own_control_plane)
+    cluster = place.cluster
     _forget_fields(cluster, status="runs")
 
     def declare(name: str, **edits: object) -> None:
@@ -166,10 +162,8 @@ def test_operator_that_is_newer_than_its_kinds_creates_and_deletes_each_table_on
 def test_creation_that_failed_is_tried_again_by_an_operator_that_is_newer_than_its_kinds(
     own_control_plane: control_plane.ControlPlane, lake: cluster_helpers.Lake
 ) -> None:
-    cluster = clusters.of_kubeconfig(own_control_plane.kubeconfig)
-    clusters.install_crds(cluster)
-    cluster.api.create("/api/v1/namespaces", {"metadata": {"name": "here"}})
-    place = cluster_place.Place(cluster, "here")
+    place = cluster_place.of_own(own_control_plane)
+    cluster = place.cluster
     _forget_fields(cluster, status="runs")
 
     def at_work(attempt: int) -> list[str]:
@@ -206,10 +200,8 @@ def test_protected_data_stays_when_its_kind_is_deleted(
     own_control_plane: control_plane.ControlPlane, lake: cluster_helpers.Lake
 ) -> None:
     """Kubernetes asks no admission policy for the objects of a kind that goes."""
-    cluster = clusters.of_kubeconfig(own_control_plane.kubeconfig)
-    clusters.install_crds(cluster)
-    cluster.api.create("/api/v1/namespaces", {"metadata": {"name": "here"}})
-    place = cluster_place.Place(cluster, "here")
+    place = cluster_place.of_own(own_control_plane)
+    cluster = place.cluster
     with cluster_operator.leading(cluster.kubeconfig, "here", lake.folder):
         spec = edited(rule_examples.TABLE, deletionPolicy="Delete")
         place.create(kinds.HUDI_TABLE, "flights", spec)
@@ -226,10 +218,8 @@ def test_protected_data_stays_when_its_kind_is_deleted(
 def test_action_of_a_type_that_an_earlier_release_had_is_taken_away_and_starts_nothing(
     own_control_plane: control_plane.ControlPlane, lake: cluster_helpers.Lake
 ) -> None:
-    cluster = clusters.of_kubeconfig(own_control_plane.kubeconfig)
-    clusters.install_crds(cluster)
-    cluster.api.create("/api/v1/namespaces", {"metadata": {"name": "here"}})
-    place = cluster_place.Place(cluster, "here")
+    place = cluster_place.of_own(own_control_plane)
+    cluster = place.cluster
     deletion = {"tableRef": {"name": "flights"}, "type": "Delete"}
     path = objects.collection(kinds.TABLE_ACTION, "here")
     refused = objects.propose(cluster.api, kinds.TABLE_ACTION, deletion)

@@ -230,10 +230,8 @@ def _attempts(place: cluster_place.Place) -> set[str]:
 def test_object_that_slipped_past_the_schema_says_so(
     own_control_plane: control_plane.ControlPlane, lake: cluster_helpers.Lake
 ) -> None:
-    cluster = clusters.of_kubeconfig(own_control_plane.kubeconfig)
-    clusters.install_crds(cluster)
-    cluster.api.create("/api/v1/namespaces", {"metadata": {"name": "here"}})
-    place = cluster_place.Place(cluster, "here")
+    place = cluster_place.of_own(own_control_plane)
+    cluster = place.cluster
     definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/writers.hudi.dev"
     versions = cluster.api.get(definition)["spec"]["versions"]
     schema = versions[0]["schema"]["openAPIV3Schema"]["properties"]

@@ -273,10 +273,7 @@ def test_api_server_that_stops_and_begins_anew_is_followed(
     own_control_plane: control_plane.ControlPlane, lake: cluster_helpers.Lake
 ) -> None:
     plane = own_control_plane
-    cluster = clusters.of_kubeconfig(plane.kubeconfig)
-    clusters.install_crds(cluster)
-    cluster.api.create("/api/v1/namespaces", {"metadata": {"name": "here"}})
-    place = cluster_place.Place(cluster, "here")
+    place = cluster_place.of_own(plane)
     operator = cluster_operator.start(plane.kubeconfig, "here", lake.folder)
     try:
         _make(place, "one")
@@ -313,10 +310,8 @@ def test_api_server_that_stops_and_begins_anew_is_followed(
 def test_operator_whose_kind_vanishes_says_so_in_one_line_and_goes_on_when_it_is_back(
     own_control_plane: control_plane.ControlPlane, lake: cluster_helpers.Lake
 ) -> None:
-    cluster = clusters.of_kubeconfig(own_control_plane.kubeconfig)
-    clusters.install_crds(cluster)
-    cluster.api.create("/api/v1/namespaces", {"metadata": {"name": "here"}})
-    place = cluster_place.Place(cluster, "here")
+    place = cluster_place.of_own(own_control_plane)
+    cluster = place.cluster
     log = lake.folder.with_name("one.log")
     operator = cluster_operator.start(cluster.kubeconfig, "here", lake.folder)
     try:

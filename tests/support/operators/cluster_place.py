@@ -3,10 +3,18 @@
 from typing import Any, Final
 
 from hoodie_operator.api import kinds, resources
-from support.kube import clusters, objects, programs
+from support.kube import clusters, control_plane, objects, programs
 
 WAIT_S: Final = 90.0
 """For what takes a second or two on a machine that has nothing else to do."""
+
+
+def of_own(plane: control_plane.ControlPlane) -> "Place":
+    """Return a namespace of a control plane that had nothing yet, with our kinds."""
+    cluster = clusters.of_kubeconfig(plane.kubeconfig)
+    clusters.install_crds(cluster)
+    cluster.api.create("/api/v1/namespaces", {"metadata": {"name": "here"}})
+    return Place(cluster, "here")
 
 
 class Place:
@@ -15,7 +23,7 @@ class Place:
     def __init__(self, cluster: clusters.Cluster, namespace: str) -> None:
         self.api = cluster.api
         self.namespace = namespace
-        self._cluster = cluster
+        self.cluster = cluster
 
     def create(self, kind: kinds.Kind, name: str, spec: object) -> dict[str, Any]:
         where = objects.collection(kind, self.namespace)
@@ -53,5 +61,5 @@ class Place:
         return self.api.is_there(objects.path(kind, self.namespace, name))
 
     def kstatus(self, kind: kinds.Kind, name: str) -> str:
-        (found,) = self._cluster.kstatus(self.get(kind, name))
+        (found,) = self.cluster.kstatus(self.get(kind, name))
         return found["status"]

@@ -60,6 +60,18 @@ def roll_back(world: World, opened: OpenAction, name: str = "janitor") -> plans.
     return rollback_avro.decode_plan(world.storage.read(path), path)
 
 
+def paused_in_rollback(
+    world: World, opened: OpenAction, pause_ms: int
+) -> tuple[Client, OpenRollback]:
+    """Return a service that was paused when it had requested a rollback, and the rollback."""
+    process = world.process("zombie", host="another")
+    zombie = world.client(process)
+    plan = plans.RollbackPlan(target=opened.requested_time, action=opened.action)
+    held = execution.request(zombie, world.config, plan)
+    process.pause(pause_ms)
+    return zombie, held
+
+
 def refused(world: World, opened: OpenAction) -> errors.HoodieError:
     """Return why an instant is not taken back, after a look that nothing was planned."""
     before = world.timeline
@@ -176,11 +188,7 @@ def test_rollback_whose_executor_died_is_resumed_and_the_zombie_does_nothing() -
     world = World()
     opened = fail(world)
     world.time.advance(EXPIRY_MS)
-    process = world.process("zombie", host="another")
-    zombie = world.client(process)
-    plan = plans.RollbackPlan(target=opened.requested_time, action=opened.action)
-    held = execution.request(zombie, world.config, plan)
-    process.pause(2 * EXPIRY_MS)
+    zombie, held = paused_in_rollback(world, opened, 2 * EXPIRY_MS)
     world.time.advance(EXPIRY_MS)
     roll_back(world, opened)
     world.time.advance(2 * EXPIRY_MS)
@@ -195,11 +203,7 @@ def test_zombie_leaves_the_heartbeat_of_its_successor_alone() -> None:
     world = World()
     opened = fail(world)
     world.time.advance(EXPIRY_MS)
-    process = world.process("zombie", host="another")
-    zombie = world.client(process)
-    plan = plans.RollbackPlan(target=opened.requested_time, action=opened.action)
-    held = execution.request(zombie, world.config, plan)
-    process.pause(EXPIRY_MS)
+    zombie, held = paused_in_rollback(world, opened, EXPIRY_MS)
     world.time.advance(EXPIRY_MS)
     successor = world.writer("successor")
     resumed = execution.resume(successor, world.config, held.requested_time)

@@ -96,6 +96,11 @@ class Runs(cluster_helpers.FakeRuns):
         self.may_go_on = asyncio.Event()
         self.refused_max = 0.0
 
+    async def await_begun(self) -> None:
+        """Wait until a run is being started."""
+        async with asyncio.timeout(WAIT_S):
+            await self.begun.get()
+
     async def start(
         self, start: effects.StartRun, owner: objects.AnyObject, table: objects.Table
     ) -> Sequence[Manifest]:
@@ -203,8 +208,7 @@ def test_refusal_of_an_older_generation_is_not_held_against_a_newer_one(tmp_path
         here.runs.refused_max = 1
         here.server.declare()
         here.watch("ADDED")
-        async with asyncio.timeout(WAIT_S):
-            await here.runs.begun.get()
+        await here.runs.await_begun()
         here.server.declare(generation=2, services__deletesKept="2h")
         here.watch()
         here.runs.may_go_on.set()
@@ -238,8 +242,7 @@ def test_refusal_of_an_object_that_is_gone_is_not_told_on_its_successor(tmp_path
         here.runs.refused_max = 1
         here.server.declare()
         here.watch("ADDED")
-        async with asyncio.timeout(WAIT_S):
-            await here.runs.begun.get()
+        await here.runs.await_begun()
         here.watch("DELETED")
         del here.server.objects[PATH]
         here.server.declare(uid="uid-of-successor")
@@ -255,8 +258,7 @@ def test_edit_during_an_act_is_decided_about_when_it_has_ended(tmp_path: Path) -
     async def scene(here: Here) -> None:
         here.server.declare()
         here.watch("ADDED")
-        async with asyncio.timeout(WAIT_S):
-            await here.runs.begun.get()
+        await here.runs.await_begun()
         for generation in range(2, 6):
             here.server.declare(generation=generation, services__deletesKept=f"{generation}h")
             here.watch()
