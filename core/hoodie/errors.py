@@ -47,6 +47,13 @@ class WriteConflictError(ConflictError):
     exit_code = 17
 
 
+class OvertakenError(ConflictError):
+    """Another process made the next change of the table first: decide again on what is there now.
+
+    No caller of the library sees it; the machine of actions starts again.
+    """
+
+
 class LockTimeoutError(HoodieError):
     """Timed out waiting for the table lock."""
 

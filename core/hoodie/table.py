@@ -31,7 +31,7 @@ from hoodie.read import planning
 from hoodie.read import tasks as read_tasks
 from hoodie.services import checking, definition, lock_breaking
 from hoodie.storage import protocol
-from hoodie.timeline import active, table_properties, transitions
+from hoodie.timeline import active, chain, table_properties, transitions
 from hoodie.transaction import liveness, manager, writer_batches
 from hoodie.transaction.locks import addresses
 from hoodie.write import sessions
@@ -70,6 +70,19 @@ class Table:
     def timeline(self) -> active.ActiveTimeline:
         """Return the active timeline; see `timeline.active.load`."""
         return active.load(self._storage)
+
+    def epochs(self) -> list[chain.Epoch]:
+        """Return the newest changes in the order of the table's chain; a read each.
+
+        Raises:
+            ConfigurationError: The table has no chain.
+        """
+        found = chain.opened(self._storage, self.config.chain)
+        if found is None:
+            raise errors.ConfigurationError(
+                f"{self.uri} has no chain: it was created without --no-foreign-writers"
+            )
+        return [each.epoch for each in found.epochs()]
 
     def slices(self) -> list[files.FileSlice]:
         """Return the newest slice of each file group, as a snapshot read merges it."""

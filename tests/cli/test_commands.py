@@ -262,6 +262,39 @@ def test_batch_is_written_once(hoodie: Run, table: Path, trips: Path) -> None:
     assert instant["writer_id"] == "w"
 
 
+def test_chain_shows_changes_in_their_order(
+    hoodie: Run, tmp_path: Path, schema: Path, trips: Path
+) -> None:
+    """Of a table without foreign writers; one of a later release is read only."""
+    table = tmp_path / "own"
+    fine(hoodie("create", table, "--schema", schema, "--record-key", "id", "--no-foreign-writers"))
+    for writer in ("left", "right"):
+        fine(hoodie("write", table, "--input", trips, "--writer-id", writer))
+    fine(hoodie("compact", table))
+    shown = fine(hoodie("timeline", table, "--chain", "--json")).document["epochs"]
+    assert [each["number"] for each in shown] == [0, 1, 2, 3, 4]
+    assert [each["author"] for each in shown[:3]] == ["creation", "writer left", "writer right"]
+    assert [name.partition(".")[2] for each in shown for name in each["files"]] == [
+        *("deltacommit", "deltacommit", "compaction.requested", "commit")
+    ]
+    newest = fine(hoodie("timeline", table, "--chain", "--limit", "1"))
+    assert "writer left" not in newest.out
+    assert "the newest of 5 epochs" in newest.err + newest.out
+    properties = table / ".hoodie/hoodie.properties"
+    properties.write_text(
+        properties.read_text().replace("hoodie.operator.chain=1", "hoodie.operator.chain=2")
+    )
+    refused = hoodie("write", table, "--input", trips)
+    assert "has a chain of version 2, expected 1 at most" in refused.err
+    assert ids(hoodie("read", table, "--json")) == ["a", "b", "c"]
+
+
+def test_table_without_a_chain_says_so(hoodie: Run, table: Path) -> None:
+    refused = hoodie("timeline", table, "--chain")
+    assert refused.code != 0
+    assert "has no chain" in refused.err
+
+
 def test_timeline_tells_what_happened(hoodie: Run, table: Path, trips: Path) -> None:
     assert fine(hoodie("timeline", table)).out == "the timeline is empty\n"
     fine(hoodie("write", table, "--input", trips))

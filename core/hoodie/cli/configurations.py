@@ -26,6 +26,7 @@ class Wish:
         has_partial_updates: Whether null keeps the older value.
         is_hive_style: Whether partition folders read field=value.
         is_url_encoded: Whether partition values are percent-encoded.
+        chain: What orders all changes where no foreign writers are allowed; None for none.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Wish:
     has_partial_updates: bool = False
     is_hive_style: bool = False
     is_url_encoded: bool = False
+    chain: table_config.ChainName | None = None
 
 
 def name_of(uri: str) -> str:
@@ -87,6 +89,7 @@ def new_table(wish: Wish, schema: schemas.TableSchema) -> table_config.TableConf
         create_schema=schema.avro,
         bucket_count=wish.buckets,
         hash_fields=wish.record_key,
+        chain=wish.chain,
     )
     _check_keys(config, schema)
     return config

@@ -20,6 +20,9 @@ TIMELINE_LAYOUT = "2"
 
 BUCKET_COUNT_KEY = "hoodie.bucket.index.num.buckets"
 HASH_FIELDS_KEY = "hoodie.bucket.index.hash.field"
+CHAIN_KEY = "hoodie.operator.chain"
+CHAIN_VERSION = 1
+"""Of the chain that this release writes; a greater one is for later releases."""
 CHANGE_DATA_CAPTURE_KEY = "hoodie.table.cdc.enabled"
 BOOTSTRAP_BASE_PATH_KEY = "hoodie.bootstrap.base.path"
 METADATA_PARTITIONS_KEY = "hoodie.table.metadata.partitions"
@@ -92,6 +95,22 @@ _MERGING = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChainName:
+    """The value of `CHAIN_KEY`: which chain a table has (`hoodie.timeline.chain`).
+
+    Attributes:
+        id: Of this chain alone.
+        version: Of its format.
+    """
+
+    id: str
+    version: int = CHAIN_VERSION
+
+    def __str__(self) -> str:
+        return f"{self.version}:{self.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableConfig:
     """A table's configuration.
 
@@ -115,6 +134,7 @@ class TableConfig:
         metadata_partitions: Ready partitions of the metadata table.
         metadata_partitions_inflight: Those being built.
         is_utc: Whether the timeline's times are UTC; otherwise they are some zone's local times.
+        chain: The chain that orders all changes of the table; None for a table without one.
         properties: Every property as stored, for what has no field here.
     """
 
@@ -136,6 +156,7 @@ class TableConfig:
     metadata_partitions: tuple[str, ...] = ()
     metadata_partitions_inflight: tuple[str, ...] = ()
     is_utc: bool = True
+    chain: ChainName | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -198,6 +219,8 @@ def to_properties(config: TableConfig) -> dict[str, str]:
     if config.bucket_count is not None:
         properties[BUCKET_COUNT_KEY] = str(config.bucket_count)
         properties[HASH_FIELDS_KEY] = ",".join(config.bucket_fields)
+    if config.chain is not None:
+        properties[CHAIN_KEY] = str(config.chain)
     if config.version == VERSION_WITH_PAYLOADS:
         properties["hoodie.record.merge.mode"] = merging.v8_mode
         properties["hoodie.record.merge.strategy.id"] = merging.strategy_id
@@ -251,6 +274,7 @@ def from_properties(properties: Mapping[str, str]) -> TableConfig:
         metadata_partitions=_names(properties, METADATA_PARTITIONS_KEY),
         metadata_partitions_inflight=_names(properties, METADATA_PARTITIONS_INFLIGHT_KEY),
         is_utc=properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC",
+        chain=_chain(properties),
         properties=dict(properties),
     )
     _check(config)
@@ -315,6 +339,16 @@ def _merging(properties: Mapping[str, str], version: int) -> tuple[MergeMode, bo
     if partial not in ("", "IGNORE_DEFAULTS"):
         raise errors.UnsupportedError(f"partial update mode {partial} is not supported")
     return mode, partial == "IGNORE_DEFAULTS"
+
+
+def _chain(properties: Mapping[str, str]) -> ChainName | None:
+    text = properties.get(CHAIN_KEY)
+    if not text:
+        return None
+    version, _, chain_id = text.partition(":")
+    if not version.isdecimal() or not chain_id:
+        raise errors.FormatError(f"{CHAIN_KEY} is {text!r}, expected VERSION:ID")
+    return ChainName(id=chain_id, version=int(version))
 
 
 def _table_type(properties: Mapping[str, str]) -> TableType:

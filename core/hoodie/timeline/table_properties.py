@@ -1,6 +1,7 @@
 """`.hoodie/hoodie.properties`: how it is made, read and changed so that a crash loses nothing.
 
-    make    the layout's directories first, the properties last: a table is there when they are
+    make    the layout's directories first, then the first epoch of its chain if it is to have
+            one, the properties last: a table is there when they are
     change  under the table lock: a backup of the old content, the new content in one step, a look
             at what was stored, the backup away
 
@@ -13,11 +14,13 @@ format.md: Table properties; protocol.md: Table configuration (TC1).
 import functools
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from hoodie import clock, errors
 from hoodie.format import properties
 from hoodie.model import instants, table_config
 from hoodie.storage.protocol import Storage
+from hoodie.timeline import chain
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +53,9 @@ def create(
         raise errors.AlreadyExistsError(f"there already is a table in {storage.uri}")
     for directory in _DIRECTORIES:
         _make_directory(storage, directory)
+    if config.chain is not None:
+        # Of several creators, and after one that died, all have the chain that is there.
+        config = replace(config, chain=chain.begin(storage, config.chain, "creation"))
     stored = table_config.to_properties(config)
     content = _encode(stored, "Properties saved on", table_clock)
     try:

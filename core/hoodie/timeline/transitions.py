@@ -1,5 +1,8 @@
 """How an instant moves from state to state: the only place that creates and deletes its files.
 
+In a table with a chain (`chain`) the files of COMPLETE, and of a REQUEST with a plan, are published
+by an epoch instead; the table of events holds there, too.
+
     state      event     becomes    what is done
     -          REQUEST   requested  create the requested file: the plan, or nothing
     requested  START     inflight   create the inflight file: the workload profile, or nothing
@@ -143,22 +146,29 @@ def complete(
         StorageError: The storage failed, and the file is not there.
     """
     completion_time = times.generate(timeline)
-    completed = replace(
+    done = completed(inflight, completion_time)
+    assert content, done
+    check()
+    try:
+        _create(storage, done, content, lambda: False, check)
+    except errors.OutcomeUnknownError:
+        # It may appear later, and nobody sees its time until then.
+        times.wait_out(completion_time)
+        raise
+    logger.info("%s: %s at %s", storage.uri, done, done.completion_time)
+    return done
+
+
+def completed(
+    inflight: instants.Instant, completion_time: instants.InstantTime
+) -> instants.Instant:
+    """Return an instant as it is once it is completed."""
+    return replace(
         inflight,
         action=inflight.action.completed,
         state=_next(inflight.state, Event.COMPLETE),
         completion_time=completion_time,
     )
-    assert content, completed
-    check()
-    try:
-        _create(storage, completed, content, lambda: False, check)
-    except errors.OutcomeUnknownError:
-        # It may appear later, and nobody sees its time until then.
-        times.wait_out(completion_time)
-        raise
-    logger.info("%s: %s at %s", storage.uri, completed, completed.completion_time)
-    return completed
 
 
 def revert(storage: Storage, inflight: instants.Instant) -> instants.Instant:

@@ -13,6 +13,7 @@ wrong, or another was: that is never passed over in silence.
 Source: RFC-66; `SkewAdjustingTimeGenerator.java`; protocol.md: Time.
 """
 
+import enum
 import logging
 from dataclasses import dataclass
 
@@ -21,6 +22,17 @@ from hoodie.model import instants, settings
 from hoodie.timeline import active
 
 logger = logging.getLogger(__name__)
+
+
+class Parity(enum.IntEnum):
+    """The last digit of times in a table with a chain: even or odd, by who gives them.
+
+    Epochs give times one after the other. Writers give the requested times of their writes without
+    asking anybody, so that these must differ from all that an epoch may give meanwhile.
+    """
+
+    EPOCH = 0
+    WRITER = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +77,14 @@ class TimeGenerator:
             ClockSkewError: The clock lags by more than the skew, and the policy is to fail.
             FormatError: The floor is no time that anything could follow.
         """
-        floor = timeline.greatest_time
+        reading = self._after(timeline)
+        self._clock.sleep_s(reading.wait_ms / 1000)
+        return reading.time
+
+    def _after(self, timeline: active.ActiveTimeline, chain_time: str = "") -> Reading:
+        """Return the next time after a timeline, and look whose clock is wrong."""
+        greatest = max(timeline.greatest_time or "", chain_time)
+        floor = instants.InstantTime(greatest) if greatest else None
         now_ms = self._clock.now_ms()
         reading = next_reading(now_ms, floor, self._settings)
         if reading.lag_ms:
@@ -79,8 +98,23 @@ class TimeGenerator:
                 raise errors.ClockSkewError(finding)
             logger.warning("%s; continuing from there", finding)
             self._suspect = suspect
-        self._clock.sleep_s(reading.wait_ms / 1000)
-        return reading.time
+        return reading
+
+    def generate_chained(
+        self, timeline: active.ActiveTimeline, chain_time: str, parity: Parity
+    ) -> instants.InstantTime:
+        """Return a time above all others of a table with a chain; nobody is waited for (CH4).
+
+        Args:
+            timeline: Read after the chain's head was.
+            chain_time: The greatest time that epochs have given; empty for none.
+            parity: Who asks.
+
+        Raises:
+            HoodieError: As `generate`.
+        """
+        time_ms = instants.parse_time(self._after(timeline, chain_time).time)
+        return instants.format_time(time_ms + (time_ms - parity) % 2)
 
     def wait_out(self, time: instants.InstantTime) -> None:
         """Wait until nobody's clock gives a time again; the caller has held the lock since it did.

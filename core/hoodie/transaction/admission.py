@@ -317,5 +317,6 @@ def request(
             client.storage, requested_time, action, content, proof, scope.check
         )
     except errors.OutcomeUnknownError:
-        client.times.wait_out(requested_time)
+        if scope.head is None:
+            client.times.wait_out(requested_time)
         raise

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hoodie import environment, errors, identity
 from hoodie.model import instants, settings, table_config
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, true_time
+from hoodie.timeline import active, chain, true_time
 from hoodie.transaction import authors, heartbeats, table_lock, writer_batches
 from hoodie.transaction.locks.protocol import LockProvider
 
@@ -37,6 +37,7 @@ class Connection:
         guards: Called in the lock scope right before anything is published.
         claim: What a write of ours does to the table, put into its heartbeat for later ones.
         admit_beside: Asked in the lock scope before a write begins; None admits it beside anybody.
+        table_chain: Of the table, for this client alone; None for a table without one.
         lock_session_ms: Silence after which the lock's service gives a holder up; 0 for none.
         is_proved_dead: Tells of processes of this machine.
     """
@@ -49,6 +50,7 @@ class Connection:
     guards: tuple[Guard, ...] = ()
     claim: str = ""
     admit_beside: AdmitBeside | None = None
+    table_chain: chain.Chain | None = None
     lock_session_ms: int = 0
     is_proved_dead: Callable[[identity.ProcessIdentity], bool] = identity.is_proved_dead
 
@@ -79,12 +81,14 @@ class Client:
         self.clock = env.clock
         self.random = env.random
         self.process = identity.as_of_now(env.process)
+        self.chain = connection.table_chain
         self.times = true_time.TimeGenerator(env.clock, connection.settings)
         self.lock = table_lock.TableLock(
             connection.provider,
             connection.storage,
             env.clock,
             table_lock.Patience.of(connection.settings),
+            self.chain,
         )
         self.heartbeats = heartbeats.Heartbeats(
             connection.storage,
@@ -119,6 +123,18 @@ class Client:
     def closed(self) -> None:
         """Take down that nothing is open any more: it was completed, or given up."""
         self._opened = None
+
+    def time_after(
+        self, scope: table_lock.LockScope, parity: true_time.Parity
+    ) -> instants.InstantTime:
+        """Return a time above all that a scope's timeline and chain show.
+
+        Raises:
+            HoodieError: As `true_time.TimeGenerator.generate`.
+        """
+        if scope.head is None:
+            return self.times.generate(scope.timeline)
+        return self.times.generate_chained(scope.timeline, scope.head.epoch.time, parity)
 
     def check_guards(self) -> None:
         """Refuse to publish when somebody outside says so.
@@ -167,6 +183,14 @@ class OpenAction:
         for dead cannot write into the files of its successor.
         """
         return int(self.write_id.replace("-", "")[:7], 16)
+
+    @property
+    def own_stage(self) -> int | None:
+        """The stage that tells its files from those of others with its time; None for all files.
+
+        A write is alone with its time: its inflight file, which is created once, names it.
+        """
+        return None if self.action in instants.WRITES else self.stage
 
     @property
     def requested(self) -> instants.Instant:

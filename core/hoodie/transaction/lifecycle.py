@@ -32,11 +32,12 @@ one after it leaves markers and a heartbeat that `maintenance.rollback.leftovers
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from hoodie import errors
 from hoodie.format import timeline_avro
 from hoodie.model import commits, instants, table_config
-from hoodie.timeline import active, transitions
+from hoodie.timeline import active, transitions, true_time
 from hoodie.transaction import (
     admission,
     authors,
@@ -51,6 +52,8 @@ from hoodie.transaction import (
 from hoodie.transaction.client import AlreadyWritten, Client, Completion, OpenAction
 
 logger = logging.getLogger(__name__)
+
+Decided = TypeVar("Decided")
 
 ImmediatePlanner = Callable[[active.ActiveTimeline], bytes]
 """Makes the plan of an action that is executed at once, on the timeline of the lock scope; raises
@@ -124,25 +127,27 @@ def begin(
     if batch_id is not None:
         authors.checked_batch_id(batch_id)
     before = client.lock.times
-    with client.lock.scope() as scope:
+
+    def decide(scope: table_lock.LockScope) -> OpenAction | None:
         client.check_idle()
         config = admission.admit_table(client, scope, expected)
         attempt = admission.admit_author(client, scope.timeline)
         batches = writer_batches.known_to(client.storage, scope.timeline, client.author, attempt)
-        opened = None
         if batch_id is not None and batches.hold(client.author, batch_id):
             admission.admit_reliance(client, scope.timeline)
-        else:
-            admission.admit_beside(client, scope.timeline)
-            admitted = _Admitted(
-                action=action,
-                config=config,
-                attempt=attempt,
-                batches=batches,
-                batch_id=batch_id,
-                lock_times_before=before,
-            )
-            opened = _request(client, scope, admitted, b"")
+            return None
+        admission.admit_beside(client, scope.timeline)
+        admitted = _Admitted(
+            action=action,
+            config=config,
+            attempt=attempt,
+            batches=batches,
+            batch_id=batch_id,
+            lock_times_before=before,
+        )
+        return _request(client, scope, admitted, b"")
+
+    opened = _decided(client, decide)
     if opened is None:
         assert batch_id is not None
         return AlreadyWritten(batch_id=batch_id, lock_times=client.lock.times - before)
@@ -175,7 +180,8 @@ def begin_planned(
     """
     assert not action.is_write, action
     before = client.lock.times
-    with client.lock.scope() as scope:
+
+    def decide(scope: table_lock.LockScope) -> OpenAction:
         config = admission.admit_table(client, scope, expected)
         attempt = admission.admit_attempt(client)
         content = planner(scope.timeline)
@@ -183,6 +189,8 @@ def begin_planned(
             action=action, config=config, attempt=attempt, lock_times_before=before
         )
         return _request(client, scope, admitted, content)
+
+    return _decided(client, decide)
 
 
 def plan(
@@ -208,21 +216,24 @@ def plan(
         UnsupportedError: The table has what we do not maintain.
     """
     before = client.lock.times
-    with client.lock.scope() as scope:
+
+    def decide(
+        scope: table_lock.LockScope,
+    ) -> tuple[instants.Instant | None, active.ActiveTimeline, bool]:
         admission.admit_table(client, scope, expected)
         admission.admit_author(client, scope.timeline)
         admission.admit_reliance(client, scope.timeline)
-        requested_time = client.times.generate(scope.timeline)
+        requested_time = client.time_after(scope, true_time.Parity.EPOCH)
         extra = authors.extra_metadata(client.author, client.random.uuid())
         content = planner(scope.timeline, requested_time, extra)
         instant = None
         if content is not None:
-            instant = admission.request(
-                client, scope, requested_time, action, content, lambda: False
-            )
-        is_certain = scope.is_held()
+            instant = _put_request(client, scope, requested_time, action, content, lambda: False)
+        return instant, scope.timeline, scope.is_held()
+
+    instant, planned_on, is_certain = _decided(client, decide)
     if instant is not None and not is_certain:
-        publication.confirm_plan(client, instant, scope.timeline)
+        publication.confirm_plan(client, instant, planned_on)
     if instant is not None:
         logger.info("%s: %s of %s", client.storage.uri, instant, client.author)
     return Planned(instant=instant, lock_times=client.lock.times - before)
@@ -273,7 +284,7 @@ def take_over(
         if not action.is_write or instant.state is instants.State.INFLIGHT:
             liveness.refuse_alive(client, scope.timeline, instant)
         scope.check()
-        if instant.action is instants.Action.COMPACTION:
+        if instant.action is instants.Action.COMPACTION and scope.head is None:
             admission.refuse_shared_time(client, instant, scope.timeline)
         if admit is not None and not admit(instant):
             return None
@@ -284,7 +295,8 @@ def take_over(
             ledger = writer_batches.Ledger()
             if action.is_write:
                 ledger = writer_batches.read(client.storage, scope.timeline)
-                if instant.state is instants.State.INFLIGHT:
+                # With a chain its executor may be alive all the same: its files stay until a sweep.
+                if instant.state is instants.State.INFLIGHT and scope.head is None:
                     _clear(client, instant, admission.holding(scope, heartbeat))
         except BaseException:
             admission.release_heartbeat(heartbeat)
@@ -361,20 +373,25 @@ def complete(
         StorageError: The storage failed, and nothing was published.
         UnsupportedError: The table now has what we do not maintain.
     """
-    with client.lock.scope() as scope:
+
+    def decide(
+        scope: table_lock.LockScope,
+    ) -> tuple[instants.Instant, active.ActiveTimeline, bool]:
         publication.check(client, scope, opened)
         for check in checks:
             check(scope, opened)
         for effect in effects:
             effect(admission.holding(scope, opened.heartbeat))
         completed = publication.publish(client, scope, opened, content(scope))
-        is_certain = scope.is_held()
+        return completed, scope.timeline, scope.is_held()
+
+    completed, published_on, is_certain = _decided(client, decide)
     findings = publication.clock_findings(client)
     if not is_certain:
         # Published, but perhaps in somebody else's time with the lock.
         findings = (
             *findings,
-            publication.resolve(client, opened, completed, checks, scope.timeline),
+            publication.resolve(client, opened, completed, checks, published_on),
         )
     if opened.action.is_write:
         client.closed()
@@ -408,7 +425,8 @@ def commit(
 
     def delete_files_of_failed_tasks(is_ours: markers.Check) -> None:
         # Under the lock nobody can take the instant over, so these are files of our own tasks.
-        markers.finalise(client.storage, opened.requested_time, metadata.stats, is_ours)
+        stage = opened.own_stage if client.chain is not None else None
+        markers.finalise(client.storage, opened.requested_time, metadata.stats, is_ours, stage)
 
     def content(scope: table_lock.LockScope) -> bytes:
         amended = amendment(scope, opened, metadata) if amendment is not None else metadata
@@ -480,7 +498,8 @@ def _request(
 ) -> OpenAction:
     """Take the requested time, and put heartbeat and requested file there."""
     action = admitted.action
-    requested_time = client.times.generate(scope.timeline)
+    parity = true_time.Parity.WRITER if action.is_write else true_time.Parity.EPOCH
+    requested_time = client.time_after(scope, parity)
     heartbeat = admission.start_heartbeat(
         client,
         requested_time,
@@ -490,7 +509,7 @@ def _request(
         admitted.batches.earlier,
     )
     try:
-        admission.request(client, scope, requested_time, action, content, heartbeat.is_own)
+        _put_request(client, scope, requested_time, action, content, heartbeat.is_own)
         scope.check()
     except BaseException:
         admission.release_heartbeat(heartbeat)
@@ -509,6 +528,69 @@ def _request(
     )
 
 
+def _put_request(
+    client: Client,
+    scope: table_lock.LockScope,
+    requested_time: instants.InstantTime,
+    action: instants.Action,
+    content: bytes,
+    proof: transitions.Proof,
+) -> instants.Instant:
+    """Put an instant on the timeline: with a plan, in a table with a chain, by an epoch."""
+    if scope.head is None:
+        return admission.request(client, scope, requested_time, action, content, proof)
+    if action in instants.WRITES:
+        return _claim(client, scope, requested_time, action)
+    requested = instants.Instant(
+        requested_time=requested_time, action=action, state=instants.State.REQUESTED
+    )
+    return publication.put(client, scope, requested, content, lambda: None)
+
+
+def _claim(
+    client: Client,
+    scope: table_lock.LockScope,
+    requested_time: instants.InstantTime,
+    action: instants.Action,
+) -> instants.Instant:
+    """Put a write on the timeline of a table with a chain, with a time for itself alone (CH5).
+
+    An empty file of that name tells nobody whose it is: who did not certainly create it takes
+    another time, and a rollback takes off what nobody owns. So does who comes to the timeline after
+    instants with greater times: who reads a timeline without it may take its files for those of an
+    archived write, since its time is below all that is there (format.md: Visibility). (The
+    simulation found both.)
+
+    Raises:
+        OvertakenError: It is to take a time again.
+    """
+    try:
+        requested = admission.request(client, scope, requested_time, action, b"", lambda: False)
+    except errors.ConflictError as error:
+        raise errors.OvertakenError(f"time {requested_time} is taken: {error}") from error
+    timeline = active.listed(client.storage)
+    others = (each for each in timeline.instants if each.requested_time != requested_time)
+    latest = max(map(active.latest_time, others), default="")
+    if latest > requested_time:
+        transitions.withdraw(client.storage, requested)
+        raise errors.OvertakenError(f"{latest} is on the timeline before {requested}")
+    return requested
+
+
+def _decided(client: Client, decide: Callable[[table_lock.LockScope], Decided]) -> Decided:
+    """Return what is decided and done in a scope of the table lock.
+
+    In a table with a chain whoever is overtaken decides everything again, on the newest timeline
+    (CH3). Somebody else's change was made each time, so that the table never stands still.
+    """
+    while True:
+        try:
+            with client.lock.scope() as scope:
+                return decide(scope)
+        except errors.OvertakenError as overtaken:
+            logger.info("deciding again: %s", overtaken)
+
+
 def _empty(client: Client, opened: OpenAction) -> bool:
     """Delete the files of a write that nobody else has touched; return whether that was done.
 
@@ -525,8 +607,9 @@ def _empty(client: Client, opened: OpenAction) -> bool:
         )
         if is_ours:
             check = admission.holding(scope, opened.heartbeat)
-            markers.delete_data_files(client.storage, opened.requested_time, check)
-            if opened.action not in instants.WRITES:
+            stage = opened.own_stage if scope.head is not None else None
+            markers.delete_data_files(client.storage, opened.requested_time, check, stage)
+            if opened.action not in instants.WRITES and scope.head is None:
                 check()
                 transitions.revert(client.storage, opened.inflight)
             # Before another can execute the plan: the file would then be its heartbeat.

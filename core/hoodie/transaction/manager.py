@@ -14,6 +14,7 @@ import pyarrow as pa
 from hoodie import environment
 from hoodie.model import schema_evolution, schemas, settings, table_config
 from hoodie.storage import protocol
+from hoodie.timeline import chain
 from hoodie.transaction import authors, client
 from hoodie.transaction.locks import addresses, opening
 
@@ -97,6 +98,7 @@ def open_client(
                 guards=transaction.guards,
                 claim=claim,
                 admit_beside=admit_beside,
+                table_chain=chain.opened(target.storage, target.config.chain),
                 lock_session_ms=round(session_s * 1000),
             )
         )

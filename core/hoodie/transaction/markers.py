@@ -111,6 +111,7 @@ def finalise(
     requested_time: instants.InstantTime,
     stats: Iterable[commits.WriteStat],
     check: Check,
+    stage: int | None = None,
 ) -> int:
     """Delete the data files that an instant has markers of but no stat (W13); return how many.
 
@@ -121,8 +122,9 @@ def finalise(
         requested_time: The instant.
         stats: Of all its tasks that succeeded.
         check: Called before each deletion.
+        stage: Of the execution whose files are deleted; None for all that the instant had.
     """
-    leftovers = unclaimed(marked_files(storage, requested_time), stats)
+    leftovers = unclaimed(_of_stage(marked_files(storage, requested_time), stage), stats)
     _delete_each(storage, leftovers, check)
     if leftovers:
         logger.info(
@@ -131,7 +133,12 @@ def finalise(
     return len(leftovers)
 
 
-def delete_data_files(storage: Storage, requested_time: instants.InstantTime, check: Check) -> int:
+def delete_data_files(
+    storage: Storage,
+    requested_time: instants.InstantTime,
+    check: Check,
+    stage: int | None = None,
+) -> int:
     """Delete every data file that an instant has a marker of, then those markers; return how many.
 
     A crash on the way leaves the markers of all files that may still be there. Only what was listed
@@ -142,11 +149,24 @@ def delete_data_files(storage: Storage, requested_time: instants.InstantTime, ch
         storage: The table's.
         requested_time: The instant.
         check: Called before each deletion.
+        stage: Of the execution whose files are deleted; None for all that the instant had.
     """
-    marked = marked_files(storage, requested_time)
+    marked = _of_stage(marked_files(storage, requested_time), stage)
     _delete_each(storage, marked, check)
     _delete_each(storage, [_marker_path(requested_time, path) for path in marked], check)
     return len(marked)
+
+
+def _of_stage(marked: list[str], stage: int | None) -> list[str]:
+    """Return the files of one execution, by the middle of their write tokens."""
+    if stage is None:
+        return marked
+    parsed = ((path, file_names.parse(path, 0)) for path in marked)
+    return [
+        path
+        for path, found in parsed
+        if found is not None and found.write_token.split("-")[1:2] == [str(stage)]
+    ]
 
 
 def _delete_each(storage: Storage, paths: Iterable[str], check: Check) -> None:

@@ -27,6 +27,7 @@ _FIXED: Mapping[str, Callable[[table_config.TableConfig], object]] = {
     "partial update mode": lambda config: config.has_partial_updates,
     "bucket count": lambda config: config.bucket_count,
     "bucket fields": lambda config: config.bucket_fields,
+    "chain": lambda config: config.chain,
 }
 """What data files were made by: a write that began under one value cannot end under another."""
 
@@ -59,6 +60,11 @@ def table_refusal(config: table_config.TableConfig, expected: table_config.Table
             f"{table_config.METADATA_PARTITIONS_KEY}. One write of Apache Hudi with "
             "hoodie.metadata.enable=false removes it; every writer needs that option "
             "(`hoodie describe --spark-options` prints all of them)"
+        )
+    if config.chain is not None and config.chain.version > table_config.CHAIN_VERSION:
+        return errors.UnsupportedError(
+            f"table {config.name} has a chain of version {config.chain.version}, expected "
+            f"{table_config.CHAIN_VERSION} at most: write it with a later release of this project"
         )
     if not config.is_utc:
         return errors.UnsupportedError(

@@ -9,7 +9,14 @@ from collections.abc import Callable, Sequence
 
 from hoodie import errors
 from hoodie.model import commits, instants
-from hoodie.timeline import active, contents, table_properties, transitions
+from hoodie.timeline import (
+    active,
+    chain,
+    contents,
+    table_properties,
+    transitions,
+    true_time,
+)
 from hoodie.transaction import (
     admission,
     authors,
@@ -65,8 +72,11 @@ def publish(
 
     Raises:
         HoodieError: As `transitions.complete`; or lock or heartbeat were lost meanwhile.
+        OvertakenError: The table has a chain, and another change was made first.
     """
     try:
+        if client.chain is not None:
+            return _publish_chained(client, scope, opened, content)
         return transitions.complete(
             client.storage,
             opened.inflight,
@@ -82,6 +92,67 @@ def publish(
         # It may still be on its way to the store: leave it the time until the heartbeat expires.
         opened.heartbeat.doubt("may have been published")
         raise
+
+
+def put(
+    client: Client,
+    scope: table_lock.LockScope,
+    instant: instants.Instant,
+    content: bytes,
+    check: Callable[[], None],
+) -> instants.Instant:
+    """Put an instant's file on the timeline of a table with a chain, by the next epoch.
+
+    Args:
+        client: Whose change it is.
+        scope: In which it was decided.
+        instant: In the state that the file puts it into, its newest time given in this scope.
+        content: Of the file.
+        check: Called right before the epoch is created; raises when it must not be.
+
+    Raises:
+        OvertakenError: Another change was made first.
+        OutcomeUnknownError: The change is made, and readers will not see it before the next one; or
+            whether it is made could not be found out.
+        StorageError: It is not made.
+    """
+    assert client.chain is not None, client.storage.uri
+    assert scope.head is not None, client.storage.uri
+    path = transitions.path(instant)
+    head = client.chain.append(
+        scope.head,
+        chain.Change(
+            id=client.random.uuid(),
+            time=active.latest_time(instant),
+            author=str(client.author),
+            files={path: content},
+        ),
+        check,
+    )
+    try:
+        client.chain.publish(head)
+    except errors.HoodieError as error:
+        raise errors.OutcomeUnknownError(
+            f"{instant} of {client.storage.uri} has taken effect by epoch {head.epoch.number}, but "
+            f"{path} could not be created: the next change of the table creates it; {error}"
+        ) from error
+    try:
+        client.chain.collect(head)
+    except errors.HoodieError as error:
+        logger.warning("%s: old epochs are left: %s", client.storage.uri, error)
+    return instant
+
+
+def _publish_chained(
+    client: Client, scope: table_lock.LockScope, opened: OpenAction, content: bytes
+) -> instants.Instant:
+    """Complete an instant by the next epoch; its time is above all that went before (CH4)."""
+    completed = transitions.completed(
+        opened.inflight, client.time_after(scope, true_time.Parity.EPOCH)
+    )
+    put(client, scope, completed, content, opened.heartbeat.check)
+    logger.info("%s: %s at %s", client.storage.uri, completed, completed.completion_time)
+    return completed
 
 
 def resolve(
@@ -169,11 +240,20 @@ def clock_findings(client: Client) -> tuple[str, ...]:
 
 
 def ids(client: Client, scope: table_lock.LockScope, opened: OpenAction) -> dict[str, str]:
-    """Return what a commit of ours says beside its own metadata, in the scope that publishes it."""
+    """Return what a commit of ours says beside its own metadata, in the scope that publishes it.
+
+    Raises:
+        ConflictError: The table has a chain, and holds the batch since the write began.
+    """
     found = authors.extra_metadata(client.author, opened.write_id, opened.batch_id)
     ledger = writer_batches.read(client.storage, scope.timeline, opened.ledger)
     writer_id = client.author.writer_id
     if writer_id is not None and opened.batch_id is not None:
+        if scope.head is not None and ledger.holds(writer_id, opened.batch_id):
+            raise errors.ConflictError(
+                f"batch {opened.batch_id} of {client.author} was written by another attempt since "
+                f"{opened.requested_time} began"
+            )
         known = opened.ledger.batches.get(writer_id, ())
         ledger = ledger.including(writer_id, [*known, opened.batch_id])
     # An empty one, too: whoever looks for it then needs to look no further.

@@ -7,7 +7,11 @@ held is asked right before and right after anything is published (L2). Letting g
 turns what was published into a failure (C3): the provider or its server ends what could not be
 given back.
 
-One listing a scope, whatever the length of the history.
+In a table with a chain (`hoodie.timeline.chain`) all this is a courtesy that keeps tries from being
+in vain: what counts there is the number of the epoch that a change was decided on.
+
+One listing a scope, whatever the length of the history; of a table with a chain one more, of its
+epochs.
 """
 
 import logging
@@ -20,7 +24,7 @@ from typing import Self
 from hoodie import clock, errors
 from hoodie.model import settings
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active
+from hoodie.timeline import active, chain
 from hoodie.transaction.locks.protocol import LockProvider
 
 logger = logging.getLogger(__name__)
@@ -72,10 +76,27 @@ class Patience:
 class LockScope:
     """The lock while it is held, and what was read under it."""
 
-    def __init__(self, provider: LockProvider, timeline: active.ActiveTimeline) -> None:
-        """Take a provider that has acquired its lock, and a timeline read since."""
+    def __init__(
+        self,
+        provider: LockProvider,
+        timeline: active.ActiveTimeline,
+        head: chain.Head | None = None,
+    ) -> None:
+        """Take a provider that has acquired its lock, and what was read since.
+
+        Args:
+            provider: The lock's.
+            timeline: Read last.
+            head: The newest epoch, which the timeline shows; None for a table without a chain.
+        """
         self._provider = provider
         self._timeline = timeline
+        self._head = head
+
+    @property
+    def head(self) -> chain.Head | None:
+        """The newest epoch of the table's chain; None for a table without one."""
+        return self._head
 
     @property
     def timeline(self) -> active.ActiveTimeline:
@@ -88,8 +109,11 @@ class LockScope:
         return self._provider.fencing_token
 
     def is_held(self) -> bool:
-        """Return whether the lock is known to be held at this moment."""
-        return self._provider.is_held()
+        """Return whether the lock is known to be held at this moment, if that matters.
+
+        It does not in a table with a chain: there a change that was decided without it is refused.
+        """
+        return self._head is not None or self._provider.is_held()
 
     def check(self) -> None:
         """Refuse to go on without the lock.
@@ -110,9 +134,11 @@ class TableLock:
         storage: Storage,
         waiting_clock: clock.Clock,
         patience: Patience,
+        table_chain: chain.Chain | None = None,
     ) -> None:
-        """Take the provider, the table, and how long to try for the lock."""
+        """Take the provider, the table and its chain, and how long to try for the lock."""
         self._provider = provider
+        self._chain = table_chain
         self._storage = storage
         self._clock = waiting_clock
         self._patience = patience
@@ -156,10 +182,25 @@ class TableLock:
             acquired_s = self._clock.monotonic_s()
             self._times += LockTimes(wait_ms=_ms(acquired_s - begun_s))
         try:
-            yield LockScope(self._provider, active.listed(self._storage))
+            yield self._look()
         finally:
             self._release()
             self._times += LockTimes(hold_ms=_ms(self._clock.monotonic_s() - acquired_s))
+
+    def _look(self) -> LockScope:
+        """Read the timeline, after what the chain's head says was published."""
+        if self._chain is None:
+            return LockScope(self._provider, active.listed(self._storage))
+        while True:
+            head = self._chain.head()
+            timeline = active.listed(self._storage)
+            try:
+                is_changed = self._chain.finish(head, timeline)
+            except errors.OvertakenError:
+                continue
+            if is_changed:
+                timeline = active.listed(self._storage)
+            return LockScope(self._provider, timeline, head)
 
     def _acquire(self) -> None:
         for _ in range(self._patience.retries_max):

@@ -18,6 +18,7 @@ from hoodie import errors
 from hoodie.storage import new_files
 from hoodie.storage.memory import MemoryStorage
 from hoodie.storage.protocol import FileInfo, NewFile, Storage
+from hoodie.timeline import chain
 from hoodie.transaction import layout
 from support.simulation import schedule
 
@@ -50,7 +51,7 @@ _TIMELINE_FAILURES = (Fault.FAIL_BEFORE, Fault.FAIL_AFTER, Fault.LOST_ANSWER, Fa
 _FAILURES = (*_TIMELINE_FAILURES, Fault.LATE)
 # Files of the timeline that appear late have a rate of their own: what is published late may be
 # passed by, which docs/simulation.md tells of as a limit.
-_TIMELINE = "create .hoodie/timeline/"
+_TIMELINE = ("create .hoodie/timeline/", f"create {chain.DIRECTORY}/")
 _NEXT_PAGE = ", next page"
 _SLOW_PAGE_RATE = 0.1
 """How often a page keeps others waiting: most of what a listing can miss happens then."""

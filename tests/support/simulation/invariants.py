@@ -271,6 +271,14 @@ def check_times_once(
     assert len(set(times)) == len(times), sorted(times)
 
 
+def check_parity(timeline: active.ActiveTimeline) -> None:
+    """CH4, CH5: the times that epochs give are even, those that writers give odd."""
+    for each in timeline.instants:
+        is_given_by_epoch = each.action in (*_PLANNED, instants.Action.ROLLBACK)
+        given = [each.completion_time, each.requested_time if is_given_by_epoch else None]
+        assert all(int(time) % 2 == 0 for time in given if time is not None), f"odd time: {each}"
+
+
 def check_serial(storage: Storage, timeline: active.ActiveTimeline, told: Iterable[Told]) -> None:
     """I3: of the writes of one file group each began after the one before it had completed.
 

@@ -506,6 +506,7 @@ class SessionLock:
         self._schedule = schedule
         self.session_ms = session_ms
         self.loss_rate = 0.0
+        self.is_lying = False  # Whether everybody who asks for it is told to have it.
         self.holder: SessionLockProvider | None = None
         self.tokens = 0
         self.history: list[tuple[LockEvent, str, str]] = []
@@ -604,7 +605,7 @@ class SessionLockProvider:
     def _holder(self) -> "SessionLockProvider | None":
         self.process.schedule.switch(self.process)
         self._service.expire()
-        return self._service.holder
+        return None if self._service.is_lying else self._service.holder
 
     def _draw_loss(self) -> None:
         """Let the lock service end this session by itself soon, perhaps."""

@@ -80,6 +80,7 @@ class Fleet:
             write_settings=replace(SETTINGS, concurrency=plan.mode),
             config=plan.rows or CONFIGS[plan.table_type],
             is_in_place=plan.is_in_place,
+            is_lying=plan.is_lying,
         )
         self.world.page_names = plan.page_names
         self.world.lock.loss_rate = plan.loss_rate

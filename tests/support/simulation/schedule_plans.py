@@ -34,6 +34,7 @@ class Scenario(enum.Enum):
     AMBUSHED = "ambushed"  # Trouble strikes at the calls before which the protocol looks.
     FOREIGN = "foreign"  # Another engine changes the table beside ours.
     TRAPPED = "trapped"  # As ambushed, by ambushes that are chosen to go together.
+    LYING = "lying"  # Everybody has the lock at once, and all of these troubles come together.
     STORMY = "stormy"  # Several of these troubles at once, each at a rate that chance chooses.
 
 
@@ -63,6 +64,7 @@ class Plan:
         step_ms_max: By how much it is then wrong.
         misjudgement_rate: How often a living process is proved dead, of all times that it is asked.
         is_in_place: Whether data files show under their names while they are written.
+        is_lying: Whether everybody who asks for the lock is told to have it; with a chain.
         slow_beat_rate: How often the answer to a heartbeat takes long.
         failed_task_rate: How often a task of a write fails after its file, and is run again.
         repeats_tasks: Whether a task that fails is run again.
@@ -96,6 +98,7 @@ class Plan:
     step_ms_max: int = SKEW_MS
     misjudgement_rate: float = 0.0
     is_in_place: bool = False
+    is_lying: bool = False
     slow_beat_rate: float = 0.0
     failed_task_rate: float = 0.0
     repeats_tasks: bool = False
@@ -158,10 +161,8 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
     match scenario:
         case Scenario.NON_BLOCKING:
             return plan
-        case Scenario.AMBUSHED:
-            return _of_any_kind(_with_ambushes(plan, source), source)
-        case Scenario.FOREIGN:
-            return _of_any_kind(_with_another_engine(plan, source), source)
+        case Scenario.AMBUSHED | Scenario.FOREIGN | Scenario.LYING:
+            return _of_any_kind(_TROUBLED[scenario](plan, source), source)
         case Scenario.TRAPPED:
             return _trapped(_of_any_kind(plan, source), source)
         case _ if scenario in _OF_ONE_KIND:
@@ -296,6 +297,39 @@ def _with_several_troubles(plan: Plan, source: random.Random) -> Plan:
     )
 
 
+def _with_a_lying_lock(plan: Plan, source: random.Random) -> Plan:
+    """Return a plan in which the chain alone keeps order, with all troubles at rates of their own.
+
+    Writers of one column still keep apart by heartbeats (N1), so that there are none.
+    """
+    return replace(
+        plan,
+        writers=source.choice((2, 3)),
+        batches=source.choice((1, 2, 2)),
+        compactors=source.choice((1, 2)),
+        janitors=source.choice((1, 2)),
+        has_shared_columns=False,
+        is_lying=True,
+        crash_rate=source.choice((0.0, 0.002, 0.005)),
+        failure_rate=source.choice((0.0, 0.01, 0.02)),
+        late_rate=source.choice((0.0, 0.1, 0.3)),
+        pause_rate=source.choice((0.0, 0.004, 0.01)),
+        pause_with_lock_ms_max=LONG_PAUSE_MS,
+        loss_rate=0.0,
+        misjudgement_rate=source.choice((0.0, 0.0, 0.05, 0.3)),
+        step_ms_max=source.choice((SKEW_MS, SKEW_MS, WRONG_CLOCK_MS)),
+        is_in_place=source.random() < 0.3,
+        slow_beat_rate=source.choice((0.0, 0.3)),
+        failed_task_rate=source.choice((0.0, 0.2)),
+        repeats_tasks=source.random() < 0.5,
+        names_groups=source.random() < 0.3,
+        kept_attempt_rate=source.choice((0.0, 0.7)),
+        plans_beside_rate=source.choice((0.0, 0.5)),
+        takes_compactions_back=source.random() < 0.5,
+        page_names=source.choice((None, None, 24)),
+    )
+
+
 VICTIMS = ("w", "w", "compactor", "compactor", "janitor", "")
 
 
@@ -405,3 +439,10 @@ def _of_any_kind(plan: Plan, source: random.Random) -> Plan:
         # Where writers do not exclude each other, all must name a group alike.
         names_groups=plan.names_groups and not is_non_blocking,
     )
+
+
+_TROUBLED = {
+    Scenario.AMBUSHED: _with_ambushes,
+    Scenario.FOREIGN: _with_another_engine,
+    Scenario.LYING: _with_a_lying_lock,
+}

@@ -118,6 +118,7 @@ class RowsWorld(World):
         write_settings: settings.WriteSettings,
         config: table_config.TableConfig,
         is_in_place: bool,
+        is_lying: bool = False,
     ) -> None:
         super().__init__(
             time,
@@ -125,6 +126,7 @@ class RowsWorld(World):
             write_settings=write_settings,
             config=config,
             is_in_place=is_in_place,
+            is_lying=is_lying,
         )
         self.batches: dict[tuple[instants.InstantTime, files.FileGroupId], Batch] = {}
         self.contents: list[Content] = []

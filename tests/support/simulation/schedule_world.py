@@ -20,7 +20,7 @@ from hoodie.model import commits, files, instants, schemas, settings, table_conf
 from hoodie.read import planning, tasks
 from hoodie.storage.memory import MemoryStorage, MemoryStore
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, contents, table_properties, transitions
+from hoodie.timeline import active, chain, contents, table_properties, transitions
 from hoodie.transaction import authors, layout, lifecycle, markers
 from hoodie.transaction.client import (
     AlreadyWritten,
@@ -62,7 +62,7 @@ GROUPS = tuple(
 class World:
     """One table, its lock service, and the processes that use them."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a plan says, by name
         self,
         time: schedule.Schedule | None = None,
         *,
@@ -71,7 +71,9 @@ class World:
         store: MemoryStore | None = None,
         config: table_config.TableConfig = CONFIG,
         is_in_place: bool = False,
+        is_lying: bool = False,
     ) -> None:
+        self.is_lying = is_lying  # Whether the lock is given to everybody; a chain keeps order.
         self.page_names: int | None = None  # How listings come; see `faulty_storage`.
         self.time = time or schedule.Schedule()
         self.faults = faults or faulty_storage.NoFaults()
@@ -99,6 +101,9 @@ class World:
         self.late: set[instants.Instant] = set()
         self.posthumous: set[instants.Instant] = set()
         self.strays: set[instants.InstantTime] = set()
+        self.lock.is_lying = is_lying
+        if is_lying:
+            config = replace(config, chain=table_config.ChainName(id="chain"))
         clock = schedule.VirtualClock(self.time)
         self.config = table_properties.create(self.storage, config, clock)
         self.storage.create(files.join(PARTITION, file_names.PARTITION_METADATA), b"")
@@ -134,9 +139,15 @@ class World:
             ]
             compatibility.check(self.config, stream, others)
 
+        storage = self.storage_of(process)
+        table_chain = None
+        if self.config.chain is not None:
+            # Collected after a few epochs, so that runs of few changes meet it.
+            table_chain = chain.Chain(storage, self.config.chain.id, kept=3, slack=2)
         return Client(
             Connection(
-                storage=self.storage_of(process),
+                storage=storage,
+                table_chain=table_chain,
                 provider=self.lock_of(process),
                 env=process,
                 settings=write_settings or self.settings,
@@ -223,7 +234,11 @@ class World:
             invariants.check_one_group_a_bucket(self.storage, timeline, excused)
         if self.is_optimistic:
             invariants.check_serial(self.storage, timeline, self.told)
-        invariants.check_lock_history(self.lock.history)
+        if self.is_lying:
+            assert not self.late | self.posthumous, "what a chain orders is never late"
+            invariants.check_parity(timeline)
+        else:
+            invariants.check_lock_history(self.lock.history)
         return timeline
 
     def begin(self, writer: Client, batch_id: str | None = None) -> OpenAction:
@@ -302,7 +317,8 @@ class World:
         number = self._tell(service, opened, None, begun_ms)
         try:
             lifecycle.start(service, opened, commits.Operation.COMPACT)
-            self.witness.see_start(self.process_of(service), opened)
+            if not self.is_lying:
+                self.witness.see_start(self.process_of(service), opened)
             stats = self.write_compacted(service, opened)
             compacted = replace(metadata(stats, commits.Operation.COMPACT), is_compacted=True)
             completion = lifecycle.commit(service, opened, compacted)
@@ -379,7 +395,12 @@ class World:
         return self.time.processes[client.process.pid]
 
     def see_creation(self, process: schedule.Process, path: str, is_late: bool) -> None:
-        """Take down what is published after others may have gone on."""
+        """Take down what is published after others may have gone on.
+
+        By the lock, that is: with one that lies, the chain decides what counts.
+        """
+        if self.is_lying:
+            return
         self.witness.see_any_creation(process, path)
         if not is_late:
             self.witness.see_creation(process, path)
@@ -401,16 +422,22 @@ class World:
 
     def see_replacement(self, process: schedule.Process, path: str, is_late: bool) -> None:
         """Judge what is replaced."""
+        if self.is_lying:
+            return
         if not is_late:
             self.witness.see_replacement(process, path)
 
     def see_touch(self, process: schedule.Process, path: str, is_late: bool) -> None:
         """Judge what is touched."""
+        if self.is_lying:
+            return
         if not is_late:
             self.witness.see_touch(process, path)
 
     def see_deletion(self, process: schedule.Process, path: str, is_late: bool) -> None:
         """Judge what is deleted."""
+        if self.is_lying:
+            return
         self._record_change(process, path, is_late)
         if not is_late:
             self.witness.see_deletion(process, path)

@@ -20,6 +20,7 @@ EXAMPLES = """Examples:
   hoodie create /data/t --schema day1.parquet --record-key id --partition-by city
   hoodie create /data/t --schema t.avsc --record-key id --ordering updated_at
   hoodie create /data/t --schema t.avsc --record-key id --partial-updates
+  hoodie create /data/t --schema t.avsc --record-key id --no-foreign-writers
 
 Writes to a merge-on-read table create log files, which readers merge and a compaction merges into
 base files. Writes to a copy-on-write table create new base files; it needs no compaction and allows
@@ -28,6 +29,10 @@ one writer per file group at a time.
 Of two rows with the same key, the one with the greater value of --ordering wins (event time);
 without --ordering, the one that was committed later (commit time). With --partial-updates, columns
 that an input lacks keep their value, and null never overwrites a value.
+
+With --no-foreign-writers every change is first a file that is created once (`hoodie timeline
+--chain`). Such a table stays right even if its lock is given to several writers at once, and no
+write waits for clocks. Apache Hudi may read it, but must not write it.
 """
 
 
@@ -129,9 +134,18 @@ def create(  # noqa: PLR0913 - a parameter an option
             "--url-encode", metavar="", help="Percent-encode values in partition folders."
         ),
     ] = False,
+    no_foreign_writers: Annotated[
+        bool,
+        typer.Option(
+            "--no-foreign-writers",
+            metavar="",
+            help="Only hoodie writes the table: commits then need no lock to be right.",
+        ),
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Create an empty table."""
+    env = environment.system()
     table_name = name or configurations.name_of(uri)
     columns = schema_files.read(schema, table_name)
     config = configurations.new_table(
@@ -147,12 +161,13 @@ def create(  # noqa: PLR0913 - a parameter an option
             has_partial_updates=partial_updates,
             is_hive_style=hive_style,
             is_url_encoded=url_encode,
+            chain=table_config.ChainName(id=env.random.uuid()) if no_foreign_writers else None,
         ),
         columns,
     )
     with progress.Display() as display:
         display.phase("creating the table")
-        created = table.create_table(uri, config, columns, environment.system())
+        created = table.create_table(uri, config, columns, env)
     shown = configuration.document(created.uri, created.config, created.schema.arrow)
     if as_json:
         output.document(shown)

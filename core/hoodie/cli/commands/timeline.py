@@ -6,7 +6,7 @@ import typer
 
 from hoodie import environment
 from hoodie.cli import command, options, output, progress, quantities, tables
-from hoodie.cli.views import timelines
+from hoodie.cli.views import chains, timelines
 
 DETAILS = """An instant is named by its requested time and takes effect at its completion time. Both
 have the form yyyyMMddHHmmssSSS, in UTC unless the table is configured otherwise. A requested or
@@ -23,24 +23,45 @@ def timeline(
             metavar="N", min=0, help="Show only the newest N instants.", show_default="all"
         ),
     ] = None,
+    chain: Annotated[
+        bool,
+        typer.Option(
+            "--chain",
+            metavar="",
+            help="Show the changes as the chain orders them (see create --no-foreign-writers).",
+        ),
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Show a table's timeline."""
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
-        display.phase("reading the timeline")
-        instants = opened.timeline().instants
-        chosen = instants if limit is None else instants[len(instants) - limit :]
-        shown = timelines.document(opened.uri, chosen, opened.metadata(chosen))
+        if chain:
+            display.phase("reading the chain")
+            epochs = opened.epochs()
+            changes = chains.document(opened.uri, epochs[_first(len(epochs), limit) :])
+            count, grid = len(epochs), chains.grid(changes)
+            shown: chains.Document | timelines.Document = changes
+        else:
+            display.phase("reading the timeline")
+            instants = opened.timeline().instants
+            chosen = instants[_first(len(instants), limit) :]
+            rows = timelines.document(opened.uri, chosen, opened.metadata(chosen))
+            count, grid, shown = len(instants), timelines.grid(rows), rows
     if as_json:
         output.document(shown)
         return
-    if not instants:
+    if not count:
         output.line("the timeline is empty")
         return
-    output.grid(timelines.grid(shown))
-    if len(chosen) < len(instants):
-        output.note(f"the newest of {quantities.counted(len(instants), 'instant')}")
+    output.grid(grid)
+    if limit is not None and limit < count:
+        output.note(f"the newest of {quantities.counted(count, 'epoch' if chain else 'instant')}")
+
+
+def _first(count: int, limit: int | None) -> int:
+    """Return from which on the newest are shown."""
+    return 0 if limit is None else max(0, count - limit)
 
 
 COMMAND = command.Command(

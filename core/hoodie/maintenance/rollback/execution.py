@@ -170,7 +170,8 @@ def execute(client: Client, rollback: OpenRollback) -> RolledBack:
     """
     begun_s = client.clock.monotonic_s()
     try:
-        _end_if_completed(client, rollback)
+        if client.chain is None:
+            _end_if_completed(client, rollback)
         lifecycle.start(client, rollback.opened)
         deleted = tuple(_delete(client, rollback))
         if rollback.plan.action is instants.Action.REPLACE_COMMIT:

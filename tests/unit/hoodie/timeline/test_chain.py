@@ -1,0 +1,309 @@
+"""The chain: one winner a number, whatever is lost on the way; damage is named (CH1 to CH16)."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from hoodie import errors
+from hoodie.model import instants, table_config
+from hoodie.storage.memory import MemoryStorage, MemoryStore
+from hoodie.timeline import active, chain
+from hoodie.timeline.chain import Chain, Change, Head
+
+NAME = table_config.ChainName(id="c")
+TIMES = [instants.InstantTime(f"202601010000{n:02d}000") for n in range(60)]
+
+
+def path(number: int) -> str:
+    return f"{chain.DIRECTORY}/{number:020d}"
+
+
+def shown(number: int) -> str:
+    return f"{active.DIRECTORY}/{TIMES[number]}.compaction.requested"
+
+
+def change(number: int, author: str = "a", content: bytes = b"plan") -> Change:
+    return Change(
+        id=f"{author}-{number}",
+        time=TIMES[number],
+        author=author,
+        files={shown(number): content},
+    )
+
+
+def always() -> None:
+    return
+
+
+@pytest.fixture
+def storage() -> MemoryStorage:
+    made = MemoryStorage()
+    chain.begin(made, NAME, "creation")
+    return made
+
+
+def opened(storage: MemoryStorage) -> Chain:
+    return Chain(storage, NAME.id, kept=3, slack=2)
+
+
+def grown(storage: MemoryStorage, count: int) -> Head:
+    """Let one client make changes, one after the other."""
+    client = opened(storage)
+    head = client.head()
+    for number in range(head.epoch.number + 1, head.epoch.number + 1 + count):
+        head = client.append(head, change(number), always)
+        client.publish(head)
+        client.collect(head)
+    return head
+
+
+def test_of_two_that_decided_on_one_head_one_wins(storage: MemoryStorage) -> None:
+    first, second = opened(storage), opened(storage)
+    head = first.head()
+    won = first.append(second.head(), change(1, "first"), always)
+    with pytest.raises(errors.OvertakenError, match="epoch 1 is of first"):
+        second.append(head, change(1, "second"), always)
+    assert second.head() == won
+
+
+def test_whoever_comes_next_finishes_the_work_of_the_dead(storage: MemoryStorage) -> None:
+    dead, next_one = opened(storage), opened(storage)
+    dead.append(dead.head(), change(1), always)
+    head = next_one.head()
+    assert next_one.finish(head, active.listed(storage))
+    assert storage.read(shown(1)) == b"plan"
+    assert not next_one.finish(head, active.listed(storage))
+
+
+class Unsteady(MemoryStorage):
+    """A storage that does something else at the creation of an epoch."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__(store)
+        self.at_creation: Callable[[str, bytes], None] = lambda path, content: None
+
+    def create(self, path: str, content: bytes) -> object:  # type: ignore[override] # passed on
+        if path.startswith(chain.DIRECTORY):
+            self.at_creation(path, content)
+        return super().create(path, content)
+
+
+@pytest.fixture
+def unsteady() -> Unsteady:
+    made = Unsteady(MemoryStore())
+    chain.begin(made, NAME, "creation")
+    return made
+
+
+def test_own_request_that_is_repeated_is_no_loss(unsteady: Unsteady) -> None:
+    """The store carries out the request, the client repeats it, and is told that it exists."""
+    client = opened(unsteady)
+    head = client.head()
+
+    def carry_out(path: str, content: bytes) -> None:
+        MemoryStorage.create(unsteady, path, content)
+
+    unsteady.at_creation = carry_out
+    assert client.append(head, change(1), always).epoch.number == 1
+
+
+def test_lost_answer_is_read_back(unsteady: Unsteady) -> None:
+    def lose(path: str, content: bytes) -> None:
+        MemoryStorage.create(unsteady, path, content)
+        raise errors.UnansweredError("lost")
+
+    client = opened(unsteady)
+    head = client.head()
+    unsteady.at_creation = lose
+    assert client.append(head, change(1), always).epoch.id == "a-1"
+
+
+def test_two_lost_requests_leave_the_outcome_unknown(unsteady: Unsteady) -> None:
+    def lose(path: str, content: bytes) -> None:
+        raise errors.UnansweredError("lost")
+
+    client = opened(unsteady)
+    head = client.head()
+    unsteady.at_creation = lose
+    with pytest.raises(errors.OutcomeUnknownError, match="epoch 1"):
+        client.append(head, change(1), always)
+
+
+def test_check_is_asked_before_the_creation(storage: MemoryStorage) -> None:
+    def refuse() -> None:
+        raise errors.FencedError("replaced")
+
+    client = opened(storage)
+    with pytest.raises(errors.FencedError):
+        client.append(client.head(), change(1), refuse)
+    assert client.head().epoch.number == 0
+
+
+def test_number_that_was_used_is_not_won_again(storage: MemoryStorage) -> None:
+    """CH7: the zombie decided on an old head, whose next number was collected meanwhile."""
+    zombie = opened(storage)
+    old = zombie.head()
+    grown(storage, 9)
+    with pytest.raises(errors.OvertakenError, match="epoch 1 was used before"):
+        zombie.append(old, change(40, "zombie"), always)
+    assert zombie.head().epoch.number == 9
+
+
+def test_own_epoch_that_was_collected_has_won(unsteady: Unsteady) -> None:
+    """Its author was paused right after its creation; others have published it (found by seed)."""
+
+    def create_and_let_others_go_on(path: str, content: bytes) -> None:
+        unsteady.at_creation = lambda path, content: None
+        MemoryStorage.create(unsteady, path, content)
+        other = opened(unsteady)
+        other.finish(other.head(), active.listed(unsteady))
+        grown(unsteady, 9)
+        raise errors.UnansweredError("paused")
+
+    paused = opened(unsteady)
+    head = paused.head()
+    unsteady.at_creation = create_and_let_others_go_on
+    assert paused.append(head, change(1), always).epoch.id == "a-1"
+    assert unsteady.read(shown(1)) == b"plan"
+
+
+def test_finisher_of_a_number_that_is_old_looks_again(storage: MemoryStorage) -> None:
+    zombie = opened(storage)
+    head = zombie.append(zombie.head(), change(1), always)
+    grown(storage, 0)
+    timeline = active.listed(storage)
+    finisher = opened(storage)
+    finisher.finish(finisher.head(), timeline)
+    grown(storage, 3)
+    with pytest.raises(errors.OvertakenError, match="is old"):
+        zombie.finish(head, timeline)
+
+
+def test_chain_stays_short(storage: MemoryStorage) -> None:
+    head = grown(storage, 40)
+    assert head.epoch.number == 40
+    assert len(storage.names(chain.DIRECTORY)) <= 6
+
+
+def test_large_content_is_staged_and_collected(storage: MemoryStorage) -> None:
+    large = bytes(chain.INLINE_BYTES_MAX + 1)
+    client = opened(storage)
+    head = client.append(client.head(), change(1, content=large), always)
+    assert len(storage.read(path(1))) < 1_000
+    client.publish(head)
+    assert storage.read(shown(1)) == large
+    grown(storage, 9)
+    assert not storage.names(chain.STAGED)
+
+
+def test_staged_content_of_a_loser_is_deleted(storage: MemoryStorage) -> None:
+    loser = opened(storage)
+    head = loser.head()
+    grown(storage, 1)
+    with pytest.raises(errors.OvertakenError):
+        loser.append(head, change(1, "loser", bytes(chain.INLINE_BYTES_MAX + 1)), always)
+    assert not storage.names(chain.STAGED)
+
+
+def test_racing_creators_have_one_chain(storage: MemoryStorage) -> None:
+    assert chain.begin(storage, table_config.ChainName(id="other"), "creation") == NAME
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "message"),
+    [
+        (b'{"version":1,"chain":"c","num', errors.FormatError, "is not JSON"),
+        (b'{"version":2,"what":"else"}', errors.UnsupportedError, "of version 2"),
+        (b"[]", errors.FormatError, "epoch/0"),
+    ],
+)
+def test_damaged_epoch_is_named(
+    storage: MemoryStorage, content: bytes, kind: type[errors.HoodieError], message: str
+) -> None:
+    storage.create(path(1), content)
+    with pytest.raises(kind, match=message):
+        opened(storage).head()
+
+
+@pytest.mark.parametrize(
+    ("key", "wrong", "message"),
+    [
+        ("chain", "other", "of chain other, expected c"),
+        ("number", 7, "says that it is epoch 7"),
+        ("version", 2, "of version 2"),
+    ],
+)
+def test_epoch_of_elsewhere_is_refused(
+    storage: MemoryStorage, key: str, wrong: object, message: str
+) -> None:
+    grown(storage, 1)
+    found = json.loads(storage.read(path(1)))
+    storage.delete(path(1))
+    storage.create(path(1), json.dumps({**found, key: wrong}).encode())
+    with pytest.raises(errors.HoodieError, match=message):
+        opened(storage).head()
+
+
+@pytest.mark.parametrize(
+    "wrong", ["../escaped", ".hoodie/hoodie.properties", ".hoodie/timeline/x", "p/data.parquet"]
+)
+def test_epoch_publishes_instants_only(storage: MemoryStorage, wrong: str) -> None:
+    head = grown(storage, 1)
+    publications = [
+        {"path": wrong, "digest": each.digest, "content": each.content}
+        for each in head.epoch.publications
+    ]
+    found = json.loads(storage.read(path(1)))
+    storage.delete(path(1))
+    storage.create(path(1), json.dumps({**found, "publications": publications}).encode())
+    with pytest.raises(errors.FormatError, match="expected an instant's file"):
+        opened(storage).head()
+
+
+def test_gap_is_found(storage: MemoryStorage) -> None:
+    grown(storage, 3)
+    storage.delete(path(2))
+    with pytest.raises(errors.FormatError, match="epoch 2 is missing"):
+        opened(storage).head()
+
+
+def test_chain_that_was_replaced_is_found(storage: MemoryStorage) -> None:
+    """As by a backup that was put back while a writer was at work."""
+    client = opened(storage)
+    grown(storage, 1)
+    head = client.head()
+    storage.delete(path(1))
+    other = opened(storage)
+    other.append(other.append(other.head(), change(1, "o"), always), change(2, "o"), always)
+    with pytest.raises(errors.FormatError, match="does not follow epoch 1"):
+        client.head()
+    with pytest.raises(errors.FormatError, match="does not follow epoch 1"):
+        client.append(head, change(2), always)
+
+
+def test_lost_staged_content_is_named(storage: MemoryStorage) -> None:
+    client = opened(storage)
+    large = bytes(chain.INLINE_BYTES_MAX + 1)
+    head = client.append(client.head(), change(1, content=large), always)
+    (name,) = storage.names(chain.STAGED)
+    storage.delete(f"{chain.STAGED}/{name}")
+    with pytest.raises(errors.FormatError, match="is gone or damaged"):
+        client.publish(head)
+    storage.create(f"{chain.STAGED}/{name}", b"other")
+    with pytest.raises(errors.FormatError, match="has digest"):
+        client.publish(head)
+
+
+def test_lagging_listing_does_not_go_back(storage: MemoryStorage) -> None:
+    client = opened(storage)
+    head = client.append(client.head(), change(1), always)
+    content = storage.read(path(1))
+    storage.delete(path(1))  # Listed no more, as by a store that is behind.
+    assert client.head() == head
+    storage.create(path(1), content)
+
+
+def test_table_without_epoch_is_named() -> None:
+    with pytest.raises(errors.FormatError, match="has no epoch"):
+        opened(MemoryStorage()).head()
