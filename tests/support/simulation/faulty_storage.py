@@ -45,13 +45,17 @@ SLOW_MS_MAX = 2_000
 expiry, which is what the protocol waits for (a request that is still on its way after that may
 undo anything, on any storage)."""
 
+LATE_EPOCH_MS_MAX = 60_000
+"""After how long the creation of an epoch may take effect: no time is too late for a chain."""
+
 _CRASHES = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER)
 _READ_FAILURES = (Fault.FAIL_BEFORE, Fault.SLOW)
 _TIMELINE_FAILURES = (Fault.FAIL_BEFORE, Fault.FAIL_AFTER, Fault.LOST_ANSWER, Fault.SLOW)
 _FAILURES = (*_TIMELINE_FAILURES, Fault.LATE)
 # Files of the timeline that appear late have a rate of their own: what is published late may be
 # passed by, which docs/simulation.md tells of as a limit.
-_TIMELINE = ("create .hoodie/timeline/", f"create {chain.DIRECTORY}/")
+_EPOCH = f"create {chain.DIRECTORY}/"
+_TIMELINE = ("create .hoodie/timeline/", _EPOCH)
 _NEXT_PAGE = ", next page"
 _SLOW_PAGE_RATE = 0.1
 """How often a page keeps others waiting: most of what a listing can miss happens then."""
@@ -379,11 +383,11 @@ class FaultyStorage:
             case Fault.SLOW:
                 self._wait(call)
             case Fault.LATE_CRASH:
-                self._process.schedule.later(self._delay_ms(), lambda: self._late(call, effect))
+                self._process.schedule.later(self._late_ms(call), lambda: self._late(call, effect))
                 self._crash(call)
             case Fault.LATE:
                 self._process.failures += 1
-                self._process.schedule.later(self._delay_ms(), lambda: self._late(call, effect))
+                self._process.schedule.later(self._late_ms(call), lambda: self._late(call, effect))
                 raise errors.UnansweredError(f"simulated: no answer to {call} in time")
             case _:
                 pass
@@ -415,6 +419,11 @@ class FaultyStorage:
         duration_ms = self._delay_ms()
         self._note(call, f"takes {duration_ms} ms")
         self._process.schedule.sleep(self._process, duration_ms)
+
+    def _late_ms(self, call: str) -> int:
+        if not call.startswith(_EPOCH):
+            return self._delay_ms()
+        return 1 + int(self._process.random.uniform() * LATE_EPOCH_MS_MAX)
 
     def _delay_ms(self) -> int:
         return 1 + int(self._process.random.uniform() * SLOW_MS_MAX)

@@ -61,6 +61,7 @@ class Model:
         prepare: Done before they begin.
         is_taken_for_dead: Whether everybody takes everybody for dead who works on something.
         is_swept: Whether anybody sweeps leftovers.
+        is_lying: Whether the lock is given to everybody at once; the table then has a chain.
         choices_max: So many choices of who goes on are followed, each to its end by the first that
             can; None for all.
     """
@@ -70,6 +71,7 @@ class Model:
     prepare: Act | None = None
     is_taken_for_dead: bool = False
     is_swept: bool = False
+    is_lying: bool = False
     choices_max: int | None = None
 
 
@@ -158,13 +160,14 @@ class _Trust(NamedTuple):
 class Known:
     """Which calls actors make, and as which of all of theirs at last."""
 
-    def __init__(self, *, is_reducing: bool) -> None:
+    def __init__(self, *, is_reducing: bool, is_lock_lying: bool = False) -> None:
         self.is_reducing = is_reducing
+        self._is_lock_lying = is_lock_lying
         self._last: dict[str, dict[tuple[Call, int], int]] = defaultdict(dict)
         self._trusted: dict[str, dict[_Trust, int]] = defaultdict(dict)
         self.is_refuted = False
         """Whether a call was taken for local that is none."""
-        self._is_lock_exclusive = True
+        self._is_lock_exclusive = not is_lock_lying
 
     def note(self, actor: str, position: _Position, call: Call) -> None:
         """Take down a call that an actor makes."""
@@ -197,6 +200,8 @@ class Known:
             others: How far all but that one have come.
             has_lock: Whether that one has the lock: none of others gets it before the call.
         """
+        if self._is_lock_lying and call in (LOCK, _UNLOCK):
+            return True
         if call == LOCK:
             return False
         if call == _UNLOCK:
@@ -425,7 +430,9 @@ class _ModelWorld(World):
         self.positions: dict[str, _Position] = defaultdict(_Position)
         self.begun: set[str] = set()
         write_settings = replace(SETTINGS, concurrency=model.mode)
-        super().__init__(time, write_settings=write_settings, store=self.files)
+        super().__init__(
+            time, write_settings=write_settings, store=self.files, is_lying=model.is_lying
+        )
         self.storage.touch(layout.PROBE)
 
     def storage_of(self, process: schedule.Process) -> Storage:
@@ -448,7 +455,7 @@ class _ModelWorld(World):
         """Return whether an actor wants the lock while another has it."""
         if not self.known.is_reducing:
             return False
-        is_held = self.lock.holder is not None and not self.has_lock(actor)
+        is_held = self.lock.holder is not None and not self.has_lock(actor) and not self.is_lying
         return is_held and self.announced.get(actor) == LOCK
 
     def is_local(self, actor: str) -> bool:
@@ -465,7 +472,9 @@ class _ModelWorld(World):
         return self.files.fingerprint(), *(self.answers[each][0] for each in self.model.actors)
 
     def state(self, ready: Sequence[str]) -> State:
-        holder = self.lock.holder.process.name if self.lock.holder else None
+        holder = None
+        if self.lock.holder is not None and not self.is_lying:
+            holder = self.lock.holder.process.name
         # Steps, too: one may be to look at a lock that is held, to which there is no answer.
         actors = tuple(
             (self.answers[process.name][0], process.steps)
@@ -492,7 +501,7 @@ def explore(
     Raises:
         AssertionError: Something is wrong; the message holds the steps that led there.
     """
-    known = Known(is_reducing=is_reducing)
+    known = Known(is_reducing=is_reducing, is_lock_lying=model.is_lying)
     with schedule.Troupe() as troupe:
         if runs_max is None and is_reducing:
             # Runs from all parts of the graph teach the most, and going on after a refutation.

@@ -4,6 +4,7 @@ Of three actors all interleavings are followed that differ in the first choices 
 """
 
 import contextlib
+from dataclasses import replace
 
 from hoodie import errors
 from hoodie.model.settings import ConcurrencyMode
@@ -47,7 +48,7 @@ CHOICES = 10
 """Of who goes on, at calls that do not commute with what the others do."""
 
 THREE = f"two writers and a compactor, {CHOICES} choices"
-MODELS = {
+MODELS: dict[str, Model] = {
     "two optimistic writers": model(write, write, ConcurrencyMode.OPTIMISTIC),
     "two non-blocking writers": model(write, write),
     "writer and compactor": model(write, compact),
@@ -60,6 +61,32 @@ MODELS = {
         prepare=write,
         choices_max=CHOICES,
     ),
+}
+
+
+CHOICES_OF_LIARS = 18
+"""As many where the lock is given to everybody: nearly every call is a choice then."""
+
+
+def write_until_collection(world: World, writer: Client) -> None:
+    """Write so often that the next change moves the boundary of the chain."""
+    for number in range(3):
+        world.write(writer, f"early {number}")
+
+
+MODELS |= {
+    f"{name}, the lock lies": replace(
+        MODELS[name],
+        is_lying=True,
+        choices_max=CHOICES_OF_LIARS,
+        prepare=write_until_collection,
+    )
+    for name in (
+        "two optimistic writers",
+        "two non-blocking writers",
+        "writer and compactor",
+        "writer and rollback",
+    )
 }
 
 
