@@ -1,0 +1,120 @@
+"""A table with a chain, real threads, real storages, and a lock that everyone is given at once."""
+
+import concurrent.futures
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hoodie import environment, errors, table
+from hoodie.model import commits, results, schemas, settings, table_config
+from hoodie.transaction import authors, manager
+from hoodie.transaction.locks import addresses, opening
+from hoodie.write import sessions
+
+WRITERS = 5
+BATCHES = 3
+SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])
+
+
+class LyingLock:
+    """A lock that says yes to everybody."""
+
+    description = "lying lock"
+    fencing_token = 1
+
+    def acquire(self, wait_s: float) -> None:
+        """Say yes."""
+
+    def release(self) -> None:
+        """Have nothing to give back."""
+
+    def is_held(self) -> bool:
+        """Say yes."""
+        return True
+
+    def close(self) -> None:
+        """Have nothing to end."""
+
+
+@pytest.fixture(autouse=True)
+def lying_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "open_for", lambda *ignored: LyingLock())
+
+
+def transaction(author: str) -> manager.TransactionOptions:
+    return manager.TransactionOptions(
+        settings=settings.WriteSettings(
+            concurrency=settings.ConcurrencyMode.OPTIMISTIC, conflict_retries_max=100
+        ),
+        lock=addresses.InProcessAddress(),
+        author=authors.Author(writer_id=author),
+    )
+
+
+def write(opened: table.Table, writer: str) -> None:
+    """Write batches, some keys of which all writers share; again where another was faster."""
+    for number in range(BATCHES):
+        data = pa.table(
+            {"id": [f"{writer}-{number}", "shared"], "v": [number, number]}, schema=SCHEMA
+        )
+        options = sessions.WriteOptions(
+            operation=commits.Operation.UPSERT,
+            transaction=transaction(writer),
+            batch_id=str(number),
+        )
+        while True:
+            try:
+                assert isinstance(opened.write(data, options), results.CommitResult)
+                break
+            except errors.ConflictError:
+                continue
+
+
+def compact(opened: table.Table) -> None:
+    service = transaction("compactor")
+    for _ in range(BATCHES):
+        try:
+            planned = opened.schedule_compaction(service)
+            if planned is not None:
+                opened.compact(planned, service)
+        except errors.ConflictError:
+            continue
+
+
+@pytest.mark.parametrize("table_type", table_config.TableType)
+@pytest.mark.parametrize("store", ["local", "s3"])
+def test_writers_without_any_lock_lose_nothing(
+    table_type: table_config.TableType, store: str, tmp_path: Path, bucket: str
+) -> None:
+    uri = str(tmp_path / "t") if store == "local" else f"s3://{bucket}/t"
+    env = environment.system(parallelism=1)
+    config = table_config.TableConfig(
+        name="t",
+        table_type=table_type,
+        record_key_fields=("id",),
+        bucket_count=2,
+        chain=table_config.ChainName(id="c"),
+    )
+    opened = table.create_table(uri, config, schemas.from_arrow(SCHEMA, "t"), env)
+    writers = [f"w{number}" for number in range(WRITERS)]
+    with concurrent.futures.ThreadPoolExecutor(WRITERS + 1) as pool:
+        running = [pool.submit(write, opened, writer) for writer in writers]
+        if table_type is table_config.TableType.MERGE_ON_READ:
+            running.append(pool.submit(compact, opened))
+        for each in running:
+            each.result()
+    expected = {f"{writer}-{number}" for writer in writers for number in range(BATCHES)}
+    read = pa.Table.from_batches(opened.read(["id"]), pa.schema([SCHEMA.field("id")]))
+    assert sorted(read["id"].to_pylist()) == sorted({*expected, "shared"})
+    timeline = opened.timeline()
+    assert not timeline.duplicates
+    for writer in writers:
+        assert opened.committed_batches(writer) == {str(number) for number in range(BATCHES)}
+    shown = [each.publications[0].path.rpartition("/")[2] for each in opened.epochs()[1:]]
+    assert len(shown) == len(set(shown))
+    janitor = transaction("janitor")
+    opened.roll_back_failed(janitor)
+    assert not [
+        each for each in opened.check(janitor.settings) if each.severity is results.Severity.ERROR
+    ]
