@@ -116,6 +116,25 @@ def test_apache_hudi_reads_what_we_wrote(name: str, judge: Judge, tmp_path: Path
     assert_everybody_reads_the_model(case)
 
 
+@pytest.mark.parametrize("name", ["event_time", "cow", "pending_compaction", "rolled_back"])
+def test_apache_hudi_reads_tables_with_a_chain(name: str, judge: Judge, tmp_path: Path) -> None:
+    """Its readers see an ordinary timeline, and nothing of the chain."""
+    recipe = prepared(name)
+    ours = peer_ours.Hoodie(table=recipe.table, creation=["--no-foreign-writers"])
+    case = build(name, recipe, judge, tmp_path / "case", ours)
+    assert_everybody_reads_the_model(case)
+    for stage in case.stages:
+        mine = [
+            (each["requested_time"], each["completion_time"], each["action"])
+            for each in peer_ours.hoodie("timeline", stage.path)["instants"]
+        ]
+        theirs = [
+            (each.requested_time, each.completion_time, each.action)
+            for each in judge.timeline(stage.path)
+        ]
+        assert sorted(mine, key=str) == sorted(theirs, key=str)
+
+
 @pytest.mark.parametrize(("name", "are_we_next"), IN_TURNS)
 def test_table_written_in_turns_is_right_for_everybody(
     name: str, are_we_next: bool, judge: Judge, tmp_path: Path

@@ -62,8 +62,8 @@ def start(*arguments: str | Path) -> subprocess.Popen[str]:
     )
 
 
-def create(path: Path, table: PeerTable, schema: pa.Schema) -> None:
-    """Create the table that `table` describes."""
+def create(path: Path, table: PeerTable, schema: pa.Schema, options: Sequence[str] = ()) -> None:
+    """Create the table that `table` describes, with further options of `hoodie create`."""
     schema_file = path.parent / f"{path.name}.schema.parquet"
     pq.write_table(schema.empty_table(), schema_file)
     arguments: list[str | Path] = ["create", path, "--schema", schema_file, "--name", table.name]
@@ -81,7 +81,7 @@ def create(path: Path, table: PeerTable, schema: pa.Schema) -> None:
     if table.extra.get("hoodie.datasource.write.partitionpath.urlencode") == "true":
         arguments += ["--url-encode"]
     arguments += ["--buckets", str(table.buckets), "--table-version", str(table.table_version)]
-    hoodie(*arguments)
+    hoodie(*arguments, *options)
 
 
 def read(path: Path, *arguments: str) -> pa.Table:
@@ -116,12 +116,13 @@ class Hoodie:
     concurrency: str | None = None
     lock: str = "filesystem"
     settings: Mapping[str, str] = field(default_factory=dict)
+    creation: Sequence[str] = ()
     writes: int = 0
 
     def write(self, path: Path, rows: pa.Table, operation: str) -> None:
         """Write rows."""
         if not (path / ".hoodie").exists():
-            create(path, self.table, rows.schema)
+            create(path, self.table, rows.schema, self.creation)
         if operation == "delete":
             rows = rows.select([*self.table.partition_by, *self.table.record_key])
         self.writes += 1
