@@ -31,7 +31,7 @@ from hoodie.read import planning
 from hoodie.read import tasks as read_tasks
 from hoodie.services import checking, definition, lock_breaking
 from hoodie.storage import protocol
-from hoodie.timeline import active, chain, table_properties, transitions
+from hoodie.timeline import active, chain, epochs, table_properties, transitions
 from hoodie.transaction import liveness, manager, writer_batches
 from hoodie.transaction.locks import addresses
 from hoodie.write import sessions
@@ -71,18 +71,18 @@ class Table:
         """Return the active timeline; see `timeline.active.load`."""
         return active.load(self._storage)
 
-    def epochs(self) -> list[chain.Epoch]:
+    def epochs(self) -> list[epochs.Epoch]:
         """Return the newest changes in the order of the table's chain; a read each.
 
         Raises:
             ConfigurationError: The table has no chain.
         """
-        found = chain.opened(self._storage, self.config.chain)
+        found = chain.opened(self._storage, self.config, self._env.clock)
         if found is None:
             raise errors.ConfigurationError(
                 f"{self.uri} has no chain: it was created without --no-foreign-writers"
             )
-        return [each.epoch for each in found.epochs()]
+        return [each.epoch for each in found.all()]
 
     def slices(self) -> list[files.FileSlice]:
         """Return the newest slice of each file group, as a snapshot read merges it."""
@@ -344,7 +344,10 @@ def create_table(
     schemas.check_logical_types(schema)
     storage = env.open_storage(uri)
     definition.check_place(storage, env)
+    if table_properties.is_table(storage):
+        raise errors.AlreadyExistsError(f"there already is a table in {uri}")
     stored = replace(config, create_schema=schemas.with_fixed_decimals(schema).avro)
+    stored = chain.begin(storage, stored, "creation")
     table_properties.create(storage, stored, env.clock)
     return open_table(uri, env)
 

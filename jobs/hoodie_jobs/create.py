@@ -87,9 +87,7 @@ def _record_buckets(run: Run, existing: table.Table, stored: table_config.TableC
     adoption.check(target, env, tell)
     transaction = opening.transaction_of(run.spec)
     with closing(manager.open_client(target, transaction, env)) as client:
-        with client.lock.scope() as scope:
-            client.check_guards()
-            adoption.record(target, scope, env)
+        adoption.record(target, client)
         times = client.lock.times
         run.add(lock_wait_ms=times.wait_ms, lock_hold_ms=times.hold_ms)
 

@@ -26,7 +26,8 @@ class Wish:
         has_partial_updates: Whether null keeps the older value.
         is_hive_style: Whether partition folders read field=value.
         is_url_encoded: Whether partition values are percent-encoded.
-        chain: What orders all changes where no foreign writers are allowed; None for none.
+        chain: What orders all changes of ours; None for none.
+        has_foreign_writers: Whether other engines may write the table.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Wish:
     is_hive_style: bool = False
     is_url_encoded: bool = False
     chain: table_config.ChainName | None = None
+    has_foreign_writers: bool = True
 
 
 def name_of(uri: str) -> str:
@@ -90,6 +92,7 @@ def new_table(wish: Wish, schema: schemas.TableSchema) -> table_config.TableConf
         bucket_count=wish.buckets,
         hash_fields=wish.record_key,
         chain=wish.chain,
+        has_foreign_writers=wish.has_foreign_writers,
     )
     _check_keys(config, schema)
     return config

@@ -21,6 +21,9 @@ TIMELINE_LAYOUT = "2"
 BUCKET_COUNT_KEY = "hoodie.bucket.index.num.buckets"
 HASH_FIELDS_KEY = "hoodie.bucket.index.hash.field"
 CHAIN_KEY = "hoodie.operator.chain"
+FOREIGN_WRITERS_KEY = "hoodie.operator.foreign.writers"
+EPOCH_KEY = "hoodie.operator.epoch"
+"""The number of the epoch that was the last to change the properties."""
 CHAIN_VERSION = 1
 """Of the chain that this release writes; a greater one is for later releases."""
 CHANGE_DATA_CAPTURE_KEY = "hoodie.table.cdc.enabled"
@@ -135,6 +138,7 @@ class TableConfig:
         metadata_partitions_inflight: Those being built.
         is_utc: Whether the timeline's times are UTC; otherwise they are some zone's local times.
         chain: The chain that orders all changes of the table; None for a table without one.
+        has_foreign_writers: Whether other engines may change the table as well.
         properties: Every property as stored, for what has no field here.
     """
 
@@ -157,6 +161,7 @@ class TableConfig:
     metadata_partitions_inflight: tuple[str, ...] = ()
     is_utc: bool = True
     chain: ChainName | None = None
+    has_foreign_writers: bool = True
     properties: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -219,8 +224,7 @@ def to_properties(config: TableConfig) -> dict[str, str]:
     if config.bucket_count is not None:
         properties[BUCKET_COUNT_KEY] = str(config.bucket_count)
         properties[HASH_FIELDS_KEY] = ",".join(config.bucket_fields)
-    if config.chain is not None:
-        properties[CHAIN_KEY] = str(config.chain)
+    properties |= chain_properties(config)
     if config.version == VERSION_WITH_PAYLOADS:
         properties["hoodie.record.merge.mode"] = merging.v8_mode
         properties["hoodie.record.merge.strategy.id"] = merging.strategy_id
@@ -235,6 +239,20 @@ def to_properties(config: TableConfig) -> dict[str, str]:
     if config.ordering_fields:
         properties[ordering_key] = ",".join(config.ordering_fields)
     return properties
+
+
+def chain_properties(config: TableConfig) -> dict[str, str]:
+    """Return the properties that say which chain a table has, and who writes it."""
+    properties = {} if config.chain is None else {CHAIN_KEY: str(config.chain)}
+    if not config.has_foreign_writers:
+        properties[FOREIGN_WRITERS_KEY] = _text(config.has_foreign_writers)
+    return properties
+
+
+def epoch_of(properties: Mapping[str, str]) -> int:
+    """Return the number of the epoch that changed properties last; -1 for none."""
+    text = properties.get(EPOCH_KEY, "")
+    return int(text) if text.isdecimal() else -1
 
 
 def from_properties(properties: Mapping[str, str]) -> TableConfig:
@@ -275,6 +293,7 @@ def from_properties(properties: Mapping[str, str]) -> TableConfig:
         metadata_partitions_inflight=_names(properties, METADATA_PARTITIONS_INFLIGHT_KEY),
         is_utc=properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC",
         chain=_chain(properties),
+        has_foreign_writers=properties.get(FOREIGN_WRITERS_KEY, "").lower() != "false",
         properties=dict(properties),
     )
     _check(config)

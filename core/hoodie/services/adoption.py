@@ -12,8 +12,8 @@ from hoodie import environment, errors
 from hoodie.engine import protocol
 from hoodie.model import table_config
 from hoodie.services import checking
-from hoodie.timeline import partition_buckets, table_properties
-from hoodie.transaction import manager, table_lock
+from hoodie.timeline import partition_buckets
+from hoodie.transaction import client, configuration, manager
 
 
 def lacks_buckets(stored: table_config.TableConfig, declared: table_config.TableConfig) -> bool:
@@ -56,29 +56,28 @@ def check(
         )
 
 
-def record(
-    target: manager.Target, scope: table_lock.LockScope, env: environment.Environment
-) -> None:
+def record(target: manager.Target, transaction: client.Client) -> None:
     """Put the buckets into the table's properties, for all who write it. Idempotent.
 
     Args:
         target: The table, after `check`.
-        scope: Of the table's lock.
-        env: Its clock.
+        transaction: Whose change it is.
 
     Raises:
         ConflictError: Somebody changes the properties without our lock, or has put other buckets.
     """
-    stored = table_properties.load(target.storage, env.clock)
     wanted = (target.config.bucket_count, target.config.bucket_fields)
-    if stored.bucket_count is not None:
+
+    def decide(stored: table_config.TableConfig) -> configuration.Changes:
+        if stored.bucket_count is None:
+            return {
+                table_config.BUCKET_COUNT_KEY: str(target.config.bucket_count),
+                table_config.HASH_FIELDS_KEY: ",".join(target.config.bucket_fields),
+            }
         if (stored.bucket_count, stored.bucket_fields) != wanted:
             raise errors.ConflictError(
                 f"{target.storage.uri}: its buckets were changed concurrently"
             )
-        return
-    changes = {
-        table_config.BUCKET_COUNT_KEY: str(target.config.bucket_count),
-        table_config.HASH_FIELDS_KEY: ",".join(target.config.bucket_fields),
-    }
-    table_properties.update(target.storage, changes, env.clock, scope.check)
+        return {}
+
+    configuration.change(transaction, decide)

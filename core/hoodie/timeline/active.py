@@ -36,6 +36,7 @@ format.md: Timeline, Archived timeline, Visibility.
 
 import bisect
 import functools
+import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
@@ -76,6 +77,7 @@ class ActiveTimeline:
         files: Every instant and state that there is a file for, by requested time.
         duplicates: Completed files of instants that have more than one, which no protocol allows;
             the latest completion counts, as it does for Apache Hudi's archive.
+        completed: All completed files, in the order of their completion.
         completed_writes: Commits, delta commits and replace commits in the order of their
             completion.
         greatest: The instant with the greatest time of all, requested or completion.
@@ -88,6 +90,7 @@ class ActiveTimeline:
     duplicates: tuple[tuple[Instant, ...], ...] = ()
     start: InstantTime | None
     archive: CompletionTimes = field(compare=False, repr=False)
+    completed: tuple[Instant, ...] = field(compare=False, repr=False)
     completed_writes: tuple[Instant, ...] = field(compare=False, repr=False)
     greatest: Instant | None = field(compare=False, repr=False)
     write_completion_times: Mapping[InstantTime, InstantTime] = field(compare=False, repr=False)
@@ -251,14 +254,15 @@ def from_files(files: Iterable[Instant], archive: CompletionTimes | None = None)
         groups.setdefault(_comparable(instant), []).append(instant)
     grouped = [group for _, group in sorted(groups.items())]
     furthest = tuple(group[-1] for group in grouped)
-    completed = [[each for each in group if each.is_completed] for group in grouped]
+    ended = [[each for each in group if each.is_completed] for group in grouped]
     writes = [each for each in furthest if each.is_completed and each.action.is_write]
     return ActiveTimeline(
         instants=furthest,
         files=ordered,
-        duplicates=tuple(tuple(each) for each in completed if len(each) > 1),
+        duplicates=tuple(tuple(each) for each in ended if len(each) > 1),
         start=_start(furthest),
         archive=archive or _NoArchive(),
+        completed=tuple(sorted(itertools.chain.from_iterable(ended), key=_completion_order)),
         completed_writes=tuple(sorted(writes, key=_completion_order)),
         greatest=max(furthest, key=_latest_order, default=None),
         write_completion_times=_completion_times({}, writes),
@@ -274,7 +278,7 @@ def extended(before: ActiveTimeline, added: Collection[Instant]) -> ActiveTimeli
         before: A timeline.
         added: Instants and states that it has no file for.
     """
-    files, furthest = list(before.files), list(before.instants)
+    files, furthest, completed = list(before.files), list(before.instants), list(before.completed)
     writes, greatest = list(before.completed_writes), before.greatest
     for instant in sorted(added, key=_file_order):
         bisect.insort(files, instant, key=_file_order)
@@ -287,6 +291,8 @@ def extended(before: ActiveTimeline, added: Collection[Instant]) -> ActiveTimeli
             return from_files({*before.files, *added}, before.archive)
         elif _file_order(known) < _file_order(instant):
             furthest[place] = instant
+        if instant.is_completed:
+            bisect.insort(completed, instant, key=_completion_order)
         if instant.is_completed and instant.action.is_write:
             bisect.insort(writes, instant, key=_completion_order)
         if greatest is None or _latest_order(greatest) < _latest_order(instant):
@@ -298,6 +304,7 @@ def extended(before: ActiveTimeline, added: Collection[Instant]) -> ActiveTimeli
         duplicates=before.duplicates,
         start=_start(furthest),
         archive=before.archive,
+        completed=tuple(completed),
         completed_writes=tuple(writes),
         greatest=greatest,
         write_completion_times=_completion_times(before.write_completion_times, new_writes),
@@ -371,6 +378,14 @@ def _file_order(instant: Instant) -> tuple[str, int, str, str]:
         instant.completion_time or "",
         instant.action.value,
     )
+
+
+def completed_after(timeline: ActiveTimeline, time: str) -> tuple[Instant, ...]:
+    """Return the completed files with greater completion times, in their order."""
+    place = bisect.bisect_right(
+        timeline.completed, time, key=lambda each: each.completion_time or ""
+    )
+    return timeline.completed[place:]
 
 
 def _completion_order(instant: Instant) -> tuple[str, str, str]:

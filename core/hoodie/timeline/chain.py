@@ -1,7 +1,4 @@
-"""The chain: every change of the timeline is first an epoch, a file that is created once.
-
-    .hoodie/.aux/epoch/{number, 20 digits}              an epoch: the whole intent, as JSON
-    .hoodie/.aux/epoch/staged/{number}.{id}.{place}     content too large to stand in one
+"""The chain: every change of the table is first an epoch, a file that is created once.
 
 Terms:
     head         the epoch with the greatest number
@@ -17,6 +14,10 @@ An answer that was lost is read back: the id in the file tells whose it is. A nu
 boundary may be free again since its file was deleted; so who has created an epoch looks once more.
 If the head's boundary is above it by then, it has won only if what it says was published (CH7).
 
+Other engines know nothing of epochs. Where they write as well, the table lock keeps them apart from
+us, as in tables without a chain, and a head that its author did not publish is finished only if
+none of them has changed the table since (CH1).
+
 Cost of a change: a listing of the epochs, which are some hundred at most, and a read of the head
 where this client did not make it; one creation, one more listing, and the files that are published.
 
@@ -25,22 +26,20 @@ Source: the user's issue on the chain (rules CH1 to CH16); protocol.md: The chai
 
 import base64
 import binascii
-import hashlib
-import json
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import replace
 
-from hoodie import errors
-from hoodie.format import instant_names
-from hoodie.model import instants, json_values, table_config
+from hoodie import clock, errors
+from hoodie.model import table_config
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active
+from hoodie.timeline import active, epochs, table_properties
+from hoodie.timeline.epochs import Change, Epoch, Head, Publication, View
 
 logger = logging.getLogger(__name__)
 
-DIRECTORY = ".hoodie/.aux/epoch"
-STAGED = f"{DIRECTORY}/staged"
+Check = Callable[[], None]
+"""Called right before something is created; raises when it must not be."""
 
 KEPT = 100
 """So many epochs are kept at least: more than anybody misses while a listing lasts."""
@@ -51,123 +50,127 @@ SLACK = 100
 INLINE_BYTES_MAX = 1 << 16
 """Larger contents are staged, so that a head is read in one small request."""
 
-_DIGITS = 20
 _LOOKS_MAX = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Publication:
-    """A file that an epoch publishes.
+def begin(
+    storage: Storage, config: table_config.TableConfig, author: str
+) -> table_config.TableConfig:
+    """Create the first epoch of a table that is to be created, if it is to have a chain.
 
-    Attributes:
-        path: Below the table's root.
-        digest: SHA-256 of its content, in hexadecimal digits.
-        content: In base64; empty where it is staged.
-        staged: Path of the staged content; empty where it is not.
-    """
-
-    path: str
-    digest: str
-    content: str = ""
-    staged: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Epoch:
-    """A change of the timeline, as its file says it.
-
-    Attributes:
-        version: Of this format.
-        chain: Id of the chain.
-        number: Counts from 0, which is the table's creation.
-        id: Of this try to create it.
-        previous: Digest of the file of the epoch before; empty for the first.
-        time: The greatest time that an epoch has given so far; empty for none.
-        boundary: Epochs with smaller numbers may be gone.
-        author: Whose change it is, for messages.
-        publications: What it publishes, in that order.
-    """
-
-    version: int
-    chain: str
-    number: int
-    id: str
-    previous: str
-    time: str
-    boundary: int
-    author: str
-    publications: tuple[Publication, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
-    """An epoch, and the digest of its file."""
-
-    epoch: Epoch
-    digest: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """What is to be the next epoch.
-
-    Attributes:
-        id: Fresh for each try.
-        time: That it gives, above the one of the head.
-        author: Whose it is.
-        files: Contents to publish by path.
-    """
-
-    id: str
-    time: instants.InstantTime
-    author: str
-    files: Mapping[str, bytes]
-
-
-def begin(storage: Storage, name: table_config.ChainName, author: str) -> table_config.ChainName:
-    """Create the first epoch of a new table's chain; return the name of the chain that is there.
+    Returns:
+        The configuration, with the chain that is there: of several creators, and after one that
+        died, all have the same.
 
     Raises:
         FormatError: Something else is in its place.
+        UnsupportedError: The storage creates a file that is there already.
     """
-    epoch = Epoch(
-        version=table_config.CHAIN_VERSION,
-        chain=name.id,
-        number=0,
-        id=name.id,
-        previous="",
-        time="",
-        boundary=0,
-        author=author,
-    )
+    if config.chain is None:
+        return config
+    path = epochs.path_of(0)
+    content = epochs.encoded(epochs.beginning(config.chain, author))
     try:
-        storage.create(_path(0), json_values.encode(epoch))
+        storage.create(path, content)
     except (errors.AlreadyExistsError, errors.StorageError) as error:
         try:
-            found = _decoded(storage.read(_path(0)), f"{storage.uri}/{_path(0)}")
+            found = epochs.decoded(storage.read(path), f"{storage.uri}/{path}")
         except errors.NotFoundError:
             raise error from None
-        return table_config.ChainName(id=found.epoch.chain, version=found.epoch.version)
-    return name
+        name = table_config.ChainName(id=found.epoch.chain, version=found.epoch.version)
+        return replace(config, chain=name)
+    _check_creates_once(storage, path, content)
+    return config
 
 
-def opened(storage: Storage, name: table_config.ChainName | None) -> "Chain | None":
-    """Return the chain that a table's configuration names; None where it names none."""
-    return None if name is None else Chain(storage, name.id)
+def switch_on(
+    storage: Storage,
+    wanted: table_config.TableConfig,
+    author: str,
+    timeline: active.ActiveTimeline,
+    table_clock: clock.Clock,
+    check: Check,
+) -> None:
+    """Give a table a chain that has none.
+
+    If it had one, the numbers go on. If a process died that was about to give it one, it is that.
+
+    Args:
+        storage: The table's.
+        wanted: Its configuration, with the chain that it is to have.
+        author: Whose change it is.
+        timeline: Read under the table lock.
+        table_clock: For the comment in the properties.
+        check: Of the table lock.
+
+    Raises:
+        OvertakenError: Another does so at the same time, without the lock.
+        UnsupportedError: The storage creates a file that is there already.
+    """
+    assert wanted.chain is not None, storage.uri
+    newest = _newest(storage)
+    if newest is None or newest.epoch.is_last:
+        epoch = epochs.beginning(wanted.chain, author, newest, timeline, properties(wanted))
+        path, content = epochs.path_of(epoch.number), epochs.encoded(epoch)
+        check()
+        try:
+            storage.create(path, content)
+        except (errors.AlreadyExistsError, errors.StorageError) as error:
+            if _read_or_none(storage, path) != content:
+                raise errors.OvertakenError(f"{storage.uri}: {path} is of another") from error
+        _check_creates_once(storage, path, content)
+        newest = Head(epoch=epoch, digest=epochs.digest(content))
+    name = table_config.ChainName(id=newest.epoch.chain, version=newest.epoch.version)
+    changes = properties(replace(wanted, chain=name))
+    table_properties.update(storage, changes, table_clock, check, epoch=newest.epoch.number)
+
+
+def properties(wanted: table_config.TableConfig) -> dict[str, str | None]:
+    """Return the change of properties by which a table has a chain, or none."""
+    return {
+        table_config.CHAIN_KEY: None,
+        table_config.FOREIGN_WRITERS_KEY: None,
+        **table_config.chain_properties(wanted),
+    }
+
+
+def opened(
+    storage: Storage, config: table_config.TableConfig, table_clock: clock.Clock
+) -> "Chain | None":
+    """Return the chain of a table by its configuration; None where it has none."""
+    if config.chain is None:
+        return None
+    return Chain(
+        storage, config.chain.id, table_clock, has_foreign_writers=config.has_foreign_writers
+    )
 
 
 class Chain:
     """A table's chain, as one client sees it."""
 
     def __init__(
-        self, storage: Storage, chain_id: str, *, kept: int = KEPT, slack: int = SLACK
+        self,
+        storage: Storage,
+        chain_id: str,
+        table_clock: clock.Clock,
+        *,
+        has_foreign_writers: bool,
+        kept: int = KEPT,
+        slack: int = SLACK,
     ) -> None:
-        """Take the table's storage, the chain's id from its properties, and when to collect."""
+        """Take the table's storage, what its properties say of the chain, and when to collect."""
         self._storage = storage
         self._id = chain_id
+        self._clock = table_clock
+        self._has_foreign_writers = has_foreign_writers
         self._kept = kept
         self._slack = slack
         self._seen: Head | None = None
+
+    @property
+    def has_foreign_writers(self) -> bool:
+        """Whether other engines change the table as well, who know nothing of the chain."""
+        return self._has_foreign_writers
 
     def head(self) -> Head:
         """Return the newest epoch; a listing, and a read if it is not known yet.
@@ -195,85 +198,85 @@ class Chain:
             first = min(missing)
             if gap == (newest, first):
                 raise errors.FormatError(
-                    f"{self._storage.uri}/{DIRECTORY}: epoch {first} is missing, expected all from "
-                    f"{found.epoch.boundary} to {newest}"
+                    f"{self._storage.uri}/{epochs.DIRECTORY}: epoch {first} is missing, "
+                    f"expected all from {found.epoch.boundary} to {newest}"
                 )
             gap = newest, first
         raise errors.StorageError(
-            f"{self._storage.uri}/{DIRECTORY} changed during each of {_LOOKS_MAX} looks at it"
+            f"{self._storage.uri}/{epochs.DIRECTORY} changed during each of {_LOOKS_MAX} listings"
         )
 
-    def finish(self, head: Head, timeline: active.ActiveTimeline) -> bool:
-        """Publish what the head says and a timeline lacks; return whether it lacked anything.
-
-        Args:
-            head: The newest epoch.
-            timeline: Read after the head was.
+    def look(self, check: Check) -> View:
+        """Return what a change is to be decided on: the head, finished, and the timeline.
 
         Raises:
-            OvertakenError: It is the head no more. Its file may even be of somebody who won a
-                number that was used before, if this process was paused before it read that. (The
-                simulation found that.)
-            FormatError: Staged content is not what the epoch says.
-            StorageError: The storage failed.
+            FormatError: The chain is damaged.
+            StorageError: The storage failed, or the chain changes faster than it can be read.
         """
-        lacking = [each for each in head.epoch.publications if not _shows(timeline, each.path)]
-        if lacking and max(self._numbers(), default=-1) > head.epoch.number:
-            raise errors.OvertakenError(f"{self._storage.uri}: epoch {head.epoch.number} is old")
-        for each in lacking:
-            self._publish(head, each)
-            logger.info("%s: finished %s of %s", self._storage.uri, each.path, head.epoch.author)
-        return bool(lacking)
+        for _ in range(_LOOKS_MAX):
+            head = self.head()
+            try:
+                return self._finished(View(head=head, timeline=self._listed()), check)
+            except errors.OvertakenError as overtaken:
+                logger.info("looking again: %s", overtaken)
+        raise errors.StorageError(
+            f"{self._storage.uri}/{epochs.DIRECTORY} changed during each of {_LOOKS_MAX} looks"
+        )
 
-    def append(self, head: Head, change: Change, check: Callable[[], None]) -> Head:
+    def append(self, view: View, change: Change, check: Check) -> Head:
         """Make a change the next epoch; return it.
 
         Args:
-            head: The epoch that it was decided on.
+            view: What it was decided on.
             change: The change.
-            check: Called right before each creation; raises when it must not be.
+            check: Called right before each creation.
 
         Raises:
+            ConflictError: The chain has ended: the table has none, or another.
             OvertakenError: Another change is next; nothing was done.
             OutcomeUnknownError: Neither done nor not done, as far as could be found out; it is not
                 done once another has the number.
             StorageError: Not done.
         """
-        number = head.epoch.number + 1
-        boundary = head.epoch.boundary
+        before = view.head.epoch
+        if before.is_last:
+            raise errors.ConflictError(
+                f"the chain of {self._storage.uri} was switched off by {before.author}"
+            )
+        number = before.number + 1
+        boundary = before.boundary
         if number - boundary >= self._kept + self._slack:
             boundary = number - self._kept
-        epoch = Epoch(
-            version=table_config.CHAIN_VERSION,
-            chain=self._id,
-            number=number,
-            id=change.id,
-            previous=head.digest,
-            time=change.time,
-            boundary=boundary,
-            author=change.author,
-            publications=tuple(
-                self._publication(change, number, place, path)
-                for place, path in enumerate(change.files)
-            ),
-        )
-        content = json_values.encode(epoch)
-        self._create(head, epoch, content, check)
+        publications = [
+            self._publication(change, number, place, path)
+            for place, path in enumerate(change.files)
+        ]
+        epoch = epochs.following(view, change, publications, boundary)
+        content = epochs.encoded(epoch)
+        self._create(view.head, epoch, content, check)
         self._refuse_used(epoch)
-        self._seen = Head(epoch=epoch, digest=_digest(content))
+        self._seen = Head(epoch=epoch, digest=epochs.digest(content))
         return self._seen
 
-    def publish(self, head: Head) -> None:
+    def publish(self, head: Head, check: Check) -> None:
         """Publish all that an epoch of this client says.
+
+        Args:
+            head: The epoch.
+            check: Called right before each file.
 
         Raises:
             StorageError: The storage failed twice; whoever changes the table next publishes it.
         """
+        if head.epoch.properties:
+            self._put_properties(head, check)
         for each in head.epoch.publications:
+            check()
             try:
                 self._publish(head, each)
             except errors.StorageError as error:
                 logger.warning("%s: %s: retried: %s", self._storage.uri, each.path, error)
+                check()
                 self._publish(head, each)
 
     def collect(self, head: Head) -> int:
@@ -286,31 +289,80 @@ class Chain:
         """
         if head.epoch.boundary != head.epoch.number - self._kept:
             return 0
-        below = [_path(each) for each in self._numbers() if each < head.epoch.boundary]
-        for name in self._storage.names(STAGED):
-            number = name.partition(".")[0]
-            if number.isdecimal() and int(number) < head.epoch.boundary:
-                below.append(f"{STAGED}/{name}")
+        below = [epochs.path_of(each) for each in self._numbers() if each < head.epoch.boundary]
+        for name in self._storage.names(epochs.STAGED):
+            number = epochs.number_of(name)
+            if number is not None and number < head.epoch.boundary:
+                below.append(f"{epochs.STAGED}/{name}")
         self._storage.delete_all(sorted(below))
         return len(below)
 
-    def epochs(self) -> list[Head]:
+    def all(self) -> list[Head]:
         """Return the epochs that are there, by number; a listing and a read each."""
         found = (self._read(number) for number in sorted(self._numbers()))
         return [each for each in found if each is not None]
 
     def _numbers(self) -> set[int]:
-        names = self._storage.names(DIRECTORY)
-        return {int(name) for name in names if len(name) == _DIGITS and name.isdecimal()}
+        return _numbers(self._storage)
+
+    def _listed(self) -> active.ActiveTimeline:
+        return active.listed(self._storage)
+
+    def _finished(self, view: View, check: Check) -> View:
+        """Return a view after what its head says and its timeline lacks was published.
+
+        Raises:
+            OvertakenError: It is the head no more. Its file may even be of somebody who won a
+                number that was used before, if this process was paused before it read that. (The
+                simulation found that.)
+            FormatError: Staged content is not what the epoch says.
+            StorageError: The storage failed.
+        """
+        head, epoch = view.head, view.head.epoch
+        if epoch.properties:
+            self._put_properties(head, check)
+        lacking = epochs.lacking(epoch, view.timeline)
+        if not lacking:
+            return view
+        if max(self._numbers(), default=-1) > epoch.number:
+            raise errors.OvertakenError(f"{self._storage.uri}: epoch {epoch.number} is old")
+        obstacle = epochs.obstacle(epoch, view.timeline) if self._has_foreign_writers else None
+        if obstacle is not None:
+            annulled = tuple(
+                each.path for each in lacking if not epochs.is_archived(each, view.timeline)
+            )
+            for path in annulled:
+                logger.warning(
+                    "%s: %s of %s is not published: %s",
+                    self._storage.uri,
+                    path,
+                    epoch.author,
+                    obstacle,
+                )
+            return replace(view, annulled=annulled)
+        for each in lacking:
+            check()
+            self._publish(head, each)
+            logger.info("%s: finished %s of %s", self._storage.uri, each.path, epoch.author)
+        return replace(view, timeline=self._listed())
+
+    def _put_properties(self, head: Head, check: Check) -> None:
+        number, changes = head.epoch.number, head.epoch.properties
+        table_properties.update(self._storage, changes, self._clock, check, epoch=number)
 
     def _read(self, number: int) -> Head | None:
         """Return an epoch; None where it is gone."""
         try:
-            content = self._storage.read(_path(number))
+            content = self._storage.read(epochs.path_of(number))
         except errors.NotFoundError:
             return None
-        source = f"{self._storage.uri}/{_path(number)}"
-        found = _decoded(content, source)
+        source = f"{self._storage.uri}/{epochs.path_of(number)}"
+        found = epochs.decoded(content, source)
+        if self._id in found.epoch.earlier:
+            raise errors.ConflictError(
+                f"the chain of {self._storage.uri} was switched off, and on again by "
+                f"{found.epoch.author}"
+            )
         if found.epoch.chain != self._id:
             raise errors.FormatError(
                 f"{source} is of chain {found.epoch.chain}, expected {self._id}, which "
@@ -331,19 +383,19 @@ class Chain:
 
     def _broken(self, found: Head, before: Head) -> errors.FormatError:
         return errors.FormatError(
-            f"{self._storage.uri}/{_path(found.epoch.number)} does not follow epoch "
+            f"{self._storage.uri}/{epochs.path_of(found.epoch.number)} does not follow epoch "
             f"{before.epoch.number} that was there, {before.digest[:12]}: the chain was replaced, "
             "as when a table is restored from a backup while it is written"
         )
 
     def _publication(self, change: Change, number: int, place: int, path: str) -> Publication:
         content = change.files[path]
-        digest = _digest(content)
+        digest = epochs.digest(content)
         if len(content) <= INLINE_BYTES_MAX:
             return Publication(
                 path=path, digest=digest, content=base64.b64encode(content).decode("ascii")
             )
-        staged = f"{STAGED}/{number:0{_DIGITS}d}.{change.id}.{place}"
+        staged = epochs.staged_path(number, change, place)
         try:
             self._storage.create(staged, content)
         except (errors.AlreadyExistsError, errors.StorageError):
@@ -370,18 +422,20 @@ class Chain:
                 raise self._doubt(epoch, error) from error
 
     def _create_once(self, head: Head, epoch: Epoch, content: bytes) -> None:
-        path = _path(epoch.number)
+        path = epochs.path_of(epoch.number)
         try:
             self._storage.create(path, content)
         except (errors.AlreadyExistsError, errors.StorageError) as error:
             is_taken = isinstance(error, errors.AlreadyExistsError)
             try:
                 found = self._read(epoch.number)
+                # It may be gone by now, its author having been paused. (The simulation found that.)
+                is_collected = found is None and is_taken and self._is_published(epoch)
             except errors.StorageError:
                 if is_taken or isinstance(error, errors.UnansweredError):
                     raise self._doubt(epoch, error) from error
                 raise error from None
-            if found is not None and found.epoch.id == epoch.id:
+            if is_collected or (found is not None and found.epoch.id == epoch.id):
                 logger.warning("%s: the answer to %s was lost", self._storage.uri, path)
                 return
             if found is None and not is_taken:
@@ -438,7 +492,7 @@ class Chain:
     def _is_published(self, epoch: Epoch) -> bool:
         found = ((each, _read_or_none(self._storage, each.path)) for each in epoch.publications)
         return all(
-            content is not None and _digest(content) == each.digest for each, content in found
+            content is not None and epochs.digest(content) == each.digest for each, content in found
         )
 
     def _discard(self, epoch: Epoch) -> None:
@@ -456,7 +510,7 @@ class Chain:
             logger.debug("%s/%s: published already", self._storage.uri, publication.path)
 
     def _content(self, head: Head, publication: Publication) -> bytes:
-        source = f"{self._storage.uri}/{_path(head.epoch.number)}"
+        source = f"{self._storage.uri}/{epochs.path_of(head.epoch.number)}"
         try:
             content = (
                 self._storage.read(publication.staged)
@@ -467,69 +521,38 @@ class Chain:
             raise errors.FormatError(
                 f"{source}: the content of {publication.path} is gone or damaged: {error}"
             ) from error
-        if _digest(content) != publication.digest:
+        if epochs.digest(content) != publication.digest:
             raise errors.FormatError(
-                f"{source}: the content of {publication.path} has digest {_digest(content)[:12]}, "
-                f"expected {publication.digest[:12]}"
+                f"{source}: the content of {publication.path} has digest "
+                f"{epochs.digest(content)[:12]}, expected {publication.digest[:12]}"
             )
         return content
 
 
-def _shows(timeline: active.ActiveTimeline, path: str) -> bool:
-    """Return whether a timeline shows that a file was published.
-
-    A write that was archived was shown before it was.
-    """
-    directory, _, name = path.rpartition("/")
-    instant = instant_names.parse(name) if directory == active.DIRECTORY else None
-    if instant is None:
-        return False
-    return timeline.has_file(instant)
+def _numbers(storage: Storage) -> set[int]:
+    found = (epochs.number_of(name) for name in storage.names(epochs.DIRECTORY) if "." not in name)
+    return {number for number in found if number is not None}
 
 
-def _decoded(content: bytes, source: str) -> Head:
-    try:
-        epoch = json_values.decode(Epoch, content, source)
-    except errors.InvalidInputError as error:
-        version = _version(content)
-        if version is not None and version > table_config.CHAIN_VERSION:
-            raise errors.UnsupportedError(
-                f"{source} is of version {version}, expected {table_config.CHAIN_VERSION} at most: "
-                "a later release of this project has written it"
-            ) from error
-        raise errors.FormatError(f"{error}") from error
-    if epoch.version > table_config.CHAIN_VERSION:
-        raise errors.UnsupportedError(
-            f"{source} is of version {epoch.version}, expected {table_config.CHAIN_VERSION} at most"
-        )
-    for each in epoch.publications:
-        directory, _, name = each.path.rpartition("/")
-        staged, _, _ = each.staged.rpartition("/")
-        if directory != active.DIRECTORY or instant_names.parse(name) is None:
-            raise errors.FormatError(
-                f"{source} publishes {each.path!r}, expected an instant's file"
-            )
-        if staged not in ("", STAGED):
-            raise errors.FormatError(f"{source} has content in {each.staged!r}")
-    return Head(epoch=epoch, digest=_digest(content))
-
-
-def _version(content: bytes) -> int | None:
-    """Return the version of an epoch that is not understood; None where it does not say."""
-    try:
-        found = json.loads(content)
-    except (ValueError, RecursionError):
+def _newest(storage: Storage) -> Head | None:
+    """Return the newest epoch of whichever chain; None where there is none."""
+    number = max(_numbers(storage), default=None)
+    if number is None:
         return None
-    version = found.get("version") if isinstance(found, dict) else None
-    return version if isinstance(version, int) else None
+    path = epochs.path_of(number)
+    return epochs.decoded(storage.read(path), f"{storage.uri}/{path}")
 
 
-def _path(number: int) -> str:
-    return f"{DIRECTORY}/{number:0{_DIGITS}d}"
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+def _check_creates_once(storage: Storage, path: str, content: bytes) -> None:
+    """Refuse a storage that creates a file that is there, by which nothing could be decided."""
+    try:
+        storage.create(path, content)
+    except errors.AlreadyExistsError:
+        return
+    raise errors.UnsupportedError(
+        f"{storage.uri} has created {path} twice, expected the second creation to be refused: "
+        "writers cannot be kept apart there, by locks neither"
+    )
 
 
 def _read_or_none(storage: Storage, path: str) -> bytes | None:

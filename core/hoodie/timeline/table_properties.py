@@ -1,7 +1,6 @@
 """`.hoodie/hoodie.properties`: how it is made, read and changed so that a crash loses nothing.
 
-    make    the layout's directories first, then the first epoch of its chain if it is to have
-            one, the properties last: a table is there when they are
+    make    the layout's directories first, the properties last: a table is there when they are
     change  under the table lock: a backup of the old content, the new content in one step, a look
             at what was stored, the backup away
 
@@ -14,13 +13,11 @@ format.md: Table properties; protocol.md: Table configuration (TC1).
 import functools
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from hoodie import clock, errors
 from hoodie.format import properties
 from hoodie.model import instants, table_config
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import chain
 
 logger = logging.getLogger(__name__)
 
@@ -53,9 +50,6 @@ def create(
         raise errors.AlreadyExistsError(f"there already is a table in {storage.uri}")
     for directory in _DIRECTORIES:
         _make_directory(storage, directory)
-    if config.chain is not None:
-        # Of several creators, and after one that died, all have the chain that is there.
-        config = replace(config, chain=chain.begin(storage, config.chain, "creation"))
     stored = table_config.to_properties(config)
     content = _encode(stored, "Properties saved on", table_clock)
     try:
@@ -111,6 +105,7 @@ def update(
     changes: Mapping[str, str | None],
     table_clock: clock.Clock,
     check: Callable[[], None],
+    epoch: int | None = None,
 ) -> table_config.TableConfig:
     """Change properties, keeping the others as they are stored; return the configuration.
 
@@ -122,15 +117,39 @@ def update(
         table_clock: For the comment in the file.
         check: Called before the properties change; raises when the table lock, which the caller
             holds, is lost.
+        epoch: Of the table's chain, whose change it is; it is made once, and not after a later
+            one's. Several may make it at the same time (CH14).
 
     Raises:
         ConflictError: Somebody changes them at the same time, without our lock.
         FormatError: Neither they nor their backup are valid.
     """
+    if epoch is None:
+        return _update(storage, changes, table_clock, check)
+    for _ in range(_ROUNDS_MAX):
+        try:
+            return _update(storage, changes, table_clock, check, epoch)
+        except (errors.AlreadyExistsError, errors.ConflictError, errors.NotFoundError) as error:
+            logger.info("%s: epoch %d is looked at again: %s", storage.uri, epoch, error)
+    return _update(storage, changes, table_clock, check, epoch)
+
+
+def _update(
+    storage: Storage,
+    changes: Mapping[str, str | None],
+    table_clock: clock.Clock,
+    check: Callable[[], None],
+    epoch: int | None = None,
+) -> table_config.TableConfig:
     recover(storage)
     info = storage.stat(PATH)
     old = storage.read(PATH)
-    merged = {**properties.decode(old), **changes}
+    known = properties.decode(old)
+    merged: dict[str, str | None] = {**known, **changes}
+    if epoch is not None:
+        if table_config.epoch_of(known) >= epoch:
+            return table_config.from_properties(known)
+        merged[table_config.EPOCH_KEY] = str(epoch)
     stored = {key: value for key, value in merged.items() if value is not None}
     config = table_config.from_properties(stored)
     check()

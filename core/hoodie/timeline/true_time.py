@@ -101,19 +101,28 @@ class TimeGenerator:
         return reading
 
     def generate_chained(
-        self, timeline: active.ActiveTimeline, chain_time: str, parity: Parity
+        self,
+        timeline: active.ActiveTimeline,
+        chain_time: str,
+        parity: Parity,
+        *,
+        is_waiting: bool,
     ) -> instants.InstantTime:
-        """Return a time above all others of a table with a chain; nobody is waited for (CH4).
+        """Return a time above all others of a table with a chain (CH4).
 
         Args:
             timeline: Read after the chain's head was.
             chain_time: The greatest time that epochs have given; empty for none.
             parity: Who asks.
+            is_waiting: Whether other engines, who read their clocks only, are waited for.
 
         Raises:
             HoodieError: As `generate`.
         """
-        time_ms = instants.parse_time(self._after(timeline, chain_time).time)
+        reading = self._after(timeline, chain_time)
+        time_ms = instants.parse_time(reading.time)
+        if is_waiting and reading.wait_ms:
+            self._clock.sleep_s((reading.wait_ms + 1) / 1000)
         return instants.format_time(time_ms + (time_ms - parity) % 2)
 
     def wait_out(self, time: instants.InstantTime) -> None:

@@ -317,6 +317,6 @@ def request(
             client.storage, requested_time, action, content, proof, scope.check
         )
     except errors.OutcomeUnknownError:
-        if scope.head is None:
+        if not scope.is_courtesy:
             client.times.wait_out(requested_time)
         raise

@@ -132,9 +132,11 @@ class Client:
         Raises:
             HoodieError: As `true_time.TimeGenerator.generate`.
         """
-        if scope.head is None:
+        if scope.view is None:
             return self.times.generate(scope.timeline)
-        return self.times.generate_chained(scope.timeline, scope.head.epoch.time, parity)
+        return self.times.generate_chained(
+            scope.timeline, scope.view.head.epoch.time, parity, is_waiting=not scope.is_courtesy
+        )
 
     def check_guards(self) -> None:
         """Refuse to publish when somebody outside says so.

@@ -32,7 +32,6 @@ one after it leaves markers and a heartbeat that `maintenance.rollback.leftovers
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from hoodie import errors
 from hoodie.format import timeline_avro
@@ -52,8 +51,6 @@ from hoodie.transaction import (
 from hoodie.transaction.client import AlreadyWritten, Client, Completion, OpenAction
 
 logger = logging.getLogger(__name__)
-
-Decided = TypeVar("Decided")
 
 ImmediatePlanner = Callable[[active.ActiveTimeline], bytes]
 """Makes the plan of an action that is executed at once, on the timeline of the lock scope; raises
@@ -147,7 +144,7 @@ def begin(
         )
         return _request(client, scope, admitted, b"")
 
-    opened = _decided(client, decide)
+    opened = client.lock.decide(decide)
     if opened is None:
         assert batch_id is not None
         return AlreadyWritten(batch_id=batch_id, lock_times=client.lock.times - before)
@@ -190,7 +187,7 @@ def begin_planned(
         )
         return _request(client, scope, admitted, content)
 
-    return _decided(client, decide)
+    return client.lock.decide(decide)
 
 
 def plan(
@@ -231,7 +228,7 @@ def plan(
             instant = _put_request(client, scope, requested_time, action, content, lambda: False)
         return instant, scope.timeline, scope.is_held()
 
-    instant, planned_on, is_certain = _decided(client, decide)
+    instant, planned_on, is_certain = client.lock.decide(decide)
     if instant is not None and not is_certain:
         publication.confirm_plan(client, instant, planned_on)
     if instant is not None:
@@ -284,7 +281,7 @@ def take_over(
         if not action.is_write or instant.state is instants.State.INFLIGHT:
             liveness.refuse_alive(client, scope.timeline, instant)
         scope.check()
-        if instant.action is instants.Action.COMPACTION and scope.head is None:
+        if instant.action is instants.Action.COMPACTION and not scope.is_courtesy:
             admission.refuse_shared_time(client, instant, scope.timeline)
         if admit is not None and not admit(instant):
             return None
@@ -295,8 +292,8 @@ def take_over(
             ledger = writer_batches.Ledger()
             if action.is_write:
                 ledger = writer_batches.read(client.storage, scope.timeline)
-                # With a chain its executor may be alive all the same: its files stay until a sweep.
-                if instant.state is instants.State.INFLIGHT and scope.head is None:
+                # Without a lock its executor may be alive: its files stay until a sweep.
+                if instant.state is instants.State.INFLIGHT and not scope.is_courtesy:
                     _clear(client, instant, admission.holding(scope, heartbeat))
         except BaseException:
             admission.release_heartbeat(heartbeat)
@@ -376,22 +373,25 @@ def complete(
 
     def decide(
         scope: table_lock.LockScope,
-    ) -> tuple[instants.Instant, active.ActiveTimeline, bool]:
+    ) -> tuple[instants.Instant, table_lock.LockScope, bool]:
         publication.check(client, scope, opened)
         for check in checks:
             check(scope, opened)
         for effect in effects:
             effect(admission.holding(scope, opened.heartbeat))
         completed = publication.publish(client, scope, opened, content(scope))
-        return completed, scope.timeline, scope.is_held()
+        return completed, scope, scope.is_held()
 
-    completed, published_on, is_certain = _decided(client, decide)
-    findings = publication.clock_findings(client)
+    completed, published_in, is_certain = client.lock.decide(decide)
+    findings = (
+        *publication.clock_findings(client),
+        *publication.findings_of_others(published_in),
+    )
     if not is_certain:
         # Published, but perhaps in somebody else's time with the lock.
         findings = (
             *findings,
-            publication.resolve(client, opened, completed, checks, published_on),
+            publication.resolve(client, opened, completed, checks, published_in.timeline),
         )
     if opened.action.is_write:
         client.closed()
@@ -425,7 +425,7 @@ def commit(
 
     def delete_files_of_failed_tasks(is_ours: markers.Check) -> None:
         # Under the lock nobody can take the instant over, so these are files of our own tasks.
-        stage = opened.own_stage if client.chain is not None else None
+        stage = opened.own_stage if client.lock.is_courtesy else None
         markers.finalise(client.storage, opened.requested_time, metadata.stats, is_ours, stage)
 
     def content(scope: table_lock.LockScope) -> bytes:
@@ -537,14 +537,14 @@ def _put_request(
     proof: transitions.Proof,
 ) -> instants.Instant:
     """Put an instant on the timeline: with a plan, in a table with a chain, by an epoch."""
-    if scope.head is None:
+    if scope.view is None:
         return admission.request(client, scope, requested_time, action, content, proof)
     if action in instants.WRITES:
         return _claim(client, scope, requested_time, action)
     requested = instants.Instant(
         requested_time=requested_time, action=action, state=instants.State.REQUESTED
     )
-    return publication.put(client, scope, requested, content, lambda: None)
+    return publication.put(client, scope, requested, content, scope.check)
 
 
 def _claim(
@@ -577,20 +577,6 @@ def _claim(
     return requested
 
 
-def _decided(client: Client, decide: Callable[[table_lock.LockScope], Decided]) -> Decided:
-    """Return what is decided and done in a scope of the table lock.
-
-    In a table with a chain whoever is overtaken decides everything again, on the newest timeline
-    (CH3). Somebody else's change was made each time, so that the table never stands still.
-    """
-    while True:
-        try:
-            with client.lock.scope() as scope:
-                return decide(scope)
-        except errors.OvertakenError as overtaken:
-            logger.info("deciding again: %s", overtaken)
-
-
 def _empty(client: Client, opened: OpenAction) -> bool:
     """Delete the files of a write that nobody else has touched; return whether that was done.
 
@@ -607,9 +593,9 @@ def _empty(client: Client, opened: OpenAction) -> bool:
         )
         if is_ours:
             check = admission.holding(scope, opened.heartbeat)
-            stage = opened.own_stage if scope.head is not None else None
+            stage = opened.own_stage if scope.is_courtesy else None
             markers.delete_data_files(client.storage, opened.requested_time, check, stage)
-            if opened.action not in instants.WRITES and scope.head is None:
+            if opened.action not in instants.WRITES and not scope.is_courtesy:
                 check()
                 transitions.revert(client.storage, opened.inflight)
             # Before another can execute the plan: the file would then be its heartbeat.

@@ -28,6 +28,7 @@ _FIXED: Mapping[str, Callable[[table_config.TableConfig], object]] = {
     "bucket count": lambda config: config.bucket_count,
     "bucket fields": lambda config: config.bucket_fields,
     "chain": lambda config: config.chain,
+    "foreign writers": lambda config: config.has_foreign_writers,
 }
 """What data files were made by: a write that began under one value cannot end under another."""
 

@@ -11,8 +11,8 @@ from hoodie import errors
 from hoodie.model import commits, instants
 from hoodie.timeline import (
     active,
-    chain,
     contents,
+    epochs,
     table_properties,
     transitions,
     true_time,
@@ -116,31 +116,46 @@ def put(
             whether it is made could not be found out.
         StorageError: It is not made.
     """
-    assert client.chain is not None, client.storage.uri
-    assert scope.head is not None, client.storage.uri
-    path = transitions.path(instant)
-    head = client.chain.append(
-        scope.head,
-        chain.Change(
-            id=client.random.uuid(),
-            time=active.latest_time(instant),
-            author=str(client.author),
-            files={path: content},
-        ),
-        check,
+    change = epochs.Change(
+        id=client.random.uuid(),
+        time=active.latest_time(instant),
+        author=str(client.author),
+        files={transitions.path(instant): content},
     )
+    make(client, scope, change, check)
+    return instant
+
+
+def make(
+    client: Client, scope: table_lock.LockScope, change: epochs.Change, check: Callable[[], None]
+) -> None:
+    """Make a change of a table with a chain, by the next epoch.
+
+    Args:
+        client: Whose change it is.
+        scope: In which it was decided.
+        change: The change.
+        check: As in `put`.
+
+    Raises:
+        HoodieError: As `put`.
+    """
+    assert client.chain is not None, client.storage.uri
+    assert scope.view is not None, client.storage.uri
+    head = client.chain.append(scope.view, change, check)
     try:
-        client.chain.publish(head)
+        client.chain.publish(head, scope.check)
     except errors.HoodieError as error:
+        what = ", ".join(change.files) or "the table's properties"
         raise errors.OutcomeUnknownError(
-            f"{instant} of {client.storage.uri} has taken effect by epoch {head.epoch.number}, but "
-            f"{path} could not be created: the next change of the table creates it; {error}"
+            f"epoch {head.epoch.number} of {client.storage.uri} has taken effect, but {what} could "
+            "not be written: the next change of the table does, unless another engine has changed "
+            f"the table by then; {error}"
         ) from error
     try:
         client.chain.collect(head)
     except errors.HoodieError as error:
         logger.warning("%s: old epochs are left: %s", client.storage.uri, error)
-    return instant
 
 
 def _publish_chained(
@@ -150,7 +165,7 @@ def _publish_chained(
     completed = transitions.completed(
         opened.inflight, client.time_after(scope, true_time.Parity.EPOCH)
     )
-    put(client, scope, completed, content, opened.heartbeat.check)
+    put(client, scope, completed, content, admission.holding(scope, opened.heartbeat))
     logger.info("%s: %s at %s", client.storage.uri, completed, completed.completion_time)
     return completed
 
@@ -218,6 +233,17 @@ def rollback_targets(
     return {time: target for time, target in found.items() if time not in completed}
 
 
+def findings_of_others(scope: table_lock.LockScope) -> tuple[str, ...]:
+    """Return what is to be said of other engines, after a change was made in a scope (CH13)."""
+    view = scope.view
+    if view is None:
+        return ()
+    others = epochs.foreign(view.head.epoch, view.timeline)
+    return epochs.findings(
+        view.head.epoch, others, view.annulled, has_foreign_writers=not scope.is_courtesy
+    )
+
+
 def clock_findings(client: Client) -> tuple[str, ...]:
     """Return which instant is ahead of our clock and who wrote it, where that was passed over."""
     suspect = client.times.suspect
@@ -249,7 +275,7 @@ def ids(client: Client, scope: table_lock.LockScope, opened: OpenAction) -> dict
     ledger = writer_batches.read(client.storage, scope.timeline, opened.ledger)
     writer_id = client.author.writer_id
     if writer_id is not None and opened.batch_id is not None:
-        if scope.head is not None and ledger.holds(writer_id, opened.batch_id):
+        if scope.view is not None and ledger.holds(writer_id, opened.batch_id):
             raise errors.ConflictError(
                 f"batch {opened.batch_id} of {client.author} was written by another attempt since "
                 f"{opened.requested_time} began"

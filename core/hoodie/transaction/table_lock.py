@@ -7,8 +7,9 @@ held is asked right before and right after anything is published (L2). Letting g
 turns what was published into a failure (C3): the provider or its server ends what could not be
 given back.
 
-In a table with a chain (`hoodie.timeline.chain`) all this is a courtesy that keeps tries from being
-in vain: what counts there is the number of the epoch that a change was decided on.
+In a table with a chain (`hoodie.timeline.chain`) the lock is a courtesy among our own writers,
+which makes retries rare: what counts is the number of the epoch that a change was decided on. If
+other engines write the table as well, the lock is what keeps us apart from them.
 
 One listing a scope, whatever the length of the history; of a table with a chain one more, of its
 epochs.
@@ -16,18 +17,20 @@ epochs.
 
 import logging
 import threading  # noqa: TID251 - a provider does not know which thread takes it, in-process apart
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeVar
 
 from hoodie import clock, errors
 from hoodie.model import settings
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, chain
+from hoodie.timeline import active, chain, epochs
 from hoodie.transaction.locks.protocol import LockProvider
 
 logger = logging.getLogger(__name__)
+
+Decided = TypeVar("Decided")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,23 +83,35 @@ class LockScope:
         self,
         provider: LockProvider,
         timeline: active.ActiveTimeline,
-        head: chain.Head | None = None,
+        view: epochs.View | None = None,
+        *,
+        is_courtesy: bool = False,
     ) -> None:
         """Take a provider that has acquired its lock, and what was read since.
 
         Args:
             provider: The lock's.
             timeline: Read last.
-            head: The newest epoch, which the timeline shows; None for a table without a chain.
+            view: Of the table's chain; None for a table without one.
+            is_courtesy: Whether changes that are made without the lock are refused anyway.
         """
         self._provider = provider
         self._timeline = timeline
-        self._head = head
+        self._view = view
+        self._is_courtesy = is_courtesy
 
     @property
-    def head(self) -> chain.Head | None:
-        """The newest epoch of the table's chain; None for a table without one."""
-        return self._head
+    def view(self) -> epochs.View | None:
+        """The table's chain and what it says of the timeline; None for a table without one."""
+        return self._view
+
+    @property
+    def is_courtesy(self) -> bool:
+        """Whether changes that are made without the lock are refused anyway.
+
+        They are in a table with a chain that no other engine writes.
+        """
+        return self._is_courtesy
 
     @property
     def timeline(self) -> active.ActiveTimeline:
@@ -109,11 +124,8 @@ class LockScope:
         return self._provider.fencing_token
 
     def is_held(self) -> bool:
-        """Return whether the lock is known to be held at this moment, if that matters.
-
-        It does not in a table with a chain: there a change that was decided without it is refused.
-        """
-        return self._head is not None or self._provider.is_held()
+        """Return whether the lock is known to be held at this moment, if that matters."""
+        return self._is_courtesy or self._provider.is_held()
 
     def check(self) -> None:
         """Refuse to go on without the lock.
@@ -121,8 +133,7 @@ class LockScope:
         Raises:
             LockLostError: It is not known to be held any more.
         """
-        if not self.is_held():
-            raise errors.LockLostError(f"the {self._provider.description} was lost while held")
+        _check(self._provider, is_courtesy=self._is_courtesy)
 
 
 class TableLock:
@@ -151,6 +162,11 @@ class TableLock:
         return self._provider.description
 
     @property
+    def is_courtesy(self) -> bool:
+        """As `LockScope.is_courtesy`."""
+        return self._chain is not None and not self._chain.has_foreign_writers
+
+    @property
     def times(self) -> LockTimes:
         """All waits and holds so far."""
         return self._times
@@ -174,6 +190,23 @@ class TableLock:
         finally:
             self._entry.release()
 
+    def decide(self, decide: Callable[[LockScope], Decided]) -> Decided:
+        """Return what is decided and done in a scope.
+
+        In a table with a chain whoever is overtaken decides everything again, on the newest
+        timeline (CH3). Somebody else's change was made each time, so that the table never stands
+        still.
+
+        Raises:
+            HoodieError: As `scope`, and what it raises itself.
+        """
+        while True:
+            try:
+                with self.scope() as scope:
+                    return decide(scope)
+            except errors.OvertakenError as overtaken:
+                logger.info("deciding again: %s", overtaken)
+
     def _scope(self) -> Iterator[LockScope]:
         begun_s = self._clock.monotonic_s()
         try:
@@ -191,16 +224,9 @@ class TableLock:
         """Read the timeline, after what the chain's head says was published."""
         if self._chain is None:
             return LockScope(self._provider, active.listed(self._storage))
-        while True:
-            head = self._chain.head()
-            timeline = active.listed(self._storage)
-            try:
-                is_changed = self._chain.finish(head, timeline)
-            except errors.OvertakenError:
-                continue
-            if is_changed:
-                timeline = active.listed(self._storage)
-            return LockScope(self._provider, timeline, head)
+        is_courtesy = self.is_courtesy
+        view = self._chain.look(lambda: _check(self._provider, is_courtesy=is_courtesy))
+        return LockScope(self._provider, view.timeline, view, is_courtesy=is_courtesy)
 
     def _acquire(self) -> None:
         for _ in range(self._patience.retries_max):
@@ -218,6 +244,11 @@ class TableLock:
             self._provider.release()
         except errors.HoodieError as error:
             logger.warning("%s was not released: %s", self._provider.description, error)
+
+
+def _check(provider: LockProvider, *, is_courtesy: bool) -> None:
+    if not is_courtesy and not provider.is_held():
+        raise errors.LockLostError(f"the {provider.description} was lost while held")
 
 
 def _ms(seconds: float) -> int:

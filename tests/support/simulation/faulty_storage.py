@@ -18,7 +18,7 @@ from hoodie import errors
 from hoodie.storage import new_files
 from hoodie.storage.memory import MemoryStorage
 from hoodie.storage.protocol import FileInfo, NewFile, Storage
-from hoodie.timeline import chain
+from hoodie.timeline import epochs
 from hoodie.transaction import layout
 from support.simulation import schedule
 
@@ -54,7 +54,7 @@ _TIMELINE_FAILURES = (Fault.FAIL_BEFORE, Fault.FAIL_AFTER, Fault.LOST_ANSWER, Fa
 _FAILURES = (*_TIMELINE_FAILURES, Fault.LATE)
 # Files of the timeline that appear late have a rate of their own: what is published late may be
 # passed by, which docs/simulation.md tells of as a limit.
-_EPOCH = f"create {chain.DIRECTORY}/"
+_EPOCH = f"create {epochs.DIRECTORY}/"
 _TIMELINE = ("create .hoodie/timeline/", _EPOCH)
 _NEXT_PAGE = ", next page"
 _SLOW_PAGE_RATE = 0.1

@@ -81,6 +81,7 @@ class Fleet:
             config=plan.rows or CONFIGS[plan.table_type],
             is_in_place=plan.is_in_place,
             is_lying=plan.is_lying,
+            has_chain=plan.has_chain,
         )
         self.world.page_names = plan.page_names
         self.world.lock.loss_rate = plan.loss_rate
@@ -95,6 +96,7 @@ class Fleet:
         )
         self.world.has_partial_writes = plan.mode is not settings.ConcurrencyMode.NON_BLOCKING
         self.transient = TRANSIENT
+        self.world.has_engines = plan.engines > 0
         if plan.engines:
             # It may have made what we do not maintain, and remove it later.
             self.transient = (*TRANSIENT, errors.UnsupportedError)

@@ -34,6 +34,7 @@ class Scenario(enum.Enum):
     AMBUSHED = "ambushed"  # Trouble strikes at the calls before which the protocol looks.
     FOREIGN = "foreign"  # Another engine changes the table beside ours.
     TRAPPED = "trapped"  # As ambushed, by ambushes that are chosen to go together.
+    CHAINED = "chained"  # Another engine, or other troubles, in a table with a chain.
     LYING = "lying"  # Everybody has the lock at once, and all of these troubles come together.
     STORMY = "stormy"  # Several of these troubles at once, each at a rate that chance chooses.
 
@@ -64,6 +65,7 @@ class Plan:
         step_ms_max: By how much it is then wrong.
         misjudgement_rate: How often a living process is proved dead, of all times that it is asked.
         is_in_place: Whether data files show under their names while they are written.
+        has_chain: Whether the table has a chain, and other engines may write it all the same.
         is_lying: Whether everybody who asks for the lock is told to have it; with a chain.
         slow_beat_rate: How often the answer to a heartbeat takes long.
         failed_task_rate: How often a task of a write fails after its file, and is run again.
@@ -98,6 +100,7 @@ class Plan:
     step_ms_max: int = SKEW_MS
     misjudgement_rate: float = 0.0
     is_in_place: bool = False
+    has_chain: bool = False
     is_lying: bool = False
     slow_beat_rate: float = 0.0
     failed_task_rate: float = 0.0
@@ -161,7 +164,7 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
     match scenario:
         case Scenario.NON_BLOCKING:
             return plan
-        case Scenario.AMBUSHED | Scenario.FOREIGN | Scenario.LYING:
+        case Scenario.AMBUSHED | Scenario.FOREIGN | Scenario.CHAINED | Scenario.LYING:
             return _of_any_kind(_TROUBLED[scenario](plan, source), source)
         case Scenario.TRAPPED:
             return _trapped(_of_any_kind(plan, source), source)
@@ -330,6 +333,14 @@ def _with_a_lying_lock(plan: Plan, source: random.Random) -> Plan:
     )
 
 
+def _with_a_chain(plan: Plan, source: random.Random) -> Plan:
+    """Return a plan with a chain beside what keeps other engines and ours apart."""
+    trouble = source.choice(
+        (_with_another_engine, _with_another_engine, _with_ambushes, _with_several_troubles)
+    )
+    return replace(trouble(plan, source), has_chain=True)
+
+
 VICTIMS = ("w", "w", "compactor", "compactor", "janitor", "")
 
 
@@ -444,5 +455,6 @@ def _of_any_kind(plan: Plan, source: random.Random) -> Plan:
 _TROUBLED = {
     Scenario.AMBUSHED: _with_ambushes,
     Scenario.FOREIGN: _with_another_engine,
+    Scenario.CHAINED: _with_a_chain,
     Scenario.LYING: _with_a_lying_lock,
 }

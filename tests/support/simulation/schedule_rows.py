@@ -110,7 +110,7 @@ class Content:
 class RowsWorld(World):
     """One table of rows, its lock service, and the processes that use them."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a plan says, by name
         self,
         time: schedule.Schedule,
         *,
@@ -119,6 +119,7 @@ class RowsWorld(World):
         config: table_config.TableConfig,
         is_in_place: bool,
         is_lying: bool = False,
+        has_chain: bool = False,
     ) -> None:
         super().__init__(
             time,
@@ -127,6 +128,7 @@ class RowsWorld(World):
             config=config,
             is_in_place=is_in_place,
             is_lying=is_lying,
+            has_chain=has_chain,
         )
         self.batches: dict[tuple[instants.InstantTime, files.FileGroupId], Batch] = {}
         self.contents: list[Content] = []

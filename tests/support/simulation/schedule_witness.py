@@ -18,7 +18,7 @@ from hoodie import errors
 from hoodie.format import file_names, instant_names, timeline_avro
 from hoodie.model import commits, files, instants
 from hoodie.storage.memory import MemoryStorage
-from hoodie.timeline import active, contents, transitions
+from hoodie.timeline import active, contents, epochs, transitions
 from hoodie.transaction import heartbeats, layout, markers
 from hoodie.transaction.client import Client, OpenAction
 from support.simulation import schedule
@@ -51,6 +51,8 @@ class Witness:
         self.known_at_begin: dict[instants.InstantTime, frozenset[instants.InstantTime]] = {}
         """Of each write that conflicts with others: the writes that it knew when it began."""
         self._creators: dict[str, str] = {}  # Of files of the timeline.
+        self._decided: dict[str, tuple[str, int]] = {}
+        """By whom, and when, it was decided that a file of the timeline is to be: by its epoch."""
         self._foreign_since_ms: int | None = None
         """Since when the table has what ours do not maintain."""
         self.may_misjudge = False
@@ -155,8 +157,13 @@ class Witness:
         """Take down that another engine has changed what the table has."""
         self._foreign_since_ms = None if is_ours_to_write else self._time.now_ms
 
-    def see_any_creation(self, process: schedule.Process, path: str) -> None:
+    def see_any_creation(self, process: schedule.Process, path: str, is_late: bool) -> None:
         """Take down who has created a file, however late."""
+        if path.startswith(f"{epochs.DIRECTORY}/") and epochs.STAGED not in path:
+            found = epochs.decoded(self._storage.read(path), path)
+            # What was asked for in time, and took effect later, is not judged.
+            decided = "" if is_late else process.name, process.asked_ms
+            self._decided |= {each.path: decided for each in found.epoch.publications}
         if instant_at(path) is not None:
             self._creators[path] = process.name
 
@@ -175,6 +182,9 @@ class Witness:
             self._has_lock_when_asked(process),
             f"L2: {process.name} has created {instant} without the lock",
         )
+        decider, _ = self._decided.get(path, (process.name, 0))
+        if decider != process.name:
+            return  # It finishes what another has decided.
         if instant.is_completed:
             self._see_completion(process, instant)
         elif instant.action is instants.Action.ROLLBACK:
@@ -214,7 +224,10 @@ class Witness:
     def _see_completion(self, process: schedule.Process, completed: instants.Instant) -> None:
         taken_ms = self._lock.taken_ms[process.name]
         beat = heartbeats.path_of(completed.requested_time)
-        silence_ms = self._silence_ms(beat, process.asked_ms)
+        _, decided_ms = self._decided.get(
+            transitions.path(completed), (process.name, process.asked_ms)
+        )
+        silence_ms = self._silence_ms(beat, decided_ms)
         self._require(
             silence_ms is None or silence_ms < self._expiry_ms + _DRIFT_MS,
             f"C1: {process.name} completes {completed} after a silence of {silence_ms} ms",

@@ -72,6 +72,7 @@ class World:
         config: table_config.TableConfig = CONFIG,
         is_in_place: bool = False,
         is_lying: bool = False,
+        has_chain: bool = False,
     ) -> None:
         self.is_lying = is_lying  # Whether the lock is given to everybody; a chain keeps order.
         self.page_names: int | None = None  # How listings come; see `faulty_storage`.
@@ -84,6 +85,7 @@ class World:
         self.repeats_tasks = False  # Whether a task that fails is run again, as Spark does.
         self.names_groups = False  # Whether each writer names the groups of empty buckets itself.
         self.plans_beside_rate = 0.0  # How often a compaction is planned while one is pending.
+        self.has_engines = False  # Whether other engines change the table.
         self.misjudgement_rate = 0.0  # How often a living process is proved dead.
         self.misjudged: set[str] = set()  # Names of those that everybody takes for dead.
         self.has_partial_writes = False  # Or every write writes to every file group.
@@ -102,9 +104,11 @@ class World:
         self.posthumous: set[instants.Instant] = set()
         self.strays: set[instants.InstantTime] = set()
         self.lock.is_lying = is_lying
-        if is_lying:
-            config = replace(config, chain=table_config.ChainName(id="chain"))
+        if is_lying or has_chain:
+            name = table_config.ChainName(id="chain")
+            config = replace(config, chain=name, has_foreign_writers=not is_lying)
         clock = schedule.VirtualClock(self.time)
+        config = chain.begin(self.storage, config, "creation")
         self.config = table_properties.create(self.storage, config, clock)
         self.storage.create(files.join(PARTITION, file_names.PARTITION_METADATA), b"")
 
@@ -141,9 +145,16 @@ class World:
 
         storage = self.storage_of(process)
         table_chain = None
-        if self.config.chain is not None:
+        if self.config.chain is not None and not process.name.startswith("engine"):
             # Collected after a few epochs, so that runs of few changes meet it.
-            table_chain = chain.Chain(storage, self.config.chain.id, kept=3, slack=2)
+            table_chain = chain.Chain(
+                storage,
+                self.config.chain.id,
+                process.clock,
+                has_foreign_writers=self.config.has_foreign_writers,
+                kept=3,
+                slack=2,
+            )
         return Client(
             Connection(
                 storage=storage,
@@ -234,10 +245,10 @@ class World:
             invariants.check_one_group_a_bucket(self.storage, timeline, excused)
         if self.is_optimistic:
             invariants.check_serial(self.storage, timeline, self.told)
-        if self.is_lying:
+        if self.is_ordered:
             assert not self.late | self.posthumous, "what a chain orders is never late"
             invariants.check_parity(timeline)
-        else:
+        if not self.is_lying:
             invariants.check_lock_history(self.lock.history)
         return timeline
 
@@ -346,6 +357,11 @@ class World:
         return writes_in(content(reader.storage, task.file_slice))
 
     @property
+    def is_ordered(self) -> bool:
+        """Whether a chain orders all that changes the table, however late it is published."""
+        return self.config.chain is not None and not self.has_engines
+
+    @property
     def is_optimistic(self) -> bool:
         return self.settings.concurrency is settings.ConcurrencyMode.OPTIMISTIC
 
@@ -401,7 +417,7 @@ class World:
         """
         if self.is_lying:
             return
-        self.witness.see_any_creation(process, path)
+        self.witness.see_any_creation(process, path, is_late)
         if not is_late:
             self.witness.see_creation(process, path)
         instant = schedule_witness.instant_at(path)
@@ -409,6 +425,8 @@ class World:
         if instant is None or instant.state is not instants.State.INFLIGHT:
             self._record_change(process, path, is_late)
         if instant is None:
+            return
+        if self.is_ordered:
             return
         if instant.state is instants.State.REQUESTED and self.lock.is_overtaken(process):
             self.strays.add(instant.requested_time)

@@ -162,6 +162,7 @@ def create(  # noqa: PLR0913 - a parameter an option
             is_hive_style=hive_style,
             is_url_encoded=url_encode,
             chain=table_config.ChainName(id=env.random.uuid()) if no_foreign_writers else None,
+            has_foreign_writers=not no_foreign_writers,
         ),
         columns,
     )

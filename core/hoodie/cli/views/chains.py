@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hoodie.cli import grids
-from hoodie.timeline import chain
+from hoodie.timeline import epochs as chain_epochs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Document:
     epochs: tuple[EpochRow, ...]
 
 
-def document(uri: str, epochs: Iterable[chain.Epoch]) -> Document:
+def document(uri: str, epochs: Iterable[chain_epochs.Epoch]) -> Document:
     """Return the document of some epochs of a table."""
     rows = (
         EpochRow(

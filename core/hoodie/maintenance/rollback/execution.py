@@ -170,7 +170,7 @@ def execute(client: Client, rollback: OpenRollback) -> RolledBack:
     """
     begun_s = client.clock.monotonic_s()
     try:
-        if client.chain is None:
+        if not client.lock.is_courtesy:
             _end_if_completed(client, rollback)
         lifecycle.start(client, rollback.opened)
         deleted = tuple(_delete(client, rollback))

@@ -2,21 +2,27 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from hoodie import errors
+from hoodie.clock import SystemClock
 from hoodie.model import instants, table_config
 from hoodie.storage.memory import MemoryStorage, MemoryStore
-from hoodie.timeline import active, chain
-from hoodie.timeline.chain import Chain, Change, Head
+from hoodie.timeline import active, chain, epochs
+from hoodie.timeline.chain import Chain
+from hoodie.timeline.epochs import Change, Head, View
 
 NAME = table_config.ChainName(id="c")
+CONFIG = table_config.TableConfig(
+    name="t", record_key_fields=("id",), chain=NAME, has_foreign_writers=False
+)
 TIMES = [instants.InstantTime(f"202601010000{n:02d}000") for n in range(60)]
 
 
 def path(number: int) -> str:
-    return f"{chain.DIRECTORY}/{number:020d}"
+    return f"{epochs.DIRECTORY}/{number:020d}"
 
 
 def shown(number: int) -> str:
@@ -36,15 +42,20 @@ def always() -> None:
     return
 
 
+def on(head: Head) -> View:
+    """Return what a change was decided on that looks at no instant."""
+    return View(head=head, timeline=active.from_files(()))
+
+
 @pytest.fixture
 def storage() -> MemoryStorage:
     made = MemoryStorage()
-    chain.begin(made, NAME, "creation")
+    chain.begin(made, CONFIG, "creation")
     return made
 
 
 def opened(storage: MemoryStorage) -> Chain:
-    return Chain(storage, NAME.id, kept=3, slack=2)
+    return Chain(storage, NAME.id, SystemClock(), has_foreign_writers=False, kept=3, slack=2)
 
 
 def grown(storage: MemoryStorage, count: int) -> Head:
@@ -52,8 +63,8 @@ def grown(storage: MemoryStorage, count: int) -> Head:
     client = opened(storage)
     head = client.head()
     for number in range(head.epoch.number + 1, head.epoch.number + 1 + count):
-        head = client.append(head, change(number), always)
-        client.publish(head)
+        head = client.append(on(head), change(number), always)
+        client.publish(head, always)
         client.collect(head)
     return head
 
@@ -61,19 +72,19 @@ def grown(storage: MemoryStorage, count: int) -> Head:
 def test_of_two_that_decided_on_one_head_one_wins(storage: MemoryStorage) -> None:
     first, second = opened(storage), opened(storage)
     head = first.head()
-    won = first.append(second.head(), change(1, "first"), always)
+    won = first.append(on(second.head()), change(1, "first"), always)
     with pytest.raises(errors.OvertakenError, match="epoch 1 is of first"):
-        second.append(head, change(1, "second"), always)
+        second.append(on(head), change(1, "second"), always)
     assert second.head() == won
 
 
 def test_whoever_comes_next_finishes_the_work_of_the_dead(storage: MemoryStorage) -> None:
     dead, next_one = opened(storage), opened(storage)
-    dead.append(dead.head(), change(1), always)
-    head = next_one.head()
-    assert next_one.finish(head, active.listed(storage))
+    dead.append(on(dead.head()), change(1), always)
+    view = next_one.look(always)
     assert storage.read(shown(1)) == b"plan"
-    assert not next_one.finish(head, active.listed(storage))
+    assert view == next_one.look(always)
+    assert view.timeline == active.listed(storage)
 
 
 class Unsteady(MemoryStorage):
@@ -82,17 +93,24 @@ class Unsteady(MemoryStorage):
     def __init__(self, store: MemoryStore) -> None:
         super().__init__(store)
         self.at_creation: Callable[[str, bytes], None] = lambda path, content: None
+        self.at_listing: Callable[[], None] = lambda: None
 
     def create(self, path: str, content: bytes) -> object:  # type: ignore[override] # passed on
-        if path.startswith(chain.DIRECTORY):
+        if path.startswith(epochs.DIRECTORY):
             self.at_creation(path, content)
         return super().create(path, content)
+
+    def names(self, directory: str) -> list[str]:
+        found = super().names(directory)
+        if directory == active.DIRECTORY:
+            self.at_listing()
+        return found
 
 
 @pytest.fixture
 def unsteady() -> Unsteady:
     made = Unsteady(MemoryStore())
-    chain.begin(made, NAME, "creation")
+    chain.begin(made, CONFIG, "creation")
     return made
 
 
@@ -105,7 +123,7 @@ def test_own_request_that_is_repeated_is_no_loss(unsteady: Unsteady) -> None:
         MemoryStorage.create(unsteady, path, content)
 
     unsteady.at_creation = carry_out
-    assert client.append(head, change(1), always).epoch.number == 1
+    assert client.append(on(head), change(1), always).epoch.number == 1
 
 
 def test_lost_answer_is_read_back(unsteady: Unsteady) -> None:
@@ -116,7 +134,7 @@ def test_lost_answer_is_read_back(unsteady: Unsteady) -> None:
     client = opened(unsteady)
     head = client.head()
     unsteady.at_creation = lose
-    assert client.append(head, change(1), always).epoch.id == "a-1"
+    assert client.append(on(head), change(1), always).epoch.id == "a-1"
 
 
 def test_two_lost_requests_leave_the_outcome_unknown(unsteady: Unsteady) -> None:
@@ -127,7 +145,7 @@ def test_two_lost_requests_leave_the_outcome_unknown(unsteady: Unsteady) -> None
     head = client.head()
     unsteady.at_creation = lose
     with pytest.raises(errors.OutcomeUnknownError, match="epoch 1"):
-        client.append(head, change(1), always)
+        client.append(on(head), change(1), always)
 
 
 def test_check_is_asked_before_the_creation(storage: MemoryStorage) -> None:
@@ -136,7 +154,7 @@ def test_check_is_asked_before_the_creation(storage: MemoryStorage) -> None:
 
     client = opened(storage)
     with pytest.raises(errors.FencedError):
-        client.append(client.head(), change(1), refuse)
+        client.append(on(client.head()), change(1), refuse)
     assert client.head().epoch.number == 0
 
 
@@ -146,55 +164,62 @@ def test_number_that_was_used_is_not_won_again(storage: MemoryStorage) -> None:
     old = zombie.head()
     grown(storage, 9)
     with pytest.raises(errors.OvertakenError, match="epoch 1 was used before"):
-        zombie.append(old, change(40, "zombie"), always)
+        zombie.append(on(old), change(40, "zombie"), always)
     assert zombie.head().epoch.number == 9
 
 
-def test_own_epoch_that_was_collected_has_won(unsteady: Unsteady) -> None:
+@pytest.mark.parametrize(
+    "answer", [errors.UnansweredError("paused"), errors.AlreadyExistsError("repeated")]
+)
+def test_own_epoch_that_was_collected_has_won(
+    unsteady: Unsteady, answer: errors.HoodieError
+) -> None:
     """Its author was paused right after its creation; others have published it (found by seed)."""
 
     def create_and_let_others_go_on(path: str, content: bytes) -> None:
         unsteady.at_creation = lambda path, content: None
         MemoryStorage.create(unsteady, path, content)
-        other = opened(unsteady)
-        other.finish(other.head(), active.listed(unsteady))
+        opened(unsteady).look(always)
         grown(unsteady, 9)
-        raise errors.UnansweredError("paused")
+        raise answer
 
     paused = opened(unsteady)
     head = paused.head()
     unsteady.at_creation = create_and_let_others_go_on
-    assert paused.append(head, change(1), always).epoch.id == "a-1"
+    assert paused.append(on(head), change(1), always).epoch.id == "a-1"
     assert unsteady.read(shown(1)) == b"plan"
 
 
-def test_finisher_of_a_number_that_is_old_looks_again(storage: MemoryStorage) -> None:
-    zombie = opened(storage)
-    head = zombie.append(zombie.head(), change(1), always)
-    grown(storage, 0)
-    timeline = active.listed(storage)
-    finisher = opened(storage)
-    finisher.finish(finisher.head(), timeline)
-    grown(storage, 3)
-    with pytest.raises(errors.OvertakenError, match="is old"):
-        zombie.finish(head, timeline)
+def test_finisher_of_a_number_that_is_old_looks_again(unsteady: Unsteady) -> None:
+    dead, finisher = opened(unsteady), opened(unsteady)
+    dead.append(on(dead.head()), change(1), always)
+
+    def let_others_go_on() -> None:
+        unsteady.at_listing = lambda: None
+        opened(unsteady).look(always)
+        grown(unsteady, 3)
+        unsteady.delete(shown(1))  # As it was archived since.
+
+    unsteady.at_listing = let_others_go_on
+    assert finisher.look(always).head.epoch.number == 4
+    assert shown(1) not in [info.path for info in unsteady.list(active.DIRECTORY)]
 
 
 def test_chain_stays_short(storage: MemoryStorage) -> None:
     head = grown(storage, 40)
     assert head.epoch.number == 40
-    assert len(storage.names(chain.DIRECTORY)) <= 6
+    assert len(storage.names(epochs.DIRECTORY)) <= 6
 
 
 def test_large_content_is_staged_and_collected(storage: MemoryStorage) -> None:
     large = bytes(chain.INLINE_BYTES_MAX + 1)
     client = opened(storage)
-    head = client.append(client.head(), change(1, content=large), always)
+    head = client.append(on(client.head()), change(1, content=large), always)
     assert len(storage.read(path(1))) < 1_000
-    client.publish(head)
+    client.publish(head, always)
     assert storage.read(shown(1)) == large
     grown(storage, 9)
-    assert not storage.names(chain.STAGED)
+    assert not storage.names(epochs.STAGED)
 
 
 def test_staged_content_of_a_loser_is_deleted(storage: MemoryStorage) -> None:
@@ -202,12 +227,13 @@ def test_staged_content_of_a_loser_is_deleted(storage: MemoryStorage) -> None:
     head = loser.head()
     grown(storage, 1)
     with pytest.raises(errors.OvertakenError):
-        loser.append(head, change(1, "loser", bytes(chain.INLINE_BYTES_MAX + 1)), always)
-    assert not storage.names(chain.STAGED)
+        loser.append(on(head), change(1, "loser", bytes(chain.INLINE_BYTES_MAX + 1)), always)
+    assert not storage.names(epochs.STAGED)
 
 
 def test_racing_creators_have_one_chain(storage: MemoryStorage) -> None:
-    assert chain.begin(storage, table_config.ChainName(id="other"), "creation") == NAME
+    other = replace(CONFIG, chain=table_config.ChainName(id="other"))
+    assert chain.begin(storage, other, "creation") == CONFIG
 
 
 @pytest.mark.parametrize(
@@ -275,29 +301,30 @@ def test_chain_that_was_replaced_is_found(storage: MemoryStorage) -> None:
     head = client.head()
     storage.delete(path(1))
     other = opened(storage)
-    other.append(other.append(other.head(), change(1, "o"), always), change(2, "o"), always)
+    first = other.append(on(other.head()), change(1, "o"), always)
+    other.append(on(first), change(2, "o"), always)
     with pytest.raises(errors.FormatError, match="does not follow epoch 1"):
         client.head()
     with pytest.raises(errors.FormatError, match="does not follow epoch 1"):
-        client.append(head, change(2), always)
+        client.append(on(head), change(2), always)
 
 
 def test_lost_staged_content_is_named(storage: MemoryStorage) -> None:
     client = opened(storage)
     large = bytes(chain.INLINE_BYTES_MAX + 1)
-    head = client.append(client.head(), change(1, content=large), always)
-    (name,) = storage.names(chain.STAGED)
-    storage.delete(f"{chain.STAGED}/{name}")
+    head = client.append(on(client.head()), change(1, content=large), always)
+    (name,) = storage.names(epochs.STAGED)
+    storage.delete(f"{epochs.STAGED}/{name}")
     with pytest.raises(errors.FormatError, match="is gone or damaged"):
-        client.publish(head)
-    storage.create(f"{chain.STAGED}/{name}", b"other")
+        client.publish(head, always)
+    storage.create(f"{epochs.STAGED}/{name}", b"other")
     with pytest.raises(errors.FormatError, match="has digest"):
-        client.publish(head)
+        client.publish(head, always)
 
 
 def test_lagging_listing_does_not_go_back(storage: MemoryStorage) -> None:
     client = opened(storage)
-    head = client.append(client.head(), change(1), always)
+    head = client.append(on(client.head()), change(1), always)
     content = storage.read(path(1))
     storage.delete(path(1))  # Listed no more, as by a store that is behind.
     assert client.head() == head

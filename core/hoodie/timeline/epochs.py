@@ -1,0 +1,386 @@
+"""Epochs as values: what the files of a chain say, and what follows from one and a timeline.
+
+    .hoodie/.aux/epoch/{number, 20 digits}              an epoch: the whole intent, as JSON
+    .hoodie/.aux/epoch/staged/{number}.{id}.{place}     content too large to stand in one
+
+Terms:
+    known     of an epoch: the completed instants that its author saw on the timeline
+    foreign   completed by none of our epochs; another engine did
+    annulled  of the epoch before: what it was to publish, and nobody will, since another engine has
+              changed the table in the meantime
+
+An author of ours sees all that epochs before have published. So a completed instant that an epoch
+neither knows nor publishes is foreign; where its time is not greater, it has slipped in: either was
+made without the lock, and neither was checked for conflicts with the other (CH13).
+
+Source: the user's rules CH1 to CH16; protocol.md: The chain.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from hoodie import errors
+from hoodie.format import instant_names
+from hoodie.model import instants, json_values, table_config
+from hoodie.timeline import active
+
+DIRECTORY = ".hoodie/.aux/epoch"
+STAGED = f"{DIRECTORY}/staged"
+
+KNOWN_MAX = 200
+"""So many completed instants an epoch lists, the newest: that more slip in late is not expected."""
+
+_DIGITS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """A file that an epoch publishes.
+
+    Attributes:
+        path: Below the table's root.
+        digest: SHA-256 of its content, in hexadecimal digits.
+        content: In base64; empty where it is staged.
+        staged: Path of the staged content; empty where it is not.
+    """
+
+    path: str
+    digest: str
+    content: str = ""
+    staged: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epoch:
+    """A change of the table, as its file says it.
+
+    Attributes:
+        version: Of this format.
+        chain: Id of the chain.
+        number: Counts from 0, which is the table's creation.
+        id: Of this try to create it.
+        previous: Digest of the file of the epoch before; empty for the first.
+        time: The greatest time that an epoch has given so far; empty for none.
+        boundary: Epochs with smaller numbers may be gone.
+        author: Whose change it is, for messages.
+        publications: What it publishes, in that order.
+        properties: What it changes in the table's properties; None removes a key.
+        is_last: Whether it ends the chain: the table has none from then on.
+        since: Instants that completed later stand in `known`; empty for all.
+        known: Names of the files of completed instants on the timeline that it was decided on.
+        foreign: Those of them that are foreign, and that the epoch before did not know.
+        annulled: Paths of the epoch before that it annuls.
+        earlier: Ids of the chains that the table had before.
+    """
+
+    version: int
+    chain: str
+    number: int
+    id: str
+    previous: str
+    time: str
+    boundary: int
+    author: str
+    publications: tuple[Publication, ...] = ()
+    properties: Mapping[str, str | None] = field(default_factory=dict)
+    is_last: bool = False
+    since: str = ""
+    known: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+    annulled: tuple[str, ...] = ()
+    earlier: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Of the files of instants that it publishes."""
+        return frozenset(_name(each.path) for each in self.publications)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """An epoch, and the digest of its file."""
+
+    epoch: Epoch
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a change is decided on.
+
+    Attributes:
+        head: The newest epoch.
+        timeline: Read after it, with what it publishes.
+        annulled: Paths that it was to publish, and that nobody will.
+    """
+
+    head: Head
+    timeline: active.ActiveTimeline
+    annulled: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What is to be the next epoch.
+
+    Attributes:
+        id: Fresh for each try.
+        time: That it gives, above the one of the head; empty where it gives none.
+        author: Whose it is.
+        files: Contents to publish by path.
+        properties: As in `Epoch`.
+        is_last: As in `Epoch`.
+    """
+
+    id: str
+    time: str
+    author: str
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    properties: Mapping[str, str | None] = field(default_factory=dict)
+    is_last: bool = False
+
+
+def beginning(
+    name: table_config.ChainName,
+    author: str,
+    before: Head | None = None,
+    timeline: active.ActiveTimeline | None = None,
+    properties: Mapping[str, str | None] | None = None,
+) -> Epoch:
+    """Return the epoch that a chain begins with.
+
+    Args:
+        name: Of the chain.
+        author: Who begins it.
+        before: The last epoch of the table's earlier chain; None if it had none.
+        timeline: Of the table; None for a new one.
+        properties: By which the table has the chain; none where it is created with them.
+    """
+    since, known = ("", ()) if timeline is None else _known(timeline)
+    earlier = None if before is None else before.epoch
+    return Epoch(
+        version=name.version,
+        chain=name.id,
+        number=0 if earlier is None else earlier.number + 1,
+        id=name.id,
+        previous="" if before is None else before.digest,
+        time="" if timeline is None else timeline.greatest_time or "",
+        boundary=0 if earlier is None else earlier.boundary,
+        author=author,
+        properties=properties or {},
+        since=since,
+        known=known,
+        earlier=() if earlier is None else (*earlier.earlier, earlier.chain),
+    )
+
+
+def following(
+    view: View, change: Change, publications: Iterable[Publication], boundary: int
+) -> Epoch:
+    """Return the epoch that makes a change."""
+    before = view.head.epoch
+    since, known = _known(view.timeline)
+    return Epoch(
+        version=table_config.CHAIN_VERSION,
+        chain=before.chain,
+        number=before.number + 1,
+        id=change.id,
+        previous=view.head.digest,
+        time=change.time or before.time,
+        boundary=boundary,
+        author=change.author,
+        publications=tuple(publications),
+        properties=change.properties,
+        is_last=change.is_last,
+        since=since,
+        known=known,
+        foreign=tuple(map(instant_names.file_name, foreign(before, view.timeline))),
+        annulled=view.annulled,
+        earlier=before.earlier,
+    )
+
+
+def lacking(epoch: Epoch, timeline: active.ActiveTimeline) -> tuple[Publication, ...]:
+    """Return what an epoch publishes and a timeline lacks."""
+    return tuple(
+        each
+        for each in epoch.publications
+        if (instant := instant_names.parse(_name(each.path))) is None
+        or not timeline.has_file(instant)
+    )
+
+
+def foreign(epoch: Epoch, timeline: active.ActiveTimeline) -> tuple[instants.Instant, ...]:
+    """Return the completed instants on a timeline that an epoch neither knows nor publishes.
+
+    Another engine completed them; or an epoch of ours that came later, where it is not the newest.
+    """
+    accounted = {*epoch.known, *epoch.names}
+    return tuple(
+        each
+        for each in active.completed_after(timeline, epoch.since)
+        if instant_names.file_name(each) not in accounted
+    )
+
+
+def findings(
+    epoch: Epoch,
+    others: Iterable[instants.Instant],
+    annulled: Iterable[str],
+    *,
+    has_foreign_writers: bool,
+) -> tuple[str, ...]:
+    """Return what other engines did to a table that its users should know; empty for nothing.
+
+    Args:
+        epoch: Any.
+        others: The foreign instants that were found by the next epoch.
+        annulled: What the next epoch annulled.
+        has_foreign_writers: Whether the table says that others write it.
+    """
+    found = []
+    for each in others:
+        what = f"{each}, at {each.completion_time},"
+        if not has_foreign_writers:
+            found.append(
+                f"{what} was completed by another engine, expected none to write a table with "
+                f"{table_config.FOREIGN_WRITERS_KEY}=false"
+            )
+        elif str(each.completion_time) <= epoch.time:
+            found.append(
+                f"{what} was completed by another engine at the same time as epoch "
+                f"{epoch.number}, {_shown(epoch)}: one of them did not hold the table lock, and "
+                "conflicts between them were not looked for"
+            )
+    found.extend(
+        f"{_name(path)} of epoch {epoch.number}, by {epoch.author}, was not published: another "
+        "engine changed the table before that"
+        for path in annulled
+    )
+    return tuple(found)
+
+
+def _shown(epoch: Epoch) -> str:
+    return f"{', '.join(sorted(epoch.names)) or 'a change'} by {epoch.author}"
+
+
+def obstacle(epoch: Epoch, timeline: active.ActiveTimeline) -> str | None:
+    """Return why what a timeline lacks of an epoch must not be published; None if nothing is.
+
+    Only another engine can be in the way: it decides without knowing of the epoch. What it has
+    completed or planned since may be in conflict; and it takes instants back, or off the timeline.
+
+    Args:
+        epoch: The newest, not published.
+        timeline: Read after the epoch was.
+    """
+    others = foreign(epoch, timeline)
+    if others:
+        return f"{others[-1]} was completed by another engine in the meantime"
+    for each in timeline.instants:
+        if each.requested_time > epoch.time and each.action not in instants.WRITES:
+            return f"{each} was requested by another engine in the meantime"
+    for publication in lacking(epoch, timeline):
+        instant = instant_names.parse(_name(publication.path))
+        if instant is not None and instant.is_completed and not _is_inflight(instant, timeline):
+            return f"{instant.requested_time} is no longer inflight"
+    return None
+
+
+def is_archived(publication: Publication, timeline: active.ActiveTimeline) -> bool:
+    """Return whether what an epoch publishes was on the timeline and is in the archive by now."""
+    instant = instant_names.parse(_name(publication.path))
+    if instant is None:
+        return False
+    return timeline.archive.completion_time(instant.requested_time) is not None
+
+
+def _is_inflight(completed: instants.Instant, timeline: active.ActiveTimeline) -> bool:
+    return any(
+        each.requested_time == completed.requested_time
+        and each.state is instants.State.INFLIGHT
+        and each.action.completed is completed.action
+        for each in timeline.files
+    )
+
+
+def _known(timeline: active.ActiveTimeline) -> tuple[str, tuple[str, ...]]:
+    """Return the names of the newest completed instants, and the time after which they are all."""
+    dropped, newest = timeline.completed[:-KNOWN_MAX], timeline.completed[-KNOWN_MAX:]
+    since = dropped[-1].completion_time if dropped else None
+    return since or "", tuple(map(instant_names.file_name, newest))
+
+
+def encoded(epoch: Epoch) -> bytes:
+    """Return the content of an epoch's file."""
+    return json_values.encode(epoch)
+
+
+def decoded(content: bytes, source: str) -> Head:
+    """Return the epoch in a file.
+
+    Raises:
+        FormatError: It is damaged, or publishes what no epoch does.
+        UnsupportedError: It is of a later version.
+    """
+    try:
+        epoch = json_values.decode(Epoch, content, source)
+    except errors.InvalidInputError as error:
+        version = _version(content)
+        if version is not None and version > table_config.CHAIN_VERSION:
+            raise errors.UnsupportedError(
+                f"{source} is of version {version}, expected {table_config.CHAIN_VERSION} at most: "
+                "a later release of this project has written it"
+            ) from error
+        raise errors.FormatError(f"{error}") from error
+    if epoch.version > table_config.CHAIN_VERSION:
+        raise errors.UnsupportedError(
+            f"{source} is of version {epoch.version}, expected {table_config.CHAIN_VERSION} at most"
+        )
+    for each in epoch.publications:
+        directory, _, name = each.path.rpartition("/")
+        staged, _, _ = each.staged.rpartition("/")
+        if directory != active.DIRECTORY or instant_names.parse(name) is None:
+            raise errors.FormatError(
+                f"{source} publishes {each.path!r}, expected an instant's file"
+            )
+        if staged not in ("", STAGED):
+            raise errors.FormatError(f"{source} has content in {each.staged!r}")
+    return Head(epoch=epoch, digest=digest(content))
+
+
+def path_of(number: int) -> str:
+    """Return the path of an epoch's file."""
+    return f"{DIRECTORY}/{number:0{_DIGITS}d}"
+
+
+def staged_path(number: int, change: Change, place: int) -> str:
+    """Return where a content is staged that is too large for an epoch's file."""
+    return f"{STAGED}/{number:0{_DIGITS}d}.{change.id}.{place}"
+
+
+def number_of(name: str) -> int | None:
+    """Return the number of an epoch's file, or of content that was staged for it."""
+    digits = name.partition(".")[0]
+    return int(digits) if len(digits) == _DIGITS and digits.isdecimal() else None
+
+
+def digest(content: bytes) -> str:
+    """Return what tells a content from any other."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _version(content: bytes) -> int | None:
+    """Return the version of an epoch that is not understood; None where it does not say."""
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    version = found.get("version") if isinstance(found, dict) else None
+    return version if isinstance(version, int) else None

@@ -1,0 +1,133 @@
+"""Changes of the table's own configuration, and of who may write it.
+
+    change      properties, under the table lock; in a table with a chain by an epoch (CH14)
+    switch_on   a chain for a table that has none; or others may write it, or no longer may (CH12)
+    switch_off  the chain's last epoch; writers that began before are refused
+
+Whoever has a write open when the chain or the foreign writers change is refused at its completion:
+it began under other rules. So neither is changed while another's write is pending, where that is
+seen. Source: the user's rules CH12 and CH14; protocol.md: The chain.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from hoodie import errors
+from hoodie.model import instants, table_config
+from hoodie.timeline import chain, epochs, table_properties
+from hoodie.transaction import admission, publication, table_lock
+from hoodie.transaction.client import Client
+
+Changes = Mapping[str, str | None]
+"""New values by key; None removes the key."""
+
+
+Decision = Callable[[table_config.TableConfig], Changes]
+"""Returns what is to be changed of a table's configuration; empty for nothing."""
+
+
+def change(client: Client, decision: Decision) -> None:
+    """Change properties of a table.
+
+    Args:
+        client: Whose change it is.
+        decision: Called under the lock, and again where another change came first.
+
+    Raises:
+        ConflictError: The properties change without our lock; or as the decision.
+        HoodieError: As `publication.put`.
+    """
+
+    def decide(scope: table_lock.LockScope) -> None:
+        client.check_guards()
+        changes = decision(table_properties.load(client.storage, client.clock))
+        if not changes:
+            return
+        if scope.view is None:
+            table_properties.update(client.storage, changes, client.clock, scope.check)
+            return
+        _make(client, scope, changes)
+
+    client.lock.decide(decide)
+
+
+def switch_on(
+    client: Client, expected: table_config.TableConfig, *, has_foreign_writers: bool
+) -> table_config.TableConfig:
+    """Give a table a chain, if it has none, and say whether others write it.
+
+    Args:
+        client: Whose change it is.
+        expected: The table's configuration before.
+        has_foreign_writers: Whether others write it.
+
+    Returns:
+        The configuration since.
+
+    Raises:
+        ConflictError: A write is pending, or the configuration is not the expected one.
+        UnsupportedError: The storage creates a file that is there already.
+    """
+
+    def decide(scope: table_lock.LockScope) -> None:
+        config = admission.admit_table(client, scope, expected)
+        _refuse_pending(scope)
+        name = config.chain or table_config.ChainName(id=client.random.uuid())
+        wanted = replace(config, chain=name, has_foreign_writers=has_foreign_writers)
+        if scope.view is None:
+            chain.switch_on(
+                client.storage,
+                wanted,
+                str(client.author),
+                scope.timeline,
+                client.clock,
+                scope.check,
+            )
+        elif config != wanted:
+            _make(client, scope, chain.properties(wanted))
+
+    client.lock.decide(decide)
+    return table_properties.load(client.storage, client.clock)
+
+
+def switch_off(client: Client, expected: table_config.TableConfig) -> table_config.TableConfig:
+    """End the chain of a table; without one it counts as written by others.
+
+    Returns:
+        The configuration since.
+
+    Raises:
+        ConflictError: A write is pending, or the configuration is not the expected one.
+    """
+
+    def decide(scope: table_lock.LockScope) -> None:
+        config = admission.admit_table(client, scope, expected)
+        if scope.view is None:
+            return
+        _refuse_pending(scope)
+        wanted = replace(config, chain=None, has_foreign_writers=True)
+        _make(client, scope, chain.properties(wanted), is_last=True)
+
+    client.lock.decide(decide)
+    return table_properties.load(client.storage, client.clock)
+
+
+def _make(
+    client: Client, scope: table_lock.LockScope, changes: Changes, *, is_last: bool = False
+) -> None:
+    change = epochs.Change(
+        id=client.random.uuid(),
+        time="",
+        author=str(client.author),
+        properties=changes,
+        is_last=is_last,
+    )
+    publication.make(client, scope, change, scope.check)
+
+
+def _refuse_pending(scope: table_lock.LockScope) -> None:
+    for each in scope.timeline.pending_of(*instants.WRITES):
+        raise errors.ConflictError(
+            f"{each} is pending, and began by the rules that are to change: wait until it has "
+            "ended, or run hoodie rollback --all"
+        )
