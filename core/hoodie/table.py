@@ -5,6 +5,7 @@ every change goes through a transaction of its own, so one Table serves any numb
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
@@ -32,7 +33,7 @@ from hoodie.read import tasks as read_tasks
 from hoodie.services import checking, definition, lock_breaking
 from hoodie.storage import protocol
 from hoodie.timeline import active, chain, epochs, table_properties, transitions
-from hoodie.transaction import liveness, manager, writer_batches
+from hoodie.transaction import configuration, liveness, manager, writer_batches
 from hoodie.transaction.locks import addresses
 from hoodie.write import sessions
 
@@ -80,7 +81,7 @@ class Table:
         found = chain.opened(self._storage, self.config, self._env.clock)
         if found is None:
             raise errors.ConfigurationError(
-                f"{self.uri} has no chain: it was created without --no-foreign-writers"
+                f"{self.uri} has no chain: `hoodie configure {self.uri} --chain` gives it one"
             )
         return [each.epoch for each in found.all()]
 
@@ -251,6 +252,28 @@ class Table:
         """Take back every write whose owner is dead, and remove what ended ones left behind."""
         return rollback.roll_back_failed(self._target, transaction, self._env)
 
+    def configure_chain(
+        self, transaction: manager.TransactionOptions, *, has_chain: bool, has_foreign_writers: bool
+    ) -> "Table":
+        """Change who may write the table; return it as it is then.
+
+        Args:
+            transaction: On whose behalf.
+            has_chain: Whether a chain is to order all changes of ours.
+            has_foreign_writers: Whether other engines may write it; if not, it has a chain.
+
+        Raises:
+            ConflictError: A write is pending; or the configuration changed meanwhile.
+        """
+        with closing(manager.open_client(self._target, transaction, self._env)) as client:
+            if has_chain:
+                config = configuration.switch_on(
+                    client, self.config, has_foreign_writers=has_foreign_writers
+                )
+            else:
+                config = configuration.switch_off(client, self.config)
+        return Table(self._storage, config, self.schema, self._env)
+
     def pending(self, heartbeat_settings: settings.WriteSettings) -> list[results.PendingInstant]:
         """Return what is pending and who works on it; two requests each and some more.
 
@@ -345,7 +368,7 @@ def create_table(
     storage = env.open_storage(uri)
     definition.check_place(storage, env)
     if table_properties.is_table(storage):
-        raise errors.AlreadyExistsError(f"there already is a table in {uri}")
+        raise errors.AlreadyExistsError(f"there already is a table in {storage.uri}")
     stored = replace(config, create_schema=schemas.with_fixed_decimals(schema).avro)
     stored = chain.begin(storage, stored, "creation")
     table_properties.create(storage, stored, env.clock)

@@ -290,6 +290,7 @@ def test_chain_shows_changes_in_their_order(
 
 
 def test_table_without_a_chain_says_so(hoodie: Run, table: Path) -> None:
+    fine(hoodie("configure", table, "--no-chain"))
     refused = hoodie("timeline", table, "--chain")
     assert refused.code != 0
     assert "has no chain" in refused.err
@@ -445,3 +446,69 @@ def test_compaction_that_was_left_planned_is_run(hoodie: Run, table: Path, trips
     planned = fine(hoodie("compact", table, "--schedule", "--json")).document["instant"]
     assert fine(hoodie("compact", table, "--json")).document["instant"] == planned
     assert fine(hoodie("compact", table, "--json")).document["instant"] is None
+
+
+def test_table_is_configured_for_its_writers(hoodie: Run, table: Path, trips: Path) -> None:
+    """A chain by default; foreign writers are excluded by an option, and described."""
+    for option, has_chain, has_foreign_writers in (
+        ("--no-foreign-writers", True, False),
+        ("--foreign-writers", True, True),
+        ("--no-chain", False, True),
+        ("--no-foreign-writers", True, False),
+        ("--no-chain", False, True),
+        ("--chain", True, True),
+    ):
+        shown = fine(hoodie("configure", table, option, "--json")).document
+        assert (shown["has_chain"], shown["has_foreign_writers"]) == (
+            has_chain,
+            has_foreign_writers,
+        ), option
+        fine(hoodie("write", table, "--input", trips))
+        assert ids(hoodie("read", table, "--json")) == ["a", "b", "c"]
+        assert fine(hoodie("check", table)).code == 0
+    told = fine(hoodie("configure", table, "--no-foreign-writers")).out
+    assert told.endswith("table: hoodie only, kept apart by a chain\n")
+    assert "hoodie only, kept apart by a chain" in fine(hoodie("describe", table)).out
+    refused = hoodie("describe", table, "--spark-options")
+    assert "is written by hoodie only: `hoodie configure" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "expected --[no-]chain or --[no-]foreign-writers"),
+        (["--no-chain", "--no-foreign-writers"], "a table without foreign writers has a chain"),
+    ],
+)
+def test_configuration_that_cannot_be_is_refused(
+    hoodie: Run, table: Path, options: list[str], message: str
+) -> None:
+    refused = hoodie("configure", table, *options)
+    assert (refused.code, message in refused.err.replace("\n", " ")) == (2, True), refused.err
+
+
+def test_check_reports_what_another_engine_did_without_the_lock(
+    hoodie: Run, table: Path, trips: Path
+) -> None:
+    """CH13: its instant is between two that the chain ordered, and none of ours knew it."""
+    fine(hoodie("write", table, "--input", trips))
+    fine(hoodie("write", table, "--input", trips))
+    timeline = table / ".hoodie/timeline"
+    (first, _) = sorted(timeline.glob("*_*.deltacommit"))
+    requested, _, rest = first.name.partition("_")
+    theirs = f"{int(requested) + 1}"
+    for suffix in (".deltacommit.requested", ".deltacommit.inflight"):
+        source = timeline / f"{requested}{suffix}"
+        (timeline / f"{theirs}{suffix}").write_bytes(source.read_bytes())
+    completion = int(rest.partition(".")[0]) + 1
+    (timeline / f"{theirs}_{completion}.deltacommit").write_bytes(first.read_bytes())
+    findings = hoodie("check", table, "--json").document["findings"]
+    assert any(
+        each["subject"].endswith(f"/{2:020d}")
+        and f"{theirs}" in each["message"]
+        and "completed by another engine at the same time as epoch 2" in each["message"]
+        for each in findings
+    ), findings
+    fine(hoodie("write", table, "--input", trips))
+    document = fine(hoodie("timeline", table, "--chain", "--json")).document
+    assert document["epochs"][-1]["foreign"] == [f"{theirs}_{completion}.deltacommit"]

@@ -14,8 +14,8 @@ from hoodie import errors
 from hoodie.maintenance.rollback import execution, planning
 from hoodie.model import commits, instants, settings, table_config
 from hoodie.storage.memory import MemoryStorage
-from hoodie.timeline import active, table_properties
-from hoodie.transaction import authors, layout, lifecycle, markers
+from hoodie.timeline import active, chain, table_properties
+from hoodie.transaction import authors, configuration, layout, lifecycle, markers
 from hoodie.transaction.client import Client
 from support.simulation import (
     faulty_storage,
@@ -45,16 +45,22 @@ class Kind(NamedTuple):
 
     config: table_config.TableConfig
     mode: settings.ConcurrencyMode
+    has_chain: bool = False
 
 
 LOGGED = Kind(CONFIG, settings.ConcurrencyMode.NON_BLOCKING)
 REWRITTEN = Kind(COPY_ON_WRITE, settings.ConcurrencyMode.OPTIMISTIC)
 KINDS = [
-    pytest.param(kind, id=f"{kind.config.table_type.value}-{kind.mode.value}")
+    pytest.param(
+        kind,
+        id=f"{kind.config.table_type.value}-{kind.mode.value}{'-chain' * kind.has_chain}",
+    )
     for kind in (
         *(Kind(CONFIG, mode) for mode in settings.ConcurrencyMode),
         Kind(COPY_ON_WRITE, settings.ConcurrencyMode.SINGLE_WRITER),
         REWRITTEN,
+        Kind(CONFIG, settings.ConcurrencyMode.NON_BLOCKING, has_chain=True),
+        Kind(COPY_ON_WRITE, settings.ConcurrencyMode.OPTIMISTIC, has_chain=True),
     )
 ]
 
@@ -67,7 +73,12 @@ def world_with(faults: faulty_storage.Faults, kind: Kind = LOGGED) -> World:
         heartbeat_misses_max=SETTINGS.heartbeat_misses_max,
         clock_wait_ms=0,
     )
-    world = World(faults=faults, write_settings=settings_of_mode, config=kind.config)
+    world = World(
+        faults=faults,
+        write_settings=settings_of_mode,
+        config=kind.config,
+        has_chain=kind.has_chain,
+    )
     world.write(world.writer("other"), "b0")
     return world
 
@@ -332,6 +343,46 @@ def _change_properties(world: World, faults: faulty_storage.Faults) -> None:
     table_properties.update(storage, PROPERTIES_CHANGE, victim.clock, lambda: None)
 
 
+def switch_off(world: World, admin: Client) -> None:
+    world.config = configuration.switch_off(admin, world.config)
+
+
+def switch_on(world: World, admin: Client) -> None:
+    world.config = configuration.switch_on(admin, world.config, has_foreign_writers=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "switch"),
+    [
+        pytest.param(LOGGED, switch_on, id="on"),
+        pytest.param(LOGGED._replace(has_chain=True), switch_off, id="off"),
+    ],
+)
+@pytest.mark.parametrize("fault", CRASHES)
+def test_switch_killed_at_any_call_is_done_once_by_the_next(
+    kind: Kind, switch: Callable[[World, Client], None], fault: Fault
+) -> None:
+    """CH12: nobody is left with two chains, and a table that is written goes on."""
+    for number in range(mutations(switch, kind)):
+        world = world_with(faulty_storage.FaultAt("victim", number, fault), kind)
+        assert not run_victim(world, switch)
+        world.time.advance(world.lock.session_ms + 1)
+        reader = world.process("reader")
+        world.config = table_properties.load(world.storage, reader.clock)
+        if world.config.chain is None or not kind.has_chain:
+            switch(world, world.writer("successor"))
+        else:
+            with contextlib.suppress(errors.ConflictError):
+                world.write(world.writer("late"), "b1")
+            world.config = table_properties.load(world.storage, reader.clock)
+            switch(world, world.writer("successor"))
+        found = table_properties.load(world.storage, reader.clock)
+        assert found == world.config
+        assert (found.chain is None) is kind.has_chain
+        world.write(world.writer("next"), "b2")
+        check_read(world)
+
+
 @pytest.mark.parametrize(
     ("suffix", "work"),
     [
@@ -384,9 +435,12 @@ def test_table_whose_creator_was_killed_at_any_call_can_be_created(fault: Fault)
 
 def _create(storage: MemoryStorage, faults: faulty_storage.Faults) -> table_config.TableConfig:
     victim = schedule.Process(schedule.Schedule(), "victim")
-    config = table_config.TableConfig(name="t", record_key_fields=("id",), bucket_count=4)
+    name = table_config.ChainName(id=victim.random.uuid())
+    config = table_config.TableConfig(
+        name="t", record_key_fields=("id",), bucket_count=4, chain=name
+    )
     faulty = faulty_storage.FaultyStorage(storage, victim, faults)
-    return table_properties.create(faulty, config, victim.clock)
+    return table_properties.create(faulty, chain.begin(faulty, config, "creation"), victim.clock)
 
 
 def test_recording_finds_every_kind_of_mutation() -> None:

@@ -38,6 +38,7 @@ SEEDS = {
     Scenario.AMBUSHED: 50,
     Scenario.FOREIGN: 40,
     Scenario.TRAPPED: 60,
+    Scenario.CHAINED: 60,
     Scenario.LYING: 60,
     Scenario.STORMY: 40,
 }

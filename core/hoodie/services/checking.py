@@ -1,6 +1,7 @@
 """`hoodie check`: every invariant of a table and its timeline, one after the other.
 
     timeline    each action completed once, times in order, metadata readable, its files there
+    chain       its epochs are whole and in order; what other engines did beside it
     pending     a note while its owner lives, a finding after
     files       none that no instant knows, a bucket has one file group, partitions are marked
     content     log blocks whole and of their file's instant, base files readable, records in the
@@ -10,6 +11,7 @@ Reads the whole table. A finding never stops the check; what cannot be read is a
 """
 
 import functools
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -25,7 +27,7 @@ from hoodie.index import protocol as index_protocol
 from hoodie.index import tables
 from hoodie.model import commits, files, instants, results, schemas, settings, table_config
 from hoodie.storage import paths, protocol
-from hoodie.timeline import active, contents, partition_buckets
+from hoodie.timeline import active, chain, contents, epochs, partition_buckets
 from hoodie.transaction import heartbeats, layout, liveness, manager, markers
 
 Findings = Iterator[results.Finding]
@@ -52,6 +54,7 @@ def check(
         *_of_columns(target),
         *_of_bucket_counts(snapshot),
         *_of_timeline(target, snapshot, read),
+        *_of_chain(target, snapshot.timeline, env),
         *_of_pending(liveness.pending(target.storage, snapshot.timeline, write_settings, env)),
         *_of_leftovers(target.storage, snapshot.timeline, lives),
         *_of_files(snapshot, _index(target.config, snapshot)),
@@ -130,6 +133,31 @@ def _of_bucket_counts(snapshot: snapshots.Snapshot) -> Findings:
             f"gives partitions bucket counts of their own ({each.expressions}): filters on the key "
             "look at each count's bucket, and hoodie does not write the table",
         )
+
+
+def _of_chain(
+    target: manager.Target, timeline: active.ActiveTimeline, env: environment.Environment
+) -> Findings:
+    """Compare the epochs that are kept with each other and the timeline; a request for each."""
+    opened = chain.opened(target.storage, target.config, env.clock)
+    if opened is None:
+        return
+    try:
+        kept = [each.epoch for each in opened.all()]
+        head = opened.head().epoch
+    except errors.HoodieError as error:
+        yield _error(epochs.DIRECTORY, str(error))
+        return
+    has_foreign_writers = target.config.has_foreign_writers
+    for before, epoch in itertools.pairwise(kept):
+        others = epochs.named(epoch.foreign)
+        for text in epochs.findings(
+            before, others, epoch.annulled, has_foreign_writers=has_foreign_writers
+        ):
+            yield _error(epochs.path_of(epoch.number), text)
+    others = epochs.foreign(head, timeline)
+    for text in epochs.findings(head, others, (), has_foreign_writers=has_foreign_writers):
+        yield _error(epochs.path_of(head.number), text)
 
 
 def _index(config: table_config.TableConfig, snapshot: snapshots.Snapshot) -> index_protocol.Index:

@@ -27,7 +27,7 @@ Source: the user's issue on the chain (rules CH1 to CH16); protocol.md: The chai
 import base64
 import binascii
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import replace
 
 from hoodie import clock, errors
@@ -298,8 +298,9 @@ class Chain:
         return len(below)
 
     def all(self) -> list[Head]:
-        """Return the epochs that are there, by number; a listing and a read each."""
-        found = (self._read(number) for number in sorted(self._numbers()))
+        """Return the epochs that are there, by number; two listings and a read each."""
+        earlier = self.head().epoch.earlier
+        found = (self._read(number, earlier) for number in sorted(self._numbers()))
         return [each for each in found if each is not None]
 
     def _numbers(self) -> set[int]:
@@ -350,14 +351,16 @@ class Chain:
         number, changes = head.epoch.number, head.epoch.properties
         table_properties.update(self._storage, changes, self._clock, check, epoch=number)
 
-    def _read(self, number: int) -> Head | None:
-        """Return an epoch; None where it is gone."""
+    def _read(self, number: int, earlier: Container[str] = ()) -> Head | None:
+        """Return an epoch; None where it is gone, or of an earlier chain whose id is given."""
         try:
             content = self._storage.read(epochs.path_of(number))
         except errors.NotFoundError:
             return None
         source = f"{self._storage.uri}/{epochs.path_of(number)}"
         found = epochs.decoded(content, source)
+        if found.epoch.chain in earlier:
+            return None
         if self._id in found.epoch.earlier:
             raise errors.ConflictError(
                 f"the chain of {self._storage.uri} was switched off, and on again by "

@@ -225,6 +225,12 @@ def foreign(epoch: Epoch, timeline: active.ActiveTimeline) -> tuple[instants.Ins
     )
 
 
+def named(names: Iterable[str]) -> tuple[instants.Instant, ...]:
+    """Return the instants whose files have these names."""
+    found = map(instant_names.parse, names)
+    return tuple(each for each in found if each is not None)
+
+
 def findings(
     epoch: Epoch,
     others: Iterable[instants.Instant],

@@ -96,7 +96,8 @@ APART: Final[Mapping[str, str]] = {
     "deletes_kept": "each compaction may use its own value",
     "metadata_partitions": "it is read from the table",
     "metadata_partitions_inflight": "it is read from the table",
-    "chain": "no table of the operator has one yet",
+    "chain": "each table has one of its own, which is read from the table",
+    "has_foreign_writers": "external_writers says it",
     "is_utc": "always true for tables that the operator creates",
     "properties": "it is read from the table",
 }

@@ -391,10 +391,12 @@ class FaultyStorage:
                 raise errors.UnansweredError(f"simulated: no answer to {call} in time")
             case _:
                 pass
+        if fault is Fault.CRASH_AFTER:
+            with contextlib.suppress(errors.HoodieError):
+                effect()
+            self._crash(call)
         result = effect()
         match fault:
-            case Fault.CRASH_AFTER:
-                self._crash(call)
             case Fault.FAIL_AFTER:
                 self._process.failures += 1
                 raise errors.UnansweredError(f"simulated: the answer to {call} was lost")

@@ -30,9 +30,10 @@ Of two rows with the same key, the one with the greater value of --ordering wins
 without --ordering, the one that was committed later (commit time). With --partial-updates, columns
 that an input lacks keep their value, and null never overwrites a value.
 
-With --no-foreign-writers every change is first a file that is created once (`hoodie timeline
---chain`). Such a table stays right even if its lock is given to several writers at once, and no
-write waits for clocks. Apache Hudi may read it, but must not write it.
+Every change is first a file that is created once, an epoch of the table's chain (`hoodie timeline
+--chain`). With --no-foreign-writers the table stays right even if its lock is given to several
+writers at once, and no write waits for clocks; Apache Hudi may read it, but must not write it.
+`hoodie configure` changes both later.
 """
 
 
@@ -142,9 +143,15 @@ def create(  # noqa: PLR0913 - a parameter an option
             help="Only hoodie writes the table: commits then need no lock to be right.",
         ),
     ] = False,
+    no_chain: Annotated[
+        bool,
+        typer.Option("--no-chain", metavar="", help="Keep writers apart by the lock alone."),
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Create an empty table."""
+    if no_chain and no_foreign_writers:
+        raise typer.BadParameter("--no-chain: a table without foreign writers has a chain")
     env = environment.system()
     table_name = name or configurations.name_of(uri)
     columns = schema_files.read(schema, table_name)
@@ -161,7 +168,7 @@ def create(  # noqa: PLR0913 - a parameter an option
             has_partial_updates=partial_updates,
             is_hive_style=hive_style,
             is_url_encoded=url_encode,
-            chain=table_config.ChainName(id=env.random.uuid()) if no_foreign_writers else None,
+            chain=None if no_chain else table_config.ChainName(id=env.random.uuid()),
             has_foreign_writers=not no_foreign_writers,
         ),
         columns,

@@ -53,6 +53,11 @@ def describe(
                 f"{opened.uri} has bucket counts by partition ({by_partition}), expected one count "
                 "for all: hoodie does not write it, so no options serve writers beside its own"
             )
+        if not opened.config.has_foreign_writers:
+            raise errors.ConfigurationError(
+                f"{opened.uri} is written by hoodie only: `hoodie configure {opened.uri} "
+                "--foreign-writers` admits Apache Hudi"
+            )
         _show_spark_options(opened.uri, opened.config, lock, concurrency, as_json=as_json)
         return
     shown = configuration.document(

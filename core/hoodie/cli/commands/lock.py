@@ -17,6 +17,9 @@ it is alive or dead. A holder is proved dead by whatever would give the lock to 
 its process on this machine has ended, its lease has expired, or its silence exceeds the timeout of
 the server.
 
+The purpose says what depends on the lock: in a table without foreign writers nothing does (`hoodie
+configure`).
+
 `break` takes the lock from a holder that is proved dead, and refuses while the holder may be alive.
 A holder that is still alive notices the loss before it publishes anything.
 """
@@ -71,7 +74,9 @@ def lock(  # noqa: PLR0913 - a parameter an option
         run_settings.check_facts(run.facts, opened.config)
         display.phase("inspecting the lock")
         state = _done(opened, run.lock, action, watch_s, holder)
-    shown = locks.document(opened.uri, state, run.settings, is_broken=action is Action.BREAK)
+    shown = locks.document(
+        opened.uri, opened.config, state, run.settings, is_broken=action is Action.BREAK
+    )
     if as_json:
         output.document(shown)
         return

@@ -28,7 +28,7 @@ def timeline(
         typer.Option(
             "--chain",
             metavar="",
-            help="Show the changes as the chain orders them (see create --no-foreign-writers).",
+            help="Show the changes as the table's chain orders them.",
         ),
     ] = False,
     as_json: options.AsJson = False,

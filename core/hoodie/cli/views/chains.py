@@ -1,6 +1,6 @@
 """The chain: a row a change, in the order in which they were made."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hoodie.cli import grids
@@ -16,6 +16,10 @@ class EpochRow:
         time: That it gave; empty for the table's creation.
         author: Whose it is, and what it did.
         files: Names of the files that it puts on the timeline.
+        properties: What it changes in the table's properties; null removes a key.
+        is_last: Whether it ends the chain.
+        foreign: Completed by another engine since the epoch before.
+        annulled: Of the epoch before: what another engine's changes kept from being published.
         boundary: The first epoch that was kept at the time.
     """
 
@@ -23,6 +27,10 @@ class EpochRow:
     time: str
     author: str
     files: tuple[str, ...]
+    properties: Mapping[str, str | None]
+    is_last: bool
+    foreign: tuple[str, ...]
+    annulled: tuple[str, ...]
     boundary: int
 
 
@@ -46,7 +54,11 @@ def document(uri: str, epochs: Iterable[chain_epochs.Epoch]) -> Document:
             number=each.number,
             time=each.time,
             author=each.author,
-            files=tuple(shown.path.rpartition("/")[2] for shown in each.publications),
+            files=tuple(map(_name, (shown.path for shown in each.publications))),
+            properties=each.properties,
+            is_last=each.is_last,
+            foreign=each.foreign,
+            annulled=tuple(map(_name, each.annulled)),
             boundary=each.boundary,
         )
         for each in epochs
@@ -61,10 +73,27 @@ def grid(shown: Document) -> grids.Grid:
             grids.Column(heading="epoch", is_number=True),
             grids.Column(heading="time"),
             grids.Column(heading="author", importance=1, width_min=8),
-            grids.Column(heading="on the timeline"),
+            grids.Column(heading="change"),
         ),
         rows=tuple(
-            (str(each.number), each.time, each.author, ", ".join(each.files))
+            (str(each.number), each.time, each.author, "\n".join(_changes(each)))
             for each in shown.epochs
         ),
     )
+
+
+def _changes(row: EpochRow) -> list[str]:
+    found = list(row.files)
+    found += [
+        f"{key} removed" if value is None else f"{key}={value}"
+        for key, value in row.properties.items()
+    ]
+    if row.is_last:
+        found.append("the end of the chain")
+    found += [f"since the epoch before, by another engine: {name}" for name in row.foreign]
+    found += [f"not published, of the epoch before: {name}" for name in row.annulled]
+    return found
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]

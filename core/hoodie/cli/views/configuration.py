@@ -43,6 +43,8 @@ class Document:
         buckets: Of the simple bucket index; None for a table with another index.
         buckets_by_partition: Counts that Apache Hudi gave partitions, as `regex,count;regex,count`;
             None for none. Such a table is not written.
+        has_chain: Whether a chain orders all changes of ours.
+        has_foreign_writers: Whether other engines may write the table.
         columns: Without the meta columns.
         properties: As stored.
     """
@@ -58,6 +60,8 @@ class Document:
     has_partial_updates: bool
     buckets: int | None
     buckets_by_partition: str | None
+    has_chain: bool
+    has_foreign_writers: bool
     columns: tuple[ColumnRow, ...]
     properties: Mapping[str, str]
 
@@ -95,6 +99,8 @@ def document(
         has_partial_updates=config.has_partial_updates,
         buckets=config.bucket_count,
         buckets_by_partition=by_partition,
+        has_chain=config.chain is not None,
+        has_foreign_writers=config.has_foreign_writers,
         columns=tuple(
             ColumnRow(
                 name=field.name,
@@ -124,6 +130,7 @@ def facts(shown: Document) -> grids.Grid:
             "null keeps the older value" if shown.has_partial_updates else "no",
         ),
         ("buckets", "no bucket index" if shown.buckets is None else str(shown.buckets)),
+        ("written by", writers(shown)),
     ]
     if shown.buckets_by_partition is not None:
         rows.append(("by partition", f"{shown.buckets_by_partition} (not written by hoodie)"))
@@ -131,6 +138,15 @@ def facts(shown: Document) -> grids.Grid:
         columns=(grids.Column(heading="property"), grids.Column(heading="value", width_min=20)),
         rows=tuple(rows),
     )
+
+
+def writers(shown: Document) -> str:
+    """Return who may write a table, and how they are kept apart."""
+    if not shown.has_chain:
+        return "any engine, kept apart by the lock"
+    if shown.has_foreign_writers:
+        return "any engine, kept apart by the lock; hoodie by a chain"
+    return "hoodie only, kept apart by a chain"
 
 
 def columns(shown: Document) -> grids.Grid:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie.cli import quantities
-from hoodie.model import settings
+from hoodie.model import settings, table_config
 from hoodie.services import lock_breaking
 from hoodie.transaction.locks import inspection
 
@@ -50,6 +50,7 @@ class Document:
     Attributes:
         table: The table's URI.
         lock: Which it is, and where.
+        purpose: What it is there for.
         holder: The holder; None if it is free.
         is_broken: Whether it was taken from the holder just now.
         settings: How a writer with these options tries for it, by Hudi's keys.
@@ -57,6 +58,7 @@ class Document:
 
     table: str
     lock: str
+    purpose: str
     holder: HolderRow | None
     is_broken: bool
     settings: Mapping[str, str]
@@ -64,6 +66,7 @@ class Document:
 
 def document(
     uri: str,
+    config: table_config.TableConfig,
     state: lock_breaking.LockState,
     write_settings: settings.WriteSettings,
     *,
@@ -75,6 +78,7 @@ def document(
     return Document(
         table=uri,
         lock=state.description,
+        purpose=_purpose(config),
         holder=None if holding is None else _row(holding),
         is_broken=is_broken and holding is not None,
         settings={key: text for key, text in properties.items() if key in _PATIENCE},
@@ -99,7 +103,11 @@ def lines(shown: Document) -> list[str]:
     """Return what is known, a line each."""
     holder = shown.holder
     if holder is None:
-        return [f"the {shown.lock} is free", *_patience(shown)]
+        return [
+            f"the {shown.lock} is free",
+            f"purpose    {shown.purpose}",
+            *_patience(shown),
+        ]
     if shown.is_broken:
         return [f"took the {shown.lock} from {holder.owner}"]
     silence = None
@@ -107,6 +115,7 @@ def lines(shown: Document) -> list[str]:
         silence = f"{quantities.duration_text(holder.silence_ms)} ago"
     known = {
         "lock": shown.lock,
+        "purpose": shown.purpose,
         "owner": holder.owner,
         "process": None if holder.pid is None else f"{holder.pid} on {holder.host}",
         "since": holder.since,
@@ -120,6 +129,16 @@ def lines(shown: Document) -> list[str]:
         *(f"{name:<{width}}  {text}" for name, text in known.items() if text is not None),
         *_patience(shown),
     ]
+
+
+def _purpose(config: table_config.TableConfig) -> str:
+    if config.chain is None:
+        return "keeps all writers apart"
+    if config.has_foreign_writers:
+        return (
+            "keeps other engines and hoodie apart; the table's chain keeps hoodie's writers apart"
+        )
+    return "makes retries rare; the table's chain keeps all writers apart, with or without it"
 
 
 def _patience(shown: Document) -> list[str]:

@@ -200,6 +200,7 @@ def test_description_tells_configuration_and_columns() -> None:
         "merge mode": "EVENT_TIME_ORDERING",
         "partial updates": "null keeps the older value",
         "buckets": "4",
+        "written by": "any engine, kept apart by the lock",
     }
     assert texts(configuration.columns(shown)) == [
         {"column": "id", "type": "string", "nullable": "no", "role": "record key, bucket"},

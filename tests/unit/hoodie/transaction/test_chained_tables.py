@@ -3,12 +3,14 @@
 import pytest
 
 from hoodie import errors
+from hoodie.format import instant_names
 from hoodie.model import commits
+from hoodie.timeline import chain, epochs
 from hoodie.transaction import authors, lifecycle
-from hoodie.transaction.client import OpenAction
+from hoodie.transaction.client import Completion, OpenAction
 from hoodie.write import conflicts
-from support.simulation import schedule_rollback
-from support.simulation.faulty_storage import Interruption
+from support.simulation import schedule, schedule_rollback
+from support.simulation.faulty_storage import Interruption, NoFaults
 from support.simulation.schedule_world import GROUPS, World, metadata
 
 EPOCH = "create .hoodie/.aux/epoch/"
@@ -55,3 +57,91 @@ def test_write_that_is_taken_back_meanwhile_is_not_published(world: World) -> No
     with pytest.raises(errors.HoodieError):
         lifecycle.commit(writer, opened, metadata(stats, commits.Operation.UPSERT))
     assert not world.timeline.completed_writes
+
+
+class TestOtherEngines:
+    """They know nothing of the chain: the lock keeps them apart, and what it let pass is found."""
+
+    @pytest.fixture
+    def world(self) -> World:
+        return World(has_chain=True)
+
+    def epochs_of(self, world: World) -> list[epochs.Epoch]:
+        found = chain.opened(world.storage, world.config, world.writer("look").clock)
+        assert found is not None
+        return [each.epoch for each in found.all()]
+
+    def die_before_publishing(self, world: World) -> OpenAction:
+        """Let a writer die whose epoch is created, and its lock be given away."""
+        process = world.process("victim")
+
+        def die() -> None:
+            process.crash()
+            raise schedule.Crash
+
+        opened = world.begin(world.client(process))
+        stats = world.write_files(world.client(process), opened, GROUPS)
+        world.faults = Interruption("victim", "create .hoodie/timeline/2", die)
+        with pytest.raises(schedule.Crash):
+            lifecycle.commit(world.client(process), opened, metadata(stats))
+        world.faults = NoFaults()
+        world.time.advance(world.lock.session_ms + 1)
+        return opened
+
+    def test_their_instants_are_recorded(self, world: World) -> None:
+        world.write(world.writer("a"))
+        theirs = world.write(world.writer("engine"))
+        ours = world.write(world.writer("b"))
+        assert isinstance(theirs, Completion)
+        assert isinstance(ours, Completion)
+        *_, newest = self.epochs_of(world)
+        assert newest.foreign == (instant_names.file_name(theirs.instant),)
+        assert newest.foreign[0] in newest.known
+        assert not ours.findings
+        world.check()
+
+    def test_instant_that_slipped_in_is_reported_by_the_next_commit(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """CH13: both had the lock, as they were told."""
+        world.lock.is_lying = True
+        monkeypatch.setattr(schedule.SessionLockProvider, "is_held", lambda provider: True)
+        engine = world.client(world.process("engine", offset_ms=-100))
+        theirs: list[object] = []
+        world.faults = Interruption("ours", EPOCH, lambda: theirs.append(world.write(engine)))
+        ours = world.client(world.process("ours"))
+        opened = world.begin(ours)
+        stats = world.write_files(ours, opened, GROUPS)
+        world.time.advance(500)
+        lifecycle.commit(ours, opened, metadata(stats))
+        (completion,) = theirs
+        assert isinstance(completion, Completion)
+        following = world.write(world.writer("next"))
+        assert isinstance(following, Completion)
+        (finding,) = following.findings
+        assert f"{completion.instant}" in finding
+        assert "by another engine at the same time as epoch 1" in finding
+        assert "by writer ours" in finding
+
+    def test_epoch_of_the_dead_is_not_published_after_a_change_of_theirs(
+        self, world: World
+    ) -> None:
+        """CH1: they did not know of it, so that it may be in conflict with what they did."""
+        opened = self.die_before_publishing(world)
+        world.write(world.writer("engine"))
+        following = world.write(world.writer("next"))
+        assert isinstance(following, Completion)
+        *_, epoch, newest = self.epochs_of(world)
+        assert newest.annulled == tuple(each.path for each in epoch.publications)
+        (finding,) = following.findings
+        assert "of epoch 1, by writer victim, was not published" in finding
+        completed = [each.requested_time for each in world.timeline.completed_writes]
+        assert opened.requested_time not in completed
+        world.check()
+
+    def test_epoch_of_the_dead_is_published_where_they_did_nothing(self, world: World) -> None:
+        opened = self.die_before_publishing(world)
+        world.write(world.writer("next"))
+        first, _ = world.timeline.completed_writes
+        assert first.requested_time == opened.requested_time
+        world.check()
