@@ -73,15 +73,15 @@ def test_how_long_writers_try_is_told_wherever_it_comes_from(hoodie: Run, table:
     )
     given = ("--set", f"{wait}=1", "--set", "hoodie.write.lock.client.wait_time_ms=7")
     shown = hoodie("lock", "explain", table, *given)
+    document = hoodie("lock", "explain", table, "--json").document
+    purpose = document["purpose"]
+    assert purpose.startswith("keeps other engines and hoodie apart; ")
     assert shown.out.splitlines()[1:] == [
-        "purpose    keeps other engines and hoodie apart; the table's chain keeps hoodie's writers "
-        "apart",
+        f"purpose    {purpose}",
         f"in effect  {wait}=1",
         f"in effect  {retries}=0",
         f"in effect  {pause}=7",
     ]
-    document = hoodie("lock", "explain", table, "--json").document
-    assert document["purpose"] == shown.out.splitlines()[1].partition(" " * 4)[2]
     assert document["settings"] == {wait: "60000", retries: "0", pause: "5000"}
 
 
