@@ -20,7 +20,10 @@ do about them.
 |---|---|---|
 """
 _ABOUT_A_TABLE = "CompactionPolicy, for one of its tables"
-_EVENTS_ALONE = {Reason.OTHER_OPERATOR: "event of kinds with runs"}
+_ELSEWHERE = {
+    Reason.OTHER_OPERATOR: "event of kinds with runs",
+    Reason.FOREIGN_INSTANT: "HudiTable: condition Interference",
+}
 
 
 def page() -> str:
@@ -37,7 +40,7 @@ def _places(reason: Reason) -> str:
         named = [state.value for state, row in rows.items() if reason in row.reasons]
         if named:
             found.append(f"{kind}: {', '.join(named)}")
-    return "; ".join(found) or _EVENTS_ALONE.get(reason, _ABOUT_A_TABLE)
+    return "; ".join(found) or _ELSEWHERE.get(reason, _ABOUT_A_TABLE)
 
 
 if __name__ == "__main__":

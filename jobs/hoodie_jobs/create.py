@@ -3,6 +3,7 @@
 Done twice it is done once: a table that is as the spec wants it is nothing to do.
 """
 
+import dataclasses
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -62,7 +63,9 @@ def perform(run: Run) -> None:
         run.tell("creating the table")
         env = opening.environment_of(run.spec)
         _check_empty(env.open_storage(run.spec.table_uri))
-        table.create_table(run.spec.table_uri, config, schema, env)
+        name = table_config.ChainName(id=env.random.uuid())
+        chained = dataclasses.replace(config, chain=name)
+        table.create_table(run.spec.table_uri, chained, schema, env)
         return
     if not work.may_adopt:
         raise errors.AlreadyExistsError(f"there is already a table at {existing.uri}")

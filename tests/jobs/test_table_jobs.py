@@ -339,6 +339,26 @@ def test_failed_write_is_taken_back(workshop: Workshop) -> None:
         workshop.run(workshop.spec(job_specs.RollBack(instant_time=first), attempt=4))
 
 
+def test_table_is_configured_for_its_writers(workshop: Workshop) -> None:
+    """CH12: a table has a chain from its creation; an action switches it off, and on again."""
+    begun = workshop.table().config
+    assert begun.chain is not None
+    for attempt, (has_chain, has_foreign_writers) in enumerate(
+        ((True, False), (False, True), (False, True), (True, True)), start=1
+    ):
+        work = job_specs.ConfigureTable(
+            has_chain=has_chain, has_foreign_writers=has_foreign_writers
+        )
+        workshop.run(workshop.spec(work, attempt=attempt))
+        found = workshop.table().config
+        assert (found.chain is not None, found.has_foreign_writers) == (
+            has_chain,
+            has_foreign_writers,
+        )
+        workshop.write(workshop.file(f"{attempt}", f"{attempt},eu,1,x\n"))
+    assert found.chain != begun.chain
+
+
 def test_plan_of_one_attempt_is_executed_by_the_next(
     workshop: Workshop, engine: engine_specs.EngineKind
 ) -> None:

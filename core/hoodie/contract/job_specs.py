@@ -78,6 +78,19 @@ class RollBack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigureTable:
+    """Change which engines write the table.
+
+    Attributes:
+        has_chain: Whether a chain is to order all changes.
+        has_foreign_writers: Whether other engines may write it; if not, it has a chain.
+    """
+
+    has_chain: bool
+    has_foreign_writers: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DropTable:
     """Delete the table's data and everything else below its root; done when nothing is there.
 
@@ -95,7 +108,7 @@ class DropTable:
     is_protected: bool = True
 
 
-Work: TypeAlias = CreateTable | WriteBatches | Compact | RollBack | DropTable
+Work: TypeAlias = CreateTable | WriteBatches | Compact | RollBack | ConfigureTable | DropTable
 """What a job can be asked to do."""
 
 
@@ -168,6 +181,11 @@ def decode_spec(content: bytes, source: str) -> JobSpec:
                 raise errors.InvalidInputError(
                     f"{source}.work.instant_time: is {work.instant_time!r} with step "
                     f"{work.step.value}, expected an instant exactly with step execute"
+                )
+        case ConfigureTable() as work:
+            if not (work.has_chain or work.has_foreign_writers):
+                raise errors.InvalidInputError(
+                    f"{source}.work.has_chain: is false, expected true without foreign writers"
                 )
         case CreateTable() | RollBack() | DropTable():
             pass

@@ -138,26 +138,22 @@ def _of_bucket_counts(snapshot: snapshots.Snapshot) -> Findings:
 def _of_chain(
     target: manager.Target, timeline: active.ActiveTimeline, env: environment.Environment
 ) -> Findings:
-    """Compare the epochs that are kept with each other and the timeline; a request for each."""
+    """Read the epochs that are kept, and compare the timeline with the newest."""
     opened = chain.opened(target.storage, target.config, env.clock)
     if opened is None:
         return
     try:
-        kept = [each.epoch for each in opened.all()]
-        head = opened.head().epoch
+        kept = opened.all()
+        found = opened.findings(timeline)
     except errors.HoodieError as error:
         yield _error(epochs.DIRECTORY, str(error))
         return
-    has_foreign_writers = target.config.has_foreign_writers
-    for before, epoch in itertools.pairwise(kept):
-        others = epochs.named(epoch.foreign)
-        for text in epochs.findings(
-            before, others, epoch.annulled, has_foreign_writers=has_foreign_writers
-        ):
-            yield _error(epochs.path_of(epoch.number), text)
-    others = epochs.foreign(head, timeline)
-    for text in epochs.findings(head, others, (), has_foreign_writers=has_foreign_writers):
-        yield _error(epochs.path_of(head.number), text)
+    for before, head in itertools.pairwise(kept):
+        if head.epoch.previous != before.digest:
+            text = f"does not follow epoch {before.epoch.number}: one of them was replaced"
+            yield _error(epochs.path_of(head.epoch.number), text)
+    for each in found:
+        yield _error(epochs.path_of(each.number), each.text)
 
 
 def _index(config: table_config.TableConfig, snapshot: snapshots.Snapshot) -> index_protocol.Index:

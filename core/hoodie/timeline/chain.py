@@ -216,7 +216,7 @@ class Chain:
         for _ in range(_LOOKS_MAX):
             head = self.head()
             try:
-                return self._finished(View(head=head, timeline=self._listed()), check)
+                return self._finished(self._view(head, self._listed()), check)
             except errors.OvertakenError as overtaken:
                 logger.info("looking again: %s", overtaken)
         raise errors.StorageError(
@@ -297,6 +297,22 @@ class Chain:
         self._storage.delete_all(sorted(below))
         return len(below)
 
+    def findings(self, timeline: active.ActiveTimeline) -> tuple[epochs.Finding, ...]:
+        """Return what other engines did that the table's users should know, as far as it is kept.
+
+        A listing and a read; one more listing where another engine has changed the table since.
+
+        Args:
+            timeline: Read before.
+        """
+        head = self.head()
+        others = epochs.foreign(head.epoch, timeline)
+        if others:
+            # What was archived before the head, and after the timeline was read, is none.
+            timeline = self._listed()
+            others = tuple(each for each in others if timeline.has_file(each))
+        return (*head.epoch.findings, *epochs.findings(self._view(head, timeline), others))
+
     def all(self) -> list[Head]:
         """Return the epochs that are there, by number; two listings and a read each."""
         earlier = self.head().epoch.earlier
@@ -305,6 +321,9 @@ class Chain:
 
     def _numbers(self) -> set[int]:
         return _numbers(self._storage)
+
+    def _view(self, head: Head, timeline: active.ActiveTimeline) -> View:
+        return View(head=head, timeline=timeline, has_foreign_writers=self._has_foreign_writers)
 
     def _listed(self) -> active.ActiveTimeline:
         return active.listed(self._storage)

@@ -32,6 +32,9 @@ STAGED = f"{DIRECTORY}/staged"
 KNOWN_MAX = 200
 """So many completed instants an epoch lists, the newest: that more slip in late is not expected."""
 
+FINDINGS_MAX = 20
+"""So many findings an epoch carries on, the newest."""
+
 _DIGITS = 20
 
 
@@ -50,6 +53,19 @@ class Publication:
     digest: str
     content: str = ""
     staged: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What another engine did that the table's users should know.
+
+    Attributes:
+        number: Of the epoch that it is about.
+        text: A sentence.
+    """
+
+    number: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +88,7 @@ class Epoch:
         known: Names of the files of completed instants on the timeline that it was decided on.
         foreign: Those of them that are foreign, and that the epoch before did not know.
         annulled: Paths of the epoch before that it annuls.
+        findings: About epochs that are kept.
         earlier: Ids of the chains that the table had before.
     """
 
@@ -90,6 +107,7 @@ class Epoch:
     known: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
     annulled: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     earlier: tuple[str, ...] = ()
 
     @property
@@ -113,11 +131,13 @@ class View:
     Attributes:
         head: The newest epoch.
         timeline: Read after it, with what it publishes.
+        has_foreign_writers: Whether the table says that other engines write it.
         annulled: Paths that it was to publish, and that nobody will.
     """
 
     head: Head
     timeline: active.ActiveTimeline
+    has_foreign_writers: bool
     annulled: tuple[str, ...] = ()
 
 
@@ -182,6 +202,8 @@ def following(
     """Return the epoch that makes a change."""
     before = view.head.epoch
     since, known = _known(view.timeline)
+    others = foreign(before, view.timeline)
+    kept = [each for each in before.findings if each.number >= boundary]
     return Epoch(
         version=table_config.CHAIN_VERSION,
         chain=before.chain,
@@ -196,8 +218,9 @@ def following(
         is_last=change.is_last,
         since=since,
         known=known,
-        foreign=tuple(map(instant_names.file_name, foreign(before, view.timeline))),
+        foreign=tuple(map(instant_names.file_name, others)),
         annulled=view.annulled,
+        findings=(*kept, *findings(view, others))[-FINDINGS_MAX:],
         earlier=before.earlier,
     )
 
@@ -225,31 +248,18 @@ def foreign(epoch: Epoch, timeline: active.ActiveTimeline) -> tuple[instants.Ins
     )
 
 
-def named(names: Iterable[str]) -> tuple[instants.Instant, ...]:
-    """Return the instants whose files have these names."""
-    found = map(instant_names.parse, names)
-    return tuple(each for each in found if each is not None)
-
-
-def findings(
-    epoch: Epoch,
-    others: Iterable[instants.Instant],
-    annulled: Iterable[str],
-    *,
-    has_foreign_writers: bool,
-) -> tuple[str, ...]:
-    """Return what other engines did to a table that its users should know; empty for nothing.
+def findings(view: View, others: Iterable[instants.Instant]) -> tuple[Finding, ...]:
+    """Return what other engines did since an epoch that the table's users should know.
 
     Args:
-        epoch: Any.
-        others: The foreign instants that were found by the next epoch.
-        annulled: What the next epoch annulled.
-        has_foreign_writers: Whether the table says that others write it.
+        view: With the epoch as its head.
+        others: The foreign instants.
     """
+    epoch = view.head.epoch
     found = []
     for each in others:
         what = f"{each}, at {each.completion_time},"
-        if not has_foreign_writers:
+        if not view.has_foreign_writers:
             found.append(
                 f"{what} was completed by another engine, expected none to write a table with "
                 f"{table_config.FOREIGN_WRITERS_KEY}=false"
@@ -263,9 +273,9 @@ def findings(
     found.extend(
         f"{_name(path)} of epoch {epoch.number}, by {epoch.author}, was not published: another "
         "engine changed the table before that"
-        for path in annulled
+        for path in view.annulled
     )
-    return tuple(found)
+    return tuple(Finding(number=epoch.number, text=text) for text in found)
 
 
 def _shown(epoch: Epoch) -> str:

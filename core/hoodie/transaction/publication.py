@@ -238,10 +238,8 @@ def findings_of_others(scope: table_lock.LockScope) -> tuple[str, ...]:
     view = scope.view
     if view is None:
         return ()
-    others = epochs.foreign(view.head.epoch, view.timeline)
-    return epochs.findings(
-        view.head.epoch, others, view.annulled, has_foreign_writers=not scope.is_courtesy
-    )
+    found = epochs.findings(view, epochs.foreign(view.head.epoch, view.timeline))
+    return tuple(each.text for each in found)
 
 
 def clock_findings(client: Client) -> tuple[str, ...]:

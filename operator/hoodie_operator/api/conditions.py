@@ -1,7 +1,7 @@
 """Conditions: the part of a status that people and tools read first.
 
-Exactly as kstatus reads them: `Ready` is always there; `Reconciling` and `Stalled` are there only
-when True; each carries the generation it was made for. Which of them stand is told by the state
+Exactly as kstatus reads them: `Ready` is always there; all others are there only when True; each
+carries the generation it was made for. Which of them stand is told by the state
 alone, in `hoodie_operator.api.states`.
 """
 
@@ -22,6 +22,7 @@ class Type(enum.Enum):
     RECONCILING = "Reconciling"
     STALLED = "Stalled"
     SUSPENDED = "Suspended"
+    INTERFERENCE = "Interference"
 
 
 class ConditionStatus(enum.Enum):

@@ -235,7 +235,9 @@ class Concurrency(fields.Block):
         default=False,
         description=(
             "Whether processes outside the operator write the table too. If true, each commit "
-            "waits for clockSkew."
+            "waits for clockSkew. If false, a table with a chain stays right without its lock, "
+            "and other engines must not write it. An existing table follows by a TableAction of "
+            "type Configure."
         ),
     )
     acknowledge_order_dependence: bool = Field(

@@ -57,6 +57,16 @@ class Reason(enum.Enum):
     )
     STORAGE_UNREACHABLE = "StorageUnreachable", "The storage cannot be read."
 
+    # Of the condition Interference.
+    FOREIGN_INSTANT = (
+        "ForeignInstant",
+        (
+            "Another engine has changed the table without the table lock, or although the table "
+            "excludes other engines, or before a dead writer's commit could be published. Changes "
+            "may be in conflict with each other; `hoodie check` reports them as well."
+        ),
+    )
+
     # In progress.
     CREATING = (
         "Creating",

@@ -20,6 +20,7 @@ class ActionType(enum.Enum):
 
     COMPACTION = "Compaction"
     ROLLBACK = "Rollback"
+    CONFIGURE = "Configure"
     CREATE = "Create"
     DELETE = "Delete"
 
@@ -57,6 +58,18 @@ class RollbackParameters(fields.Block):
     )
 
 
+class ConfigureParameters(fields.Block):
+    """Parameters of a change of the table's configuration."""
+
+    chain: bool = Field(
+        default=True,
+        description=(
+            "Whether a chain orders all changes of the table. With a chain, other engines are "
+            "admitted as the table's concurrency.externalWriters says; without one, always."
+        ),
+    )
+
+
 class TableActionSpec(fields.Block):
     """What is done to which table. Only suspend can be changed."""
 
@@ -69,6 +82,7 @@ class TableActionSpec(fields.Block):
     ]
     compaction: CompactionParameters | None = None
     rollback: RollbackParameters | None = None
+    configure: ConfigureParameters | None = None
     runtime: execution.Runtime = execution.Runtime()
     retry: execution.Retry = execution.Retry()
     time_limit: fields.Duration = Field(
@@ -112,6 +126,7 @@ class TableActionStatus(conditions.Status):
 _PARAMETERS: Final[Mapping[ActionType, Callable[[TableActionSpec], fields.Block | None]]] = {
     ActionType.COMPACTION: lambda spec: spec.compaction,
     ActionType.ROLLBACK: lambda spec: spec.rollback,
+    ActionType.CONFIGURE: lambda spec: spec.configure,
 }
 """The parameters of each type, in the field of its name, which goes with that type only."""
 

@@ -37,6 +37,7 @@ _PROGRAMS: Final[Mapping[type, str]] = {
     job_specs.WriteBatches: "hoodie_jobs.write",
     job_specs.Compact: "hoodie_jobs.compact",
     job_specs.RollBack: "hoodie_jobs.rollback",
+    job_specs.ConfigureTable: "hoodie_jobs.configure",
     job_specs.DropTable: "hoodie_jobs.drop",
 }
 

@@ -11,9 +11,16 @@ from dataclasses import dataclass
 
 from hoodie import clock, environment, errors
 from hoodie.format import timeline_avro
-from hoodie.model import commits, instants, settings
+from hoodie.model import commits, instants, settings, table_config
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, contents, partition_buckets, table_properties, transitions
+from hoodie.timeline import (
+    active,
+    chain,
+    contents,
+    partition_buckets,
+    table_properties,
+    transitions,
+)
 from hoodie.transaction import heartbeats, liveness, writer_batches
 from hoodie_operator.reconcile import facts
 
@@ -93,7 +100,14 @@ class TableObserver:
             pending=self._pending(storage, target, timeline),
             ledger=next((each.ledger for each in reversed(seen) if each.ledger is not None), {}),
             has_partition_buckets=bool(partition_buckets.listed(storage)),
+            interference=self._interference(storage, config, timeline),
         )
+
+    def _interference(
+        self, storage: Storage, config: table_config.TableConfig, timeline: active.ActiveTimeline
+    ) -> tuple[str, ...]:
+        opened = chain.opened(storage, config, self._environment.clock)
+        return () if opened is None else tuple(each.text for each in opened.findings(timeline))
 
     def _commit(self, storage: Storage, uri: str, instant: instants.Instant) -> _Seen:
         assert instant.completion_time is not None

@@ -211,6 +211,7 @@ def _config(spec: hudi_table.HudiTableSpec, name: str) -> table_config.TableConf
         create_schema=schema.avro,
         bucket_count=bucket.count if bucket else None,
         hash_fields=(bucket.hash_fields or ()) if bucket else (),
+        has_foreign_writers=spec.concurrency.external_writers,
     )
     try:
         definition.check(wanted, schema)

@@ -90,6 +90,7 @@ class TableFacts:
         pending: In the order of their requested times.
         ledger: Batches by writer id that the table remembers beyond its active timeline.
         has_partition_buckets: Whether it has bucket counts by partition, which no run writes.
+        interference: What other engines did to a table with a chain that its users should know.
     """
 
     observed_ms: int
@@ -99,6 +100,7 @@ class TableFacts:
     pending: tuple[Pending, ...] = ()
     ledger: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     has_partition_buckets: bool = False
+    interference: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 from hoodie import errors
 from hoodie.contract import job_specs
-from hoodie.model import settings
+from hoodie.model import settings, table_config
 from hoodie.timeline import partition_buckets
 from hoodie.transaction import preconditions
 from hoodie_operator.api import hudi_table, kinds, lock_provider, objects
-from hoodie_operator.api.conditions import Type
+from hoodie_operator.api.conditions import ConditionStatus, Type
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import (
@@ -31,7 +31,13 @@ from hoodie_operator.reconcile import (
 )
 from hoodie_operator.reconcile.effects import Effect, SetStatus
 from hoodie_operator.reconcile.own_runs import Purpose
-from hoodie_operator.reconcile.verdicts import Verdict, broken_rule, stated, unreachable
+from hoodie_operator.reconcile.verdicts import (
+    Statement,
+    Verdict,
+    broken_rule,
+    stated,
+    unreachable,
+)
 from hoodie_operator.reconcile.world import World
 
 
@@ -295,7 +301,20 @@ def _compared(
         refusal = partition_buckets.refusal(wanted.uri)
     if refusal is not None:
         message += f"; the table is read-only: {refusal}"
+    message += _writers_differ(wanted, seen.config)
     return Verdict(state=State.READY, reason=Reason.READY, message=message)
+
+
+def _writers_differ(wanted: effective.EffectiveTable, stored: table_config.TableConfig) -> str:
+    """Return what to do where a table admits other engines than it declares; empty for nothing."""
+    is_external = wanted.config.has_foreign_writers
+    if stored.chain is None or stored.has_foreign_writers is is_external:
+        return ""
+    does = "excludes" if is_external else "admits"
+    return (
+        f"; concurrency.externalWriters is {str(is_external).lower()}, but the table {does} other "
+        "engines: a TableAction of type Configure changes that"
+    )
 
 
 def _told(
@@ -342,8 +361,27 @@ def _provisioning(
 def _set(
     table: objects.Table, status: hudi_table.HudiTableStatus, verdict: Verdict, world: World
 ) -> SetStatus:
-    status = stated(status, table, verdict, world.now(table))
+    status = stated(status, table, verdict, world.now(table), _statements(world, table))
     return SetStatus(key=table.key, uid=table.uid, status=status)
+
+
+def _statements(world: World, table: objects.Table) -> Sequence[Statement]:
+    """Return what is to be said of other engines, as far as it was observed; events of the past."""
+    seen = world.seen.tables.get(table.uid)
+    if seen is not None and seen.problem is None:
+        message = "; ".join(seen.interference)
+    else:
+        before = table.status.condition(Type.INTERFERENCE)
+        message = "" if before is None else before.message
+    if not message:
+        return ()
+    statement = Statement(
+        type=Type.INTERFERENCE,
+        status=ConditionStatus.TRUE,
+        reason=Reason.FOREIGN_INSTANT.value,
+        message=message,
+    )
+    return (statement,)
 
 
 def _unreadable(problem: facts.Problem) -> Verdict:

@@ -33,7 +33,7 @@ def check_alone(
     Where one run at a time is taken, for any; else for those that began before lock, concurrency
     or anything else that all runs agree on was changed: they would not exclude each other.
     """
-    for run, who in _others_at_work(world, table, me):
+    for run, who in others_at_work(world, table, me):
         if not table.spec.takes_many_writers:
             why = f"a {table.spec.concurrency.mode.value} table allows one run at a time"
         elif not wanted.agrees_with(run.protocol_hash):
@@ -44,7 +44,7 @@ def check_alone(
     return None
 
 
-def _others_at_work(
+def others_at_work(
     world: World, table: objects.Table, me: objects.AnyObject
 ) -> Iterator[tuple[facts.Run, str]]:
     """Yield the runs at work on a table that are not of an object, and who they are."""

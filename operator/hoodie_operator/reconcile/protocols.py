@@ -11,6 +11,7 @@ each new field is put on one of the two sides.
 A change of what a form says of any table is another form; the one before stays known for a release.
 """
 
+import dataclasses
 import enum
 import hashlib
 import json
@@ -132,7 +133,10 @@ def earlier(agreed: Agreed) -> str:
     form = {
         "uri": agreed.uri,
         "lock": agreed.lock,
-        "properties": table_config.to_properties(agreed.config),
+        # That release had no property for it: its runs say it by concurrency alone.
+        "properties": table_config.to_properties(
+            dataclasses.replace(agreed.config, has_foreign_writers=True)
+        ),
         "concurrency": told,
         "services": agreed.spec.services.model_dump(mode="json", include={"compaction"}),
     }

@@ -1,5 +1,6 @@
 """From a verdict (state, reason, message) to a status with its conditions."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
@@ -27,6 +28,23 @@ class Verdict:
 
     state: State
     reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """What a condition says.
+
+    Attributes:
+        type: Of the condition.
+        status: Whether it holds.
+        reason: Why, in a word.
+        message: Why, in a sentence.
+    """
+
+    type: Type
+    status: ConditionStatus
+    reason: str
     message: str
 
 
@@ -65,12 +83,23 @@ def _broken_rule(spec: fields.Block, kind: str) -> str | None:
 
 
 def stated(
-    status: StatusT, owner: objects.AnyObject, verdict: Verdict, now: observed_times.Now
+    status: StatusT,
+    owner: objects.AnyObject,
+    verdict: Verdict,
+    now: observed_times.Now,
+    statements: Sequence[Statement] = (),
 ) -> StatusT:
     """Return a status with everything that a verdict means put into it.
 
     An object that stays in one waiting state for one reason beyond the state's limit is stalled;
     it leaves that by itself as soon as the verdict is another.
+
+    Args:
+        status: As it was.
+        owner: Whose it is.
+        verdict: Where the object is.
+        now: The time.
+        statements: Made beside the verdict.
     """
     rows = kinds.BY_NAME[owner.key.kind].states
     row = rows[verdict.state]
@@ -88,25 +117,11 @@ def stated(
         )
         reason = Reason.TIMED_OUT.value
         row = rows[state]
-    limit = conditions.MESSAGE_LENGTH_MAX
-    if len(message) > limit:
-        message = message[: limit - 3] + "..."
-    made = []
-    for condition_type, value in _standing(row):
-        before = status.condition(condition_type)
-        is_same = before is not None and before.status is value
-        made.append(
-            Condition(
-                type=condition_type.value,
-                status=value,
-                reason=reason,
-                message=message,
-                last_transition_time=before.last_transition_time
-                if before is not None and is_same
-                else times.text(now.wall_ms),
-                observed_generation=owner.generation,
-            )
-        )
+    standing = [
+        Statement(type=condition_type, status=value, reason=reason, message=message)
+        for condition_type, value in _standing(row)
+    ]
+    made = [_condition(status, owner, each, now) for each in (*standing, *statements)]
     return status.model_copy(
         update={
             "observed_generation": owner.generation,
@@ -114,6 +129,29 @@ def stated(
             "waiting": waiting,
             "conditions": tuple(made),
         }
+    )
+
+
+def _condition(
+    status: conditions.Status,
+    owner: objects.AnyObject,
+    statement: Statement,
+    now: observed_times.Now,
+) -> Condition:
+    """Return a condition; its time stays where its status does."""
+    before = status.condition(statement.type)
+    is_same = before is not None and before.status is statement.status
+    limit = conditions.MESSAGE_LENGTH_MAX
+    message = statement.message
+    return Condition(
+        type=statement.type.value,
+        status=statement.status,
+        reason=statement.reason,
+        message=message if len(message) <= limit else f"{message[: limit - 3]}...",
+        last_transition_time=before.last_transition_time
+        if before is not None and is_same
+        else times.text(now.wall_ms),
+        observed_generation=owner.generation,
     )
 
 

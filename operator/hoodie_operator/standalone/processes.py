@@ -42,6 +42,7 @@ PROGRAMS: Mapping[type, str] = {
     job_specs.WriteBatches: "hoodie_jobs.write",
     job_specs.Compact: "hoodie_jobs.compact",
     job_specs.RollBack: "hoodie_jobs.rollback",
+    job_specs.ConfigureTable: "hoodie_jobs.configure",
     job_specs.DropTable: "hoodie_jobs.drop",
 }
 _KEPT_PER_OWNER = 5

@@ -173,5 +173,6 @@ FULL: Mapping[str, Sequence[Spec]] = {
     "TableAction": [
         _ACTION,
         {"tableRef": _REFERENCE, "type": "Rollback", "rollback": {"instant": "20250101000000000"}},
+        {"tableRef": _REFERENCE, "type": "Configure", "configure": {"chain": False}},
     ],
 }

@@ -429,6 +429,10 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
         accepted=[edited(ACTION, type="Rollback", rollback={"instant": "20250101000000000"})],
         refused=[edited(ACTION, rollback={})],
     ),
+    ("TableAction", "configure-block"): Examples(
+        accepted=[edited(ACTION, type="Configure", configure={"chain": False})],
+        refused=[edited(ACTION, configure={})],
+    ),
 }
 
 BETWEEN: Mapping[tuple[str, str], TransitionExamples] = {
@@ -458,6 +462,9 @@ BETWEEN: Mapping[tuple[str, str], TransitionExamples] = {
     ),
     ("TableAction", "immutable-rollback"): changes(
         edited(ACTION, type="Rollback"), "rollback", None, {"instant": "20250101000000000"}
+    ),
+    ("TableAction", "immutable-configure"): changes(
+        edited(ACTION, type="Configure"), "configure", None, {"chain": False}
     ),
     ("TableAction", "immutable-runtime"): changes(ACTION, "runtime__engine", "Local", "Spark"),
     ("TableAction", "immutable-retry"): changes(ACTION, "retry__limit", 5, 6),

@@ -11,7 +11,7 @@ from hoodie import clock, environment, table
 from hoodie.contract import engine_specs, input_sources, job_results, job_specs
 from hoodie.format import file_names
 from hoodie.model import commits, schemas, settings, table_config
-from hoodie_jobs import cancellation, compact, create, drop, rollback, write
+from hoodie_jobs import cancellation, compact, configure, create, drop, rollback, write
 from hoodie_jobs.run import Run
 
 SCHEMA = pa.schema(
@@ -30,6 +30,7 @@ PERFORM: Mapping[type, Callable[[Run], None]] = {
     job_specs.WriteBatches: write.perform,
     job_specs.Compact: compact.perform,
     job_specs.RollBack: rollback.perform,
+    job_specs.ConfigureTable: configure.perform,
     job_specs.DropTable: drop.perform,
 }
 

@@ -5,11 +5,13 @@ from typing import Final
 
 from hoodie_operator.api.table_action import ActionType
 from hoodie_operator.reconcile.actions.compaction import Compaction
+from hoodie_operator.reconcile.actions.configure import Configure
 from hoodie_operator.reconcile.actions.rollback import Rollback
 from hoodie_operator.reconcile.actions.services import ActionService
 
 BY_TYPE: Final[Mapping[ActionType, ActionService]] = {
     ActionType.COMPACTION: Compaction(),
     ActionType.ROLLBACK: Rollback(),
+    ActionType.CONFIGURE: Configure(),
 }
 """All but those of earlier releases (`table_action.RETIRED`), which start nothing."""

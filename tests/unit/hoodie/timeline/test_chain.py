@@ -44,7 +44,7 @@ def always() -> None:
 
 def on(head: Head) -> View:
     """Return what a change was decided on that looks at no instant."""
-    return View(head=head, timeline=active.from_files(()))
+    return View(head=head, timeline=active.from_files(()), has_foreign_writers=False)
 
 
 @pytest.fixture
