@@ -69,8 +69,8 @@ class Table:
         return self._storage.uri
 
     def timeline(self) -> active.ActiveTimeline:
-        """Return the active timeline; see `timeline.active.load`."""
-        return active.load(self._storage)
+        """Return the active timeline; see `timeline.chain.load`."""
+        return chain.load(self._storage, self.config)
 
     def epochs(self) -> list[epochs.Epoch]:
         """Return the newest changes in the order of the table's chain; a read each.
@@ -78,7 +78,7 @@ class Table:
         Raises:
             ConfigurationError: The table has no chain.
         """
-        found = chain.opened(self._storage, self.config, self._env.clock)
+        found = chain.opened(self._storage, self.config)
         if found is None:
             raise errors.ConfigurationError(
                 f"{self.uri} has no chain: `hoodie configure {self.uri} --chain` gives it one"
@@ -128,6 +128,7 @@ class Table:
         return active.with_contents(
             self._storage,
             lambda timeline: writer_batches.committed(self._storage, timeline, writer_id),
+            lambda storage: chain.load(storage, self.config),
         )
 
     def plan_read(

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hoodie import environment, table
+from hoodie.model import settings
 from support.peer import peer_ours
 from support.peer.judge import Gate, InstantState, Judge
 from support.peer.peer_cases import BASE, SCHEMA, row
@@ -116,6 +118,30 @@ def test_jvm_writer_and_ours_and_a_compactor_lose_nothing(
     assert all(instant.state is InstantState.COMPLETED for instant in instants)
     times = [i.completion_time for i in instants] + [i.requested_time for i in instants]
     assert len(set(times)) == len(times)
+    assert peer_ours.hoodie("check", path)["findings"] == []
+    # The chain knows whose each is: three of ours by a commit of theirs each round, and the rest.
+    maker = peer_ours.Hoodie(table=TABLE, lock=lock)
+    maker.write(path, batch(1, ROUNDS), "upsert")
+    epochs = peer_ours.hoodie("timeline", path, "--chain")["epochs"]
+    foreign = {name.partition("_")[0] for each in epochs for name in each["foreign"]}
+    authors = {each["author"] for each in epochs}
+    assert len(foreign) == len(instants) - len(ours) * ROUNDS - len(compactions)
+    assert {"writer writer-1", "writer writer-2"} < authors
+
+
+def test_jvm_writer_of_a_table_that_excludes_it_is_reported(judge: Judge, tmp_path: Path) -> None:
+    """CH13: by the next commit, by the check, and no row of either is lost here."""
+    path = tmp_path / "table"
+    maker = peer_ours.Hoodie(table=TABLE, creation=["--no-foreign-writers"])
+    maker.write(path, batch(1, 0), "upsert")
+    judge.write(path, batch(2, 0), TABLE.nbcc_options(filesystem_lock()))
+    expected = "was completed by another engine, expected none to write a table with"
+    for _ in range(2):  # Found before our next commit, and kept since.
+        checked = table.open_table(str(path), environment.system()).check(settings.WriteSettings())
+        (finding,) = checked
+        assert expected in finding.message
+        maker.write(path, batch(1, 1), "upsert")
+    assert_same_rows(peer_ours.read(path), newest([batch(1, 0), batch(2, 0), batch(1, 1)]), ["id"])
 
 
 def test_our_compaction_leaves_out_a_jvm_writer_in_flight(

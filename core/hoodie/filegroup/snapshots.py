@@ -21,7 +21,7 @@ from hoodie.filegroup import listing, view
 from hoodie.format import timeline_avro
 from hoodie.model import commits, files, instants, plans, table_config
 from hoodie.storage import protocol
-from hoodie.timeline import active, contents, partition_buckets, transitions
+from hoodie.timeline import active, chain, contents, partition_buckets, transitions
 
 DataFile = TypeVar("DataFile", files.BaseFile, files.LogFile)
 
@@ -221,7 +221,11 @@ def take(
         NotFoundError: The table lacks the file of an instant on its timeline.
     """
     if timeline is None:
-        return active.with_contents(storage, functools.partial(_taken, storage, config))
+        return active.with_contents(
+            storage,
+            functools.partial(_taken, storage, config),
+            functools.partial(chain.load, config=config),
+        )
     try:
         return _taken(storage, config, timeline)
     except errors.NotFoundError as error:

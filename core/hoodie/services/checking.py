@@ -54,7 +54,7 @@ def check(
         *_of_columns(target),
         *_of_bucket_counts(snapshot),
         *_of_timeline(target, snapshot, read),
-        *_of_chain(target, snapshot.timeline, env),
+        *_of_chain(target),
         *_of_pending(liveness.pending(target.storage, snapshot.timeline, write_settings, env)),
         *_of_leftovers(target.storage, snapshot.timeline, lives),
         *_of_files(snapshot, _index(target.config, snapshot)),
@@ -135,16 +135,14 @@ def _of_bucket_counts(snapshot: snapshots.Snapshot) -> Findings:
         )
 
 
-def _of_chain(
-    target: manager.Target, timeline: active.ActiveTimeline, env: environment.Environment
-) -> Findings:
+def _of_chain(target: manager.Target) -> Findings:
     """Read the epochs that are kept, and compare the timeline with the newest."""
-    opened = chain.opened(target.storage, target.config, env.clock)
+    opened = chain.opened(target.storage, target.config)
     if opened is None:
         return
     try:
         kept = opened.all()
-        found = opened.findings(timeline)
+        found = opened.findings()
     except errors.HoodieError as error:
         yield _error(epochs.DIRECTORY, str(error))
         return

@@ -158,14 +158,14 @@ def load(storage: Storage) -> ActiveTimeline:
     Raises:
         UnsupportedError: It holds a completed instant of timeline layout 1.
     """
-    before = _names(storage)
+    before = names(storage)
     while not storage.has_atomic_listings:
-        after = _names(storage)
+        after = names(storage)
         kept = _cut(before, after)
         if not _has_gap(before - kept, kept):
-            return _timeline(storage, kept)
+            return of_names(storage, kept)
         before = after
-    return _timeline(storage, before)
+    return of_names(storage, before)
 
 
 def listed(storage: Storage) -> ActiveTimeline:
@@ -177,13 +177,25 @@ def listed(storage: Storage) -> ActiveTimeline:
     Raises:
         UnsupportedError: It holds a completed instant of timeline layout 1.
     """
-    return _timeline(storage, _names(storage))
+    return of_names(storage, names(storage))
+
+
+def names(storage: Storage) -> frozenset[str]:
+    """Return the names of the timeline's files; a listing."""
+    return frozenset(storage.names(DIRECTORY))
+
+
+def of_names(storage: Storage, found: frozenset[str]) -> ActiveTimeline:
+    """Return the timeline whose files have these names."""
+    return replace(
+        _recent(storage.uri).timeline_of(found), archive=archived.ArchivedTimeline(storage)
+    )
 
 
 def with_contents(
     storage: Storage,
     read: Callable[[ActiveTimeline], Found],
-    look: Callable[[Storage], ActiveTimeline] | None = None,
+    look: Callable[[Storage], ActiveTimeline] = load,
 ) -> Found:
     """Return what is read of the files that a timeline shows, without the table lock.
 
@@ -194,13 +206,12 @@ def with_contents(
     Args:
         storage: The table's.
         read: Reads files of the timeline that it is given.
-        look: Reads the timeline, in place of `load`.
+        look: Reads the timeline.
 
     Raises:
         NotFoundError: The table lacks the file; or files of the timeline disappeared during each of
             many tries.
     """
-    look = look or load
     timeline = look(storage)
     for _ in range(_CHANGES_MAX):
         try:
@@ -212,16 +223,7 @@ def with_contents(
     return read(timeline)
 
 
-def _names(storage: Storage) -> frozenset[str]:
-    return frozenset(storage.names(DIRECTORY))
-
-
-def _timeline(storage: Storage, names: frozenset[str]) -> ActiveTimeline:
-    found = _recent(storage.uri).timeline_of(names)
-    return replace(found, archive=archived.ArchivedTimeline(storage))
-
-
-def _completion(name: str) -> str:
+def completion_of(name: str) -> str:
     """Return the completion time in a file's name; empty text if it has none."""
     instant = instant_names.parse(name)
     return "" if instant is None else instant.completion_time or ""
@@ -229,9 +231,9 @@ def _completion(name: str) -> str:
 
 def _cut(before: frozenset[str], after: frozenset[str]) -> frozenset[str]:
     """Return a listing without what completed after all that the one before it shows."""
-    added = [each for each in after - before if _completion(each)]
-    last = max(map(_completion, before), default="") if added else ""
-    return after - {each for each in added if _completion(each) > last}
+    added = [each for each in after - before if completion_of(each)]
+    last = max(map(completion_of, before), default="") if added else ""
+    return after - {each for each in added if completion_of(each) > last}
 
 
 def _has_gap(vanished: Iterable[str], kept: Iterable[str]) -> bool:

@@ -30,7 +30,7 @@ import logging
 from collections.abc import Callable, Container
 from dataclasses import replace
 
-from hoodie import clock, errors
+from hoodie import errors
 from hoodie.model import table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, epochs, table_properties
@@ -88,7 +88,6 @@ def switch_on(
     wanted: table_config.TableConfig,
     author: str,
     timeline: active.ActiveTimeline,
-    table_clock: clock.Clock,
     check: Check,
 ) -> None:
     """Give a table a chain that has none.
@@ -100,7 +99,6 @@ def switch_on(
         wanted: Its configuration, with the chain that it is to have.
         author: Whose change it is.
         timeline: Read under the table lock.
-        table_clock: For the comment in the properties.
         check: Of the table lock.
 
     Raises:
@@ -122,7 +120,28 @@ def switch_on(
         newest = Head(epoch=epoch, digest=epochs.digest(content))
     name = table_config.ChainName(id=newest.epoch.chain, version=newest.epoch.version)
     changes = properties(replace(wanted, chain=name))
-    table_properties.update(storage, changes, table_clock, check, epoch=newest.epoch.number)
+    table_properties.put(storage, changes, newest.epoch.number, check)
+
+
+def load(storage: Storage, config: table_config.TableConfig) -> active.ActiveTimeline:
+    """Read a table's timeline: a prefix of the order of completion.
+
+    Of a table without foreign writers what its newest epoch knows, whatever a listing shows or
+    lacks: two listings, and a read. Of others as `active.load`.
+
+    Raises:
+        FormatError: The chain is damaged, or an instant is gone that it knows.
+        UnsupportedError: The timeline holds a completed instant of timeline layout 1.
+    """
+    found = opened(storage, config)
+    if found is None or found.has_foreign_writers:
+        return active.load(storage)
+    try:
+        return found.timeline()
+    except (errors.ConflictError, errors.UnsupportedError) as error:
+        # It was switched off meanwhile, or is of a later release, which may be read.
+        logger.info("%s is read by its timeline alone: %s", storage.uri, error)
+        return active.load(storage)
 
 
 def properties(wanted: table_config.TableConfig) -> dict[str, str | None]:
@@ -134,15 +153,11 @@ def properties(wanted: table_config.TableConfig) -> dict[str, str | None]:
     }
 
 
-def opened(
-    storage: Storage, config: table_config.TableConfig, table_clock: clock.Clock
-) -> "Chain | None":
+def opened(storage: Storage, config: table_config.TableConfig) -> "Chain | None":
     """Return the chain of a table by its configuration; None where it has none."""
     if config.chain is None:
         return None
-    return Chain(
-        storage, config.chain.id, table_clock, has_foreign_writers=config.has_foreign_writers
-    )
+    return Chain(storage, config.chain.id, has_foreign_writers=config.has_foreign_writers)
 
 
 class Chain:
@@ -152,7 +167,6 @@ class Chain:
         self,
         storage: Storage,
         chain_id: str,
-        table_clock: clock.Clock,
         *,
         has_foreign_writers: bool,
         kept: int = KEPT,
@@ -161,7 +175,6 @@ class Chain:
         """Take the table's storage, what its properties say of the chain, and when to collect."""
         self._storage = storage
         self._id = chain_id
-        self._clock = table_clock
         self._has_foreign_writers = has_foreign_writers
         self._kept = kept
         self._slack = slack
@@ -239,10 +252,7 @@ class Chain:
             StorageError: Not done.
         """
         before = view.head.epoch
-        if before.is_last:
-            raise errors.ConflictError(
-                f"the chain of {self._storage.uri} was switched off by {before.author}"
-            )
+        self._refuse_ended(before)
         number = before.number + 1
         boundary = before.boundary
         if number - boundary >= self._kept + self._slack:
@@ -297,14 +307,34 @@ class Chain:
         self._storage.delete_all(sorted(below))
         return len(below)
 
-    def findings(self, timeline: active.ActiveTimeline) -> tuple[epochs.Finding, ...]:
+    def timeline(self) -> active.ActiveTimeline:
+        """Return the timeline as of the newest epoch, as far as it is published.
+
+        Raises:
+            ConflictError: The chain has ended: changes are not ordered by it.
+            FormatError: The chain is damaged, or an instant is gone that it knows.
+        """
+        lack = ""
+        for _ in range(_LOOKS_MAX):
+            epoch = self.head().epoch
+            self._refuse_ended(epoch)
+            visible, missing = epochs.prefix(epoch, active.names(self._storage))
+            found = active.of_names(self._storage, visible)
+            if all(epochs.is_archived(each, found) for each in missing):
+                return found
+            lack = f"lacks {min(missing)}, which epoch {epoch.number} knows"
+            logger.warning("%s/%s %s: listed again", self._storage.uri, active.DIRECTORY, lack)
+        raise errors.FormatError(
+            f"{self._storage.uri}/{active.DIRECTORY} {lack}: it was deleted, or only a part of the "
+            "table was restored from a backup"
+        )
+
+    def findings(self) -> tuple[epochs.Finding, ...]:
         """Return what other engines did that the table's users should know, as far as it is kept.
 
-        A listing and a read; one more listing where another engine has changed the table since.
-
-        Args:
-            timeline: Read before.
+        Two listings and a read; one more listing where another engine has changed the table since.
         """
+        timeline = self._listed()
         head = self.head()
         others = epochs.foreign(head.epoch, timeline)
         if others:
@@ -321,6 +351,12 @@ class Chain:
 
     def _numbers(self) -> set[int]:
         return _numbers(self._storage)
+
+    def _refuse_ended(self, epoch: Epoch) -> None:
+        if epoch.is_last:
+            raise errors.ConflictError(
+                f"the chain of {self._storage.uri} was switched off by {epoch.author}"
+            )
 
     def _view(self, head: Head, timeline: active.ActiveTimeline) -> View:
         return View(head=head, timeline=timeline, has_foreign_writers=self._has_foreign_writers)
@@ -349,7 +385,7 @@ class Chain:
         obstacle = epochs.obstacle(epoch, view.timeline) if self._has_foreign_writers else None
         if obstacle is not None:
             annulled = tuple(
-                each.path for each in lacking if not epochs.is_archived(each, view.timeline)
+                each.path for each in lacking if not epochs.is_archived(each.path, view.timeline)
             )
             for path in annulled:
                 logger.warning(
@@ -367,8 +403,7 @@ class Chain:
         return replace(view, timeline=self._listed())
 
     def _put_properties(self, head: Head, check: Check) -> None:
-        number, changes = head.epoch.number, head.epoch.properties
-        table_properties.update(self._storage, changes, self._clock, check, epoch=number)
+        table_properties.put(self._storage, head.epoch.properties, head.epoch.number, check)
 
     def _read(self, number: int, earlier: Container[str] = ()) -> Head | None:
         """Return an epoch; None where it is gone, or of an earlier chain whose id is given."""

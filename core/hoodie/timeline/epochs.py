@@ -282,6 +282,22 @@ def _shown(epoch: Epoch) -> str:
     return f"{', '.join(sorted(epoch.names)) or 'a change'} by {epoch.author}"
 
 
+def prefix(epoch: Epoch, names: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return what readers are to see of a listing, and what it should have and lacks.
+
+    What the epoch itself publishes may not be there yet; later epochs may have published more.
+
+    Args:
+        epoch: Of a table without foreign writers, read before.
+        names: Of the timeline's files.
+    """
+    accounted = {*epoch.known, *epoch.names}
+    seen = {each for each in names if active.completion_of(each) <= epoch.since} | (
+        names & accounted
+    )
+    return frozenset(seen), frozenset(epoch.known) - names
+
+
 def obstacle(epoch: Epoch, timeline: active.ActiveTimeline) -> str | None:
     """Return why what a timeline lacks of an epoch must not be published; None if nothing is.
 
@@ -305,9 +321,9 @@ def obstacle(epoch: Epoch, timeline: active.ActiveTimeline) -> str | None:
     return None
 
 
-def is_archived(publication: Publication, timeline: active.ActiveTimeline) -> bool:
-    """Return whether what an epoch publishes was on the timeline and is in the archive by now."""
-    instant = instant_names.parse(_name(publication.path))
+def is_archived(path: str, timeline: active.ActiveTimeline) -> bool:
+    """Return whether the instant that had a file, by its path or name, is in the archive by now."""
+    instant = instant_names.parse(_name(path))
     if instant is None:
         return False
     return timeline.archive.completion_time(instant.requested_time) is not None

@@ -51,7 +51,7 @@ def create(
     for directory in _DIRECTORIES:
         _make_directory(storage, directory)
     stored = table_config.to_properties(config)
-    content = _encode(stored, "Properties saved on", table_clock)
+    content = properties.encode(stored, [_comment("Properties saved on", table_clock)])
     try:
         storage.create(PATH, content)
     except (errors.AlreadyExistsError, errors.StorageError) as error:
@@ -105,7 +105,6 @@ def update(
     changes: Mapping[str, str | None],
     table_clock: clock.Clock,
     check: Callable[[], None],
-    epoch: int | None = None,
 ) -> table_config.TableConfig:
     """Change properties, keeping the others as they are stored; return the configuration.
 
@@ -117,27 +116,48 @@ def update(
         table_clock: For the comment in the file.
         check: Called before the properties change; raises when the table lock, which the caller
             holds, is lost.
-        epoch: Of the table's chain, whose change it is; it is made once, and not after a later
-            one's. Several may make it at the same time (CH14).
 
     Raises:
         ConflictError: Somebody changes them at the same time, without our lock.
         FormatError: Neither they nor their backup are valid.
     """
-    if epoch is None:
-        return _update(storage, changes, table_clock, check)
+    return _update(storage, changes, _comment("Updated at", table_clock), check)
+
+
+def put(
+    storage: Storage,
+    changes: Mapping[str, str | None],
+    epoch: int,
+    check: Callable[[], None],
+) -> None:
+    """Change properties as an epoch of the table's chain says: once, and not after a later one's.
+
+    Several may do so at the same time, with the same bytes (CH14).
+
+    Args:
+        storage: The table's.
+        changes: As of `update`.
+        epoch: Its number.
+        check: As of `update`.
+
+    Raises:
+        HoodieError: As `update`.
+    """
+    comment = f"Updated by epoch {epoch}"
     for _ in range(_ROUNDS_MAX):
         try:
-            return _update(storage, changes, table_clock, check, epoch)
+            _update(storage, changes, comment, check, epoch)
         except (errors.AlreadyExistsError, errors.ConflictError, errors.NotFoundError) as error:
             logger.info("%s: epoch %d is looked at again: %s", storage.uri, epoch, error)
-    return _update(storage, changes, table_clock, check, epoch)
+        else:
+            return
+    _update(storage, changes, comment, check, epoch)
 
 
 def _update(
     storage: Storage,
     changes: Mapping[str, str | None],
-    table_clock: clock.Clock,
+    comment: str,
     check: Callable[[], None],
     epoch: int | None = None,
 ) -> table_config.TableConfig:
@@ -154,7 +174,7 @@ def _update(
     config = table_config.from_properties(stored)
     check()
     _create_backup(storage, old)
-    content = _encode(stored, "Updated at", table_clock)
+    content = properties.encode(stored, [comment])
     try:
         storage.replace(PATH, content, if_match=info.version)
     except (errors.ConflictError, errors.StorageError):
@@ -208,9 +228,8 @@ def _is_valid(content: bytes | None) -> bool:
     return True
 
 
-def _encode(stored: Mapping[str, str], event: str, table_clock: clock.Clock) -> bytes:
-    time = instants.format_time(table_clock.now_ms())
-    return properties.encode(stored, [f"{event} {time}Z"])
+def _comment(event: str, table_clock: clock.Clock) -> str:
+    return f"{event} {instants.format_time(table_clock.now_ms())}Z"
 
 
 def _read(storage: Storage, path: str) -> bytes | None:

@@ -75,14 +75,7 @@ def switch_on(
         name = config.chain or table_config.ChainName(id=client.random.uuid())
         wanted = replace(config, chain=name, has_foreign_writers=has_foreign_writers)
         if scope.view is None:
-            chain.switch_on(
-                client.storage,
-                wanted,
-                str(client.author),
-                scope.timeline,
-                client.clock,
-                scope.check,
-            )
+            chain.switch_on(client.storage, wanted, str(client.author), scope.timeline, scope.check)
         elif config != wanted:
             _make(client, scope, chain.properties(wanted))
 

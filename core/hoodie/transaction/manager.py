@@ -98,7 +98,7 @@ def open_client(
                 guards=transaction.guards,
                 claim=claim,
                 admit_beside=admit_beside,
-                table_chain=chain.opened(target.storage, target.config, env.clock),
+                table_chain=chain.opened(target.storage, target.config),
                 lock_session_ms=round(session_s * 1000),
             )
         )

@@ -80,6 +80,7 @@ class Table:
     pending: tuple[facts.Pending, ...] = ()
     ledger: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     has_partition_buckets: bool = False
+    interference: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +144,7 @@ def told_table(seen: facts.TableFacts, known: str = "") -> TableAnswer:
         pending=seen.pending,
         ledger=seen.ledger,
         has_partition_buckets=seen.has_partition_buckets,
+        interference=seen.interference,
     )
     content = json_values.encode(table)
     if not _is_fitting_alone(content):
@@ -182,6 +184,7 @@ def heard_table(told: Table, observed_ms: int) -> facts.TableFacts:
         pending=told.pending,
         ledger=told.ledger,
         has_partition_buckets=told.has_partition_buckets,
+        interference=told.interference,
     )
 
 

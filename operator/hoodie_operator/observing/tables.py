@@ -3,6 +3,7 @@
 Completed commits never change, so that each is read once.
 """
 
+import functools
 import json
 import logging
 from collections import OrderedDict
@@ -17,6 +18,7 @@ from hoodie.timeline import (
     active,
     chain,
     contents,
+    epochs,
     partition_buckets,
     table_properties,
     transitions,
@@ -27,6 +29,7 @@ from hoodie_operator.reconcile import facts
 logger = logging.getLogger(__name__)
 
 _CACHED_MAX = 100_000
+_FINDING_LENGTH_MAX = 1_000
 _WATCHED = (*instants.WRITES, instants.Action.COMPACTION, instants.Action.ROLLBACK)
 """Actions of which it matters who works on them."""
 
@@ -92,7 +95,9 @@ class TableObserver:
             writes = timeline.completed_writes
             return timeline, [self._commit(storage, target.uri, each) for each in writes]
 
-        timeline, seen = active.with_contents(storage, read)
+        timeline, seen = active.with_contents(
+            storage, read, functools.partial(chain.load, config=config)
+        )
         return facts.TableFacts(
             observed_ms=observed_ms,
             config=config,
@@ -100,14 +105,8 @@ class TableObserver:
             pending=self._pending(storage, target, timeline),
             ledger=next((each.ledger for each in reversed(seen) if each.ledger is not None), {}),
             has_partition_buckets=bool(partition_buckets.listed(storage)),
-            interference=self._interference(storage, config, timeline),
+            interference=_interference(storage, config),
         )
-
-    def _interference(
-        self, storage: Storage, config: table_config.TableConfig, timeline: active.ActiveTimeline
-    ) -> tuple[str, ...]:
-        opened = chain.opened(storage, config, self._environment.clock)
-        return () if opened is None else tuple(each.text for each in opened.findings(timeline))
 
     def _commit(self, storage: Storage, uri: str, instant: instants.Instant) -> _Seen:
         assert instant.completion_time is not None
@@ -176,6 +175,13 @@ class TableObserver:
             )
             found.append(pending)
         return tuple(found)
+
+
+def _interference(storage: Storage, config: table_config.TableConfig) -> tuple[str, ...]:
+    opened = chain.opened(storage, config)
+    found = () if opened is None else opened.findings()
+    # What a tenant's chain holds is not bounded by us.
+    return tuple(each.text[:_FINDING_LENGTH_MAX] for each in found[-epochs.FINDINGS_MAX :])
 
 
 class _Impatient:

@@ -151,7 +151,6 @@ class World:
             table_chain = chain.Chain(
                 storage,
                 self.config.chain.id,
-                process.clock,
                 has_foreign_writers=self.config.has_foreign_writers,
                 kept=3,
                 slack=2,

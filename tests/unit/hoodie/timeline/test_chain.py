@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from hoodie import errors
-from hoodie.clock import SystemClock
 from hoodie.model import instants, table_config
 from hoodie.storage.memory import MemoryStorage, MemoryStore
 from hoodie.timeline import active, chain, epochs
@@ -55,7 +54,7 @@ def storage() -> MemoryStorage:
 
 
 def opened(storage: MemoryStorage) -> Chain:
-    return Chain(storage, NAME.id, SystemClock(), has_foreign_writers=False, kept=3, slack=2)
+    return Chain(storage, NAME.id, has_foreign_writers=False, kept=3, slack=2)
 
 
 def grown(storage: MemoryStorage, count: int) -> Head:
@@ -334,3 +333,87 @@ def test_lagging_listing_does_not_go_back(storage: MemoryStorage) -> None:
 def test_table_without_epoch_is_named() -> None:
     with pytest.raises(errors.FormatError, match="has no epoch"):
         opened(MemoryStorage()).head()
+
+
+class TestReaders:
+    """They see what the newest epoch knows, whatever a listing shows or lacks (CH10)."""
+
+    TIMES = tuple(f"2026010100000{n}" for n in range(9))
+
+    @pytest.fixture
+    def committed(self, storage: MemoryStorage) -> list[str]:
+        """Two commits, and one whose epoch is not published."""
+        client = opened(storage)
+        for number in range(1, 4):
+            requested = f"{self.TIMES[number]}001"
+            for state in ("requested", "inflight"):
+                storage.create(f"{active.DIRECTORY}/{requested}.deltacommit.{state}", b"")
+            view = client.look(always)
+            head = client.append(
+                view,
+                Change(
+                    id=f"{number}",
+                    time=instants.InstantTime(f"{self.TIMES[number]}002"),
+                    author="a",
+                    files={self.completed(number): b"commit"},
+                ),
+                always,
+            )
+            if number < 3:
+                client.publish(head, always)
+        return [self.completed(number) for number in range(4)]
+
+    def completed(self, number: int) -> str:
+        time = self.TIMES[number]
+        return f"{active.DIRECTORY}/{time}001_{time}002.deltacommit"
+
+    def seen(self, storage: MemoryStorage) -> tuple[str, ...]:
+        found = chain.load(storage, CONFIG)
+        return tuple(str(each.requested_time)[:14] for each in found.completed_writes)
+
+    def test_what_is_not_published_is_not_seen(
+        self, storage: MemoryStorage, committed: list[str]
+    ) -> None:
+        assert self.seen(storage) == self.TIMES[1:3]
+        storage.create(committed[3], b"commit")
+        assert self.seen(storage) == self.TIMES[1:4]
+
+    def test_what_comes_after_the_head_was_read_is_not_seen(
+        self, storage: MemoryStorage, committed: list[str]
+    ) -> None:
+        """Another may be missing in the same listing that completed before it."""
+        storage.create(self.completed(4), b"commit")
+        assert self.seen(storage) == self.TIMES[1:3]
+        assert len(active.load(storage).completed_writes) == 3
+
+    def test_listing_that_lags_is_repeated(
+        self, storage: MemoryStorage, committed: list[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        lists, hidden = storage.names, [committed[2]] * 3
+
+        def names(directory: str) -> list[str]:
+            found = lists(directory)
+            late = hidden.pop() if directory == active.DIRECTORY and hidden else ""
+            return [each for each in found if each != late.rpartition("/")[2]]
+
+        monkeypatch.setattr(storage, "names", names)
+        assert self.seen(storage) == self.TIMES[1:3]
+        assert not hidden
+
+    def test_instant_that_was_deleted_is_named(
+        self, storage: MemoryStorage, committed: list[str]
+    ) -> None:
+        storage.delete(committed[1])
+        name = committed[1].rpartition("/")[2]
+        with pytest.raises(errors.FormatError, match=f"lacks {name}, which epoch 3 knows"):
+            chain.load(storage, CONFIG)
+
+    def test_chain_that_ended_is_not_gone_by(
+        self, storage: MemoryStorage, committed: list[str]
+    ) -> None:
+        """A reader has the table open since before it was switched off."""
+        client = opened(storage)
+        view = client.look(always)
+        client.append(view, Change(id="x", time="", author="a", is_last=True), always)
+        storage.create(self.completed(4), b"commit")
+        assert self.seen(storage) == self.TIMES[1:5]

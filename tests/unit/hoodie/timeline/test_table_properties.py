@@ -119,6 +119,19 @@ def test_unknown_version_is_refused_by_its_number() -> None:
         table_properties.load(storage, clock())
 
 
+def test_change_of_an_epoch_is_made_once_and_in_order() -> None:
+    """CH14: a finisher that was paused does not bring an older value back."""
+    storage = table()
+    table_properties.put(storage, {"one": "1"}, 1, held)
+    content = storage.read(PATH)
+    table_properties.put(storage, {"one": "1"}, 1, held)
+    assert storage.read(PATH) == content
+    table_properties.put(storage, {"one": "2"}, 2, held)
+    table_properties.put(storage, {"one": "1"}, 1, held)
+    stored = properties.decode(storage.read(PATH))
+    assert (stored["one"], stored[table_config.EPOCH_KEY]) == ("2", "2")
+
+
 def test_change_keeps_what_others_stored() -> None:
     storage = table()
     table_properties.update(storage, {"one": "1"}, clock(), held)

@@ -67,7 +67,7 @@ class TestOtherEngines:
         return World(has_chain=True)
 
     def epochs_of(self, world: World) -> list[epochs.Epoch]:
-        found = chain.opened(world.storage, world.config, world.writer("look").clock)
+        found = chain.opened(world.storage, world.config)
         assert found is not None
         return [each.epoch for each in found.all()]
 

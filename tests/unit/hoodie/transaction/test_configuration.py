@@ -102,7 +102,7 @@ def test_write_that_began_unseen_is_refused_at_its_completion() -> None:
     chained = replace(CONFIG, chain=table_config.ChainName(id="c"))
     admin = world.writer("admin")
     with admin.lock.scope() as scope:
-        chain.switch_on(admin.storage, chained, "admin", scope.timeline, admin.clock, scope.check)
+        chain.switch_on(admin.storage, chained, "admin", scope.timeline, scope.check)
     with pytest.raises(errors.ConflictError, match="chain"):
         lifecycle.commit(writer, opened, metadata(stats, commits.Operation.UPSERT))
     assert not world.timeline.completed_writes

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from hoodie import environment
-from hoodie.model import settings
+from hoodie.model import instants, settings, table_config
 from hoodie.storage import local
 from hoodie.timeline import partition_buckets, transitions
 from hoodie_operator.api import writer
 from hoodie_operator.observing import dialogue, inputs, tables
 from hoodie_operator.observing.observer import Bounds, Observer
 from hoodie_operator.reconcile import facts
-from support.tables.tables import SmallTable
+from support.tables.tables import CONFIG, SmallTable
 
 
 def test_look_that_fails_is_told_and_costs_no_other_its_answer(
@@ -136,3 +136,23 @@ def test_bucket_counts_by_partition_reach_the_operator(tmp_path: Path) -> None:
     answer = dialogue.told_table(observer.look(target)).table
     assert answer is not None
     assert dialogue.heard_table(answer, 1).has_partition_buckets
+
+
+def test_interference_reaches_the_operator(tmp_path: Path) -> None:
+    """CH13: found by the observer before any writer comes."""
+    name = table_config.ChainName(id="c")
+    small = SmallTable(tmp_path / "t", replace(CONFIG, chain=name, has_foreign_writers=False))
+    small.upsert([{"id": "1", "part": "p", "a": 1}])
+    observer = tables.TableObserver(small.env)
+    target = tables.TableTarget(uri=small.table.uri, settings=settings.WriteSettings())
+    assert not observer.look(target).interference
+    (ours,) = small.table.timeline().completed_writes
+    theirs = replace(
+        ours, completion_time=instants.InstantTime(f"{int(ours.completion_time or 0) + 1}")
+    )
+    path = small.path / transitions.path(theirs)
+    path.write_bytes((small.path / transitions.path(ours)).read_bytes())
+    answer = dialogue.told_table(observer.look(target)).table
+    assert answer is not None
+    (found,) = dialogue.heard_table(answer, 1).interference
+    assert "was completed by another engine, expected none" in found

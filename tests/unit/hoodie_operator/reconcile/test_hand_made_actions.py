@@ -133,7 +133,7 @@ def test_retired_type_is_refused_in_a_manifest_and_in_the_schema(action_type: st
     }
     _, (problem,) = manifests.parse(json.dumps(manifest).encode(), "mine.yaml")
     assert problem.path == "spec.type"
-    assert problem.message == f'is "{action_type}", expected one of Compaction, Rollback'
+    assert problem.message == f'is "{action_type}", expected one of Compaction, Rollback, Configure'
     schema = cast("Any", schemas.structural(table_action.TableActionSpec))
     assert schema["properties"]["type"]["enum"] == ["Compaction", "Rollback", "Configure"]
 
