@@ -62,6 +62,7 @@ class Table:
         self._env = env
         self.config = config
         self.schema = schema
+        self._chain = chain.opened(storage, config)
 
     @property
     def uri(self) -> str:
@@ -78,12 +79,11 @@ class Table:
         Raises:
             ConfigurationError: The table has no chain.
         """
-        found = chain.opened(self._storage, self.config)
-        if found is None:
+        if self._chain is None:
             raise errors.ConfigurationError(
                 f"{self.uri} has no chain: `hoodie configure {self.uri} --chain` gives it one"
             )
-        return [each.epoch for each in found.all()]
+        return [each.epoch for each in self._chain.all()]
 
     def slices(self) -> list[files.FileSlice]:
         """Return the newest slice of each file group, as a snapshot read merges it."""
@@ -309,7 +309,12 @@ class Table:
 
     @property
     def _target(self) -> manager.Target:
-        return manager.Target(storage=self._storage, config=self.config, schema=self.schema)
+        return manager.Target(
+            storage=self._storage,
+            config=self.config,
+            schema=self.schema,
+            known_chain=self._chain,
+        )
 
     def _metadata(self, instant: instants.Instant) -> commits.CommitMetadata | None:
         path = transitions.path(instant)

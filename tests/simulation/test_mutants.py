@@ -38,7 +38,7 @@ MUTANTS: Mapping[str, mutants.Patches] = {
         (schedule.SessionLockProvider, "_holder"): lambda self: None,
         (schedule.SessionLockProvider, "is_held"): lambda self: True,
     },
-    "L2": {(publication, "resolve"): lambda *arguments: "lost"},
+    "L2": {(table_lock.LockScope, "is_held"): lambda self: True},
     "R-A and R-D": {
         (execution, "target_refusal"): lambda target, status, pending_targets: None,
         (execution, "_end_if_completed"): lambda client, rollback: None,

@@ -130,6 +130,11 @@ class MemoryStorage:
         content = self._find(path).content
         return content[offset:] if length is None else content[offset : offset + length]
 
+    def fetch(self, path: str) -> tuple[bytes, str]:
+        """Return a file's bytes and their version."""
+        file = self._find(path)
+        return file.content, file.info.version
+
     def open_input(self, path: str) -> pa.NativeFile:
         """Open a file as it is now."""
         return pa.BufferReader(self._find(path).content)

@@ -126,25 +126,32 @@ class ObjectStorage:
                     return b""
                 raise
 
+    def fetch(self, path: str) -> tuple[bytes, str]:
+        """Return a file's bytes and their version."""
+        key = self._key(path)
+        with self._reported("read", path):
+            found = obstore.get(self._store, key)
+            return found.bytes().to_bytes(), found.meta["e_tag"] or ""
+
     def open_input(self, path: str) -> pa.NativeFile:
         """Open a file for random access, a request for each range read."""
         info = self.stat(path)
         return pa.PythonFile(_RangeReader(self, info), mode="r")
 
     def create(self, path: str, content: bytes) -> FileInfo:
-        """Create a file with its full content, atomically and durably; two requests."""
+        """Create a file with its full content, atomically and durably."""
         key = self._key(path)
         with self._reported("create", path):
             done = obstore.put(self._store, key, content, mode="create", use_multipart=False)
-        return self._put_info(path, content, done)
+        return _put_info(path, content, done)
 
     def replace(self, path: str, content: bytes, *, if_match: str) -> FileInfo:
-        """Replace a file's content, if its version is still `if_match`; two requests."""
+        """Replace a file's content, if its version is still `if_match`."""
         key = self._key(path)
         with self._reported("replace", path):
             expected = self._expected(key, if_match)
             done = obstore.put(self._store, key, content, mode=expected, use_multipart=False)
-        return self._put_info(path, content, done)
+        return _put_info(path, content, done)
 
     def _expected(self, key: str, if_match: str) -> "obstore.UpdateVersion":
         if not isinstance(self._store, obstore.store.GCSStore):
@@ -165,19 +172,22 @@ class ObjectStorage:
             return _Upload(self, path, obstore.open_writer(self._store, key))
 
     def touch(self, path: str) -> FileInfo:
-        """Create an empty file, or put an existing one again as it is; up to four requests."""
+        """Create an empty file, or put an existing one again as it is; three requests."""
         while True:
             try:
-                info = self.stat(path)
-                return self.replace(path, self.read(path), if_match=info.version)
-            except errors.NotFoundError:
-                pass
+                content, version = self.fetch(path)
+                put = self.replace(path, content, if_match=version)
             except errors.ConflictError:
                 continue
+            except errors.NotFoundError:
+                try:
+                    put = self.create(path, b"")
+                except errors.AlreadyExistsError:
+                    continue
             try:
-                return self.create(path, b"")
-            except errors.AlreadyExistsError:
-                continue
+                return self.stat(path)  # A put does not tell the store's time.
+            except errors.NotFoundError:
+                return put  # Somebody has deleted it since.
 
     def delete(self, path: str) -> bool:
         """Delete a file; False when there was none; two requests."""
@@ -219,20 +229,6 @@ class ObjectStorage:
             modified_step_ms=_TIME_STEP_MS,
         )
 
-    def _put_info(self, path: str, content: bytes, done: "obstore.PutResult") -> FileInfo:
-        # A put does not tell the store's time. Somebody may have put or deleted the file since.
-        try:
-            modified_ms = self.stat(path).modified_ms
-        except errors.NotFoundError:
-            modified_ms = 0
-        return FileInfo(
-            path=path,
-            size_bytes=len(content),
-            modified_ms=modified_ms,
-            version=done["e_tag"] or "",
-            modified_step_ms=_TIME_STEP_MS,
-        )
-
     @contextmanager
     def _reported(self, action: str, path: str) -> Iterator[None]:
         """Turn the store's errors into ours, saying what was done to what."""
@@ -247,6 +243,16 @@ class ObjectStorage:
     def upload_error(self, path: str, error: Exception) -> errors.HoodieError:
         """Return what an upload's failure is to our callers."""
         return _translated(error, f"cannot write {self._uri}/{path}: {_first_line(error)}")
+
+
+def _put_info(path: str, content: bytes, done: "obstore.PutResult") -> FileInfo:
+    return FileInfo(
+        path=path,
+        size_bytes=len(content),
+        modified_ms=0,
+        version=done["e_tag"] or "",
+        modified_step_ms=_TIME_STEP_MS,
+    )
 
 
 _MEANINGS: tuple[tuple[tuple[type[Exception], ...], type[errors.HoodieError]], ...] = (

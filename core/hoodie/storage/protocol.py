@@ -156,6 +156,16 @@ class Storage(Protocol):
         """
         ...
 
+    def fetch(self, path: str) -> tuple[bytes, str]:
+        """Return a file's bytes and the version to replace them by, in one request.
+
+        The bytes may be newer than the version, by which nothing is replaced then.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        ...
+
     def open_input(self, path: str) -> pa.NativeFile:
         """Open a file for random access by Arrow; the caller closes it.
 
@@ -167,6 +177,8 @@ class Storage(Protocol):
     def create(self, path: str, content: bytes) -> FileInfo:
         """Create a file with its full content, atomically and durably.
 
+        The time of modification in the answer is 0 where the store does not tell it.
+
         Raises:
             AlreadyExistsError: The name is taken. After a lost answer the caller reads back whose
                 it is.
@@ -176,6 +188,8 @@ class Storage(Protocol):
 
     def replace(self, path: str, content: bytes, *, if_match: str) -> FileInfo:
         """Replace a file's content, if its version is still `if_match`; readers see old or new.
+
+        The answer is as that of `create`.
 
         Raises:
             ConflictError: It has another version, or is gone.

@@ -161,7 +161,7 @@ def opened(storage: Storage, config: table_config.TableConfig) -> "Chain | None"
 
 
 class Chain:
-    """A table's chain, as one client sees it."""
+    """A table's chain, as one process sees it; any number of threads may use it."""
 
     def __init__(
         self,
@@ -265,8 +265,9 @@ class Chain:
         content = epochs.encoded(epoch)
         self._create(view.head, epoch, content, check)
         self._refuse_used(epoch)
-        self._seen = Head(epoch=epoch, digest=epochs.digest(content))
-        return self._seen
+        made = Head(epoch=epoch, digest=epochs.digest(content))
+        self._note(made)
+        return made
 
     def publish(self, head: Head, check: Check) -> None:
         """Publish all that an epoch of this client says.
@@ -435,8 +436,14 @@ class Chain:
         follows = seen is not None and found.epoch.number == seen.epoch.number + 1
         if seen is not None and follows and found.epoch.previous != seen.digest:
             raise self._broken(found, seen)
-        self._seen = found
+        self._note(found)
         return found
+
+    def _note(self, head: Head) -> None:
+        """Remember the newest epoch that was seen; one that is a little older does no harm."""
+        seen = self._seen
+        if seen is None or head.epoch.number > seen.epoch.number:
+            self._seen = head
 
     def _broken(self, found: Head, before: Head) -> errors.FormatError:
         return errors.FormatError(
@@ -500,8 +507,8 @@ class Chain:
             is_next = found is not None and found.epoch.previous == head.digest
             if found is not None and not is_next and self._is_kept(head):
                 raise self._broken(found, head) from error
-            if is_next:
-                self._seen = found  # Even where listings lag, the next look finds it.
+            if is_next and found is not None:
+                self._note(found)  # Even where listings lag, the next look finds it.
             self._discard(epoch)
             raise errors.OvertakenError(
                 f"{self._storage.uri}: epoch {epoch.number} is of "

@@ -83,6 +83,7 @@ class Epoch:
         author: Whose change it is, for messages.
         publications: What it publishes, in that order.
         properties: What it changes in the table's properties; None removes a key.
+        configured: Number of the newest epoch that has changed properties.
         is_last: Whether it ends the chain: the table has none from then on.
         since: Instants that completed later stand in `known`; empty for all.
         known: Names of the files of completed instants on the timeline that it was decided on.
@@ -102,6 +103,7 @@ class Epoch:
     author: str
     publications: tuple[Publication, ...] = ()
     properties: Mapping[str, str | None] = field(default_factory=dict)
+    configured: int = 0
     is_last: bool = False
     since: str = ""
     known: tuple[str, ...] = ()
@@ -180,16 +182,18 @@ def beginning(
     """
     since, known = ("", ()) if timeline is None else _known(timeline)
     earlier = None if before is None else before.epoch
+    number = 0 if earlier is None else earlier.number + 1
     return Epoch(
         version=name.version,
         chain=name.id,
-        number=0 if earlier is None else earlier.number + 1,
+        number=number,
         id=name.id,
         previous="" if before is None else before.digest,
         time="" if timeline is None else timeline.greatest_time or "",
         boundary=0 if earlier is None else earlier.boundary,
         author=author,
         properties=properties or {},
+        configured=number,
         since=since,
         known=known,
         earlier=() if earlier is None else (*earlier.earlier, earlier.chain),
@@ -204,10 +208,11 @@ def following(
     since, known = _known(view.timeline)
     others = foreign(before, view.timeline)
     kept = [each for each in before.findings if each.number >= boundary]
+    number = before.number + 1
     return Epoch(
         version=table_config.CHAIN_VERSION,
         chain=before.chain,
-        number=before.number + 1,
+        number=number,
         id=change.id,
         previous=view.head.digest,
         time=change.time or before.time,
@@ -215,6 +220,7 @@ def following(
         author=change.author,
         publications=tuple(publications),
         properties=change.properties,
+        configured=number if change.properties else before.configured,
         is_last=change.is_last,
         since=since,
         known=known,

@@ -37,7 +37,7 @@ class Connection:
         guards: Called in the lock scope right before anything is published.
         claim: What a write of ours does to the table, put into its heartbeat for later ones.
         admit_beside: Asked in the lock scope before a write begins; None admits it beside anybody.
-        table_chain: Of the table, for this client alone; None for a table without one.
+        table_chain: Of the table; None for a table without one.
         lock_session_ms: Silence after which the lock's service gives a holder up; 0 for none.
         is_proved_dead: Tells of processes of this machine.
     """
@@ -158,6 +158,7 @@ class OpenAction:
         batch_id: The writer's batch; None for a table service, and where none was given.
         heartbeat: Stands for it until it is completed or aborted.
         timeline: As it was when the action began: what is pending there may conflict later.
+        epoch: Number of the table's newest epoch then; None for a table without a chain.
         config: The table's configuration as it was then.
         ledger: Batches known then.
         lock_times_before: What the client had waited and held when the action began.
@@ -168,6 +169,7 @@ class OpenAction:
     batch_id: str | None
     heartbeat: heartbeats.Heartbeat
     timeline: active.ActiveTimeline
+    epoch: int | None
     config: table_config.TableConfig
     ledger: writer_batches.Ledger
     lock_times_before: table_lock.LockTimes

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from hoodie import errors
 from hoodie.model import instants, table_config
-from hoodie.timeline import chain, epochs, table_properties
+from hoodie.timeline import chain, epochs, partition_buckets, table_properties
 from hoodie.transaction import admission, publication, table_lock
 from hoodie.transaction.client import Client
 
@@ -66,12 +66,15 @@ def switch_on(
 
     Raises:
         ConflictError: A write is pending, or the configuration is not the expected one.
-        UnsupportedError: The storage creates a file that is there already.
+        UnsupportedError: The storage creates a file that is there already; or the table has bucket
+            counts by partition, and nobody else is to write it.
     """
 
     def decide(scope: table_lock.LockScope) -> None:
         config = admission.admit_table(client, scope, expected)
         _refuse_pending(scope)
+        if not has_foreign_writers:
+            partition_buckets.check_none(client.storage)  # From now on nobody gives it any.
         name = config.chain or table_config.ChainName(id=client.random.uuid())
         wanted = replace(config, chain=name, has_foreign_writers=has_foreign_writers)
         if scope.view is None:

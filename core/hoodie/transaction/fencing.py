@@ -76,7 +76,7 @@ class StoredRecord:
 
 
 def read(storage: Storage, author: authors.Author) -> StoredRecord | None:
-    """Return an author's record; None when it has none yet, or has no id. Two requests.
+    """Return an author's record; None when it has none yet, or has no id. A request.
 
     Raises:
         FormatError: There is something else.
@@ -85,9 +85,7 @@ def read(storage: Storage, author: authors.Author) -> StoredRecord | None:
     if path is None:
         return None
     try:
-        # The version first: a record changed in between is then refused when it is replaced.
-        version = storage.stat(path).version
-        content = storage.read(path)
+        content, version = storage.fetch(path)
     except errors.NotFoundError:
         return None
     try:
@@ -126,7 +124,7 @@ def write(
 
 
 def claim(storage: Storage, author: authors.Author, process: identity.ProcessIdentity) -> None:
-    """Become the attempt of an author that may commit. Idempotent; two to four requests.
+    """Become the attempt of an author that may commit. Idempotent; one or two requests.
 
     What the record passes on of earlier attempts' batches stays.
 

@@ -175,7 +175,7 @@ class Heartbeat:
         """Stop beating and delete the file, so that nobody waits for it to expire."""
         self._stop()
         self._is_dead = True
-        self._storage.delete(self._path)
+        self._storage.delete_all([self._path])
 
     def _beat(self) -> bool:
         """Touch the file, unless it is too late for that; return whether to go on."""

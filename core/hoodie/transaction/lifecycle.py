@@ -307,6 +307,7 @@ def take_over(
         batch_id=None,
         heartbeat=heartbeat,
         timeline=scope.timeline,
+        epoch=scope.epoch,
         config=config,
         ledger=ledger,
         lock_times_before=before,
@@ -366,7 +367,8 @@ def complete(
         HeartbeatExpiredError: Others may have taken the action over, or back.
         LockTimeoutError: The lock was not acquired in time.
         LockLostError: It was lost before anything was published.
-        OutcomeUnknownError: Whether it was published could not be found out.
+        OutcomeUnknownError: Whether it was published could not be found out; or it was, and other
+            engines, which may write the table, may have decided without it (L2).
         StorageError: The storage failed, and nothing was published.
         UnsupportedError: The table now has what we do not maintain.
     """
@@ -383,16 +385,16 @@ def complete(
         return completed, scope, scope.is_held()
 
     completed, published_in, is_certain = client.lock.decide(decide)
+    if not is_certain:
+        raise errors.OutcomeUnknownError(
+            f"the {client.lock.description} was lost while {completed} was published in "
+            f"{client.storage.uri}: another process may have decided without it. Write the batch "
+            "again under its id, which writes it once, or look at it by `hoodie check`"
+        )
     findings = (
         *publication.clock_findings(client),
         *publication.findings_of_others(published_in),
     )
-    if not is_certain:
-        # Published, but perhaps in somebody else's time with the lock.
-        findings = (
-            *findings,
-            publication.resolve(client, opened, completed, checks, published_in.timeline),
-        )
     if opened.action.is_write:
         client.closed()
     _tidy(client, opened)
@@ -406,6 +408,8 @@ def commit(
     metadata: commits.CommitMetadata,
     checks: Sequence[CommitCheck] = (),
     amendment: Amendment | None = None,
+    *,
+    may_have_failed_tasks: bool = True,
 ) -> Completion:
     """Publish what wrote data files, as `complete`; first delete those of failed tasks (W13).
 
@@ -415,6 +419,7 @@ def commit(
         metadata: What was written; ids of author and batch are added here.
         checks: Asked in the lock scope, in this order.
         amendment: Made after them, once.
+        may_have_failed_tasks: Whether there may be any; a listing then.
 
     Raises:
         HoodieError: As `complete`.
@@ -438,7 +443,7 @@ def commit(
         opened,
         content,
         [with_metadata(check) for check in checks],
-        [delete_files_of_failed_tasks],
+        [delete_files_of_failed_tasks] if may_have_failed_tasks else [],
     )
 
 
@@ -522,6 +527,7 @@ def _request(
         batch_id=admitted.batch_id,
         heartbeat=heartbeat,
         timeline=scope.timeline,
+        epoch=scope.epoch,
         config=admitted.config,
         ledger=admitted.batches.ledger,
         lock_times_before=admitted.lock_times_before,
@@ -568,6 +574,8 @@ def _claim(
         requested = admission.request(client, scope, requested_time, action, b"", lambda: False)
     except errors.ConflictError as error:
         raise errors.OvertakenError(f"time {requested_time} is taken: {error}") from error
+    if scope.is_courtesy and scope.timeline.completed_writes:
+        return requested  # That one stays below it: no other engine archives it.
     timeline = active.listed(client.storage)
     others = (each for each in timeline.instants if each.requested_time != requested_time)
     latest = max(map(active.latest_time, others), default="")

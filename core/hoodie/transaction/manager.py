@@ -47,12 +47,14 @@ class Target:
         config: Its configuration.
         schema: Its columns when it was opened, and those that the write adds.
         added: What the write adds or widens, as of when the table was opened.
+        known_chain: Its chain, as its clients of this process know it; None has each find out.
     """
 
     storage: protocol.Storage
     config: table_config.TableConfig
     schema: schemas.TableSchema
     added: pa.Schema = _NO_COLUMNS
+    known_chain: chain.Chain | None = None
 
     def grown_to(self, columns: schemas.TableSchema) -> "Target":
         """Return the target of a write that adds columns: the table's, grown by them.
@@ -98,7 +100,7 @@ def open_client(
                 guards=transaction.guards,
                 claim=claim,
                 admit_beside=admit_beside,
-                table_chain=chain.opened(target.storage, target.config),
+                table_chain=target.known_chain or chain.opened(target.storage, target.config),
                 lock_session_ms=round(session_s * 1000),
             )
         )

@@ -137,52 +137,6 @@ def publication_refusal(facts: PublicationFacts) -> Refusal:
     return next((refusal for rule in _RULES if (refusal := rule(facts)) is not None), None)
 
 
-def contest(
-    completed: instants.Instant,
-    timeline: active.ActiveTimeline,
-    rollback_targets: contents.RollbackTargets,
-    begun_on: active.ActiveTimeline,
-) -> str | None:
-    """Return who may have undone a publication during which the lock was lost; None for nobody.
-
-    Args:
-        completed: What was published.
-        timeline: Read since.
-        rollback_targets: What rollbacks requested since the instant take back.
-        begun_on: The timeline on which the action, or this execution of a plan, began.
-    """
-    compaction = compaction_after(completed, timeline)
-    if compaction is not None:
-        return f"{compaction}, planned meanwhile, does not contain its rows"
-    rollback = rollback_of(completed.requested_time, rollback_targets)
-    if rollback is not None:
-        return f"rollback {rollback} may roll it back"
-    restored = restore_refusal(timeline, begun_on)
-    if restored is not None:
-        return str(restored)
-    for duplicates in timeline.duplicates:
-        if completed in duplicates:
-            return f"it was completed {len(duplicates)} times"
-    return None
-
-
-def compaction_after(
-    completed: instants.Instant, timeline: active.ActiveTimeline
-) -> instants.Instant | None:
-    """Return a compaction, planned or done, that begins file slices above a delta commit.
-
-    One that was planned before the write was there counts it to the slice below, and leaves it out.
-    """
-    if completed.action is not instants.Action.DELTA_COMMIT:
-        return None
-    assert completed.completion_time is not None
-    for instant in timeline.instants:
-        is_compaction = instant.action.completed is instants.Action.COMMIT
-        if is_compaction and instant.requested_time > completed.completion_time:
-            return instant
-    return None
-
-
 def _heartbeat(facts: PublicationFacts) -> Refusal:
     if not facts.is_heartbeat_alive:
         return errors.HeartbeatExpiredError(

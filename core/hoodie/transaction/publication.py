@@ -1,14 +1,13 @@
-"""Publishing an action: what must hold is found out, the completed file created, doubt resolved.
+"""Publishing an action: what must hold is found out, and the completed file created.
 
-All in one lock scope but the last, where the lock was lost. Source: protocol.md: A write, The table
-lock (C1, W15, L2).
+All in one lock scope. Source: protocol.md: A write, The table lock (C1, W15, L2).
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from hoodie import errors
-from hoodie.model import commits, instants
+from hoodie.model import commits, instants, table_config
 from hoodie.timeline import (
     active,
     contents,
@@ -22,7 +21,6 @@ from hoodie.transaction import (
     authors,
     fencing,
     heartbeats,
-    markers,
     preconditions,
     table_lock,
     writer_batches,
@@ -32,8 +30,7 @@ from hoodie.transaction.client import Client, OpenAction
 logger = logging.getLogger(__name__)
 
 Check = Callable[[table_lock.LockScope, OpenAction], object]
-"""Raises when an action must not complete. It may be asked again: after a publication during which
-the lock was lost."""
+"""Raises when an action must not complete."""
 
 
 def check(client: Client, scope: table_lock.LockScope, opened: OpenAction) -> None:
@@ -49,10 +46,10 @@ def check(client: Client, scope: table_lock.LockScope, opened: OpenAction) -> No
             write_id=_recorded_id(opened),
             begun_on=opened.timeline,
             timeline=scope.timeline,
-            is_heartbeat_own=opened.heartbeat.is_own(),
+            is_heartbeat_own=_is_heartbeat_own(scope, opened),
             rollback_targets=rollback_targets(client, opened, scope.timeline),
             attempt=fencing.read(client.storage, client.author),
-            config=table_properties.load(client.storage, client.clock),
+            config=_config(client, scope, opened),
             expected=opened.config,
             is_heartbeat_alive=opened.heartbeat.is_alive(),
         )
@@ -60,6 +57,32 @@ def check(client: Client, scope: table_lock.LockScope, opened: OpenAction) -> No
     if refusal is not None:
         raise refusal
     client.check_guards()
+
+
+def _is_heartbeat_own(scope: table_lock.LockScope, opened: OpenAction) -> bool:
+    """Return whether nobody has the work of an action by now, as far as its heartbeat tells.
+
+    Of a write in a table that only our writers change the chain tells it: its rollback is an epoch.
+    A plan may be executed by two, who are told apart by their heartbeats alone.
+    """
+    is_told_by_chain = scope.is_courtesy and opened.action in instants.WRITES
+    return is_told_by_chain or opened.heartbeat.is_own()
+
+
+def _config(
+    client: Client, scope: table_lock.LockScope, opened: OpenAction
+) -> table_config.TableConfig:
+    """Return the table's configuration, read again unless the chain tells that it is the same."""
+    view = scope.view
+    is_unchanged = (
+        scope.is_courtesy
+        and view is not None
+        and opened.epoch is not None
+        and view.head.epoch.configured <= opened.epoch
+    )
+    if is_unchanged:
+        return opened.config
+    return table_properties.load(client.storage, client.clock)
 
 
 def publish(
@@ -168,54 +191,6 @@ def _publish_chained(
     put(client, scope, completed, content, admission.holding(scope, opened.heartbeat))
     logger.info("%s: %s at %s", client.storage.uri, completed, completed.completion_time)
     return completed
-
-
-def resolve(
-    client: Client,
-    opened: OpenAction,
-    completed: instants.Instant,
-    checks: Sequence[Check],
-    published_on: active.ActiveTimeline,
-) -> str:
-    """Return what is to be said of a publication during which the lock was lost.
-
-    Takes the lock: whoever had it meanwhile may have decided before the completed file was there,
-    and not yet published what.
-
-    Args:
-        client: Whose action it is.
-        opened: The action.
-        completed: What was published.
-        checks: Asked before it was, and once more now.
-        published_on: The timeline that its completion time was taken on.
-
-    Raises:
-        OutcomeUnknownError: It may have been undone or passed over, a check objects, or it cannot
-            be looked at.
-    """
-    lost = f"the table lock was lost while {completed} was published"
-    try:
-        with client.lock.scope() as scope:
-            objection = _objection(client, scope, opened, completed)
-            if objection is None:
-                for check_again in checks:
-                    check_again(scope, opened)
-    except errors.HoodieError as error:
-        raise errors.OutcomeUnknownError(f"{lost}: {error}") from error
-    if objection is not None:
-        raise errors.OutcomeUnknownError(f"{lost}: {objection}")
-    others = [
-        str(each)
-        for each in scope.timeline.completed_writes
-        if not published_on.has_file(each) and each.requested_time != completed.requested_time
-    ]
-    if others:
-        # These may have appeared before ours with greater times, or after it with smaller ones.
-        return (
-            f"{lost}, and {', '.join(others)} completed meanwhile: consumers of increments may "
-            "miss one of these"
-        )
-    return f"{lost}, and no other process interfered"
 
 
 def rollback_targets(
@@ -332,31 +307,3 @@ def _is_overtaken(
 def _recorded_id(opened: OpenAction) -> str | None:
     """Return the write id that the author's attempt record must name; None for an action beside."""
     return opened.write_id if opened.action.is_write else None
-
-
-def _objection(
-    client: Client,
-    scope: table_lock.LockScope,
-    opened: OpenAction,
-    completed: instants.Instant,
-) -> str | None:
-    """Return why a publication during which the lock was lost may not stand; None if it does.
-
-    A rollback that has deleted files of it may be gone by now: where others have built on what it
-    takes back, it is withdrawn. So each file is looked at, by a request.
-    """
-    targets = rollback_targets(client, opened, scope.timeline)
-    contest = preconditions.contest(completed, scope.timeline, targets, opened.timeline)
-    if contest is not None:
-        return contest
-    attempt = fencing.read(client.storage, client.author)
-    fenced = fencing.publication_refusal(attempt, client.author, _recorded_id(opened))
-    if fenced is not None:
-        return str(fenced)
-    if not opened.heartbeat.is_own():
-        return "another process has taken it over, and may have deleted its files"
-    if not completed.action.is_write:
-        return None
-    stats = contents.read_commit(client.storage, completed).stats
-    missing = next(markers.missing(client.storage, stats), None)
-    return None if missing is None else f"its file {missing} is missing"

@@ -1,8 +1,9 @@
 """A table's columns as its newest write has them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hoodie.model import commits, schemas
+from hoodie.model import commits, instants, schemas
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, contents, schema_history
 
@@ -20,17 +21,26 @@ class StoredSchema:
     has_history: bool
 
 
-def as_of(storage: Storage, timeline: active.ActiveTimeline) -> StoredSchema | None:
+def as_of(
+    storage: Storage,
+    timeline: active.ActiveTimeline,
+    known: Mapping[instants.Instant, commits.CommitMetadata] | None = None,
+) -> StoredSchema | None:
     """Return the schema of the newest write that has one; None for none.
 
     A request for the newest write, and one more for each that has none before it.
+
+    Args:
+        storage: The table's.
+        timeline: Its writes.
+        known: Metadata of writes that were read already; they are not read again.
 
     Raises:
         FormatError: The metadata or the schema is broken.
         NotFoundError: A write was archived or taken back since the timeline was read.
     """
     for instant in reversed(timeline.completed_writes):
-        metadata = contents.read_commit(storage, instant)
+        metadata = (known or {}).get(instant) or contents.read_commit(storage, instant)
         stored = metadata.extra.get(commits.SCHEMA_KEY)
         if stored and metadata.operation != commits.Operation.COMPACT.value:
             return StoredSchema(

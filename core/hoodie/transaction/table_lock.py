@@ -106,6 +106,11 @@ class LockScope:
         return self._view
 
     @property
+    def epoch(self) -> int | None:
+        """The number of the newest epoch; None for a table without a chain."""
+        return None if self._view is None else self._view.head.epoch.number
+
+    @property
     def is_courtesy(self) -> bool:
         """Whether changes that are made without the lock are refused anyway.
 

@@ -50,11 +50,15 @@ class Ledger:
         batches: Batch ids by writer id, oldest first.
         sources: The completed instants it was found in; none when no commit has one.
         through: Completion time of the newest write it takes into account; empty for none.
+        found_in: What was read to find it.
     """
 
     batches: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     sources: tuple[instants.Instant, ...] = ()
     through: str = ""
+    found_in: Mapping[instants.Instant, commits.CommitMetadata] = field(
+        default_factory=dict, compare=False
+    )
 
     def last(self, writer_id: str) -> str | None:
         """Return a writer's newest batch."""
@@ -134,20 +138,23 @@ def _read(
     if known is not None and not all(map(timeline.has_file, known.sources)):
         known = None
     found = Ledger(through=through)
+    read_now = {}
     covered: str | None = None  # Completion time up to which the newest ledger knows all writes.
     for instant in reversed(writes):
         completed = str(instant.completion_time)
         if covered is not None and completed <= covered:
             break
         if known is not None and completed <= known.through:
-            return found.upon(known)
-        extra = contents.read_commit(storage, instant).extra
+            found = found.upon(known)
+            break
+        read_now[instant] = contents.read_commit(storage, instant)
+        extra = read_now[instant].extra
         if LEDGER_KEY in extra:
             batches = decode(extra[LEDGER_KEY], str(instant))
             found = found.upon(Ledger(batches=batches, sources=(instant,)))
             if covered is None:
                 covered = extra.get(THROUGH_KEY)
-    return found
+    return replace(found, found_in=read_now)
 
 
 def known_to(

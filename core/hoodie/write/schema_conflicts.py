@@ -13,12 +13,13 @@ protocol.md: Conflicts of optimistic writers.
 """
 
 import functools
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.model import commits, schema_evolution, schemas
+from hoodie.model import commits, instants, schema_evolution, schemas
 from hoodie.storage import protocol
 from hoodie.timeline import active
 from hoodie.transaction import lifecycle, stored_schemas, table_lock
@@ -27,11 +28,19 @@ from hoodie.write import conflicts
 
 
 def begun(
-    storage: protocol.Storage, timeline: active.ActiveTimeline
+    storage: protocol.Storage,
+    timeline: active.ActiveTimeline,
+    known: Mapping[instants.Instant, commits.CommitMetadata],
 ) -> stored_schemas.StoredSchema | None:
-    """Return the columns of a table when a write began; None where no write tells."""
+    """Return the columns of a table when a write began; None where no write tells.
+
+    Args:
+        storage: The table's.
+        timeline: As of the begin.
+        known: Commits that were read already.
+    """
     try:
-        return stored_schemas.as_of(storage, timeline)
+        return stored_schemas.as_of(storage, timeline, known)
     except errors.NotFoundError:
         # Its newest write was archived since: what is there now tells.
         return active.with_contents(storage, functools.partial(stored_schemas.as_of, storage))

@@ -83,8 +83,14 @@ class WriteSession:
         """The write's instant."""
         return self._write.requested_time
 
-    def commit(self, written: Sequence[commits.Written]) -> results.CommitResult:
+    def commit(
+        self, written: Sequence[commits.Written], *, may_have_failed_tasks: bool = True
+    ) -> results.CommitResult:
         """Publish what the tasks wrote.
+
+        Args:
+            written: What they returned.
+            may_have_failed_tasks: Whether others may have left files behind; costs a listing.
 
         Raises:
             WriteConflictError: Another write of the same file groups was faster; under
@@ -107,6 +113,7 @@ class WriteSession:
                 metadata,
                 [conflicts.commit_check(self._client, untouched)],
                 self._choice_of_columns if self._client.settings.keeps_newer_columns else None,
+                may_have_failed_tasks=may_have_failed_tasks,
             )
         except BaseException:
             self.abort(has_tasks_left=False)
@@ -197,7 +204,8 @@ def begin(
     """
     transaction = options.transaction
     compatibility.check_table(target.config, transaction.settings.concurrency)
-    partition_buckets.check_none(target.storage)
+    if target.config.has_foreign_writers:
+        partition_buckets.check_none(target.storage)
     stream = _stream(target.config, options, columns)
     transaction_client = _open_client(target, transaction, env, stream)
     try:
@@ -212,7 +220,9 @@ def begin(
         raise
     try:
         _check_buckets(target.storage, opened.timeline)
-        columns_begun = schema_conflicts.begun(target.storage, opened.timeline)
+        columns_begun = schema_conflicts.begun(
+            target.storage, opened.timeline, opened.ledger.found_in
+        )
         task = _task(target, options, opened, columns_begun)
     except BaseException:
         lifecycle.abort(transaction_client, opened, has_tasks_left=False)
@@ -288,7 +298,8 @@ def _write_once(
     except BaseException:
         session.abort(has_tasks_left=False)
         raise
-    return session.commit(written)
+    # Each ran once, in a thread of this process, and none has failed.
+    return session.commit(written, may_have_failed_tasks=False)
 
 
 def _open_client(

@@ -46,8 +46,20 @@ class StorageContract(ABC):
         info = storage.create("a/b/file", b"content")
         assert storage.read("a/b/file") == b"content"
         assert storage.list("a/b") == [storage.stat("a/b/file")]
-        assert storage.stat("a/b/file") == info
         assert (info.path, info.name, info.size_bytes) == ("a/b/file", "file", 7)
+        assert storage.stat("a/b/file").version == info.version
+        assert info.modified_ms in (0, storage.stat("a/b/file").modified_ms)
+
+    def test_fetched_version_is_the_one_to_replace_by(self, storage: Storage) -> None:
+        storage.create("file", b"0")
+        content, version = storage.fetch("file")
+        assert (content, version) == (b"0", storage.stat("file").version)
+        storage.replace("file", b"1", if_match=version)
+        assert storage.fetch("file")[0] == b"1"
+        with pytest.raises(errors.ConflictError, match="file"):
+            storage.replace("file", b"2", if_match=version)
+        with pytest.raises(errors.NotFoundError, match="other"):
+            storage.fetch("other")
 
     def test_create_of_taken_name_is_refused_and_changes_nothing(self, storage: Storage) -> None:
         storage.create("file", b"first")

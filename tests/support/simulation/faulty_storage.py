@@ -285,6 +285,11 @@ class FaultyStorage:
         self._read(f"read {path}")
         return self._inner.read(path, offset=offset, length=length)
 
+    def fetch(self, path: str) -> tuple[bytes, str]:
+        # Others may act between the two: it promises no more.
+        version = self.stat(path).version
+        return self.read(path), version
+
     def open_input(self, path: str) -> pa.NativeFile:
         self._read(f"open {path}")
         return self._inner.open_input(path)

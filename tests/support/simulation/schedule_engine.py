@@ -110,6 +110,7 @@ def _begin_compaction(
         batch_id=None,
         heartbeat=heartbeats.Heartbeat(engine.storage, engine.clock, path, owner, 0),
         timeline=active.listed(engine.storage),
+        epoch=None,
         config=world.config,
         ledger=writer_batches.Ledger(),
         lock_times_before=engine.lock.times,

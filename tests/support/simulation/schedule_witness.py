@@ -144,15 +144,6 @@ class Witness:
             f"P1: {process.name} goes on with {opened.inflight}, which another began to execute",
         )
 
-    def see_doubt_resolved(self, process: schedule.Process, completed: instants.Instant) -> None:
-        """L2: who lost its lock while it published, and is sure of it all the same, was alone."""
-        taken_ms = self._lock.taken_ms[process.name]
-        for other in self._completed_files(completed.requested_time):
-            self._require(
-                other == completed or self._changed_ms(transitions.path(other)) > taken_ms,
-                f"L2: {process.name} is sure of {completed}, though {other} completes it as well",
-            )
-
     def see_configuration(self, *, is_ours_to_write: bool) -> None:
         """Take down that another engine has changed what the table has."""
         self._foreign_since_ms = None if is_ours_to_write else self._time.now_ms

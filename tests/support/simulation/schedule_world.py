@@ -286,7 +286,6 @@ class World:
                 lifecycle.abort(writer, opened, has_tasks_left=False)
             raise
         self._end(number, invariants.Outcome.ACKNOWLEDGED, completion)
-        self._see_doubt(writer, completion)
         return completion
 
     def schedule_compaction(self, service: Client) -> instants.Instant | None:
@@ -340,7 +339,6 @@ class World:
             lifecycle.abort(service, opened, has_tasks_left=False)
             raise errors.ConflictError(f"compaction {requested_time}: {error}") from error
         self._end(number, invariants.Outcome.ACKNOWLEDGED, completion)
-        self._see_doubt(service, completion)
         return completion
 
     def write_files(
@@ -468,10 +466,6 @@ class World:
         """
         if not is_late and schedule_witness.instant_at(path) is not None:
             self.lock.record(invariants.LockEvent.CHANGED, process, path)
-
-    def _see_doubt(self, client: Client, completion: Completion) -> None:
-        if any("lock was lost" in each for each in completion.findings):
-            self.witness.see_doubt_resolved(self.process_of(client), completion.instant)
 
     def acknowledge(self, client: Client, completed: instants.Instant) -> None:
         """Take down what another engine has completed."""

@@ -424,159 +424,30 @@ class _AtCreate(faulty_storage.NoFaults):
         return super().at(process, call, is_mutation=is_mutation)
 
 
-def test_lock_lost_while_publishing_is_found_out_by_looking_again() -> None:
-    """T-L07, L2: nobody interfered, so it stands, and the user is told."""
+def test_lock_lost_while_publishing_is_an_unknown_outcome() -> None:
+    """T-L07, L2: others may have decided without it; nothing of it is deleted."""
     faults = _AtCreate()
     world = World(faults=faults)
     writer = world.writer("a")
     opened, written = ready(world, writer)
     faults.action = world.lock.lose
-    completion = lifecycle.commit(writer, opened, written)
-    assert "lock was lost" in completion.findings[0]
-    assert world.timeline.completed_writes == (completion.instant,)
-
-
-def test_lock_lost_while_publishing_and_taken_over_meanwhile_is_an_unknown_outcome() -> None:
-    """P1: who took it over begins with deleting its files."""
-    faults = _AtCreate()
-    world = World(faults=faults)
-    writer = world.writer("a")
-    opened, written = ready(world, writer)
-
-    def taken_over() -> None:
-        world.lock.lose()
-        world.storage.delete(f"{layout.HEARTBEATS}/{opened.requested_time}")
-
-    faults.action = taken_over
-    with pytest.raises(errors.OutcomeUnknownError, match="taken it over"):
-        lifecycle.commit(writer, opened, written)
-
-
-def test_lock_lost_while_publishing_has_the_steps_checked_again() -> None:
-    """O2: what completed in somebody else's time with the lock counts, too."""
-    faults = _AtCreate()
-    world = World(faults=faults)
-    writer = world.writer("a")
-    opened, written = ready(world, writer)
-    faults.action = world.lock.lose
-    seen = []
-
-    def step(
-        scope: table_lock.LockScope, write: OpenAction, change: commits.CommitMetadata
-    ) -> commits.CommitMetadata:
-        seen.append(scope.timeline.is_committed(write.requested_time))
-        if len(seen) > 1:
-            raise errors.ConflictError("overlap")
-        return change
-
-    with pytest.raises(errors.OutcomeUnknownError, match="overlap"):
-        lifecycle.commit(writer, opened, written, [step])
-    assert seen == [False, True]
-
-
-def test_lock_lost_while_publishing_and_rolled_back_meanwhile_is_an_unknown_outcome() -> None:
-    """T-L07."""
-    faults = _AtCreate()
-    world = World(faults=faults)
-    writer = world.writer("a")
-    opened, written = ready(world, writer)
-
-    def taken_back() -> None:
-        world.lock.lose()
-        request_rollback(world, opened)
-
-    faults.action = taken_back
-    with pytest.raises(errors.OutcomeUnknownError, match=r"rollback .* may roll it back"):
+    with pytest.raises(errors.OutcomeUnknownError, match=r"lost while .* was published"):
         lifecycle.commit(writer, opened, written)
     assert lifecycle.abort(writer, opened, has_tasks_left=False) is False
+    assert len(world.timeline.completed_writes) == 1
     assert len(data_files(world.storage)) == len(GROUPS)
 
 
-def test_lock_lost_while_publishing_and_files_deleted_meanwhile_is_an_unknown_outcome() -> None:
-    """L2: a rollback may have deleted them, and been withdrawn since others have built on it.
-
-    The simulation found it.
-    """
+def test_lock_lost_while_publishing_is_no_matter_where_our_writers_are_alone() -> None:
+    """CH6: the epoch has decided."""
     faults = _AtCreate()
-    world = World(faults=faults)
+    world = World(faults=faults, is_lying=True)
     writer = world.writer("a")
     opened, written = ready(world, writer)
-    deleted = written.stats[1].path
-
-    def taken_back() -> None:
-        world.lock.lose()
-        world.storage.delete(deleted)
-
-    faults.action = taken_back
-    with pytest.raises(errors.OutcomeUnknownError, match=f"{deleted} is missing"):
-        lifecycle.commit(writer, opened, written)
-
-
-def test_lock_lost_while_publishing_names_what_completed_at_the_same_time() -> None:
-    """L2: who reads increments passes by what completes at the time that they have read up to."""
-    faults = _AtCreate()
-    world = World(faults=faults)
-    writer, other = world.writer("a"), world.writer("other")
-    opened, written = ready(world, writer)
-    others = ready(world, other)
-    found = []
-
-    def publish_elsewhere() -> None:
-        world.lock.lose()
-        found.append(lifecycle.commit(other, *others).instant)
-
-    faults.action = publish_elsewhere
+    faults.action = world.lock.lose
     completion = lifecycle.commit(writer, opened, written)
-    assert completion.instant.completion_time == found[0].completion_time
-    expected = (
-        f"the table lock was lost while {completion.instant} was published, and {found[0]} "
-        "completed meanwhile: consumers of increments may miss one of these"
-    )
-    assert completion.findings == (expected,)
-
-
-def test_lock_lost_while_publishing_and_compaction_planned_meanwhile_is_an_unknown_outcome() -> (
-    None
-):
-    """L2: its files are older than the compaction's, which does not hold them: nobody reads them.
-
-    The simulation found it.
-    """
-    faults = _AtCreate()
-    world = World(faults=faults)
-    world.write(world.writer("other"))
-    writer = world.writer("a")
-    opened, written = ready(world, writer)
-
-    def compacted() -> None:
-        world.lock.lose()
-        world.time.advance(5)
-        assert world.schedule_compaction(world.writer("service")) is not None
-
-    faults.action = compacted
-    with pytest.raises(
-        errors.OutcomeUnknownError,
-        match=r"compaction .* does not contain its "
-        r"rows",
-    ):
-        lifecycle.commit(writer, opened, written)
-
-
-def test_lock_lost_while_publishing_and_replaced_meanwhile_is_an_unknown_outcome() -> None:
-    """L2: the author's next attempt may have written the same batch. The simulation found it."""
-    faults = _AtCreate()
-    world = World(faults=faults)
-    writer = world.client(world.process("a.1"), authors.Author(writer_id="a", attempt=1))
-    opened, written = ready(world, writer)
-
-    def replaced() -> None:
-        world.lock.lose()
-        successor = authors.Author(writer_id="a", attempt=2)
-        world.write(world.client(world.process("a.2"), successor))
-
-    faults.action = replaced
-    with pytest.raises(errors.OutcomeUnknownError, match="was replaced by attempt 2"):
-        lifecycle.commit(writer, opened, written)
+    assert completion.findings == ()
+    assert world.timeline.completed_writes == (completion.instant,)
 
 
 def test_batch_published_late_is_known_after_a_successor_began_too_early() -> None:
@@ -766,7 +637,8 @@ def test_batch_that_was_published_late_is_remembered_beyond_the_next_one() -> No
     completed = f"create {active.DIRECTORY}/{opened.requested_time}_"
     world.faults = faulty_storage.Interruption("a", completed, publish_elsewhere)
     writer = world.client(world.process("a"))
-    assert lifecycle.commit(writer, opened, written).findings
+    with pytest.raises(errors.OutcomeUnknownError):
+        lifecycle.commit(writer, opened, written)
     assert isinstance(lifecycle.begin(writer, Action.DELTA_COMMIT, world.config, "b2"), OpenAction)
     successor = world.client(world.process("b"), authors.Author(writer_id="a", attempt=2))
     for batch_id in ("b0", "b1"):

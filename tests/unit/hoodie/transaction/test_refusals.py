@@ -7,7 +7,7 @@ import pytest
 from hoodie import errors, identity
 from hoodie.model.instants import Action, Instant, InstantTime, State
 from hoodie.model.table_config import MergeMode, TableConfig
-from hoodie.timeline import active, contents
+from hoodie.timeline import active
 from hoodie.transaction import preconditions
 from hoodie.transaction.authors import Author
 from hoodie.transaction.fencing import AttemptRecord, StoredRecord
@@ -174,26 +174,3 @@ def test_restore_that_completed_before_the_write_began_does_not_matter() -> None
     facts = dataclasses.replace(GOOD, begun_on=with_files(files), timeline=with_files(MINE, files))
     assert preconditions.publication_refusal(facts) is None
     assert preconditions.restore_refusal(facts.timeline) is None
-
-
-def test_publication_in_doubt_is_contested_by_who_may_have_undone_it() -> None:
-    """L2: the lock was lost while the completed file was created."""
-    files = instant(10, completed=13)
-    completed = files[-1]
-    restored = instant(12, Action.RESTORE, completed=14)
-
-    def contest(
-        *found: list[Instant],
-        targets: contents.RollbackTargets | None = None,
-        begun_on: active.ActiveTimeline | None = None,
-    ) -> str | None:
-        before = begun_on or active.from_files([])
-        return preconditions.contest(completed, with_files(*found), targets or {}, before)
-
-    assert contest(files) is None
-    assert contest(files, targets={time(12): time(1)}) is None
-    assert "rollback" in str(contest(files, targets={time(12): time(10)}))
-    twice = [*files, *instant(10, completed=14)[-1:]]
-    assert "2 times" in str(contest(twice))
-    assert "restored" in str(contest(files, restored))
-    assert contest(files, restored, begun_on=with_files(restored)) is None

@@ -121,7 +121,7 @@ def test_live_writer_is_left_alone_by_all_policies(tmp_path: Path) -> None:
     alive.abort(has_tasks_left=False)
 
 
-def raise_conflict(*_: object) -> None:
+def raise_conflict(*_: object, **__: object) -> None:
     raise errors.ConflictError("simulated")
 
 
