@@ -11,8 +11,13 @@ the next epoch; who finds the number taken decides again. So decisions and what 
 the order of the chain, whatever a lock says and however long anybody is paused.
 
 An answer that was lost is read back: the id in the file tells whose it is. A number below the
-boundary may be free again since its file was deleted; so who has created an epoch looks once more.
-If the head's boundary is above it by then, it has won only if what it says was published (CH7).
+boundary is free again, and a process that was paused may create it a second time. So a number is
+trusted only if a listing that began after it was created, or read, shows none that is greater by
+as many as the chain keeps: it was never deleted then. Otherwise an epoch has won only if what it
+says was published.
+
+What was archived or taken back may be published once more by a process that was paused. Readers of
+ours do not see it, since the head does not know it, and the next change takes it off (CH7).
 
 Other engines know nothing of epochs. Where they write as well, the table lock keeps them apart from
 us, as in tables without a chain, and a head that its author did not publish is finished only if
@@ -31,21 +36,15 @@ from collections.abc import Callable, Container
 from dataclasses import replace
 
 from hoodie import errors
-from hoodie.model import table_config
+from hoodie.model import instants, table_config
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, epochs, table_properties
+from hoodie.timeline import active, epochs, table_properties, transitions
 from hoodie.timeline.epochs import Change, Epoch, Head, Publication, View
 
 logger = logging.getLogger(__name__)
 
 Check = Callable[[], None]
 """Called right before something is created; raises when it must not be."""
-
-KEPT = 100
-"""So many epochs are kept at least: more than anybody misses while a listing lasts."""
-
-SLACK = 100
-"""The boundary moves by as many epochs at once."""
 
 INLINE_BYTES_MAX = 1 << 16
 """Larger contents are staged, so that a head is read in one small request."""
@@ -54,9 +53,15 @@ _LOOKS_MAX = 10
 
 
 def begin(
-    storage: Storage, config: table_config.TableConfig, author: str
+    storage: Storage, config: table_config.TableConfig, author: str, kept: int = epochs.KEPT
 ) -> table_config.TableConfig:
     """Create the first epoch of a table that is to be created, if it is to have a chain.
+
+    Args:
+        storage: The table's.
+        config: Of the table that is to be.
+        author: Whose change it is.
+        kept: How many epochs the chain keeps at least.
 
     Returns:
         The configuration, with the chain that is there: of several creators, and after one that
@@ -69,7 +74,7 @@ def begin(
     if config.chain is None:
         return config
     path = epochs.path_of(0)
-    content = epochs.encoded(epochs.beginning(config.chain, author))
+    content = epochs.encoded(epochs.beginning(config.chain, author, kept))
     try:
         storage.create(path, content)
     except (errors.AlreadyExistsError, errors.StorageError) as error:
@@ -79,7 +84,9 @@ def begin(
             raise error from None
         name = table_config.ChainName(id=found.epoch.chain, version=found.epoch.version)
         return replace(config, chain=name)
-    _check_creates_once(storage, path, content)
+    if max(_numbers(storage), default=0) >= kept:
+        storage.delete(path)  # It was collected: there has been a table for long.
+    _check_creates_once(storage, config.chain.id)
     return config
 
 
@@ -108,7 +115,8 @@ def switch_on(
     assert wanted.chain is not None, storage.uri
     newest = _newest(storage)
     if newest is None or newest.epoch.is_last:
-        epoch = epochs.beginning(wanted.chain, author, newest, timeline, properties(wanted))
+        changes = properties(wanted)
+        epoch = epochs.beginning_after(newest, wanted.chain, author, timeline, changes)
         path, content = epochs.path_of(epoch.number), epochs.encoded(epoch)
         check()
         try:
@@ -116,7 +124,7 @@ def switch_on(
         except (errors.AlreadyExistsError, errors.StorageError) as error:
             if _read_or_none(storage, path) != content:
                 raise errors.OvertakenError(f"{storage.uri}: {path} is of another") from error
-        _check_creates_once(storage, path, content)
+        _check_creates_once(storage, wanted.chain.id)
         newest = Head(epoch=epoch, digest=epochs.digest(content))
     name = table_config.ChainName(id=newest.epoch.chain, version=newest.epoch.version)
     changes = properties(replace(wanted, chain=name))
@@ -163,21 +171,11 @@ def opened(storage: Storage, config: table_config.TableConfig) -> "Chain | None"
 class Chain:
     """A table's chain, as one process sees it; any number of threads may use it."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        chain_id: str,
-        *,
-        has_foreign_writers: bool,
-        kept: int = KEPT,
-        slack: int = SLACK,
-    ) -> None:
-        """Take the table's storage, what its properties say of the chain, and when to collect."""
+    def __init__(self, storage: Storage, chain_id: str, *, has_foreign_writers: bool) -> None:
+        """Take the table's storage, and what its properties say of the chain."""
         self._storage = storage
         self._id = chain_id
         self._has_foreign_writers = has_foreign_writers
-        self._kept = kept
-        self._slack = slack
         self._seen: Head | None = None
 
     @property
@@ -201,7 +199,12 @@ class Chain:
                 return self._seen  # A listing may lag behind what this client has seen.
             if newest < 0:
                 raise errors.FormatError(f"{self._storage.uri}: the chain has no epoch")
-            found = self._read(newest)
+            try:
+                found = self._read(newest)
+            except (errors.ConflictError, errors.FormatError):
+                if self._is_kept(newest):
+                    raise
+                found = None
             if found is None:
                 continue  # Collected since it was listed: there are many newer ones.
             missing = set(range(found.epoch.boundary, newest)) - numbers
@@ -229,7 +232,8 @@ class Chain:
         for _ in range(_LOOKS_MAX):
             head = self.head()
             try:
-                return self._finished(self._view(head, self._listed()), check)
+                view = self._finished(self._view(head, self._listed()), check)
+                return self._without_late(view, check)
             except errors.OvertakenError as overtaken:
                 logger.info("looking again: %s", overtaken)
         raise errors.StorageError(
@@ -254,14 +258,11 @@ class Chain:
         before = view.head.epoch
         self._refuse_ended(before)
         number = before.number + 1
-        boundary = before.boundary
-        if number - boundary >= self._kept + self._slack:
-            boundary = number - self._kept
         publications = [
             self._publication(change, number, place, path)
             for place, path in enumerate(change.files)
         ]
-        epoch = epochs.following(view, change, publications, boundary)
+        epoch = epochs.following(view, change, publications)
         content = epochs.encoded(epoch)
         self._create(view.head, epoch, content, check)
         self._refuse_used(epoch)
@@ -285,6 +286,9 @@ class Chain:
             check()
             try:
                 self._publish(head, each)
+            except errors.OvertakenError as overtaken:
+                logger.info("%s", overtaken)
+                return
             except errors.StorageError as error:
                 logger.warning("%s: %s: retried: %s", self._storage.uri, each.path, error)
                 check()
@@ -298,7 +302,7 @@ class Chain:
         Raises:
             StorageError: The storage failed; who raises the boundary next deletes the rest.
         """
-        if head.epoch.boundary != head.epoch.number - self._kept:
+        if head.epoch.boundary != head.epoch.number - head.epoch.kept:
             return 0
         below = [epochs.path_of(each) for each in self._numbers() if each < head.epoch.boundary]
         for name in self._storage.names(epochs.STAGED):
@@ -318,8 +322,12 @@ class Chain:
         lack = ""
         for _ in range(_LOOKS_MAX):
             epoch = self.head().epoch
+            names = active.names(self._storage)
+            visible, missing = epochs.prefix(epoch, names)
+            # Where it hides nothing it may be anybody's.
+            if (epoch.is_last or visible != names) and not self._is_kept(epoch.number):
+                continue
             self._refuse_ended(epoch)
-            visible, missing = epochs.prefix(epoch, active.names(self._storage))
             found = active.of_names(self._storage, visible)
             if all(epochs.is_archived(each, found) for each in missing):
                 return found
@@ -337,7 +345,7 @@ class Chain:
         """
         timeline = self._listed()
         head = self.head()
-        others = epochs.foreign(head.epoch, timeline)
+        others = self._foreign(head, timeline)
         if others:
             # What was archived before the head, and after the timeline was read, is none.
             timeline = self._listed()
@@ -346,8 +354,9 @@ class Chain:
 
     def all(self) -> list[Head]:
         """Return the epochs that are there, by number; two listings and a read each."""
-        earlier = self.head().epoch.earlier
-        found = (self._read(number, earlier) for number in sorted(self._numbers()))
+        newest = self.head().epoch
+        numbers = sorted(each for each in self._numbers() if each >= newest.boundary)
+        found = (self._read(number, newest.earlier) for number in numbers)
         return [each for each in found if each is not None]
 
     def _numbers(self) -> set[int]:
@@ -376,13 +385,14 @@ class Chain:
             StorageError: The storage failed.
         """
         head, epoch = view.head, view.head.epoch
+        lacking = epochs.lacking(epoch, view.timeline)
+        if not lacking and not epoch.properties and not epoch.is_last:
+            return view
+        self._refuse_old(head)
         if epoch.properties:
             self._put_properties(head, check)
-        lacking = epochs.lacking(epoch, view.timeline)
         if not lacking:
             return view
-        if max(self._numbers(), default=-1) > epoch.number:
-            raise errors.OvertakenError(f"{self._storage.uri}: epoch {epoch.number} is old")
         obstacle = epochs.obstacle(epoch, view.timeline) if self._has_foreign_writers else None
         if obstacle is not None:
             annulled = tuple(
@@ -403,6 +413,43 @@ class Chain:
             logger.info("%s: finished %s of %s", self._storage.uri, each.path, epoch.author)
         return replace(view, timeline=self._listed())
 
+    def _without_late(self, view: View, check: Check) -> View:
+        """Return a view after what a paused process has brought back was taken off the timeline."""
+        late = self._brought_back(view.head, view.timeline)
+        if not late:
+            return view
+        # A listing may lack what was requested while it lasted: the next one has it.
+        late &= self._brought_back(view.head, self._listed())
+        self._refuse_old(view.head)
+        for each in sorted(late, key=str):
+            check()
+            self._storage.delete(transitions.path(each))
+            logger.warning("%s: %s was published late: taken off", self._storage.uri, each)
+        return replace(view, timeline=self._listed())
+
+    def _brought_back(
+        self, head: Head, timeline: active.ActiveTimeline
+    ) -> frozenset[instants.Instant]:
+        """Return completed instants that were archived or taken back, and that are there again."""
+        if self._has_foreign_writers:
+            return frozenset()
+        others = epochs.foreign(head.epoch, timeline)
+        return frozenset(each for each in others if epochs.is_alone(each, timeline))
+
+    def _foreign(self, head: Head, timeline: active.ActiveTimeline) -> tuple[instants.Instant, ...]:
+        late = self._brought_back(head, timeline)
+        return tuple(each for each in epochs.foreign(head.epoch, timeline) if each not in late)
+
+    def _refuse_old(self, head: Head) -> None:
+        """Refuse to go on by an epoch that is not the newest; a listing."""
+        if max(self._numbers(), default=-1) > head.epoch.number:
+            raise errors.OvertakenError(f"{self._storage.uri}: epoch {head.epoch.number} is old")
+
+    def _is_kept(self, number: int) -> bool:
+        """Return whether an epoch that was read or created before was never deleted; a listing."""
+        kept = epochs.KEPT if self._seen is None else self._seen.epoch.kept
+        return max(self._numbers(), default=number) < number + kept
+
     def _put_properties(self, head: Head, check: Check) -> None:
         table_properties.put(self._storage, head.epoch.properties, head.epoch.number, check)
 
@@ -412,6 +459,9 @@ class Chain:
             content = self._storage.read(epochs.path_of(number))
         except errors.NotFoundError:
             return None
+        return self._decoded(number, content, earlier)
+
+    def _decoded(self, number: int, content: bytes, earlier: Container[str] = ()) -> Head | None:
         source = f"{self._storage.uri}/{epochs.path_of(number)}"
         found = epochs.decoded(content, source)
         if found.epoch.chain in earlier:
@@ -492,22 +542,24 @@ class Chain:
         except (errors.AlreadyExistsError, errors.StorageError) as error:
             is_taken = isinstance(error, errors.AlreadyExistsError)
             try:
-                found = self._read(epoch.number)
-                # It may be gone by now, its author having been paused. (The simulation found that.)
-                is_collected = found is None and is_taken and self._is_published(epoch)
+                found, is_kept = self._found(epoch.number)
+                has_won = (
+                    found is not None and found.epoch.id == epoch.id
+                    if is_kept
+                    else self._is_published(epoch)
+                )
             except errors.StorageError:
                 if is_taken or isinstance(error, errors.UnansweredError):
                     raise self._doubt(epoch, error) from error
                 raise error from None
-            if is_collected or (found is not None and found.epoch.id == epoch.id):
+            if has_won:
                 logger.warning("%s: the answer to %s was lost", self._storage.uri, path)
                 return
-            if found is None and not is_taken:
+            if is_kept and found is None and not is_taken:
                 raise
-            is_next = found is not None and found.epoch.previous == head.digest
-            if found is not None and not is_next and self._is_kept(head):
+            if found is not None and found.epoch.previous != head.digest:
                 raise self._broken(found, head) from error
-            if is_next and found is not None:
+            if found is not None:
                 self._note(found)  # Even where listings lag, the next look finds it.
             self._discard(epoch)
             raise errors.OvertakenError(
@@ -515,10 +567,18 @@ class Chain:
                 f"{found.epoch.author if found is not None else 'another'}"
             ) from error
 
-    def _is_kept(self, head: Head) -> bool:
-        """Return whether an epoch is not below the boundary, where others may reuse its number."""
-        newest = self._read(max(self._numbers(), default=head.epoch.number))
-        return newest is not None and newest.epoch.boundary <= head.epoch.number
+    def _found(self, number: int) -> tuple[Head | None, bool]:
+        """Return who has a number, if anybody, and whether it is kept; else what is there is void.
+
+        A read and a listing, in that order.
+        """
+        try:
+            content = self._storage.read(epochs.path_of(number))
+        except errors.NotFoundError:
+            return None, self._is_kept(number)
+        if not self._is_kept(number):
+            return None, False
+        return self._decoded(number, content), True
 
     def _doubt(self, epoch: Epoch, error: errors.HoodieError) -> errors.OutcomeUnknownError:
         return errors.OutcomeUnknownError(
@@ -538,25 +598,30 @@ class Chain:
         """
         number = epoch.number
         try:
-            newest = max(self._numbers(), default=number)
-            if newest <= number:
-                return
-            head = self._read(newest)
-            is_kept = head is not None and head.epoch.boundary <= number
-            is_used = not is_kept and not self._is_published(epoch)
+            is_used = not self._is_kept(number) and not self._is_published(epoch)
         except errors.StorageError as error:
             raise errors.OutcomeUnknownError(
                 f"{self._storage.uri}: it is unknown whether epoch {number} counts: {error}"
             ) from error
         if is_used:
             raise errors.OvertakenError(
-                f"{self._storage.uri}: epoch {number} was used before; the chain is at {newest}"
+                f"{self._storage.uri}: epoch {number} was used before, and was deleted since"
             )
 
     def _is_published(self, epoch: Epoch) -> bool:
-        found = ((each, _read_or_none(self._storage, each.path)) for each in epoch.publications)
-        return all(
-            content is not None and epochs.digest(content) == each.digest for each, content in found
+        """Return whether an epoch was certainly finished, its instants archived since or not.
+
+        One that publishes no file never certainly was: its change is decided again, and is found to
+        be made.
+        """
+        timeline = self._listed()
+        return bool(epoch.publications) and all(
+            epochs.is_archived(each.path, timeline)
+            or (
+                (content := _read_or_none(self._storage, each.path)) is not None
+                and epochs.digest(content) == each.digest
+            )
+            for each in epoch.publications
         )
 
     def _discard(self, epoch: Epoch) -> None:
@@ -567,6 +632,12 @@ class Chain:
             logger.warning("%s: staged content is left: %s", self._storage.uri, error)
 
     def _publish(self, head: Head, publication: Publication) -> None:
+        """Create a file that an epoch publishes, if it is not there.
+
+        Raises:
+            FormatError: Its staged content is gone, or is not what the epoch says.
+            OvertakenError: It is gone since all was published, and the epoch was collected.
+        """
         content = self._content(head, publication)
         try:
             self._storage.create(publication.path, content)
@@ -582,6 +653,11 @@ class Chain:
                 else base64.b64decode(publication.content, validate=True)
             )
         except (binascii.Error, errors.NotFoundError) as error:
+            number = head.epoch.number
+            if publication.staged and not self._is_kept(number):
+                raise errors.OvertakenError(
+                    f"{self._storage.uri}: epoch {number} was finished by others"
+                ) from error
             raise errors.FormatError(
                 f"{source}: the content of {publication.path} is gone or damaged: {error}"
             ) from error
@@ -607,12 +683,16 @@ def _newest(storage: Storage) -> Head | None:
     return epochs.decoded(storage.read(path), f"{storage.uri}/{path}")
 
 
-def _check_creates_once(storage: Storage, path: str, content: bytes) -> None:
+def _check_creates_once(storage: Storage, name: str) -> None:
     """Refuse a storage that creates a file that is there, by which nothing could be decided."""
+    path = f"{epochs.STAGED}/probe.{name}"
     try:
-        storage.create(path, content)
+        for _ in range(2):
+            storage.create(path, b"")
     except errors.AlreadyExistsError:
         return
+    finally:
+        storage.delete_all([path])
     raise errors.UnsupportedError(
         f"{storage.uri} has created {path} twice, expected the second creation to be refused: "
         "writers cannot be kept apart there, by locks neither"

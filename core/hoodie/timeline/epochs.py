@@ -19,7 +19,7 @@ Source: the user's rules CH1 to CH16; protocol.md: The chain.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hoodie import errors
 from hoodie.format import instant_names
@@ -28,6 +28,9 @@ from hoodie.timeline import active
 
 DIRECTORY = ".hoodie/.aux/epoch"
 STAGED = f"{DIRECTORY}/staged"
+
+KEPT = 100
+"""So many epochs a chain keeps at least: more than others create while a process is at work."""
 
 KNOWN_MAX = 200
 """So many completed instants an epoch lists, the newest: that more slip in late is not expected."""
@@ -80,6 +83,7 @@ class Epoch:
         previous: Digest of the file of the epoch before; empty for the first.
         time: The greatest time that an epoch has given so far; empty for none.
         boundary: Epochs with smaller numbers may be gone.
+        kept: How many epochs the chain keeps at least; the same in all of them.
         author: Whose change it is, for messages.
         publications: What it publishes, in that order.
         properties: What it changes in the table's properties; None removes a key.
@@ -100,6 +104,7 @@ class Epoch:
     previous: str
     time: str
     boundary: int
+    kept: int
     author: str
     publications: tuple[Publication, ...] = ()
     properties: Mapping[str, str | None] = field(default_factory=dict)
@@ -164,51 +169,73 @@ class Change:
     is_last: bool = False
 
 
-def beginning(
-    name: table_config.ChainName,
-    author: str,
-    before: Head | None = None,
-    timeline: active.ActiveTimeline | None = None,
-    properties: Mapping[str, str | None] | None = None,
-) -> Epoch:
-    """Return the epoch that a chain begins with.
+def beginning(name: table_config.ChainName, author: str, kept: int = KEPT) -> Epoch:
+    """Return the epoch that the chain of a new table begins with.
 
     Args:
         name: Of the chain.
         author: Who begins it.
-        before: The last epoch of the table's earlier chain; None if it had none.
-        timeline: Of the table; None for a new one.
-        properties: By which the table has the chain; none where it is created with them.
+        kept: How many epochs it keeps at least.
     """
-    since, known = ("", ()) if timeline is None else _known(timeline)
-    earlier = None if before is None else before.epoch
-    number = 0 if earlier is None else earlier.number + 1
     return Epoch(
         version=name.version,
         chain=name.id,
-        number=number,
+        number=0,
         id=name.id,
-        previous="" if before is None else before.digest,
-        time="" if timeline is None else timeline.greatest_time or "",
-        boundary=0 if earlier is None else earlier.boundary,
+        previous="",
+        time="",
+        boundary=0,
+        kept=kept,
         author=author,
-        properties=properties or {},
-        configured=number,
-        since=since,
-        known=known,
-        earlier=() if earlier is None else (*earlier.earlier, earlier.chain),
     )
 
 
-def following(
-    view: View, change: Change, publications: Iterable[Publication], boundary: int
+def beginning_after(
+    before: Head | None,
+    name: table_config.ChainName,
+    author: str,
+    timeline: active.ActiveTimeline,
+    properties: Mapping[str, str | None],
 ) -> Epoch:
+    """Return the epoch that a chain of a table begins with that has none.
+
+    Args:
+        before: The last epoch of the table's earlier chain; None if it had none.
+        name: Of the chain.
+        author: Who begins it.
+        timeline: Of the table.
+        properties: By which the table has the chain.
+    """
+    since, known = _known(timeline)
+    first = beginning(name, author)
+    if before is not None:
+        earlier = before.epoch
+        first = replace(
+            first,
+            number=earlier.number + 1,
+            previous=before.digest,
+            boundary=earlier.boundary,
+            kept=earlier.kept,
+            earlier=(*earlier.earlier, earlier.chain),
+        )
+    return replace(
+        first,
+        time=timeline.greatest_time or "",
+        properties=properties,
+        configured=first.number,
+        since=since,
+        known=known,
+    )
+
+
+def following(view: View, change: Change, publications: Iterable[Publication]) -> Epoch:
     """Return the epoch that makes a change."""
     before = view.head.epoch
     since, known = _known(view.timeline)
     others = foreign(before, view.timeline)
-    kept = [each for each in before.findings if each.number >= boundary]
     number = before.number + 1
+    boundary = _boundary(before)
+    kept = [each for each in before.findings if each.number >= boundary]
     return Epoch(
         version=table_config.CHAIN_VERSION,
         chain=before.chain,
@@ -217,6 +244,7 @@ def following(
         previous=view.head.digest,
         time=change.time or before.time,
         boundary=boundary,
+        kept=before.kept,
         author=change.author,
         publications=tuple(publications),
         properties=change.properties,
@@ -229,6 +257,12 @@ def following(
         findings=(*kept, *findings(view, others))[-FINDINGS_MAX:],
         earlier=before.earlier,
     )
+
+
+def _boundary(before: Epoch) -> int:
+    """Return the boundary after an epoch; it moves by as many epochs at once as are kept."""
+    number = before.number + 1
+    return number - before.kept if number - before.boundary >= 2 * before.kept else before.boundary
 
 
 def lacking(epoch: Epoch, timeline: active.ActiveTimeline) -> tuple[Publication, ...]:
@@ -335,6 +369,14 @@ def is_archived(path: str, timeline: active.ActiveTimeline) -> bool:
     return timeline.archive.completion_time(instant.requested_time) is not None
 
 
+def is_alone(completed: instants.Instant, timeline: active.ActiveTimeline) -> bool:
+    """Return whether nothing but its last file is left of an instant, as no author leaves it."""
+    return not any(
+        each.is_pending and each.requested_time == completed.requested_time
+        for each in timeline.files
+    )
+
+
 def _is_inflight(completed: instants.Instant, timeline: active.ActiveTimeline) -> bool:
     return any(
         each.requested_time == completed.requested_time
@@ -377,6 +419,8 @@ def decoded(content: bytes, source: str) -> Head:
         raise errors.UnsupportedError(
             f"{source} is of version {epoch.version}, expected {table_config.CHAIN_VERSION} at most"
         )
+    if epoch.kept < 1:
+        raise errors.FormatError(f"{source} keeps {epoch.kept} epochs, expected one at least")
     for each in epoch.publications:
         directory, _, name = each.path.rpartition("/")
         staged, _, _ = each.staged.rpartition("/")

@@ -231,6 +231,7 @@ def start_heartbeat(
 
     Raises:
         ConflictError: Somebody alive works on that instant, or the author's record changed.
+        OvertakenError: Another writer has taken the time of a write, as may happen without a lock.
     """
     owner = heartbeats.Owner(
         name=f"{client.author}, {action.value} {requested_time}",
@@ -239,7 +240,12 @@ def start_heartbeat(
         author=(client.author.record_name or "") if action.is_write else "",
         claim=client.claim if action.is_write else "",
     )
-    heartbeat = client.heartbeats.start(requested_time, owner)
+    try:
+        heartbeat = client.heartbeats.start(requested_time, owner)
+    except errors.ConflictError as error:
+        if client.lock.is_courtesy and action in instants.WRITES:
+            raise errors.OvertakenError(f"time {requested_time} is taken: {error}") from error
+        raise
     if not action.is_write:
         return heartbeat
     record = fencing.AttemptRecord(

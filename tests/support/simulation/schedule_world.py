@@ -109,7 +109,7 @@ class World:
             name = table_config.ChainName(id="chain")
             config = replace(config, chain=name, has_foreign_writers=not is_lying)
         clock = schedule.VirtualClock(self.time)
-        config = chain.begin(self.storage, config, "creation")
+        config = chain.begin(self.storage, config, "creation", kept=3)
         self.config = table_properties.create(self.storage, config, clock)
         self.storage.create(files.join(PARTITION, file_names.PARTITION_METADATA), b"")
 
@@ -152,8 +152,6 @@ class World:
                 storage,
                 self.config.chain.id,
                 has_foreign_writers=self.config.has_foreign_writers,
-                kept=3,
-                slack=2,
             )
         return Client(
             Connection(

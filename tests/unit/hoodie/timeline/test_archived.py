@@ -1,65 +1,26 @@
 """The archived timeline as Apache Hudi leaves it (format.md: Archived timeline)."""
 
-import io
-import json
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from hoodie import errors
 from hoodie.model.instants import InstantTime
 from hoodie.storage.memory import MemoryStorage
 from hoodie.timeline import active, archived
+from support.tables import history
+from support.tables.history import put, put_manifest
 
 
 def time(second: int) -> InstantTime:
     return InstantTime(f"202606010000{second:02d}000")
 
 
-def put(storage: MemoryStorage, name: str, content: bytes) -> None:
-    storage.delete(f"{archived.DIRECTORY}/{name}")
-    storage.create(f"{archived.DIRECTORY}/{name}", content)
-
-
 def put_rows(storage: MemoryStorage, *rows: tuple[int, int]) -> str:
-    """Archive instants of these requested and completion times; return the file's name."""
-    schema = pa.schema(
-        [
-            ("instantTime", pa.string()),
-            ("completionTime", pa.string()),
-            ("action", pa.string()),
-            ("metadata", pa.binary()),
-            ("plan", pa.binary()),
-            pa.field("version", pa.int32(), nullable=False),
-        ]
+    return history.put_rows(
+        storage, *((time(requested), time(completed)) for requested, completed in rows)
     )
-    table = pa.Table.from_pylist(
-        [
-            {
-                "instantTime": time(requested),
-                "completionTime": time(completed),
-                "action": "deltacommit",
-                "metadata": b"x" * 100,
-                "plan": None,
-                "version": 1,
-            }
-            for requested, completed in rows
-        ],
-        schema,
-    )
-    content = io.BytesIO()
-    pq.write_table(table, content, compression="gzip")
-    name = f"{time(rows[0][0])}_{time(rows[-1][0])}_0.parquet"
-    put(storage, name, content.getvalue())
-    return name
-
-
-def put_manifest(storage: MemoryStorage, number: int, *names: str) -> None:
-    files = [{"fileName": name, "fileLen": 1} for name in names]
-    put(storage, f"manifest_{number}", json.dumps({"files": files}).encode())
-    put(storage, "_version_", str(number).encode())
 
 
 class Counting(MemoryStorage):

@@ -49,12 +49,12 @@ def on(head: Head) -> View:
 @pytest.fixture
 def storage() -> MemoryStorage:
     made = MemoryStorage()
-    chain.begin(made, CONFIG, "creation")
+    chain.begin(made, CONFIG, "creation", kept=3)
     return made
 
 
 def opened(storage: MemoryStorage) -> Chain:
-    return Chain(storage, NAME.id, has_foreign_writers=False, kept=3, slack=2)
+    return Chain(storage, NAME.id, has_foreign_writers=False)
 
 
 def grown(storage: MemoryStorage, count: int) -> Head:
@@ -109,7 +109,7 @@ class Unsteady(MemoryStorage):
 @pytest.fixture
 def unsteady() -> Unsteady:
     made = Unsteady(MemoryStore())
-    chain.begin(made, CONFIG, "creation")
+    chain.begin(made, CONFIG, "creation", kept=3)
     return made
 
 
@@ -232,7 +232,7 @@ def test_staged_content_of_a_loser_is_deleted(storage: MemoryStorage) -> None:
 
 def test_racing_creators_have_one_chain(storage: MemoryStorage) -> None:
     other = replace(CONFIG, chain=table_config.ChainName(id="other"))
-    assert chain.begin(storage, other, "creation") == CONFIG
+    assert chain.begin(storage, other, "creation", kept=3) == CONFIG
 
 
 @pytest.mark.parametrize(
