@@ -96,7 +96,7 @@ def test_race_of_two_who_look_before_either_marks(
     strategy: EarlyDetection,
     is_found_early: bool,
 ) -> None:
-    """T-E03, T-E04, E1.
+    """T-E03, T-E04, O5.
 
     first    looks, sees nothing, and waits at a gate before it makes its marker
     second   simple: looks, sees nothing, marks        transactional: waits for first's lock scope
