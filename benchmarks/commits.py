@@ -7,7 +7,8 @@ Writers race (`races`; of Apache Hudi as threads of one warm Spark session) on t
 (`small_commits`), on a local disk and on an S3 emulator that takes 20 ms for each request
 (`slow_s3`). WHICH is `--store`, `--kind`, `--mode` or `--writers`, each any number of times, for
 some of them alone. `--trace` measures no time: it prints the calls of one commit to the storage,
-each with whether the table lock was held, and the HTTP requests that it made.
+each with whether the table lock was held, and the HTTP requests that it made; with `--lock
+filesystem` the calls of that lock as well.
 """
 
 import argparse
@@ -52,7 +53,11 @@ TALLIED = (("local", "in-process"), ("local", "filesystem"), ("s3", "in-process"
 HELD_KINDS = ("ours", "chain-ours")
 HISTORIES = (10, 100, 1_000)
 FILES = (16, 256, 4_096)
-_HEAD = f"""
+_HEAD = f"""# Commits
+
+Written by `benchmarks/commits.py` on {{date}}.
+{{circumstances}}.
+
 Times in ms. Batches of {BATCH_ROWS} rows, a bucket for each writer. Commits, lock waits and lock
 holds are medians; the lock's are those of the completion. The clock wait is for what the clock of a
 JVM's writer is allowed to lag.
@@ -62,6 +67,7 @@ _RACES = {
 ## On a local disk
 
 With fsync (Apache Hudi: without); the file system's lock.
+
 """,
     "s3": f"""
 ## On an S3 emulator
@@ -69,6 +75,7 @@ With fsync (Apache Hudi: without); the file system's lock.
 moto, in a process of this machine; {LATENCY_MS} ms of sleep before it answers an HTTP request, and
 a new connection for each. It answers one request after the other, in some ms, so that many writers
 wait for it. The lock is a file on the local disk, as a lock server beside the store would be.
+
 """,
 }
 _TALLIES = """
@@ -81,6 +88,11 @@ is deleted is looked for). The in-process lock makes no calls, the file system's
 
 | table | mode | calls | and the file system's lock | HTTP requests to S3 |
 |---|---|---:|---:|---:|
+"""
+_HOLDS = """
+## By what the table holds
+
+One non-blocking writer, a local disk.
 """
 CONSOLE = Console(stderr=True)
 
@@ -95,15 +107,6 @@ class Race:
     clock_wait_ms: int
     writers: int
     result: races.Result
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
-    """The calls of one commit, by the stores and locks of `TALLIED`."""
-
-    kind: str
-    mode: str
-    traces: Sequence[instruments.Trace]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,26 +297,26 @@ def race_table(found: Sequence[Race]) -> str:
     return text
 
 
-def tally_row(tally: Tally) -> str:
-    """Return the counts of one commit."""
-    local, with_lock, s3 = tally.traces
+def tally_row(kind: str, mode: str, traces: Sequence[instruments.Trace]) -> str:
+    """Return the counts of one commit, by the stores and locks of `TALLIED`."""
+    local, with_lock, s3 = traces
     counts = [local.call_counts, with_lock.call_counts, s3.request_counts]
-    return _row([KINDS[tally.kind].title, tally.mode, *map(str, counts)])
+    return _row([KINDS[kind].title, mode, *map(str, counts)])
 
 
 def hold_table(title: str, found: Sequence[Hold]) -> str:
     """Return commits by what the table holds."""
-    text = _row([title, "table", "commit", "lock wait", "lock hold", "calls"])
+    text = "\n" + _row([title, "table", "commit", "lock wait", "lock hold", "calls"])
     text += "|---:|---|---:|---:|---:|---:|\n"
     for each in found:
         cells = [f"{each.count:,}", KINDS[each.kind].title, f"{each.commit.latency_ms:.1f}"]
         cells += [_text(each.commit.wait_ms), _text(each.commit.hold_ms), str(each.calls)]
         text += _row(cells)
-    return f"{text}\n"
+    return text
 
 
-def measure(options: argparse.Namespace, places: Places) -> str:
-    """Measure all that is asked for and return the report."""
+def measure(options: argparse.Namespace, places: Places) -> Iterator[str]:
+    """Measure all that is asked for; yield the sections of the report."""
     where = machine.circumstances()
     found = [
         our_race(places, *chosen)
@@ -328,29 +331,24 @@ def measure(options: argparse.Namespace, places: Places) -> str:
                 peer_race(judge, *chosen)
                 for chosen in itertools.product(options.mode, options.writers)
             ]
-    today = datetime.now(UTC)
-    text = (
-        f"# Commits\n\nWritten by `benchmarks/commits.py` on {today:%Y-%m-%d}.\n{where}.\n{_HEAD}"
-    )
+    yield _HEAD.format(date=f"{datetime.now(UTC):%Y-%m-%d}", circumstances=where)
     for store in options.store:
-        rows = [race for race in found if race.store == store]
-        text += f"{_RACES[store]}\n{race_table(rows)}"
+        yield _RACES[store] + race_table([race for race in found if race.store == store])
     CONSOLE.print("requests of a commit")
-    text += _TALLIES
+    yield _TALLIES
     for kind, mode in itertools.product(options.kind, options.mode):
-        traces = [traced(places, store, kind, mode, lock) for store, lock in TALLIED]
-        text += tally_row(Tally(kind=kind, mode=mode, traces=traces))
-    text += "\n## By what the table holds\n\nOne writer, a local disk.\n\n"
+        yield tally_row(
+            kind, mode, [traced(places, store, kind, mode, lock) for store, lock in TALLIED]
+        )
+    yield _HOLDS
+    kinds = [kind for kind in HELD_KINDS if kind in options.kind]
     for title, counts, prepare in (
         ("commits before", HISTORIES, with_history),
         ("file groups", FILES, with_files),
     ):
-        kinds = [kind for kind in HELD_KINDS if kind in options.kind]
-        text += hold_table(
-            title,
-            [hold(places, kind, count, prepare) for count in counts for kind in kinds],
+        yield hold_table(
+            title, [hold(places, kind, count, prepare) for count in counts for kind in kinds]
         )
-    return text.rstrip() + "\n"
 
 
 def main() -> None:
@@ -363,6 +361,7 @@ def main() -> None:
     parser.add_argument("--no-peer", action="store_true", help="leave Apache Hudi out")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--trace", action="store_true", help="print the calls of a commit instead")
+    parser.add_argument("--lock", default="in-process", help="of --trace; default: in-process")
     options = parser.parse_args()
     for name, all_of_them in (
         ("writers", WRITERS),
@@ -375,12 +374,14 @@ def main() -> None:
         places = Places(stack)
         if options.trace:
             for store, kind, mode in itertools.product(options.store, options.kind, options.mode):
-                trace = traced(places, store, kind, mode, "in-process")
+                trace = traced(places, store, kind, mode, options.lock)
                 print_trace(f"{store}, {KINDS[kind].title}, {mode}", trace)
             return
-        text = measure(options, places)
-    print(text)
-    options.results.write_text(text)
+        text = ""
+        for section in measure(options, places):
+            print(section, end="", flush=True)
+            text += section
+            options.results.write_text(text)
 
 
 if __name__ == "__main__":
