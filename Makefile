@@ -112,7 +112,7 @@ bench: setup setup-peer ## run beside Apache Hudi on the same data; writes bench
 	@$(BIN)/python benchmarks/run.py
 
 .PHONY: bench-commits
-bench-commits: setup setup-peer ## measure commits, their requests and contention in some 30 minutes; writes benchmarks/COMMITS.md, CONTENTION.md
+bench-commits: setup setup-peer ## measure commits, their requests and contention in some 40 minutes; writes benchmarks/COMMITS.md, CONTENTION.md
 	@echo "==> Measuring commits of 1, 8 and 32 writers, on a local disk and an S3 emulator"
 	@$(BIN)/python benchmarks/commits.py
 	@echo "==> Measuring what concurrency costs"
