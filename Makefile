@@ -14,7 +14,7 @@ LEFTOVERS := build dist examples/*/work benchmarks/work spark-warehouse metastor
 .PHONY: help
 help: ## tell what can be made
 	@echo "Usage: make TARGET. A target sets up what it needs itself."
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' Makefile
 
 .PHONY: setup
 setup: ## fill .venv/ with the locked packages, hoodie and hudi-operator
@@ -110,6 +110,13 @@ image: setup ## build the container image, no registry needed; prints the archiv
 bench: setup setup-peer ## run beside Apache Hudi on the same data; writes benchmarks/RESULTS.md
 	@echo "==> Running the benchmarks side by side with Apache Hudi"
 	@$(BIN)/python benchmarks/run.py
+
+.PHONY: bench-commits
+bench-commits: setup setup-peer ## measure commits, their requests and contention in some 40 minutes; writes benchmarks/COMMITS.md, CONTENTION.md
+	@echo "==> Measuring commits of 1, 8 and 32 writers, on a local disk and an S3 emulator"
+	@$(BIN)/python benchmarks/commits.py
+	@echo "==> Measuring what concurrency costs"
+	@$(BIN)/python benchmarks/contention.py
 
 .PHONY: bench-cluster
 bench-cluster: setup ## measure the operator beside a real API server with 1,000 tables

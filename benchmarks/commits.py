@@ -1,428 +1,387 @@
-"""Measures commits: latency and rate with many writers, and what the lock is held for.
+"""Measures commits: rate and latency with many writers, requests, and what the lock is held for.
 
-    .venv/bin/python benchmarks/commits.py [--writers N]... [--no-peer] [--results FILE]
+    .venv/bin/python benchmarks/commits.py [--no-peer] [--results FILE] [WHICH]...
+    .venv/bin/python benchmarks/commits.py --trace [WHICH]...
 
-Each writer is a process of its own (a thread of one warm Spark session on Apache Hudi's side) and
-has a bucket of its own, so that nobody loses a conflict. All begin at once; a writer commits small
-batches, one after the other. `wait` is the time that a clock which others do not share makes a
-writer wait under the lock: none where all writers are ours, and more beside a JVM (`clock_wait_ms`
-of ours, `hoodie.time.generator.max_expected_clock_skew_ms` of Apache Hudi's).
+Writers race (`races`; of Apache Hudi as threads of one warm Spark session) on tables of each kind
+(`small_commits`), on a local disk and on an S3 emulator that takes 20 ms for each request
+(`slow_s3`). WHICH is `--store`, `--kind`, `--mode` or `--writers`, each any number of times, for
+some of them alone. `--trace` measures no time: it prints the calls of one commit to the storage,
+each with whether the table lock was held, and the HTTP requests that it made; with `--lock
+filesystem` the calls of that lock as well.
 """
 
 import argparse
 import contextlib
-import functools
-import json
+import itertools
 import shutil
-import statistics
-import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-
-from hoodie.transaction import manager
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]  # `support` and our neighbours
 
-import machine  # noqa: E402 (the path comes first)
+import instruments  # noqa: E402 (the path comes first)
+import machine  # noqa: E402
 import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
+import races  # noqa: E402
+import slow_s3  # noqa: E402
+import small_commits  # noqa: E402
+from instruments import Counts  # noqa: E402
 from rich.console import Console  # noqa: E402
+from small_commits import BATCH_ROWS, BUCKETS, CLOCK_WAIT_MS, KINDS, MODES, Commit  # noqa: E402
 
-from hoodie import environment, table  # noqa: E402
-from hoodie.index import bucket  # noqa: E402
-from hoodie.model import commits, results, schemas, settings, table_config  # noqa: E402
-from hoodie.storage.local import LocalStorage  # noqa: E402
-from hoodie.storage.protocol import Storage  # noqa: E402
-from hoodie.transaction import authors  # noqa: E402
-from hoodie.transaction.locks import address_texts  # noqa: E402
-from hoodie.write import sessions  # noqa: E402
+from hoodie import table  # noqa: E402
 from support.peer.judge import Judge, Settings  # noqa: E402
 from support.peer.peer_options import PeerTable, filesystem_lock  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "COMMITS.md"
 WORK = ROOT / "benchmarks" / "work"
-BUCKETS = 32
-BATCH_ROWS = 10
+LATENCY_MS = 20
+STORES = {"local": "a local disk", "s3": "an S3 emulator"}
+COMMITS = {"local": (40, 3), "s3": (16, 2)}
+"""About so many in a race, and so many of each writer at least."""
 WRITERS = (1, 8, 32)
-PEER_COMMITS = 10
-WAITS_MS = (0, 20)
+PEER = "Apache Hudi"
+PEER_COMMITS = (10, 3)
+TALLIED = (("local", "in-process"), ("local", "filesystem"), ("s3", "in-process"))
+"""Where the calls of a commit are counted, by which lock."""
+HELD_KINDS = ("ours", "chain-ours")
 HISTORIES = (10, 100, 1_000)
 FILES = (16, 256, 4_096)
-MODES = {
-    "non-blocking": settings.ConcurrencyMode.NON_BLOCKING,
-    "optimistic": settings.ConcurrencyMode.OPTIMISTIC,
+_HEAD = f"""# Commits
+
+Written by `benchmarks/commits.py` on {{date}}.
+{{circumstances}}.
+
+Times in ms. Batches of {BATCH_ROWS} rows, a bucket for each writer. Commits, lock waits and lock
+holds are medians; the lock's are those of the completion. The clock wait is for what the clock of a
+JVM's writer is allowed to lag.
+"""
+_RACES = {
+    "local": """
+## On a local disk
+
+With fsync (Apache Hudi: without); the file system's lock.
+
+""",
+    "s3": f"""
+## On an S3 emulator
+
+moto, in a process of this machine; {LATENCY_MS} ms of sleep before it answers an HTTP request, and
+a new connection for each. It answers one request after the other, in some ms, so that many writers
+wait for it. The lock is a file on the local disk, as a lock server beside the store would be.
+
+""",
 }
-SCHEMA = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
-_HEAD = f"""Times in ms, medians and 95 %. Batches of {BATCH_ROWS} rows, a bucket for each writer,
-the file system's lock, a local disk, with fsync (Apache Hudi: without). Lock wait and hold are
-those of the completion. The clock wait is what beside a JVM's writers a clock is allowed to lag.
+_TALLIES = """
+## Requests of a commit
+
+Of one writer, by a warm one to a small table; in brackets those while the table lock was held. A
+call is one of a method of our storage, on a local disk and in an object store; the store's client
+makes one HTTP request of it or several (a file that is created is looked up for its time, one that
+is deleted is looked for). The in-process lock makes no calls, the file system's makes some.
+
+| table | mode | calls | and the file system's lock | HTTP requests to S3 |
+|---|---|---:|---:|---:|
+"""
+_HOLDS = """
+## By what the table holds
+
+One non-blocking writer, a local disk.
 """
 CONSOLE = Console(stderr=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
-    """One commit; milliseconds. The lock's are those of the completion; None where unknown.
+class Race:
+    """A race and what came of it."""
 
-    Attributes:
-        requests: To the storage: a call of it each; counted where one process writes alone.
-    """
-
-    latency_ms: float
-    wait_ms: float | None = None
-    hold_ms: float | None = None
-    requests: float | None = None
-
-
-Hold = tuple[int, Commit]
-"""How much a table holds, and the median commit to it."""
+    store: str
+    mode: str
+    table: str
+    clock_wait_ms: int
+    writers: int
+    result: races.Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Race:
-    """What some writers did at one time."""
+class Hold:
+    """The median commit to a table that holds a number of something, and its calls."""
 
-    side: str
-    mode: str
-    writers: int
-    clock_wait_ms: int
-    seconds: float
-    commits: tuple[Commit, ...]
-
-    @property
-    def rate(self) -> float:
-        """Commits a second, of all writers together."""
-        return len(self.commits) / self.seconds
+    kind: str
+    count: int
+    commit: Commit
+    calls: Counts
 
 
-def batches_of(writer: int, count: int) -> list[pa.Table]:
-    """Return a writer's batches: keys of its own bucket, ordering values that nobody shares."""
-    numbers = [f"w{writer}-{number}" for number in range(BUCKETS * BATCH_ROWS * 4)]
-    places = bucket.buckets([pa.array(numbers)], BUCKETS)
-    keys = [key for key, place in zip(numbers, places, strict=True) if place == writer % BUCKETS]
-    keys = keys[:BATCH_ROWS]
-    return [
-        pa.table(
-            {
-                "id": keys,
-                "ts": [
-                    (batch * len(keys) + place) * BUCKETS + writer for place in range(len(keys))
-                ],
-                "value": [batch] * len(keys),
-            },
-            schema=SCHEMA,
-        )
-        for batch in range(1, count + 1)
-    ]
+class Places:
+    """Fresh places for tables, one at a time on the local disk; the emulator runs when needed."""
 
-
-def create(path: Path, buckets: int = BUCKETS) -> table.Table:
-    """Create an empty table."""
-    config = table_config.TableConfig(
-        name="commits",
-        record_key_fields=("id",),
-        ordering_fields=("ts",),
-        merge_mode=table_config.MergeMode.EVENT_TIME,
-        bucket_count=buckets,
-    )
-    schema = schemas.from_arrow(SCHEMA, config.name)
-    return table.create_table(str(path), config, schema, environment.system(parallelism=1))
-
-
-def commit(
-    opened: table.Table, data: pa.Table, writer: int, write: settings.WriteSettings
-) -> Commit:
-    """Write one batch."""
-    options = sessions.WriteOptions(
-        operation=commits.Operation.UPSERT,
-        transaction=manager.TransactionOptions(
-            settings=write,
-            lock=address_texts.parse("filesystem"),
-            author=authors.Author(writer_id=f"w{writer}"),
-        ),
-    )
-    begin = time.perf_counter()
-    result = opened.write(data, options)
-    latency_ms = (time.perf_counter() - begin) * 1000
-    assert isinstance(result, results.CommitResult)
-    return Commit(latency_ms=latency_ms, wait_ms=result.lock_wait_ms, hold_ms=result.lock_hold_ms)
-
-
-class Requests:
-    """Counts the calls of a local storage, but for those that one of them makes itself."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._depth = threading.local()
+    def __init__(self, stack: contextlib.ExitStack) -> None:
+        self._stack = stack
+        self._s3: slow_s3.SlowS3 | None = None
 
     @contextlib.contextmanager
-    def counted(self) -> Iterator[None]:
-        """Count for a while."""
-        calls = {name: getattr(LocalStorage, name) for name in vars(Storage) if name[0] != "_"}
-        calls.pop("uri")
-        for name, call in calls.items():
-            setattr(LocalStorage, name, self._counting(call))
-        try:
-            yield
-        finally:
-            for name, call in calls.items():
-                setattr(LocalStorage, name, call)
+    def place(self, store: str) -> Iterator[str]:
+        """Give a table's URI."""
+        if store == "s3":
+            yield f"{self.s3().new_bucket()}/commits"
+            return
+        path = WORK / "commits"
+        shutil.rmtree(path, ignore_errors=True)
+        yield str(path)
+        shutil.rmtree(path)
 
-    def _counting(self, call: Callable[..., object]) -> Callable[..., object]:
-        @functools.wraps(call)
-        def counting(*arguments: object, **named: object) -> object:
-            depth = getattr(self._depth, "value", 0)
-            self.count += depth == 0
-            self._depth.value = depth + 1
-            try:
-                return call(*arguments, **named)
-            finally:
-                self._depth.value = depth
-
-        return counting
+    def s3(self) -> slow_s3.SlowS3:
+        """Return the emulator."""
+        if self._s3 is None:
+            self._s3 = self._stack.enter_context(slow_s3.running(WORK, LATENCY_MS))
+        return self._s3
 
 
-def write_settings(mode: str, clock_wait_ms: int) -> settings.WriteSettings:
-    """Return a writer's settings."""
-    return settings.WriteSettings(
-        concurrency=MODES[mode], clock_wait_ms=clock_wait_ms, lock_wait_ms=300_000
-    )
+def commits_of(writers: int, together: int, at_least: int) -> int:
+    """Return how many commits each writer makes."""
+    return max(at_least, together // writers)
 
 
-def commits_of(writers: int, at_most: int = 40) -> int:
-    """Return how many commits each writer makes, of so many together."""
-    return max(3, at_most // writers)
-
-
-def our_race(mode: str, writers: int, clock_wait_ms: int) -> Race:
+def our_race(places: Places, store: str, kind: str, mode: str, writers: int) -> Race:
     """Have processes of ours commit at one time."""
-    path = WORK / "commits"
-    shutil.rmtree(path, ignore_errors=True)
-    create(path)
-    command = [sys.executable, __file__, "--race", str(path), mode, str(clock_wait_ms)]
-    processes = [
-        subprocess.Popen(
-            [*command, str(number), str(commits_of(writers))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+    CONSOLE.print(f"{store}, {KINDS[kind].title}, {mode}: {writers} writers")
+    lock = "filesystem" if store == "local" else f"filesystem?directory={WORK / 'lock'}"
+    with places.place(store) as uri:
+        entrants = races.Entrants(
+            uri=uri,
+            kind=kind,
+            mode=mode,
+            lock=lock,
+            writers=writers,
+            batches=commits_of(writers, *COMMITS[store]),
         )
-        for number in range(writers)
-    ]
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    begin = time.perf_counter()
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    made: list[Commit] = []
-    for process in processes:
-        assert process.stdout is not None
-        made += [Commit(**each) for each in json.loads(process.stdout.readline())]
-    seconds = time.perf_counter() - begin
-    assert [process.wait() for process in processes] == [0] * writers
-    opened = table.open_table(str(path), environment.system(parallelism=1))
-    assert len(opened.timeline().completed_writes) == len(made) == writers * commits_of(writers)
-    shutil.rmtree(path)
+        result = races.run(entrants)
     return Race(
-        side="ours",
+        store=store,
         mode=mode,
+        table=KINDS[kind].title,
+        clock_wait_ms=KINDS[kind].clock_wait_ms,
         writers=writers,
-        clock_wait_ms=clock_wait_ms,
-        seconds=seconds,
-        commits=tuple(made),
+        result=result,
     )
 
 
-def run_writer(path: str, mode: str, clock_wait_ms: str, number: str, count: str) -> None:
-    """Be one writer of a race."""
-    opened = table.open_table(path, environment.system(parallelism=1))
-    write = write_settings(mode, int(clock_wait_ms))
-    batches = batches_of(int(number), int(count))
-    print("ready", flush=True)
-    sys.stdin.readline()
-    made = [commit(opened, batch, int(number), write) for batch in batches]
-    print(json.dumps([asdict(each) for each in made]), flush=True)
-
-
-def peer_race(judge: Judge, mode: str, writers: int, clock_wait_ms: int) -> Race:
+def peer_race(judge: Judge, mode: str, writers: int) -> Race:
     """Have threads of Apache Hudi's session commit at one time."""
+    CONSOLE.print(f"{PEER}, {mode}: {writers} writers")
     path, inputs = WORK / "commits", WORK / "commit-batches"
     for folder in (path, inputs):
         shutil.rmtree(folder, ignore_errors=True)
     inputs.mkdir(parents=True)
     peer = PeerTable(name="commits", ordering="ts", buckets=BUCKETS, parallelism=1)
-    lock = filesystem_lock(skew_ms=max(1, clock_wait_ms))
+    lock = filesystem_lock(skew_ms=CLOCK_WAIT_MS)
     options = peer.nbcc_options(lock) if mode == "non-blocking" else peer.occ_options(lock)
     options["hoodie.write.lock.num_retries"] = "1000"
     # The table, and code that is warm.
-    for number, batch in enumerate(batches_of(BUCKETS - 1, 3)):
+    for number, batch in enumerate(small_commits.batches_of(BUCKETS - 1, 3)):
         pq.write_table(batch, inputs / f"first-{number}.parquet")
         judge.write(path, inputs / f"first-{number}.parquet", options)
     files: list[list[Path]] = []
     for writer in range(writers):
+        batches = small_commits.batches_of(writer, commits_of(writers, *PEER_COMMITS))
         files.append([])
-        for number, batch in enumerate(batches_of(writer, commits_of(writers, PEER_COMMITS))):
+        for number, batch in enumerate(batches):
             files[-1].append(inputs / f"{writer}-{number}.parquet")
             pq.write_table(batch, files[-1][-1])
     spent = judge.write_at_once(path, files, options)
-    made = tuple(Commit(latency_ms=each * 1000) for writer in spent for each in writer)
-    seconds = judge.seconds_last
+    made = [Commit(latency_ms=each * 1000) for writer in spent for each in writer]
+    result = races.Result(seconds=judge.seconds_last, commits=made)
     for folder in (path, inputs):
         shutil.rmtree(folder)
     return Race(
-        side="Apache Hudi",
+        store="local",
         mode=mode,
+        table=PEER,
+        clock_wait_ms=CLOCK_WAIT_MS,
         writers=writers,
-        clock_wait_ms=clock_wait_ms,
-        seconds=seconds,
-        commits=made,
+        result=result,
     )
 
 
-def holds(prepare: Callable[[Path, int], table.Table], counts: Sequence[int]) -> list[Hold]:
-    """Return the median commit of a table that `prepare` makes, for each count."""
-    found = []
-    for count in counts:
-        path = WORK / "commits"
-        shutil.rmtree(path, ignore_errors=True)
-        opened = prepare(path, count)
-        write = write_settings("non-blocking", 0)
-        made = [commit(opened, batch, 0, write) for batch in batches_of(0, 21)][1:]
-        requests = Requests()
-        with requests.counted():
-            commit(opened, batches_of(0, 22)[-1], 0, write)
-        found.append((count, replace(_median(made), requests=requests.count)))
-        shutil.rmtree(path)
-    return found
+def traced(places: Places, store: str, kind: str, mode: str, lock: str) -> instruments.Trace:
+    """Return the calls of one commit, by a writer that has made some before."""
+    trace = instruments.Trace(places.s3().asked if store == "s3" else tuple)
+    with places.place(store) as uri:
+        opened = small_commits.create(uri, KINDS[kind])
+        made_by = small_commits.transaction(mode, KINDS[kind], "w0", lock)
+        *before, last = small_commits.batches_of(0, 4)
+        for batch in before:
+            small_commits.commit(opened, batch, made_by)
+        with trace.on():
+            small_commits.commit(opened, last, made_by)
+    return trace
 
 
-def with_history(path: Path, count: int) -> table.Table:
+def hold(places: Places, kind: str, count: int, prepare: "Preparation") -> Hold:
+    """Return the median commit to a table that is prepared for that."""
+    CONSOLE.print(f"{KINDS[kind].title}, {prepare.__name__}: {count:,}")
+    made_by = small_commits.transaction("non-blocking", KINDS[kind], "w0")
+    uncounted = small_commits.transaction("non-blocking", KINDS[kind], "w0", "in-process")
+    *batches, last = small_commits.batches_of(0, 22)
+    trace = instruments.Trace()
+    with places.place("local") as uri:
+        opened = prepare(uri, kind, count)
+        made = [small_commits.commit(opened, batch, made_by) for batch in batches][1:]
+        with trace.on():
+            small_commits.commit(opened, last, uncounted)
+    return Hold(kind=kind, count=count, commit=small_commits.median(made), calls=trace.call_counts)
+
+
+Preparation = Callable[[str, str, int], table.Table]
+"""Makes a table at a URI, of a kind, that holds a number of something."""
+
+
+def with_history(uri: str, kind: str, count: int) -> table.Table:
     """Return a table of so many commits."""
-    opened = create(path)
-    for batch in batches_of(1, count):
-        commit(opened, batch, 1, write_settings("non-blocking", 0))
+    opened = small_commits.create(uri, KINDS[kind])
+    made_by = small_commits.transaction("non-blocking", KINDS[kind], "w1")
+    for batch in small_commits.batches_of(1, count):
+        small_commits.commit(opened, batch, made_by)
     return opened
 
 
-def with_files(path: Path, count: int) -> table.Table:
+def with_files(uri: str, kind: str, count: int) -> table.Table:
     """Return a table of so many file groups, and one commit."""
-    opened = create(path, count)
+    opened = small_commits.create(uri, KINDS[kind], count)
     numbers = range(count * 20)
     rows = pa.table(
         {"id": [f"k{number}" for number in numbers], "ts": numbers, "value": numbers},
-        schema=SCHEMA,
+        schema=small_commits.SCHEMA,
     )
-    commit(opened, rows, 1, write_settings("non-blocking", 0))
+    made_by = small_commits.transaction("non-blocking", KINDS[kind], "w1")
+    small_commits.commit(opened, rows, made_by)
     assert len(opened.slices()) > 0.9 * count
     return opened
 
 
-def _median(made: Sequence[Commit]) -> Commit:
-    def of(values: Sequence[float | None]) -> float | None:
-        known = [value for value in values if value is not None]
-        return statistics.median(known) if known else None
-
-    latency = of([each.latency_ms for each in made])
-    assert latency is not None
-    return Commit(
-        latency_ms=latency,
-        wait_ms=of([each.wait_ms for each in made]),
-        hold_ms=of([each.hold_ms for each in made]),
-    )
+def print_trace(title: str, trace: instruments.Trace) -> None:
+    """Print the calls of a commit."""
+    print(f"\n{title}: {trace.call_counts} calls, {trace.request_counts} HTTP requests\n")
+    for number, call in enumerate(trace.calls, 1):
+        lock = "lock" if call.is_locked else ""
+        print(f"{number:3} {lock:5}{call.name:17}{call.path:70} {' '.join(call.requests)}".rstrip())
 
 
 def _text(value: float | None) -> str:
     return "" if value is None else f"{value:.0f}"
 
 
-def _race_row(race: Race) -> str:
-    middle = _median(race.commits)
-    slow = sorted(each.latency_ms for each in race.commits)[int(len(race.commits) * 0.95)]
-    cells = [race.mode, str(race.writers), str(race.clock_wait_ms), race.side]
-    cells += [f"{race.rate:.1f}", _text(middle.latency_ms), _text(slow)]
-    return f"| {' | '.join([*cells, _text(middle.wait_ms), _text(middle.hold_ms)])} |"
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |\n"
 
 
-def _hold_rows(title: str, found: Sequence[Hold]) -> list[str]:
-    lines = [
-        f"| {title} | commit | lock wait | lock hold | requests |",
-        "|---:|---:|---:|---:|---:|",
+def race_table(found: Sequence[Race]) -> str:
+    """Return the rows of a store."""
+    titles = ["mode", "writers", "table", "clock wait", "commits/s"]
+    text = _row([*titles, "commit", "95 %", "lock wait", "lock hold"])
+    text += "|---|---:|---|---:|---:|---:|---:|---:|---:|\n"
+    for race in sorted(found, key=lambda race: (race.mode, race.writers)):
+        made = race.result.commits
+        middle = small_commits.median(made)
+        cells = [race.mode, str(race.writers), race.table, str(race.clock_wait_ms)]
+        cells += [f"{race.result.rate:.1f}", _text(middle.latency_ms)]
+        cells += [_text(small_commits.slowest_ms(made))]
+        text += _row([*cells, _text(middle.wait_ms), _text(middle.hold_ms)])
+    return text
+
+
+def tally_row(kind: str, mode: str, traces: Sequence[instruments.Trace]) -> str:
+    """Return the counts of one commit, by the stores and locks of `TALLIED`."""
+    local, with_lock, s3 = traces
+    counts = [local.call_counts, with_lock.call_counts, s3.request_counts]
+    return _row([KINDS[kind].title, mode, *map(str, counts)])
+
+
+def hold_table(title: str, found: Sequence[Hold]) -> str:
+    """Return commits by what the table holds."""
+    text = "\n" + _row([title, "table", "commit", "lock wait", "lock hold", "calls"])
+    text += "|---:|---|---:|---:|---:|---:|\n"
+    for each in found:
+        cells = [f"{each.count:,}", KINDS[each.kind].title, f"{each.commit.latency_ms:.1f}"]
+        cells += [_text(each.commit.wait_ms), _text(each.commit.hold_ms), str(each.calls)]
+        text += _row(cells)
+    return text
+
+
+def measure(options: argparse.Namespace, places: Places) -> Iterator[str]:
+    """Measure all that is asked for; yield the sections of the report."""
+    where = machine.circumstances()
+    found = [
+        our_race(places, *chosen)
+        for chosen in itertools.product(options.store, options.kind, options.mode, options.writers)
     ]
-    for count, middle in found:
-        cells = [f"{count:,}", f"{middle.latency_ms:.1f}"]
-        cells += [_text(middle.wait_ms), _text(middle.hold_ms), _text(middle.requests)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return [*lines, ""]
-
-
-def _report(
-    where: str,
-    races: Sequence[Race],
-    history: Sequence[Hold],
-    files: Sequence[Hold],
-) -> str:
-    titles = ["mode", "writers", "clock wait", "side", "commits/s", "commit", "95 %"]
-    titles += ["lock wait", "lock hold"]
-    return "\n".join(
-        [
-            "# Commits",
-            "",
-            f"Written by `benchmarks/commits.py` on {datetime.now(UTC):%Y-%m-%d}.",
-            f"{where}.",
-            _HEAD,
-            f"| {' | '.join(titles)} |",
-            "|---|---:|---:|---|---:|---:|---:|---:|---:|",
-            *map(_race_row, races),
-            "",
-            "One writer, by what the table holds:",
-            "",
-            *_hold_rows("commits before", history),
-            *_hold_rows("file groups", files),
-        ]
-    )
+    if not options.no_peer and "local" in options.store:
+        judge_settings = replace(Settings(name="commits", cores=2), memory_mb=4096, jvm_options=())
+        with Judge(WORK / "judge", judge_settings) as judge:
+            versions = judge.versions()
+            where += f"; {PEER} {versions.hudi} on Spark {versions.spark}"
+            found += [
+                peer_race(judge, *chosen)
+                for chosen in itertools.product(options.mode, options.writers)
+            ]
+    yield _HEAD.format(date=f"{datetime.now(UTC):%Y-%m-%d}", circumstances=where)
+    for store in options.store:
+        yield _RACES[store] + race_table([race for race in found if race.store == store])
+    CONSOLE.print("requests of a commit")
+    yield _TALLIES
+    for kind, mode in itertools.product(options.kind, options.mode):
+        yield tally_row(
+            kind, mode, [traced(places, store, kind, mode, lock) for store, lock in TALLIED]
+        )
+    yield _HOLDS
+    kinds = [kind for kind in HELD_KINDS if kind in options.kind]
+    for title, counts, prepare in (
+        ("commits before", HISTORIES, with_history),
+        ("file groups", FILES, with_files),
+    ):
+        yield hold_table(
+            title, [hold(places, kind, count, prepare) for count in counts for kind in kinds]
+        )
 
 
 def main() -> None:
     """Run the races and write the report."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--writers", type=int, action="append", help="default: 1, 8 and 32")
+    parser.add_argument("--store", action="append", choices=STORES, help="default: both")
+    parser.add_argument("--kind", action="append", choices=KINDS, help="of table; default: all")
+    parser.add_argument("--mode", action="append", choices=MODES, help="default: both")
     parser.add_argument("--no-peer", action="store_true", help="leave Apache Hudi out")
     parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--race", nargs=5, metavar="ARGUMENT", help="be one writer of a race")
+    parser.add_argument("--trace", action="store_true", help="print the calls of a commit instead")
+    parser.add_argument("--lock", default="in-process", help="of --trace; default: in-process")
     options = parser.parse_args()
-    if options.race:
-        run_writer(*options.race)
-        return
-    where = machine.circumstances()
-    races = []
-    for mode in MODES:
-        for writers in options.writers or WRITERS:
-            for clock_wait_ms in WAITS_MS:
-                CONSOLE.print(f"{mode}: {writers} writers, clock wait {clock_wait_ms} ms")
-                races.append(our_race(mode, writers, clock_wait_ms))
-    if not options.no_peer:
-        judge_settings = replace(Settings(name="commits", cores=2), memory_mb=4096, jvm_options=())
-        with Judge(WORK / "judge", judge_settings) as judge:
-            versions = judge.versions()
-            where += f"; Apache Hudi {versions.hudi} on Spark {versions.spark}"
-            for mode in MODES:
-                for writers in options.writers or WRITERS:
-                    CONSOLE.print(f"Apache Hudi, {mode}: {writers} writers")
-                    races.append(peer_race(judge, mode, writers, WAITS_MS[-1]))
-    races.sort(key=lambda race: (race.mode, race.writers, race.clock_wait_ms, race.side))
-    CONSOLE.print("by length of the history and number of files")
-    text = _report(where, races, holds(with_history, HISTORIES), holds(with_files, FILES))
-    print(text)
-    options.results.write_text(text)
+    for name, all_of_them in (
+        ("writers", WRITERS),
+        ("store", STORES),
+        ("kind", KINDS),
+        ("mode", MODES),
+    ):
+        setattr(options, name, getattr(options, name) or list(all_of_them))
+    with contextlib.ExitStack() as stack:
+        places = Places(stack)
+        if options.trace:
+            for store, kind, mode in itertools.product(options.store, options.kind, options.mode):
+                trace = traced(places, store, kind, mode, options.lock)
+                print_trace(f"{store}, {KINDS[kind].title}, {mode}", trace)
+            return
+        text = ""
+        for section in measure(options, places):
+            print(section, end="", flush=True)
+            text += section
+            options.results.write_text(text)
 
 
 if __name__ == "__main__":
