@@ -136,7 +136,7 @@ def test_what_a_chain_acknowledges_is_published_once(name: str) -> None:
 @pytest.mark.xfail(strict=True, reason="open bugs of the core: test_chain_pauses.py")
 @pytest.mark.parametrize("name", chain_models.UNMET)
 def test_model_that_the_chain_does_not_meet(name: str) -> None:
-    explore(chain_models.UNMET[name], RUNS_MAX * 20)
+    explore(chain_models.UNMET[name])
 
 
 def test_two_writers_beside_a_compactor_stay_readable() -> None:
@@ -296,4 +296,4 @@ def test_weakened_model_breaks(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     for (owner, attribute), replacement in patches.items():
         monkeypatch.setattr(owner, attribute, replacement)
     with pytest.raises(AssertionError):
-        explore(MODELS[model], RUNS_MAX * 20)
+        explore(MODELS[model], None if model in chain_models.MODELS else RUNS_MAX * 20)

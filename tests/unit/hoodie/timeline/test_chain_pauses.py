@@ -303,3 +303,27 @@ def test_author_of_what_was_archived_has_won(storage: MemoryStorage, paused: Pau
     paused.meanwhile[f"after create {FIRST}"] = others
     with contextlib.suppress(errors.OutcomeUnknownError):
         author.append(view, change(1), go_on)
+
+
+@OPEN_BUG
+def test_creator_of_a_table_whose_first_epoch_was_collected_is_not_refused(
+    paused: Pausing, storage: MemoryStorage
+) -> None:
+    """It is paused before it tries whether the store creates a file twice; another goes on."""
+
+    def others() -> None:
+        table_properties.create(storage, CONFIG, clock.SystemClock())
+        grow(storage)
+
+    for info in storage.list("", is_recursive=True):
+        storage.delete(info.path)
+    paused.meanwhile[f"after create {epochs.path_of(0)}"] = others
+    assert chain.begin(paused, CONFIG, "creation") == CONFIG
+
+
+@OPEN_BUG
+def test_late_creator_of_a_table_leaves_no_epoch_of_another_chain(storage: MemoryStorage) -> None:
+    """The epochs can be listed by all, as `hoodie check` does, until these are collected."""
+    grow(storage)
+    chain.begin(storage, replace(CONFIG, chain=table_config.ChainName(id="late")), "creation")
+    assert [each.epoch.chain for each in opened(storage).all()][-1] == NAME.id
