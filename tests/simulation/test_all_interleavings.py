@@ -18,19 +18,39 @@ from hoodie import errors
 from hoodie.filegroup import slicing, snapshots
 from hoodie.maintenance.rollback import execution, orphan_files
 from hoodie.model.settings import ConcurrencyMode
-from hoodie.timeline import true_time
+from hoodie.timeline import chain, epochs, true_time
+from hoodie.timeline.chain import Check
+from hoodie.timeline.epochs import Epoch, Head
 from hoodie.transaction import preconditions, publication
 from hoodie.transaction.client import Client
 from hoodie.transaction.heartbeats import Heartbeat
 from hoodie.write import conflicts
-from support.simulation import mutants, schedule, schedule_exploration
+from support.simulation import chain_models, mutants, schedule, schedule_exploration
 from support.simulation.schedule_exploration import Act, Explored, Model, State, explore
-from support.simulation.schedule_models import MODELS, THREE, check
+from support.simulation.schedule_models import MODELS, THREE
 from support.simulation.schedule_world import World
 
 pytestmark = pytest.mark.simulation
 
 RUNS_MAX = 60
+
+collect = chain.Chain.collect
+create = chain.Chain._create
+
+
+def publish_and_create(
+    own: chain.Chain, head: Head, epoch: Epoch, content: bytes, check: Check
+) -> None:
+    own.publish(Head(epoch=epoch, digest=""), check)
+    create(own, head, epoch, content, check)
+
+
+def collect_more(own: chain.Chain, head: Head) -> int:
+    collect(own, head)
+    if head.epoch.boundary == head.epoch.number - head.epoch.kept:
+        own._storage.delete(epochs.path_of(head.epoch.boundary))
+    return 0
+
 
 WEAKENED: Mapping[str, tuple[str, mutants.Patches]] = {
     "no conflict check": (
@@ -76,19 +96,45 @@ WEAKENED: Mapping[str, tuple[str, mutants.Patches]] = {
             (publication, "check"): mutants.unless_rollback(publication.check),
         },
     ),
+    "chain without a boundary": (
+        "chain: creation and collection",
+        {(chain.Chain, "_refuse_used"): lambda self, epoch: None},
+    ),
+    "deletion above the boundary": (
+        "chain: creation and collection",
+        {(chain.Chain, "collect"): collect_more},
+    ),
+    "publication before the epoch": (
+        "chain: publisher and finisher",
+        {(chain.Chain, "_create"): publish_and_create},
+    ),
+    "head that is not finished": (
+        "chain: publisher and finisher",
+        {(chain.Chain, "_finished"): lambda self, view, check: view},
+    ),
+    "reads of what one listing shows": (
+        "chain: publisher and reader of pages",
+        {(epochs, "prefix"): lambda epoch, names: (names, frozenset())},
+    ),
 }
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_committed_write_stays_readable(name: str) -> None:
-    explored = explore(MODELS[name], check, RUNS_MAX)
+    explored = explore(MODELS[name], RUNS_MAX)
     assert explored.interleavings >= explored.runs / 2
+
+
+def test_what_a_chain_acknowledges_is_published_once() -> None:
+    """In every interleaving; `make explore` follows the larger models of the chain as well."""
+    explored = explore(MODELS["chain: publisher and finisher"])
+    assert explored.interleavings > explored.runs >= explored.states
 
 
 def test_two_writers_beside_a_compactor_stay_readable() -> None:
     """T-P04: whatever the first choices are; `make explore` follows more of them."""
     three = replace(MODELS[THREE], choices_max=5)
-    explored = explore(three, check)
+    explored = explore(three)
     assert explored.interleavings > explored.runs > explored.states
 
 
@@ -101,7 +147,7 @@ def explore_two(path_of: Callable[[Client], str]) -> Explored:
             client.storage.touch(path_of(client))
 
     actors = {"first": change_twice, "second": change_twice}
-    return explore(Model(mode=ConcurrencyMode.OPTIMISTIC, actors=actors), lambda world: None)
+    return explore(Model(mode=ConcurrencyMode.OPTIMISTIC, actors=actors))
 
 
 def test_every_interleaving_is_counted_once() -> None:
@@ -140,7 +186,7 @@ TURNS = Model(mode=ConcurrencyMode.OPTIMISTIC, actors={"first": turn_first, "sec
 
 def ends(model: Model, *, is_reducing: bool) -> frozenset[State]:
     """Return what files and answers come to in any interleaving."""
-    return explore(model, lambda world: None, is_reducing=is_reducing).ends
+    return explore(model, is_reducing=is_reducing).ends
 
 
 @pytest.mark.parametrize("model", [TURNS, MODELS["writer and reader"]], ids=["turns", "reader"])
@@ -241,5 +287,5 @@ def test_weakened_model_breaks(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     model, patches = WEAKENED[name]
     for (owner, attribute), replacement in patches.items():
         monkeypatch.setattr(owner, attribute, replacement)
-    with pytest.raises(AssertionError):
-        explore(MODELS[model], check, RUNS_MAX * 20)
+    with pytest.raises((AssertionError, errors.FormatError)):
+        explore(MODELS[model], None if model in chain_models.MODELS else RUNS_MAX * 20)

@@ -393,7 +393,7 @@ class Chain:
             self._put_properties(head, check)
         if not lacking:
             return view
-        obstacle = epochs.obstacle(epoch, view.timeline) if self._has_foreign_writers else None
+        obstacle = self._obstacle(view)
         if obstacle is not None:
             annulled = tuple(
                 each.path for each in lacking if not epochs.is_archived(each.path, view.timeline)
@@ -412,6 +412,14 @@ class Chain:
             self._publish(head, each)
             logger.info("%s: finished %s of %s", self._storage.uri, each.path, epoch.author)
         return replace(view, timeline=self._listed())
+
+    def _obstacle(self, view: View) -> str | None:
+        """Return what another engine has done that forbids to finish the head; None for nothing."""
+        if not self._has_foreign_writers:
+            return None
+        if table_properties.has_metadata_table(self._storage):
+            return "the table was given a metadata table, which would lack it"
+        return epochs.obstacle(view.head.epoch, view.timeline)
 
     def _without_late(self, view: View, check: Check) -> View:
         """Return a view after what a paused process has brought back was taken off the timeline."""

@@ -94,6 +94,17 @@ def load(storage: Storage, table_clock: clock.Clock) -> table_config.TableConfig
     raise broken
 
 
+def has_metadata_table(storage: Storage) -> bool:
+    """Return whether the table has a metadata table, or is being given one; a request.
+
+    For the holder of the lock: nobody changes the properties meanwhile.
+    """
+    content = _read(storage, PATH) or _read(storage, BACKUP_PATH) or b""
+    found = properties.decode(content)
+    keys = (table_config.METADATA_PARTITIONS_KEY, table_config.METADATA_PARTITIONS_INFLIGHT_KEY)
+    return any(found.get(key) for key in keys)
+
+
 @functools.lru_cache(maxsize=64)
 def _config_of(content: bytes) -> table_config.TableConfig:
     """Return the configuration in a file; every lock scope reads it, and it hardly ever changes."""

@@ -58,6 +58,7 @@ class TimeGenerator:
         self._clock = time_clock
         self._settings = write_settings
         self._suspect: instants.Instant | None = None
+        self._chained_ms = 0
 
     @property
     def suspect(self) -> instants.Instant | None:
@@ -108,7 +109,9 @@ class TimeGenerator:
         *,
         is_waiting: bool,
     ) -> instants.InstantTime:
-        """Return a time above all others of a table with a chain (CH4).
+        """Return a time above all others of a table with a chain (CH4), and all given so far.
+
+        Without a lock a time that was given may turn out to be taken: it is not given again.
 
         Args:
             timeline: Read after the chain's head was.
@@ -123,7 +126,12 @@ class TimeGenerator:
         time_ms = instants.parse_time(reading.time)
         if is_waiting and reading.wait_ms:
             self._clock.sleep_s((reading.wait_ms + 1) / 1000)
-        return instants.format_time(time_ms + (time_ms - parity) % 2)
+        time_ms += (time_ms - parity) % 2
+        if time_ms <= self._chained_ms:
+            time_ms = self._chained_ms + 1
+            time_ms += (time_ms - parity) % 2
+        self._chained_ms = time_ms
+        return instants.format_time(time_ms)
 
     def wait_out(self, time: instants.InstantTime) -> None:
         """Wait until nobody's clock gives a time again; the caller has held the lock since it did.

@@ -56,7 +56,7 @@ _FAILURES = (*_TIMELINE_FAILURES, Fault.LATE)
 # passed by, which docs/simulation.md tells of as a limit.
 _EPOCH = f"create {epochs.DIRECTORY}/"
 _TIMELINE = ("create .hoodie/timeline/", _EPOCH)
-_NEXT_PAGE = ", next page"
+NEXT_PAGE = ", next page"
 _SLOW_PAGE_RATE = 0.1
 """How often a page keeps others waiting: most of what a listing can miss happens then."""
 _BEAT = f"touch {layout.HEARTBEATS}/"
@@ -147,7 +147,7 @@ class ChanceFaults:
         def sample(source: random.Random) -> str:
             if is_timeline and self._late_rate and source.random() < self._late_rate:
                 return Fault.LATE
-            if call.endswith(_NEXT_PAGE):
+            if call.endswith(NEXT_PAGE):
                 # It is the same request to who lists, which may fail once.
                 return Fault.SLOW if source.random() < _SLOW_PAGE_RATE else Fault.NONE
             if is_beat and source.random() < self._slow_beat_rate:
@@ -275,7 +275,7 @@ class FaultyStorage:
             found += rest[:size]
             if len(rest) <= size:
                 return found
-            self._read(f"{call}{_NEXT_PAGE}")
+            self._read(f"{call}{NEXT_PAGE}")
 
     def stat(self, path: str) -> FileInfo:
         self._read(f"stat {path}")

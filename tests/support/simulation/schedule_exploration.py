@@ -64,6 +64,11 @@ class Model:
         is_lying: Whether the lock is given to everybody at once; the table then has a chain.
         choices_max: So many choices of who goes on are followed, each to its end by the first that
             can; None for all.
+        check: Called with the world at every end; raises when something is wrong there.
+        is_reducible: Whether calls that commute may be made in one order only: not where an actor
+            changes what is no file, as by killing another.
+        page_names: How many names a page of a listing has; None for listings that are atomic.
+        epochs_kept: How many epochs the chain keeps at least.
     """
 
     mode: settings.ConcurrencyMode
@@ -73,6 +78,10 @@ class Model:
     is_swept: bool = False
     is_lying: bool = False
     choices_max: int | None = None
+    check: Callable[[World], None] = lambda world: None
+    is_reducible: bool = True
+    page_names: int | None = None
+    epochs_kept: int = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -328,7 +337,8 @@ class _Announcing(faulty_storage.FaultyStorage):
     all but what is swept, if anybody sweeps. So it does not depend on what happens there.
     """
 
-    def announce_to(self, world: "_ModelWorld") -> Self:
+    def announce_to(self, world: "_ModelWorld", answers: "_Answers") -> Self:
+        self._answers = answers
         self._announced = world.announced
         self._positions = world.positions
         self._known = world.known
@@ -339,12 +349,27 @@ class _Announcing(faulty_storage.FaultyStorage):
         found = super().list(directory, is_recursive=is_recursive)
         return found if directory else [info for info in found if not self._is_unlisted(info.path)]
 
+    def _paged(
+        self,
+        call: str,
+        everything: Callable[[], Sequence[faulty_storage.Listed]],
+        name: Callable[[faulty_storage.Listed], str],
+        factor: int,
+    ) -> "list[faulty_storage.Listed]":
+        def noted() -> Sequence[faulty_storage.Listed]:
+            found = everything()
+            if self._page_names is not None:
+                self._answers.note(tuple(found))  # What comes after depends on each page.
+            return found
+
+        return super()._paged(call, noted, name, factor)
+
     def _is_unlisted(self, path: str) -> bool:
         return path.startswith(_OWN_FOLDER) and not (self._is_swept and path.startswith(_SWEPT))
 
     def _parsed(self, text: str) -> Call:
         """Return the call that a faulty storage tells of."""
-        name, _, path = text.partition(" ")
+        name, _, path = text.removesuffix(faulty_storage.NEXT_PAGE).partition(" ")
         if name == "list":
             return Call(f"{path}/" if path else "", is_listing=True)
         # While time stands still, touching the clock changes nothing.
@@ -386,10 +411,21 @@ class _AnnouncingLock(schedule.SessionLockProvider):
         del self._world.announced[self.process.name]
 
 
+class _Answers:
+    """All answers that an actor was given, as one number."""
+
+    def __init__(self) -> None:
+        self.value = 0
+
+    def note(self, answer: object) -> None:
+        found = answer if isinstance(answer, (*_VALUES, tuple)) else type(answer).__name__
+        self.value = hash((self.value, found))
+
+
 class _Observed:
     """A storage that takes down all its answers, and a lock."""
 
-    def __init__(self, inner: object, answers: list[int]) -> None:
+    def __init__(self, inner: object, answers: _Answers) -> None:
         self._inner = inner
         self._answers = answers
 
@@ -402,16 +438,12 @@ class _Observed:
             try:
                 answer = found(*arguments, **named)
             except errors.HoodieError as error:
-                self._note(error.kind)
+                self._answers.note(error.kind)
                 raise
-            self._note(tuple(answer) if isinstance(answer, list) else answer)
+            self._answers.note(tuple(answer) if isinstance(answer, list) else answer)
             return answer
 
         return call
-
-    def _note(self, answer: object) -> None:
-        value = answer if isinstance(answer, (*_VALUES, tuple)) else type(answer).__name__
-        self._answers[0] = hash((self._answers[0], value))
 
 
 class _ModelWorld(World):
@@ -422,7 +454,7 @@ class _ModelWorld(World):
     ) -> None:
         time = schedule.Schedule(0, chances=chances, step_ms_max=0, troupe=troupe)
         self.files = _Store(schedule.VirtualClock(time))
-        self.answers: dict[str, list[int]] = {}
+        self.answers: dict[str, _Answers] = {}
         self.is_over = False
         self.model = model
         self.known = known
@@ -431,14 +463,19 @@ class _ModelWorld(World):
         self.begun: set[str] = set()
         write_settings = replace(SETTINGS, concurrency=model.mode)
         super().__init__(
-            time, write_settings=write_settings, store=self.files, is_lying=model.is_lying
+            time,
+            write_settings=write_settings,
+            store=self.files,
+            is_lying=model.is_lying,
+            epochs_kept=model.epochs_kept,
         )
         self.storage.touch(layout.PROBE)
+        self.page_names = model.page_names
 
     def storage_of(self, process: schedule.Process) -> Storage:
-        answers = self.answers.setdefault(process.name, [0])
-        storage = _Announcing(self.storage, process, self.faults, self)
-        storage.announce_to(self)
+        answers = self.answers.setdefault(process.name, _Answers())
+        storage = _Announcing(self.storage, process, self.faults, self, page_names=self.page_names)
+        storage.announce_to(self, answers)
         return cast("Storage", _Observed(storage, answers))
 
     def lock_of(self, process: schedule.Process) -> schedule.SessionLockProvider:
@@ -469,7 +506,7 @@ class _ModelWorld(World):
         return call is not None and self.known.is_local(call, others, has_lock=self.has_lock(actor))
 
     def end(self) -> State:
-        return self.files.fingerprint(), *(self.answers[each][0] for each in self.model.actors)
+        return self.files.fingerprint(), *(self.answers[each].value for each in self.model.actors)
 
     def state(self, ready: Sequence[str]) -> State:
         holder = None
@@ -477,38 +514,32 @@ class _ModelWorld(World):
             holder = self.lock.holder.process.name
         # Steps, too: one may be to look at a lock that is held, to which there is no answer.
         actors = tuple(
-            (self.answers[process.name][0], process.steps)
+            (self.answers[process.name].value, process.steps)
             for process in self.time.processes.values()
         )
         return (self.files.fingerprint(), holder, actors, tuple(sorted(ready)))
 
 
-def explore(
-    model: Model,
-    check: Callable[[World], None],
-    runs_max: int | None = None,
-    *,
-    is_reducing: bool = True,
-) -> Explored:
+def explore(model: Model, runs_max: int | None = None, *, is_reducing: bool = True) -> Explored:
     """Follow every interleaving of a model to its end.
 
     Args:
         model: The actors.
-        check: Called with the world at every end; raises when something is wrong there.
         runs_max: Follow some of them only, chosen from all parts of the graph.
         is_reducing: Whether to follow one only for all that differ in local calls.
 
     Raises:
         AssertionError: Something is wrong; the message holds the steps that led there.
     """
+    is_reducing = is_reducing and model.is_reducible
     known = Known(is_reducing=is_reducing, is_lock_lying=model.is_lying)
     with schedule.Troupe() as troupe:
         if runs_max is None and is_reducing:
             # Runs from all parts of the graph teach the most, and going on after a refutation.
-            _explore(model, check, known, LEARNING_RUNS, troupe, is_learning=True)
+            _explore(model, known, LEARNING_RUNS, troupe, is_learning=True)
             known.forget_trust()
         while True:
-            explored = _explore(model, check, known, runs_max, troupe)
+            explored = _explore(model, known, runs_max, troupe)
             if not known.is_refuted:
                 return explored
             known.forget_trust()
@@ -516,7 +547,6 @@ def explore(
 
 def _explore(
     model: Model,
-    check: Callable[[World], None],
     known: Known,
     runs_max: int | None,
     troupe: schedule.Troupe,
@@ -532,7 +562,7 @@ def _explore(
         number = len(ways) - 1 if runs_max is None else source.randrange(len(ways))
         chances = _FollowingChance(ways.pop(number), graph, model.choices_max)
         runs += 1
-        end = _run(model, chances, check, known, troupe)
+        end = _run(model, chances, known, troupe)
         if end is not None:
             chances.arrive(None)
             graph.ends.add(end)
@@ -548,7 +578,6 @@ def _explore(
 def _run(
     model: Model,
     chances: _FollowingChance,
-    check: Callable[[World], None],
     known: Known,
     troupe: schedule.Troupe,
 ) -> State | None:
@@ -568,7 +597,7 @@ def _run(
         world.time.run()
         world.is_over = True
         end = world.end()
-        check(world)
+        model.check(world)
     except Pruned:
         return None
     except AssertionError as error:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from hoodie import errors
 from hoodie.model.settings import ConcurrencyMode
 from hoodie.transaction.client import Client
-from support.simulation import invariants, schedule_rollback
+from support.simulation import chain_models, invariants, schedule_rollback
 from support.simulation.schedule_exploration import Act, Model
 from support.simulation.schedule_world import World
 
@@ -34,6 +34,12 @@ def read(world: World, reader: Client) -> None:
     world.read(reader)
 
 
+def check(world: World) -> None:
+    timeline = world.check()
+    last = world.read(world.writer("last reader"))
+    invariants.check_everything_is_read(world.storage, timeline, last)
+
+
 def model(first: Act, second: Act, mode: ConcurrencyMode = ConcurrencyMode.NON_BLOCKING) -> Model:
     return Model(
         mode=mode,
@@ -41,6 +47,7 @@ def model(first: Act, second: Act, mode: ConcurrencyMode = ConcurrencyMode.NON_B
         prepare=write,
         is_taken_for_dead=roll_back in (first, second),
         is_swept=roll_back in (first, second),
+        check=check,
     )
 
 
@@ -60,6 +67,7 @@ MODELS: dict[str, Model] = {
         actors={"first": write, "second": write, "third": compact},
         prepare=write,
         choices_max=CHOICES,
+        check=check,
     ),
 }
 
@@ -90,7 +98,4 @@ MODELS |= {
 }
 
 
-def check(world: World) -> None:
-    timeline = world.check()
-    last = world.read(world.writer("last reader"))
-    invariants.check_everything_is_read(world.storage, timeline, last)
+MODELS |= chain_models.MODELS

@@ -305,7 +305,7 @@ def _with_a_lying_lock(plan: Plan, source: random.Random) -> Plan:
 
     Writers of one column still keep apart by heartbeats (N1), so that there are none.
     """
-    return replace(
+    plan = replace(
         plan,
         writers=source.choice((2, 3)),
         batches=source.choice((1, 2, 2)),
@@ -331,6 +331,7 @@ def _with_a_lying_lock(plan: Plan, source: random.Random) -> Plan:
         takes_compactions_back=source.random() < 0.5,
         page_names=source.choice((None, None, 24)),
     )
+    return _with_small_pages(plan) if source.random() < 0.1 else plan
 
 
 def _with_a_chain(plan: Plan, source: random.Random) -> Plan:
@@ -385,10 +386,12 @@ def _with_ambushes(plan: Plan, source: random.Random) -> Plan:
         page_names=source.choice((None, None, 24)),
         in_wait=in_wait,
     )
-    if source.random() < 0.1:
-        # Behind pages as small as these a read misses what completes, did it list only once.
-        plan = replace(plan, page_names=2, readers=3, batches=1)
-    return plan
+    return _with_small_pages(plan) if source.random() < 0.1 else plan
+
+
+def _with_small_pages(plan: Plan) -> Plan:
+    """Return a plan in which a read misses what completes meanwhile, did it list only once."""
+    return replace(plan, page_names=2, readers=3, batches=1)
 
 
 def _with_another_engine(plan: Plan, source: random.Random) -> Plan:

@@ -73,6 +73,7 @@ class World:
         is_in_place: bool = False,
         is_lying: bool = False,
         has_chain: bool = False,
+        epochs_kept: int = 3,
     ) -> None:
         self.is_lying = is_lying  # Whether the lock is given to everybody; a chain keeps order.
         self.page_names: int | None = None  # How listings come; see `faulty_storage`.
@@ -109,7 +110,7 @@ class World:
             name = table_config.ChainName(id="chain")
             config = replace(config, chain=name, has_foreign_writers=not is_lying)
         clock = schedule.VirtualClock(self.time)
-        config = chain.begin(self.storage, config, "creation", kept=3)
+        config = chain.begin(self.storage, config, "creation", kept=epochs_kept)
         self.config = table_properties.create(self.storage, config, clock)
         self.storage.create(files.join(PARTITION, file_names.PARTITION_METADATA), b"")
 

@@ -4,8 +4,8 @@ import pytest
 
 from hoodie import errors
 from hoodie.format import instant_names
-from hoodie.model import commits
-from hoodie.timeline import chain, epochs
+from hoodie.model import commits, table_config
+from hoodie.timeline import chain, epochs, table_properties
 from hoodie.transaction import authors, lifecycle
 from hoodie.transaction.client import Completion, OpenAction
 from hoodie.write import conflicts
@@ -138,6 +138,23 @@ class TestOtherEngines:
         completed = [each.requested_time for each in world.timeline.completed_writes]
         assert opened.requested_time not in completed
         world.check()
+
+    def test_epoch_of_the_dead_is_not_published_on_a_table_that_they_gave_a_metadata_table(
+        self, world: World
+    ) -> None:
+        """No instant shows it; from then on our writes would be missing in their index (F2)."""
+        opened = self.die_before_publishing(world)
+        engine = world.writer("engine")
+        with engine.lock.scope() as scope:
+            table_properties.update(
+                engine.storage,
+                {table_config.METADATA_PARTITIONS_KEY: "files"},
+                engine.clock,
+                scope.check,
+            )
+        with pytest.raises(errors.HoodieError):
+            world.write(world.writer("next"))
+        assert world.timeline.completion_time(opened.requested_time) is None
 
     def test_epoch_of_the_dead_is_published_where_they_did_nothing(self, world: World) -> None:
         opened = self.die_before_publishing(world)
