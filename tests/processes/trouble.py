@@ -17,8 +17,8 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
-from hoodie import environment, table
-from hoodie.timeline import epochs
+from hoodie import environment, errors, table
+from hoodie.timeline import chain
 from hoodie.transaction import authors
 from hoodie.transaction.locks import curator
 from hoodie_operator.standalone.embedded_zookeeper import EmbeddedZooKeeper
@@ -27,6 +27,7 @@ from processes import fleet, network, worker
 LOCK_PATH = "/fleet/lock"
 SESSION_S = 2.0
 _ANSWER_S = 2.0
+_LOOK_S = 0.005
 _JAVA_LONG = 1 << 48
 
 
@@ -103,8 +104,9 @@ class Trouble:
     ) -> None:
         """Take the fleet, its table, and the lock service if something may befall that, too."""
         self._crew = crew
-        self._storage = environment.system().open_storage(opened.uri)
-        if opened.config.chain is not None:
+        storage = environment.system().open_storage(opened.uri)
+        self._chain = chain.opened(storage, opened.config)
+        if self._chain is not None:
             self._weights = WITHOUT_LOCK
         else:
             self._weights = OF_PROCESSES if service is None else OF_ALL
@@ -177,13 +179,17 @@ class Trouble:
 
     def _stop_author(self) -> bool:
         """Stop whoever creates the next epoch, if possible before what it says is published."""
-        before = max(self._storage.names(epochs.DIRECTORY))
+        assert self._chain is not None
         deadline_s = time.monotonic() + _ANSWER_S
-        while (newest := max(self._storage.names(epochs.DIRECTORY))) == before:
-            if time.monotonic() > deadline_s:
-                return False
-        path = f"{epochs.DIRECTORY}/{newest}"
-        author = epochs.decoded(self._storage.read(path), path).epoch.author
+        try:
+            before = self._chain.head()
+            while (newest := self._chain.head()) == before:
+                if time.monotonic() > deadline_s:
+                    return False
+                time.sleep(_LOOK_S)
+        except errors.StorageError:
+            return False  # It does not answer just now.
+        author = newest.epoch.author
         for actor in self._crew.actors:
             if author == str(authors.Author(writer_id=actor.name)) and actor.is_at_work:
                 return self._befall(self._chance.choice(_AFTER_EPOCH), actor)
