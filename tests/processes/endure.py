@@ -68,7 +68,7 @@ def main(arguments: Sequence[str]) -> int:
     print(f"{where}, seed {options.seed}: every invariant held")
     print(
         f"  {verdict.batches} batches, {verdict.compactions} compactions, {verdict.reads} reads, "
-        f"{verdict.late} published after their lock was lost"
+        f"{verdict.epochs} epochs, {verdict.late} published after their lock was lost"
     )
     print(f"  survived: {_counts(verdict.survived)}")
     return 0

@@ -45,6 +45,7 @@ class Verdict:
         reads: All were judged.
         survived: Errors that processes survived, by their kinds.
         late: Writes that were published after their lock was lost.
+        epochs: Changes in the order of the table's chain; 0 without one.
     """
 
     batches: int
@@ -52,6 +53,7 @@ class Verdict:
     reads: int
     survived: Mapping[str, int]
     late: int
+    epochs: int
 
 
 class Judge:
@@ -124,6 +126,7 @@ class Judge:
             reads=len(reads),
             survived=self._survived,
             late=len(late),
+            epochs=self._opened.epochs()[-1].number if self._opened.config.chain else 0,
         )
 
     def _bring_to_rest(self, transaction: manager.TransactionOptions) -> None:

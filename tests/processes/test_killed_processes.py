@@ -16,7 +16,7 @@ from processes.worker import ModeName
 
 ENDURE = Path(__file__).with_name("endure.py")
 SECONDS = 7
-SECONDS_WITHOUT_LOCK = 4
+SECONDS_WITHOUT_LOCK = 3
 
 
 @pytest.mark.parametrize(
