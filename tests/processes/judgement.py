@@ -12,13 +12,14 @@ excused, whatever its lock says.
 
 import bisect
 import collections
+import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hoodie import environment, table
+from hoodie import environment, errors, table
 from hoodie.format import timeline_avro
 from hoodie.index import bucket
 from hoodie.model import commits, files, instants, results
@@ -135,7 +136,10 @@ class Judge:
             # A dead process may have asked an object store for something: it counts as alive.
             time.sleep(worker.HEARTBEAT_EXPIRY_S + _ROUNDED_S)
         for pending in self._opened.timeline().pending_compactions:
-            self._opened.compact(pending.requested_time, transaction)
+            # It may be completed by the newest epoch, which whoever comes next publishes.
+            with contextlib.suppress(errors.ConflictError):
+                self._opened.compact(pending.requested_time, transaction)
+        assert not self._opened.timeline().pending_compactions
         self._opened.roll_back_failed(transaction)
 
     def _late(
