@@ -64,12 +64,14 @@ mutants: setup ## edit the core in many places, one at a time: a seed or a test 
 MINUTES ?= 10
 SEED ?= 1
 MODES ?= non-blocking optimistic copy-on-write
+LOCK ?= zookeeper
+STORAGE ?= local
 
 .PHONY: endure
-endure: setup ## kill, pause and cut off eight processes over ZooKeeper for MINUTES=10 in each mode; needs root
-	@echo "==> Letting eight processes endure in each mode"
+endure: setup ## kill, pause and cut off processes for MINUTES=10 in each mode (LOCK=lying STORAGE=s3); needs root
+	@echo "==> Letting processes endure in each mode, lock $(LOCK), storage $(STORAGE)"
 	@for mode in $(MODES); do PYTHONPATH=tests $(BIN)/python tests/processes/endure.py \
-		--mode $$mode --seconds $$(( $(MINUTES) * 60 )) --seed $(SEED); done
+		--mode $$mode --lock $(LOCK) --storage $(STORAGE) --seconds $$(( $(MINUTES) * 60 )) --seed $(SEED); done
 
 .PHONY: check
 check: setup ## look at the code without running it: format, lint, types, layers

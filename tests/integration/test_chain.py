@@ -11,30 +11,11 @@ from hoodie.model import commits, results, schemas, settings, table_config
 from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import addresses, opening
 from hoodie.write import sessions
+from support.contracts.lying_lock import LyingLock
 
 WRITERS = 5
 BATCHES = 3
 SCHEMA = pa.schema([("id", pa.string()), ("v", pa.int64())])
-
-
-class LyingLock:
-    """A lock that says yes to everybody."""
-
-    description = "lying lock"
-    fencing_token = 1
-
-    def acquire(self, wait_s: float) -> None:
-        """Say yes."""
-
-    def release(self) -> None:
-        """Have nothing to give back."""
-
-    def is_held(self) -> bool:
-        """Say yes."""
-        return True
-
-    def close(self) -> None:
-        """Have nothing to end."""
 
 
 @pytest.fixture(autouse=True)

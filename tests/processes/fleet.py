@@ -1,4 +1,4 @@
-"""Eight processes on one table, and what may befall them; what they said is kept in files."""
+"""Processes on one table, and what may befall them; what they said is kept in files."""
 
 import itertools
 import json
@@ -10,13 +10,48 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hoodie.model import table_config
 from processes import worker
 from support.simulation import invariants
 
 Said = worker.Told | worker.Seen | worker.Survived
 
-_SIZE = 8
 _WORDS = {each.__name__: each for each in (worker.Told, worker.Seen, worker.Survived)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Crew:
+    """Who works on a table, beside a rollback service and a reader.
+
+    Attributes:
+        mode: How the writers write.
+        columns: A writer each.
+        compactors: How many there are.
+    """
+
+    mode: worker.ModeName
+    columns: tuple[str, ...]
+    compactors: int
+
+    def roles(self) -> Iterator[tuple[str, worker.Role]]:
+        """Yield what each does, by its name."""
+        yield from ((column, worker.Role.WRITER) for column in self.columns)
+        yield from (
+            (f"compactor-{number}", worker.Role.COMPACTOR) for number in range(self.compactors)
+        )
+        yield "rollback", worker.Role.ROLLBACK
+        yield "reader", worker.Role.READER
+
+
+def crew_of(mode: worker.ModeName, *, has_lock: bool) -> Crew:
+    """Return eight processes; or eight writers, and the services, where no lock slows them down."""
+    # A copy-on-write table has nothing to compact, and has more writers.
+    is_compacted = worker.MODES[mode].table_type is table_config.TableType.MERGE_ON_READ
+    if not has_lock:
+        return Crew(mode=mode, columns=tuple("abcdefgh"), compactors=int(is_compacted))
+    if is_compacted:
+        return Crew(mode=mode, columns=tuple("abcd"), compactors=2)
+    return Crew(mode=mode, columns=tuple("abcdef"), compactors=0)
 
 
 @dataclass(kw_only=True)
@@ -55,7 +90,7 @@ class Fleet:
     def __init__(
         self,
         directory: Path,
-        mode: worker.ModeName,
+        crew: Crew,
         table_uri: str,
         lock: str,
         commands: Callable[[str], Sequence[str]],
@@ -65,18 +100,18 @@ class Fleet:
 
         Args:
             directory: For what they print.
-            mode: How they write.
+            crew: Who they are.
             table_uri: The table.
             lock: Its lock.
             commands: What stands before the command of a process in a site.
             sites: They are spread over these.
         """
         self._directory = directory
-        self._arguments = (mode.value, table_uri, lock)
+        self._arguments = (crew.mode.value, table_uri, lock)
         self._commands = commands
         places = itertools.cycle(sites)
         self.actors = tuple(
-            Actor(name=name, role=role, site=next(places)) for name, role in _crew(mode)
+            Actor(name=name, role=role, site=next(places)) for name, role in crew.roles()
         )
 
     def start(self, actor: Actor) -> None:
@@ -131,16 +166,6 @@ class Fleet:
                 if process is not None:
                     process.kill()
                     process.wait()
-
-
-def _crew(mode: worker.ModeName) -> Iterator[tuple[str, worker.Role]]:
-    columns = worker.MODES[mode].columns
-    yield from ((column, worker.Role.WRITER) for column in columns)
-    # A copy-on-write table has nothing to compact, and has more writers.
-    for number in range(_SIZE - len(columns) - 2):
-        yield f"compactor-{number}", worker.Role.COMPACTOR
-    yield "rollback", worker.Role.ROLLBACK
-    yield "reader", worker.Role.READER
 
 
 def acknowledged_batches(actor: Actor) -> frozenset[int]:

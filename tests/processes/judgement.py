@@ -3,23 +3,26 @@
 Each writer has a column of its own, so a table has one right content, whatever was merged when: in
 each row and column the last of the batches that were committed until then.
 
-What was published after its lock was lost is not judged, nor are the file groups that it is in: no
-storage of files can prevent that (docs/guarantees.md). It shows by what is known for certain: how
-long after its completion time the completed file appeared, and whether the lock's session was ended
-from outside meanwhile.
+In a table without a chain, what was published after its lock was lost is not judged, nor are the
+file groups that it is in: no storage of files can prevent that (docs/guarantees.md). It shows by
+what is known for certain: how long after its completion time the completed file appeared, and
+whether the lock's session was ended from outside meanwhile. In a table with a chain nothing is
+excused, whatever its lock says.
 """
 
 import bisect
 import collections
+import contextlib
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hoodie import environment, table
+from hoodie import environment, errors, table
 from hoodie.format import timeline_avro
 from hoodie.index import bucket
-from hoodie.model import commits, files, instants, results, table_config
+from hoodie.model import commits, files, instants, results
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, transitions
 from hoodie.transaction import manager
@@ -28,6 +31,9 @@ from support.simulation import invariants
 
 _CLOCK_MS = 10
 """By how much the time of a file may lag, and a completion time be ahead."""
+
+_ROUNDED_S = 2
+"""By how much younger a heartbeat may seem that an object store shows in whole seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +46,7 @@ class Verdict:
         reads: All were judged.
         survived: Errors that processes survived, by their kinds.
         late: Writes that were published after their lock was lost.
+        epochs: Changes in the order of the table's chain; 0 without one.
     """
 
     batches: int
@@ -47,6 +54,7 @@ class Verdict:
     reads: int
     survived: Mapping[str, int]
     late: int
+    epochs: int
 
 
 class Judge:
@@ -62,7 +70,6 @@ class Judge:
         """
         self._opened = opened
         self._mode = mode
-        self._columns = worker.MODES[mode].columns
         self._storage: Storage = environment.system().open_storage(opened.uri)
         said = [(actor, each) for actor in actors for each in fleet.said_by(actor)]
         self._told = [(actor.name, each) for actor, each in said if isinstance(each, worker.Told)]
@@ -80,7 +87,8 @@ class Judge:
 
         Args:
             lock: The table's.
-            lease_ms: How long a silent holder keeps it; None for as long as it lives.
+            lease_ms: How long a silent holder keeps it; None for as long as it lives, or where
+                nothing depends on the lock: no write counts as published late.
             expiries_ms: When a holder's session was ended from outside.
 
         Raises:
@@ -91,14 +99,14 @@ class Judge:
         late = self._late(timeline, lease_ms, expiries_ms)
         told = self._told_of_instants()
         acknowledged = invariants.acknowledged(told)
-        judged = _Content(self._storage, timeline, self._opened.config, self._mode, late)
+        judged = _Content(self._storage, timeline, self._opened, self._mode, late)
         excused = {*(late - acknowledged), *judged.hidden}
         checked = invariants.check_all(self._storage, told, excused)
         if self._mode is not worker.ModeName.NON_BLOCKING:
             certain = [each for each in told if each.requested_time not in late]
             invariants.check_serial(self._storage, checked, certain)
         self._check_batches(judged)
-        last = worker.seen(self._opened, self._columns)
+        last = worker.seen(self._opened)
         reads = [judged.read(each) for each in sorted([*self._seen, last], key=_end)]
         invariants.check_reads(self._storage, checked, told, reads, late, excused)
         invariants.check_increments(checked, reads, {*late, *excused})
@@ -106,6 +114,8 @@ class Judge:
             self._storage, invariants.without(checked, excused), reads[-1]
         )
         invariants.check_quiescence(self._storage, checked)
+        if self._opened.config.chain is not None:
+            invariants.check_parity(checked)
         if not late:
             self._check_findings()
         writes = {
@@ -117,12 +127,19 @@ class Judge:
             reads=len(reads),
             survived=self._survived,
             late=len(late),
+            epochs=self._opened.epochs()[-1].number if self._opened.config.chain else 0,
         )
 
     def _bring_to_rest(self, transaction: manager.TransactionOptions) -> None:
         """Execute what compaction was planned, and take all else back that is pending."""
+        if self._storage.request_time_ms:
+            # A dead process may have asked an object store for something: it counts as alive.
+            time.sleep(worker.HEARTBEAT_EXPIRY_S + _ROUNDED_S)
         for pending in self._opened.timeline().pending_compactions:
-            self._opened.compact(pending.requested_time, transaction)
+            # It may be completed by the newest epoch, which whoever comes next publishes.
+            with contextlib.suppress(errors.ConflictError):
+                self._opened.compact(pending.requested_time, transaction)
+        assert not self._opened.timeline().pending_compactions
         self._opened.roll_back_failed(transaction)
 
     def _late(
@@ -188,7 +205,7 @@ class _Content:
         self,
         storage: Storage,
         timeline: active.ActiveTimeline,
-        config: table_config.TableConfig,
+        opened: table.Table,
         mode: worker.ModeName,
         late: Iterable[instants.InstantTime],
     ) -> None:
@@ -205,17 +222,18 @@ class _Content:
                 self.batches[write.requested_time] = (writer_id, int(batch_id))
         unjudged = frozenset[files.FileGroupId]().union(*(self._groups[time] for time in late))
         self.hidden = {time for time, groups in self._groups.items() if groups <= unjudged}
-        of_keys = bucket.buckets_of_keys(pa.array(worker.KEYS), config)
+        of_keys = bucket.buckets_of_keys(pa.array(worker.KEYS), opened.config)
         self._judged = [
             files.FileGroupId("", bucket.file_id(int(number))) not in unjudged for number in of_keys
         ]
-        self._numbers = self._numbers_by_key()
+        columns = (name for name in opened.schema.arrow.names if name != "id")
+        self._numbers = self._numbers_by_key(columns)
 
-    def _numbers_by_key(self) -> dict[str, list[list[int]]]:
+    def _numbers_by_key(self, columns: Iterable[str]) -> dict[str, list[list[int]]]:
         """Return the committed numbers of each column and key, ascending."""
         place = {key: number for number, key in enumerate(worker.KEYS)}
         found: dict[str, list[list[int]]] = {
-            column: [[] for _ in worker.KEYS] for column in worker.MODES[self._mode].columns
+            column: [[] for _ in worker.KEYS] for column in columns
         }
         for column, number in sorted(self.batches.values()):
             for key in worker.rows_of(self._mode, column, number):
@@ -242,10 +260,10 @@ class _Content:
                 f"{found}, and not {expected}"
             )
         groups = collections.defaultdict(list)
-        for time, (column, number) in self.batches.items():
+        for requested_time, (column, number) in self.batches.items():
             if number <= newest[column]:
-                for group in self._groups[time]:
-                    groups[group].append(time)
+                for group in self._groups[requested_time]:
+                    groups[group].append(requested_time)
         return invariants.Read(
             reader_id="reader",
             begun_ms=seen.begun_ms,

@@ -17,6 +17,9 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
+from hoodie import environment, errors, table
+from hoodie.timeline import chain
+from hoodie.transaction import authors
 from hoodie.transaction.locks import curator
 from hoodie_operator.standalone.embedded_zookeeper import EmbeddedZooKeeper
 from processes import fleet, network, worker
@@ -24,6 +27,7 @@ from processes import fleet, network, worker
 LOCK_PATH = "/fleet/lock"
 SESSION_S = 2.0
 _ANSWER_S = 2.0
+_LOOK_S = 0.005
 _JAVA_LONG = 1 << 48
 
 
@@ -38,6 +42,8 @@ class Kind(enum.StrEnum):
     RESTART = "restarts of ZooKeeper"
     FREEZE = "pauses of ZooKeeper"
     EXPIRY = "sessions of a holder ended"
+    LIFELESSNESS = "pauses beyond the heartbeat"
+    EPOCH = "authors of a new epoch stopped"
 
 
 OF_PROCESSES: Mapping[Kind, int] = {
@@ -48,6 +54,8 @@ OF_PROCESSES: Mapping[Kind, int] = {
 }
 """How often, by the side of each other."""
 
+_OF_ONE = {*OF_PROCESSES, Kind.LIFELESSNESS}
+
 OF_ALL: Mapping[Kind, int] = {
     **OF_PROCESSES,
     Kind.CUT: 3,
@@ -55,6 +63,23 @@ OF_ALL: Mapping[Kind, int] = {
     Kind.FREEZE: 1,
     Kind.EXPIRY: 4,
 }
+
+WITHOUT_LOCK: Mapping[Kind, int] = {
+    Kind.DEATH: 4,
+    Kind.PAUSE: 6,
+    Kind.LIFELESSNESS: 4,
+    Kind.REPLACEMENT: 3,
+    Kind.EPOCH: 8,
+}
+
+_PAUSES_S = {
+    Kind.PAUSE: (0.05, 1.0),
+    Kind.SILENCE: (SESSION_S, 4 * SESSION_S),
+    Kind.LIFELESSNESS: (worker.HEARTBEAT_EXPIRY_S, 2.0 * worker.HEARTBEAT_EXPIRY_S),
+}
+
+_AFTER_EPOCH = (Kind.DEATH, Kind.PAUSE, Kind.LIFELESSNESS, Kind.REPLACEMENT)
+"""What may befall an author between its epoch and the file that this says."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,10 +96,20 @@ class Trouble:
     """Does one thing after the other to a fleet; what it breaks it mends a little later."""
 
     def __init__(
-        self, crew: fleet.Fleet, service: LockService | None, chance: random.Random
+        self,
+        crew: fleet.Fleet,
+        opened: table.Table,
+        service: LockService | None,
+        chance: random.Random,
     ) -> None:
-        """Take the fleet, and the lock service if something may befall that, too."""
+        """Take the fleet, its table, and the lock service if something may befall that, too."""
         self._crew = crew
+        storage = environment.system().open_storage(opened.uri)
+        self._chain = chain.opened(storage, opened.config)
+        if self._chain is not None:
+            self._weights = WITHOUT_LOCK
+        else:
+            self._weights = OF_PROCESSES if service is None else OF_ALL
         self._service = service
         self._chance = chance
         self._mends: list[tuple[float, int, Callable[[], None]]] = []
@@ -87,11 +122,10 @@ class Trouble:
         """Mend what is due, and let something befall the fleet, if it can just now."""
         while self._mends and self._mends[0][0] <= time.monotonic():
             heapq.heappop(self._mends)[2]()
-        weights = OF_PROCESSES if self._service is None else OF_ALL
-        (kind,) = self._chance.choices(list(weights), list(weights.values()))
+        (kind,) = self._chance.choices(list(self._weights), list(self._weights.values()))
         actor = self._chance.choice(self._crew.actors)
         # On a busy machine Python takes seconds to start: nobody is killed before it did something.
-        if kind in OF_PROCESSES and not actor.is_at_work:
+        if kind in _OF_ONE and not actor.is_at_work:
             return
         self.counts[kind] += self._befall(kind, actor)
 
@@ -106,12 +140,12 @@ class Trouble:
             case Kind.DEATH:
                 self._crew.kill(actor)
                 self._crew.start(actor)
-            case Kind.PAUSE:
-                self._later(self._chance.uniform(0.05, 1), self._crew.pause(actor))
-            case Kind.SILENCE:
-                self._later(self._chance.uniform(1, 4) * SESSION_S, self._crew.pause(actor))
+            case Kind.PAUSE | Kind.SILENCE | Kind.LIFELESSNESS:
+                self._later(self._chance.uniform(*_PAUSES_S[kind]), self._crew.pause(actor))
             case Kind.REPLACEMENT:
                 return self._replace(actor)
+            case Kind.EPOCH:
+                return self._stop_author()
             case Kind.CUT:
                 return self._cut_cable()
             case Kind.RESTART:
@@ -142,6 +176,24 @@ class Trouble:
         self._later(come_back_s, go_on)
         self._later(come_back_s + 2 * SESSION_S, die)
         return True
+
+    def _stop_author(self) -> bool:
+        """Stop whoever creates the next epoch, if possible before what it says is published."""
+        assert self._chain is not None
+        deadline_s = time.monotonic() + _ANSWER_S
+        try:
+            before = self._chain.head()
+            while (newest := self._chain.head()) == before:
+                if time.monotonic() > deadline_s:
+                    return False
+                time.sleep(_LOOK_S)
+        except errors.StorageError:
+            return False  # It does not answer just now.
+        author = newest.epoch.author
+        for actor in self._crew.actors:
+            if author == str(authors.Author(writer_id=actor.name)) and actor.is_at_work:
+                return self._befall(self._chance.choice(_AFTER_EPOCH), actor)
+        return False  # It is of a service, or of a process that was replaced.
 
     def _cut_cable(self) -> bool:
         assert self._service is not None

@@ -14,6 +14,7 @@ import logging
 import random
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import pyarrow as pa
@@ -25,6 +26,9 @@ from hoodie.transaction.locks import address_texts
 from hoodie.write import batches, sessions, tasks
 from support.simulation import invariants
 
+HEARTBEAT_EXPIRY_S = 6
+"""Of a beat each second."""
+
 KEYS = tuple(f"k{number:03d}" for number in range(200))
 
 
@@ -35,28 +39,28 @@ class Mode:
     Attributes:
         concurrency: The concurrency mode.
         table_type: The table's type.
-        columns: A writer each.
         buckets: File groups of the table.
         batch_rows: Optimistic writers write few rows, so that not every two of them meet.
     """
 
     concurrency: settings.ConcurrencyMode
     table_type: table_config.TableType
-    columns: tuple[str, ...]
     buckets: int
     batch_rows: int
 
-    def create(self, uri: str) -> table.Table:
-        """Create the table."""
-        columns = pa.schema([("id", pa.string()), *((name, pa.int64()) for name in self.columns)])
+    def create(self, uri: str, columns: Sequence[str], *, has_chain: bool) -> table.Table:
+        """Create the table, with a column for each writer; only one with a chain needs no lock."""
         config = table_config.TableConfig(
             name="fleet",
             table_type=self.table_type,
             record_key_fields=("id",),
             has_partial_updates=True,
             bucket_count=self.buckets,
+            chain=table_config.ChainName(id="fleet") if has_chain else None,
+            has_foreign_writers=not has_chain,
         )
-        schema = schemas.from_arrow(columns, "fleet")
+        fields = [("id", pa.string()), *((name, pa.int64()) for name in columns)]
+        schema = schemas.from_arrow(pa.schema(fields), "fleet")
         return table.create_table(uri, config, schema, environment.system(parallelism=1))
 
     @property
@@ -67,7 +71,7 @@ class Mode:
             clock_wait_ms=0,
             lock_wait_ms=30_000,
             heartbeat_interval_ms=1_000,
-            heartbeat_misses_max=6,
+            heartbeat_misses_max=HEARTBEAT_EXPIRY_S,
         )
 
 
@@ -83,21 +87,18 @@ MODES = {
     ModeName.NON_BLOCKING: Mode(
         concurrency=settings.ConcurrencyMode.NON_BLOCKING,
         table_type=table_config.TableType.MERGE_ON_READ,
-        columns=("a", "b", "c", "d"),
         buckets=2,
         batch_rows=40,
     ),
     ModeName.OPTIMISTIC: Mode(
         concurrency=settings.ConcurrencyMode.OPTIMISTIC,
         table_type=table_config.TableType.MERGE_ON_READ,
-        columns=("a", "b", "c", "d"),
         buckets=16,
         batch_rows=3,
     ),
     ModeName.COPY_ON_WRITE: Mode(
         concurrency=settings.ConcurrencyMode.OPTIMISTIC,
         table_type=table_config.TableType.COPY_ON_WRITE,
-        columns=("a", "b", "c", "d", "e", "f"),
         buckets=16,
         batch_rows=3,
     ),
@@ -152,16 +153,17 @@ def rows_of(mode: ModeName, column: str, number: int) -> tuple[str, ...]:
     return tuple(sorted(chance.sample(KEYS, MODES[mode].batch_rows)))
 
 
-def seen(opened: table.Table, columns: tuple[str, ...]) -> Seen:
+def seen(opened: table.Table) -> Seen:
     """Read the table."""
     begun_ms = _now_ms()
-    rows = opened.read(["id", *columns]).read_all().to_pydict()
+    rows = opened.read().read_all().to_pydict()
     ended_ms = _now_ms()
     assert len(set(rows["id"])) == len(rows["id"]), "a key is there twice"
     place = {key: number for number, key in enumerate(rows["id"])}
     values = {
         column: [rows[column][place[key]] if key in place else None for key in KEYS]
-        for column in columns
+        for column in rows
+        if column != "id"
     }
     return Seen(begun_ms=begun_ms, ended_ms=ended_ms, values=values)
 
@@ -244,7 +246,7 @@ class Worker:
 
     def read(self) -> None:
         while True:
-            say(seen(self.opened, MODES[self.mode].columns))
+            say(seen(self.opened))
             time.sleep(0.5)
 
 

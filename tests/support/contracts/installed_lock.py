@@ -6,6 +6,7 @@ It is a file taken by `flock`, which the kernel gives back when its process ends
 import fcntl
 import logging
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
@@ -14,6 +15,7 @@ import pytest
 from hoodie import clock, errors, identity
 from hoodie.background.protocol import Background
 from hoodie.storage.protocol import Storage
+from hoodie.transaction.locks.custom import ENTRY_POINTS
 from hoodie.transaction.locks.polling import Polling, Waiting
 from hoodie.transaction.locks.protocol import LockOwner
 
@@ -27,14 +29,8 @@ _POLLING = Polling(first_s=0.002, longest_s=0.05)
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The name of the provider, which this process and its children find installed."""
     site = tmp_path / "site"
-    information = site / "flock_locks-1.0.dist-info"
-    information.mkdir(parents=True)
-    (information / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: flock-locks\nVersion: 1.0\n"
-    )
-    (information / "entry_points.txt").write_text(
-        f"[hoodie.lock_providers]\n{NAME} = flock_locks:open_flock\nbroken = flock_locks:nothing\n"
-    )
+    providers = {NAME: "flock_locks:open_flock", "broken": "flock_locks:nothing"}
+    write_distribution(site, "flock-locks", providers)
     (site / "flock_locks.py").write_text(
         "from support.contracts.installed_lock import open_flock\n"
     )
@@ -43,6 +39,15 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     before = [path for path in (os.environ.get("PYTHONPATH"),) if path]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), tests, *before]))
     return NAME
+
+
+def write_distribution(site: Path, name: str, providers: Mapping[str, str]) -> None:
+    """Write what an installed distribution says of itself, with lock providers by their names."""
+    information = site / f"{name.replace('-', '_')}-1.0.dist-info"
+    information.mkdir(parents=True)
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    lines = (f"{provider} = {function}\n" for provider, function in providers.items())
+    (information / "entry_points.txt").write_text(f"[{ENTRY_POINTS}]\n{''.join(lines)}")
 
 
 def open_flock(
