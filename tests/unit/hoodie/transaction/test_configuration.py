@@ -108,6 +108,23 @@ def test_write_that_began_unseen_is_refused_at_its_completion() -> None:
     assert not world.timeline.completed_writes
 
 
+def test_properties_that_change_during_a_write_refuse_its_completion() -> None:
+    """C1: the chain tells that they have changed; where they have not they are not read."""
+    world = World(is_lying=True)
+    writer, other = world.writer("a"), world.writer("b")
+    opened, others = world.begin(writer), world.begin(other)
+    written, late = (
+        metadata(world.write_files(client, each, GROUPS[:1]), commits.Operation.UPSERT)
+        for client, each in ((writer, opened), (other, others))
+    )
+    world.faults = Interruption("a", f"read {table_properties.PATH}", pytest.fail)
+    lifecycle.commit(writer, opened, written)
+    changes = {table_config.BUCKET_COUNT_KEY: "7"}
+    configuration.change(world.writer("admin"), lambda _: changes)
+    with pytest.raises(errors.ConflictError, match="bucket count"):
+        lifecycle.commit(other, others, late)
+
+
 def test_writer_of_a_chain_that_ended_is_refused() -> None:
     """It has the chain open since before; its epoch finds the last one, or the next chain."""
     world = World(has_chain=True)
