@@ -318,13 +318,14 @@ class Chain:
         Raises:
             ConflictError: The chain has ended: changes are not ordered by it.
             FormatError: The chain is damaged, or an instant is gone that it knows.
+            StorageError: The storage failed, or the chain changes faster than it can be read.
         """
         lack = ""
         for _ in range(_LOOKS_MAX):
             epoch = self.head().epoch
             names = active.names(self._storage)
             visible, missing = epochs.prefix(epoch, names)
-            # Where it hides nothing it may be anybody's.
+            # A head that hides nothing may be of anybody.
             if (epoch.is_last or visible != names) and not self._is_kept(epoch.number):
                 continue
             self._refuse_ended(epoch)
@@ -333,6 +334,10 @@ class Chain:
                 return found
             lack = f"lacks {min(missing)}, which epoch {epoch.number} knows"
             logger.warning("%s/%s %s: listed again", self._storage.uri, active.DIRECTORY, lack)
+        if not lack:
+            raise errors.StorageError(
+                f"{self._storage.uri}/{epochs.DIRECTORY} changed during each of {_LOOKS_MAX} looks"
+            )
         raise errors.FormatError(
             f"{self._storage.uri}/{active.DIRECTORY} {lack}: it was deleted, or only a part of the "
             "table was restored from a backup"
