@@ -1,13 +1,19 @@
 """A table with a chain, real threads, real storages, and a lock that everyone is given at once."""
 
 import concurrent.futures
+import itertools
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pytest
 
 from hoodie import environment, errors, table
 from hoodie.model import commits, results, schemas, settings, table_config
+from hoodie.storage.local import LocalStorage
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import chain
 from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import addresses, opening
 from hoodie.write import sessions
@@ -33,9 +39,9 @@ def transaction(author: str) -> manager.TransactionOptions:
     )
 
 
-def write(opened: table.Table, writer: str) -> None:
+def write(opened: table.Table, writer: str, batches: int = BATCHES) -> None:
     """Write batches, some keys of which all writers share; again where another was faster."""
-    for number in range(BATCHES):
+    for number in range(batches):
         data = pa.table(
             {"id": [f"{writer}-{number}", "shared"], "v": [number, number]}, schema=SCHEMA
         )
@@ -99,3 +105,71 @@ def test_writers_without_any_lock_lose_nothing(
     assert not [
         each for each in opened.check(janitor.settings) if each.severity is results.Severity.ERROR
     ]
+
+
+class Paused:
+    """A storage whose user is paused before one of its calls, for as long as others take."""
+
+    def __init__(self, inner: Storage, call: int, meanwhile: Callable[[], None]) -> None:
+        self._inner = inner
+        self._left = call
+        self._meanwhile = meanwhile
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the pause has been."""
+        return self._left <= 0
+
+    def __getattr__(self, name: str) -> object:
+        found = getattr(self._inner, name)
+        if not callable(found):
+            return found
+
+        def call(*arguments: object, **named: object) -> object:
+            self._left -= 1
+            if self._left == 0:
+                self._meanwhile()
+            return found(*arguments, **named)
+
+        return call
+
+
+@pytest.mark.parametrize("table_type", table_config.TableType)
+def test_writer_that_is_paused_before_any_call_loses_nothing(
+    table_type: table_config.TableType, tmp_path: Path
+) -> None:
+    """Others commit, compact and sweep, until its epoch's number has been deleted."""
+    env = environment.system(parallelism=1)
+    schema = schemas.from_arrow(SCHEMA, "t")
+    for number in itertools.count(1):
+        config = table_config.TableConfig(
+            name="t",
+            table_type=table_type,
+            record_key_fields=("id",),
+            bucket_count=2,
+            chain=table_config.ChainName(id="c"),
+            has_foreign_writers=False,
+        )
+        storage = LocalStorage(str(tmp_path / str(number)))
+        chain.begin(storage, config, "creation", kept=2)
+        opened = table.create_table(storage.uri, config, schema, env)
+        janitor = transaction("janitor")
+
+        def go_on(opened: table.Table = opened) -> None:
+            write(opened, "other")
+            if not opened.config.is_copy_on_write:
+                compact(opened)
+            opened.roll_back_failed(transaction("sweeper"))
+
+        paused = Paused(storage, number, go_on)
+        write(table.Table(cast("Storage", paused), opened.config, schema, env), "paused", 1)
+        if not paused.is_over:
+            break
+        read = pa.Table.from_batches(opened.read(), SCHEMA)
+        names = [f"other-{batch}" for batch in range(BATCHES)]
+        assert sorted(read["id"].to_pylist()) == [*names, "paused-0", "shared"], number
+        assert opened.committed_batches("paused") == {"0"}
+        assert opened.committed_batches("other") == {str(batch) for batch in range(BATCHES)}
+        opened.roll_back_failed(janitor)
+        assert opened.check(janitor.settings) == [], number
+    assert number > 20
