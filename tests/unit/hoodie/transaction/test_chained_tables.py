@@ -5,7 +5,7 @@ import pytest
 from hoodie import errors
 from hoodie.format import instant_names
 from hoodie.model import commits, table_config
-from hoodie.timeline import chain, epochs, table_properties
+from hoodie.timeline import active, chain, epochs, table_properties
 from hoodie.transaction import authors, lifecycle
 from hoodie.transaction.client import Completion, OpenAction
 from hoodie.write import conflicts
@@ -45,6 +45,23 @@ def test_who_is_overtaken_decides_again(world: World) -> None:
     completion = world.write(loser, "mine")
     assert world.timeline.completed_writes[-1] == getattr(completion, "instant", None)
     world.check()
+
+
+def test_first_write_that_comes_late_takes_another_time(world: World) -> None:
+    """E5: its data files would count as those of an archived write. The simulation found that."""
+    late, other = world.writer("late"), world.writer("other")
+    claim = f"create {active.DIRECTORY}/"
+
+    def write_first() -> None:
+        world.time.advance(100)
+        world.write(other, "theirs")
+
+    world.faults = Interruption("late", claim, write_first)
+    late = world.client(world.process_of(late), authors.Author(writer_id="late"))
+    opened = world.begin(late)
+    (first,) = world.timeline.completed_writes
+    assert opened.requested_time > first.requested_time
+    assert [each.requested_time for each in world.timeline.pending] == [opened.requested_time]
 
 
 def test_write_that_is_taken_back_meanwhile_is_not_published(world: World) -> None:
