@@ -31,7 +31,10 @@ _HINTS = {
         "correct the clocks of the machines, or continue from the times of the timeline: "
         "--set hoodie.operator.future.time=advance"
     ),
-    errors.OutcomeUnknownError.kind: "`hoodie timeline URI` shows whether the instant completed",
+    errors.OutcomeUnknownError.kind: (
+        "`hoodie timeline URI` shows whether the instant completed, `hoodie check URI` whether its "
+        "rows are read"
+    ),
     errors.StorageError.kind: ("fix the storage problem above, or retry if it looks temporary"),
 }
 

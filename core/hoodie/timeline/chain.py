@@ -84,8 +84,8 @@ def begin(
             raise error from None
         name = table_config.ChainName(id=found.epoch.chain, version=found.epoch.version)
         return replace(config, chain=name)
-    if max(_numbers(storage), default=0) >= kept:
-        storage.delete(path)  # It was collected: there has been a table for long.
+    if max(_numbers(storage), default=0) >= 2 * kept:
+        storage.delete(path)  # The boundary is above it: there has been a table for long.
     _check_creates_once(storage, config.chain.id)
     return config
 
@@ -99,7 +99,7 @@ def switch_on(
 ) -> None:
     """Give a table a chain that has none.
 
-    If it had one, the numbers go on. If a process died that was about to give it one, it is that.
+    If it had one, or a process died that was about to give it one, the numbers go on.
 
     Args:
         storage: The table's.
@@ -113,22 +113,17 @@ def switch_on(
         UnsupportedError: The storage creates a file that is there already.
     """
     assert wanted.chain is not None, storage.uri
-    newest = _newest(storage)
-    if newest is None or newest.epoch.is_last:
-        changes = properties(wanted)
-        epoch = epochs.beginning_after(newest, wanted.chain, author, timeline, changes)
-        path, content = epochs.path_of(epoch.number), epochs.encoded(epoch)
-        check()
-        try:
-            storage.create(path, content)
-        except (errors.AlreadyExistsError, errors.StorageError) as error:
-            if _read_or_none(storage, path) != content:
-                raise errors.OvertakenError(f"{storage.uri}: {path} is of another") from error
-        _check_creates_once(storage, wanted.chain.id)
-        newest = Head(epoch=epoch, digest=epochs.digest(content))
-    name = table_config.ChainName(id=newest.epoch.chain, version=newest.epoch.version)
-    changes = properties(replace(wanted, chain=name))
-    table_properties.put(storage, changes, newest.epoch.number, check)
+    changes = properties(wanted)
+    epoch = epochs.beginning_after(_newest(storage), wanted.chain, author, timeline, changes)
+    path, content = epochs.path_of(epoch.number), epochs.encoded(epoch)
+    check()
+    try:
+        storage.create(path, content)
+    except (errors.AlreadyExistsError, errors.StorageError) as error:
+        if _read_or_none(storage, path) != content:
+            raise errors.OvertakenError(f"{storage.uri}: {path} is of another") from error
+    _check_creates_once(storage, wanted.chain.id)
+    table_properties.put(storage, changes, epoch.number, check)
 
 
 def load(storage: Storage, config: table_config.TableConfig) -> active.ActiveTimeline:
@@ -282,17 +277,17 @@ class Chain:
         """
         if head.epoch.properties:
             self._put_properties(head, check)
-        for each in head.epoch.publications:
-            check()
-            try:
-                self._publish(head, each)
-            except errors.OvertakenError as overtaken:
-                logger.info("%s", overtaken)
-                return
-            except errors.StorageError as error:
-                logger.warning("%s: %s: retried: %s", self._storage.uri, each.path, error)
+        try:
+            for each in head.epoch.publications:
                 check()
-                self._publish(head, each)
+                try:
+                    self._publish(head, each)
+                except errors.StorageError as error:
+                    logger.warning("%s: %s: retried: %s", self._storage.uri, each.path, error)
+                    check()
+                    self._publish(head, each)
+        except errors.OvertakenError as overtaken:
+            logger.info("%s", overtaken)
 
     def collect(self, head: Head) -> int:
         """Delete what is below the boundary of an epoch of this client that has raised it.
@@ -325,7 +320,7 @@ class Chain:
             epoch = self.head().epoch
             names = active.names(self._storage)
             visible, missing = epochs.prefix(epoch, names)
-            # A head that hides nothing may be of anybody.
+            # If it hides nothing, it does not matter whether it is the head.
             if (epoch.is_last or visible != names) and not self._is_kept(epoch.number):
                 continue
             self._refuse_ended(epoch)
@@ -351,6 +346,9 @@ class Chain:
         timeline = self._listed()
         head = self.head()
         others = self._foreign(head, timeline)
+        if others and not self._is_kept(head.epoch.number):
+            head = self.head()  # What was read is of a process that was paused.
+            others = self._foreign(head, timeline)
         if others:
             # What was archived before the head, and after the timeline was read, is none.
             timeline = self._listed()
@@ -460,8 +458,12 @@ class Chain:
 
     def _is_kept(self, number: int) -> bool:
         """Return whether an epoch that was read or created before was never deleted; a listing."""
-        kept = epochs.KEPT if self._seen is None else self._seen.epoch.kept
-        return max(self._numbers(), default=number) < number + kept
+        newest = max(self._numbers(), default=number)
+        if self._seen is None:
+            return newest < number + epochs.KEPT
+        # A listing may lag behind what this client has seen.
+        seen = self._seen.epoch
+        return max(newest, seen.number) < number + seen.kept
 
     def _put_properties(self, head: Head, check: Check) -> None:
         table_properties.put(self._storage, head.epoch.properties, head.epoch.number, check)
@@ -581,9 +583,9 @@ class Chain:
             ) from error
 
     def _found(self, number: int) -> tuple[Head | None, bool]:
-        """Return who has a number, if anybody, and whether it is kept; else what is there is void.
+        """Return who has a number, if anybody, and whether the number is kept.
 
-        A read and a listing, in that order.
+        A read and a listing, in that order. Of a number that is not kept nobody is returned.
         """
         try:
             content = self._storage.read(epochs.path_of(number))
@@ -629,7 +631,7 @@ class Chain:
         """
         timeline = self._listed()
         return bool(epoch.publications) and all(
-            epochs.is_archived(each.path, timeline)
+            epochs.is_archived_as(each.path, timeline)
             or (
                 (content := _read_or_none(self._storage, each.path)) is not None
                 and epochs.digest(content) == each.digest
@@ -698,7 +700,7 @@ def _newest(storage: Storage) -> Head | None:
 
 def _check_creates_once(storage: Storage, name: str) -> None:
     """Refuse a storage that creates a file that is there, by which nothing could be decided."""
-    path = f"{epochs.STAGED}/probe.{name}"
+    path = f"{epochs.STAGED}/{epochs.path_of(0).rpartition('/')[2]}.probe.{name}"
     try:
         for _ in range(2):
             storage.create(path, b"")

@@ -83,7 +83,7 @@ class Epoch:
         previous: Digest of the file of the epoch before; empty for the first.
         time: The greatest time that an epoch has given so far; empty for none.
         boundary: Epochs with smaller numbers may be gone.
-        kept: How many epochs the chain keeps at least; the same in all of them.
+        kept: How many epochs the chain keeps at least; carried on from its first one.
         author: Whose change it is, for messages.
         publications: What it publishes, in that order.
         properties: What it changes in the table's properties; None removes a key.
@@ -367,6 +367,14 @@ def is_archived(path: str, timeline: active.ActiveTimeline) -> bool:
     if instant is None:
         return False
     return timeline.archive.completion_time(instant.requested_time) is not None
+
+
+def is_archived_as(path: str, timeline: active.ActiveTimeline) -> bool:
+    """Return whether the archive has an instant as a completed file, by its path, names it."""
+    instant = instant_names.parse(_name(path))
+    if instant is None or instant.completion_time is None:
+        return False
+    return timeline.archive.completion_time(instant.requested_time) == instant.completion_time
 
 
 def is_alone(completed: instants.Instant, timeline: active.ActiveTimeline) -> bool:

@@ -95,12 +95,14 @@ def load(storage: Storage, table_clock: clock.Clock) -> table_config.TableConfig
 
 
 def has_metadata_table(storage: Storage) -> bool:
-    """Return whether the table has a metadata table, or is being given one; a request.
+    """Return whether the table has a metadata table, or is being given one; a request normally.
 
     For the holder of the lock: nobody changes the properties meanwhile.
     """
-    content = _read(storage, PATH) or _read(storage, BACKUP_PATH) or b""
-    found = properties.decode(content)
+    content = _read(storage, PATH)
+    if not _is_valid(content):
+        content = _read(storage, BACKUP_PATH)
+    found = properties.decode(content or b"")
     keys = (table_config.METADATA_PARTITIONS_KEY, table_config.METADATA_PARTITIONS_INFLIGHT_KEY)
     return any(found.get(key) for key in keys)
 

@@ -18,8 +18,8 @@
 compactions planned and taken over in `maintenance.compaction`, rollbacks begun, taken over and
 completed in `maintenance.rollback`.
 
-Requests of a write beside its data: two listings of the timeline, one in each lock scope, one of
-its own markers, and some 20 others; constant in the size of the table and the length of its
+Requests of a write beside its data: a listing of the timeline in each lock scope, and some 20
+others; constant in the size of the table and the length of its
 history, but for the timeline's listing itself.
 
 A crash before the requested file leaves a heartbeat that stands for nothing; one before the
@@ -385,11 +385,11 @@ def complete(
         return completed, scope, scope.is_held()
 
     completed, published_in, is_certain = client.lock.decide(decide)
-    if not is_certain:
+    if not is_certain and opened.action.is_write:
         raise errors.OutcomeUnknownError(
             f"the {client.lock.description} was lost while {completed} was published in "
-            f"{client.storage.uri}: another process may have decided without it. Write the batch "
-            "again under its id, which writes it once, or look at it by `hoodie check`"
+            f"{client.storage.uri}: other processes may have decided without it, so that its rows "
+            "may not be read. `hoodie check` reports that; the same batch is not written twice"
         )
     findings = (
         *publication.clock_findings(client),
@@ -574,8 +574,8 @@ def _claim(
         requested = admission.request(client, scope, requested_time, action, b"", lambda: False)
     except errors.ConflictError as error:
         raise errors.OvertakenError(f"time {requested_time} is taken: {error}") from error
-    if scope.is_courtesy and scope.timeline.completed_writes:
-        return requested  # That one stays below it: no other engine archives it.
+    if scope.is_courtesy and scope.timeline.start in scope.timeline.write_completion_times:
+        return requested  # The timeline begins with a write that nobody archives or takes back.
     timeline = active.listed(client.storage)
     others = (each for each in timeline.instants if each.requested_time != requested_time)
     latest = max(map(active.latest_time, others), default="")

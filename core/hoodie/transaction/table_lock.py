@@ -129,7 +129,7 @@ class LockScope:
         return self._provider.fencing_token
 
     def is_held(self) -> bool:
-        """Return whether the lock is known to be held at this moment, if that matters."""
+        """Return whether the lock is known to be held; true where it is a courtesy."""
         return self._is_courtesy or self._provider.is_held()
 
     def check(self) -> None:

@@ -134,7 +134,7 @@ def zombie_of(storage: MemoryStorage, wanted: Change) -> Callable[[], None]:
 def test_change_without_files_does_not_win_a_number_that_was_used(
     storage: MemoryStorage, wanted: Change
 ) -> None:
-    """`_is_published` is true of an epoch that publishes nothing."""
+    """Nothing shows that it was made: it is decided again."""
     create = zombie_of(storage, wanted)
     grow(storage)
     create()
@@ -155,7 +155,7 @@ def test_change_without_files_that_lost_its_number_has_lost_when_that_is_deleted
 def test_finisher_does_not_put_properties_of_an_epoch_that_was_refused(
     storage: MemoryStorage, paused: Pausing
 ) -> None:
-    """`_finished` puts properties before it looks whether the epoch is still the head."""
+    """E8: it looks first whether the epoch is still the head."""
     create = zombie_of(storage, replace(change(1, "9"), properties={"some.key": "lost"}))
     grow(storage, 1)
 
@@ -315,3 +315,57 @@ def test_late_creator_of_a_table_leaves_no_epoch_of_another_chain(storage: Memor
         storage, replace(CONFIG, chain=table_config.ChainName(id="late")), "creation", kept=3
     )
     assert [each.epoch.chain for each in opened(storage).all()][-1] == NAME.id
+
+
+def test_creator_whose_first_epoch_was_taken_does_not_delete_it(
+    paused: Pausing, storage: MemoryStorage
+) -> None:
+    """It is below as many as are kept, and above the boundary still."""
+
+    def others() -> None:
+        table_properties.create(storage, CONFIG, clock.SystemClock())
+        grow(storage, 5)
+
+    for info in storage.list("", is_recursive=True):
+        storage.delete(info.path)
+    paused.meanwhile[f"after create {epochs.path_of(0)}"] = others
+    chain.begin(paused, CONFIG, "creation", kept=3)
+    assert len(seen(storage)) == 5
+
+
+def test_chain_begins_with_what_completed_since_a_dead_process_began_it(
+    storage: MemoryStorage,
+) -> None:
+    """Else readers would miss it, and the next change would take it off."""
+    storage.create(shown(1), b"commit")
+    wanted = replace(CONFIG, chain=table_config.ChainName(id="d"))
+    chain.switch_on(storage, wanted, "admin", active.listed(storage), go_on)
+    found = chain.load(storage, wanted).completed
+    assert [each.completion_time for each in found] == [time(1)]
+
+
+def test_executor_of_a_plan_that_another_has_completed_has_lost_when_that_is_archived(
+    storage: MemoryStorage,
+) -> None:
+    """Its instant is archived, by the completion of another."""
+    zombie = opened(storage)
+    view = zombie.look(go_on)
+    grow(storage)
+    archive(storage)
+    late = instants.InstantTime("20260101999999002")
+    path = shown(1).replace(time(1), late)
+    mine = Change(id="9-1", time=late, author="9", files={path: b"commit"})
+    with pytest.raises(errors.OvertakenError):
+        zombie.append(view, mine, go_on)
+
+
+def test_finding_is_not_of_a_refused_epoch(storage: MemoryStorage, paused: Pausing) -> None:
+    create = zombie_of(storage, change(1, "9"))
+    grow(storage, 1)
+
+    def others() -> None:
+        grow(storage)
+        create()
+
+    paused.meanwhile[f"before read {FIRST}"] = others
+    assert opened(paused).findings() == ()
