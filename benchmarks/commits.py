@@ -83,8 +83,8 @@ _TALLIES = """
 
 Of one writer, by a warm one to a small table; in brackets those while the table lock was held. A
 call is one of a method of our storage, on a local disk and in an object store; the store's client
-makes one HTTP request of it or several (a file that is created is looked up for its time, one that
-is deleted is looked for). The in-process lock makes no calls, the file system's makes some.
+makes one HTTP request of it or several (a directory that is deleted is listed first). The
+in-process lock makes no calls, the file system's makes some.
 
 | table | mode | calls | and the file system's lock | HTTP requests to S3 |
 |---|---|---:|---:|---:|
