@@ -21,6 +21,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.transaction import table_lock
 from hoodie.transaction.locks import addresses, opening
 from hoodie.transaction.locks.protocol import LockProvider
+from support.contracts.lying_lock import LyingLock
 
 _STORAGES = (LocalStorage, ObjectStorage)
 _NAMES = {*vars(Storage), "create_volatile", "move"}
@@ -153,26 +154,6 @@ class _WatchedLock:
         self._lock.close()
 
 
-class NoLock:
-    """A lock that says yes to everybody."""
-
-    description = "no lock"
-    fencing_token = 1
-
-    def acquire(self, wait_s: float) -> None:
-        """Say yes."""
-
-    def release(self) -> None:
-        """Have nothing to give back."""
-
-    def is_held(self) -> bool:
-        """Say yes."""
-        return True
-
-    def close(self) -> None:
-        """Have nothing to end."""
-
-
 @contextlib.contextmanager
 def without_lock() -> Iterator[None]:
     """Give every transaction a lock that says yes to everybody, whichever it asks for."""
@@ -180,7 +161,7 @@ def without_lock() -> Iterator[None]:
     def open_for(
         _name: str, _lock: addresses.LockAddress, _storage: Storage, _env: environment.Environment
     ) -> LockProvider:
-        return NoLock()
+        return LyingLock()
 
     with mock.patch.object(opening, "open_for", open_for):
         yield

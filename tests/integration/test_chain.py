@@ -29,6 +29,17 @@ def lying_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "open_for", lambda *ignored: LyingLock())
 
 
+def config_of(table_type: table_config.TableType) -> table_config.TableConfig:
+    return table_config.TableConfig(
+        name="t",
+        table_type=table_type,
+        record_key_fields=("id",),
+        bucket_count=2,
+        chain=table_config.ChainName(id="c"),
+        has_foreign_writers=False,
+    )
+
+
 def transaction(author: str) -> manager.TransactionOptions:
     return manager.TransactionOptions(
         settings=settings.WriteSettings(
@@ -76,14 +87,8 @@ def test_writers_without_any_lock_lose_nothing(
 ) -> None:
     uri = str(tmp_path / "t") if store == "local" else f"s3://{bucket}/t"
     env = environment.system(parallelism=1)
-    config = table_config.TableConfig(
-        name="t",
-        table_type=table_type,
-        record_key_fields=("id",),
-        bucket_count=2,
-        chain=table_config.ChainName(id="c"),
-    )
-    opened = table.create_table(uri, config, schemas.from_arrow(SCHEMA, "t"), env)
+    schema = schemas.from_arrow(SCHEMA, "t")
+    opened = table.create_table(uri, config_of(table_type), schema, env)
     writers = [f"w{number}" for number in range(WRITERS)]
     with concurrent.futures.ThreadPoolExecutor(WRITERS + 1) as pool:
         running = [pool.submit(write, opened, writer) for writer in writers]
@@ -142,14 +147,7 @@ def test_writer_that_is_paused_before_any_call_loses_nothing(
     env = environment.system(parallelism=1)
     schema = schemas.from_arrow(SCHEMA, "t")
     for number in itertools.count(1):
-        config = table_config.TableConfig(
-            name="t",
-            table_type=table_type,
-            record_key_fields=("id",),
-            bucket_count=2,
-            chain=table_config.ChainName(id="c"),
-            has_foreign_writers=False,
-        )
+        config = config_of(table_type)
         storage = LocalStorage(str(tmp_path / str(number)))
         chain.begin(storage, config, "creation", kept=2)
         opened = table.create_table(storage.uri, config, schema, env)
