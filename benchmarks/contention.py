@@ -70,7 +70,7 @@ _APART = """
 ## Writers that share no file group, with a lock and without
 
 {writers} optimistic writers, a bucket for each, {batches} batches each, on a table with a chain
-that no other engine writes. Without a lock each is told at once that it has it. Times in ms.
+that no other engine writes. Without a lock each acquires it at once. Times in ms.
 `decided again`: inside a commit, since another writer was faster; in `numbers lost` of them it had
 created the next epoch. `refused`: writes that ended in a conflict all the same, and began again.
 

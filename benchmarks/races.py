@@ -26,7 +26,7 @@ from hoodie import environment, errors, table  # noqa: E402
 from hoodie.transaction.manager import TransactionOptions  # noqa: E402
 
 NO_LOCK = "none"
-"""In place of a lock's address: everybody is told at once that it has the lock."""
+"""In place of a lock's address: every writer acquires the lock at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

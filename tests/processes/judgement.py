@@ -136,7 +136,7 @@ class Judge:
             # A dead process may have asked an object store for something: it counts as alive.
             time.sleep(worker.HEARTBEAT_EXPIRY_S + _ROUNDED_S)
         for pending in self._opened.timeline().pending_compactions:
-            # It may be completed by the newest epoch, which whoever comes next publishes.
+            # It may be completed by the newest epoch, which the next change publishes.
             with contextlib.suppress(errors.ConflictError):
                 self._opened.compact(pending.requested_time, transaction)
         assert not self._opened.timeline().pending_compactions

@@ -178,7 +178,7 @@ class Trouble:
         return True
 
     def _stop_author(self) -> bool:
-        """Stop whoever creates the next epoch, if possible before what it says is published."""
+        """Stop the author of the next epoch, if possible before the epoch is published."""
         assert self._chain is not None
         deadline_s = time.monotonic() + _ANSWER_S
         try:

@@ -185,9 +185,9 @@ class ObjectStorage:
                 except errors.AlreadyExistsError:
                     continue
             try:
-                return self.stat(path)  # A put does not tell the store's time.
+                return self.stat(path)  # A put does not return the store's time.
             except errors.NotFoundError:
-                return put  # Somebody has deleted it since.
+                return put  # It was deleted since.
 
     def delete(self, path: str) -> bool:
         """Delete a file; False when there was none; two requests."""

@@ -177,7 +177,7 @@ class Storage(Protocol):
     def create(self, path: str, content: bytes) -> FileInfo:
         """Create a file with its full content, atomically and durably.
 
-        The time of modification in the answer is 0 where the store does not tell it.
+        `modified_ms` of the result is 0 if the store does not return it.
 
         Raises:
             AlreadyExistsError: The name is taken. After a lost answer the caller reads back whose
@@ -189,7 +189,7 @@ class Storage(Protocol):
     def replace(self, path: str, content: bytes, *, if_match: str) -> FileInfo:
         """Replace a file's content, if its version is still `if_match`; readers see old or new.
 
-        The answer is as that of `create`.
+        The result is as of `create`.
 
         Raises:
             ConflictError: It has another version, or is gone.

@@ -19,8 +19,8 @@ compactions planned and taken over in `maintenance.compaction`, rollbacks begun,
 completed in `maintenance.rollback`.
 
 Requests of a write beside its data: a listing of the timeline in each lock scope, and some 20
-others; constant in the size of the table and the length of its
-history, but for the timeline's listing itself.
+others; constant in the size of the table and the length of its history, but for the timeline's
+listing itself.
 
 A crash before the requested file leaves a heartbeat that stands for nothing; one before the
 completed file leaves a pending instant, invisible to readers, for a later rollback or execution;

@@ -60,19 +60,19 @@ def check(client: Client, scope: table_lock.LockScope, opened: OpenAction) -> No
 
 
 def _is_heartbeat_own(scope: table_lock.LockScope, opened: OpenAction) -> bool:
-    """Return whether nobody has the work of an action by now, as far as its heartbeat tells.
+    """Return whether no other process has taken over an action.
 
-    Of a write in a table that only our writers change the chain tells it: its rollback is an epoch.
-    A plan may be executed by two, who are told apart by their heartbeats alone.
+    In a table without foreign writers the timeline shows that of a write, whose rollback is an
+    epoch. Of two executions of one plan only the heartbeats differ.
     """
-    is_told_by_chain = scope.is_courtesy and opened.action in instants.WRITES
-    return is_told_by_chain or opened.heartbeat.is_own()
+    is_on_timeline = scope.is_courtesy and opened.action in instants.WRITES
+    return is_on_timeline or opened.heartbeat.is_own()
 
 
 def _config(
     client: Client, scope: table_lock.LockScope, opened: OpenAction
 ) -> table_config.TableConfig:
-    """Return the table's configuration, read again unless the chain tells that it is the same."""
+    """Return the table's configuration; a request, unless the chain shows that it is the same."""
     view = scope.view
     is_unchanged = (
         scope.is_courtesy

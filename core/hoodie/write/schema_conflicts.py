@@ -32,7 +32,7 @@ def begun(
     timeline: active.ActiveTimeline,
     known: Mapping[instants.Instant, commits.CommitMetadata],
 ) -> stored_schemas.StoredSchema | None:
-    """Return the columns of a table when a write began; None where no write tells.
+    """Return the columns of a table when a write began; None if no write has them.
 
     Args:
         storage: The table's.

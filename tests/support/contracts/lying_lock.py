@@ -44,7 +44,7 @@ def open_lying(
     random: identity.Random,
     background: Background,
 ) -> LyingLock:
-    """Open it, whoever asks."""
+    """Open it for any owner."""
     del text, storage, owner, waiting_clock, random, background
     return LyingLock()
 

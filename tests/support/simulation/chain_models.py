@@ -64,7 +64,7 @@ def archive(world: World, client: Client) -> None:
 
 
 def change_until(world: World, client: Client, last: int) -> chain.Chain:
-    """Make changes until the epoch of a number is made; whoever is overtaken decides again."""
+    """Make changes until the epoch of a number is made; decide again after being overtaken."""
     own = opened(world, client.storage)
     while change(world, client, own) < last:
         pass
