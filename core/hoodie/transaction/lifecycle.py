@@ -267,22 +267,9 @@ def take_over(
         LockTimeoutError: The lock was not acquired in time.
         UnsupportedError: The table has what we do not maintain.
     """
-    before = client.lock.times
-    with client.lock.scope() as scope:
-        if action.is_write:
-            client.check_idle()
-        instant = admission.pending(scope.timeline, action, requested_time)
-        config = admission.admit_table(client, scope, expected)
-        if action.is_write:
-            attempt = admission.admit_author(client, scope.timeline)
-            admission.admit_not_taken_back(client, instant, scope.timeline)
-        else:
-            attempt = admission.admit_attempt(client)
-        if not action.is_write or instant.state is instants.State.INFLIGHT:
-            liveness.refuse_alive(client, scope.timeline, instant)
-        scope.check()
-        if instant.action is instants.Action.COMPACTION and not scope.is_courtesy:
-            admission.refuse_shared_time(client, instant, scope.timeline)
+
+    def decide(scope: table_lock.LockScope) -> OpenAction | None:
+        instant, config, attempt = _admit_executor(client, scope, action, requested_time, expected)
         if admit is not None and not admit(instant):
             return None
         heartbeat = admission.start_heartbeat(client, requested_time, action, attempt)
@@ -294,24 +281,31 @@ def take_over(
                 ledger = writer_batches.read(client.storage, scope.timeline)
                 # Without a lock its executor may be alive: its files stay until a sweep.
                 if instant.state is instants.State.INFLIGHT and not scope.is_courtesy:
-                    _clear(client, instant, admission.holding(scope, heartbeat))
+                    _clear(client, scope, instant, admission.holding(scope, heartbeat))
         except BaseException:
             admission.release_heartbeat(heartbeat)
             raise
         if action.is_write:
             client.opened(requested_time)
-    logger.info("%s: %s is taken over by %s", client.storage.uri, instant, client.author)
-    return OpenAction(
-        requested_time=requested_time,
-        action=action,
-        batch_id=None,
-        heartbeat=heartbeat,
-        timeline=scope.timeline,
-        epoch=scope.epoch,
-        config=config,
-        ledger=ledger,
-        lock_times_before=before,
-    )
+        return OpenAction(
+            requested_time=requested_time,
+            action=action,
+            batch_id=None,
+            heartbeat=heartbeat,
+            timeline=scope.timeline,
+            epoch=scope.epoch,
+            config=config,
+            ledger=ledger,
+            lock_times_before=before,
+        )
+
+    before = client.lock.times
+    opened = client.lock.decide(decide)
+    if opened is not None:
+        logger.info(
+            "%s: %s is taken over by %s", client.storage.uri, opened.requested, client.author
+        )
+    return opened
 
 
 def start(
@@ -625,8 +619,43 @@ def _is_gone(client: Client, opened: OpenAction, scope: table_lock.LockScope) ->
     return preconditions.rollback_of(opened.requested_time, targets) is not None
 
 
-def _clear(client: Client, inflight: instants.Instant, check: Callable[[], None]) -> None:
-    """Remove what an executor that died has left; under the lock, its heartbeat being ours now."""
+def _admit_executor(
+    client: Client,
+    scope: table_lock.LockScope,
+    action: instants.Action,
+    requested_time: instants.InstantTime,
+    expected: table_config.TableConfig,
+) -> tuple[instants.Instant, table_config.TableConfig, fencing.StoredRecord | None]:
+    """Return the pending instant that a client may execute, and what admitted it."""
+    if action.is_write:
+        client.check_idle()
+    instant = admission.pending(scope.timeline, action, requested_time)
+    config = admission.admit_table(client, scope, expected)
+    if action.is_write:
+        attempt = admission.admit_author(client, scope.timeline)
+        admission.admit_not_taken_back(client, instant, scope.timeline)
+    else:
+        attempt = admission.admit_attempt(client)
+    if not action.is_write or instant.state is instants.State.INFLIGHT:
+        liveness.refuse_alive(client, scope.timeline, instant)
+    scope.check()
+    if instant.action is instants.Action.COMPACTION and not scope.is_courtesy:
+        admission.refuse_shared_time(client, instant, scope.timeline)
+    return instant, config, attempt
+
+
+def _clear(
+    client: Client,
+    scope: table_lock.LockScope,
+    inflight: instants.Instant,
+    check: Callable[[], None],
+) -> None:
+    """Remove what an executor that died has left; under the lock, its heartbeat being ours now.
+
+    Its completion may still be on its way to the store as an epoch (E6): the number is taken first.
+    """
+    if scope.view is not None:
+        publication.take_number(client, scope, check)
     count = markers.delete_data_files(client.storage, inflight.requested_time, check)
     check()
     requested = transitions.revert(client.storage, inflight)

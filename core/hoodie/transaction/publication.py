@@ -181,6 +181,16 @@ def make(
         logger.warning("%s: old epochs are left: %s", client.storage.uri, error)
 
 
+def take_number(client: Client, scope: table_lock.LockScope, check: Callable[[], None]) -> None:
+    """Create the next epoch with nothing in it: no other that was decided before can be created.
+
+    Raises:
+        HoodieError: As `put`.
+    """
+    nothing = epochs.Change(id=client.random.uuid(), time="", author=str(client.author))
+    make(client, scope, nothing, check)
+
+
 def _publish_chained(
     client: Client, scope: table_lock.LockScope, opened: OpenAction, content: bytes
 ) -> instants.Instant:

@@ -4,16 +4,28 @@ import pytest
 
 from hoodie import errors
 from hoodie.format import instant_names
-from hoodie.model import commits, table_config
+from hoodie.model import commits, instants, table_config
 from hoodie.timeline import active, chain, epochs, table_properties
 from hoodie.transaction import authors, lifecycle
 from hoodie.transaction.client import Completion, OpenAction
 from hoodie.write import conflicts
-from support.simulation import schedule, schedule_rollback
-from support.simulation.faulty_storage import Interruption, NoFaults
-from support.simulation.schedule_world import GROUPS, World, metadata
+from support.simulation import faulty_storage, schedule, schedule_rollback
+from support.simulation.faulty_storage import Fault, Interruption, NoFaults
+from support.simulation.schedule_world import GROUPS, SETTINGS, World, metadata
 
 EPOCH = "create .hoodie/.aux/epoch/"
+EXPIRY_MS = SETTINGS.heartbeat_expiry_ms
+
+
+class Unanswered:
+    """The epochs of one process are created long after it has given up."""
+
+    def __init__(self, process_name: str) -> None:
+        self._process_name = process_name
+
+    def at(self, process: schedule.Process, call: str, *, is_mutation: bool) -> Fault:
+        is_late = is_mutation and process.name == self._process_name and call.startswith(EPOCH)
+        return Fault.LATE if is_late else Fault.NONE
 
 
 @pytest.fixture
@@ -172,6 +184,32 @@ class TestOtherEngines:
         with pytest.raises(errors.HoodieError):
             world.write(world.writer("next"))
         assert world.timeline.completion_time(opened.requested_time) is None
+
+    def test_epoch_of_a_dead_execution_cannot_come_after_its_files_were_deleted(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """E6: both requests for it are carried out minutes later. The simulation found that."""
+        late_ms = 2 * EXPIRY_MS
+        monkeypatch.setattr(faulty_storage.FaultyStorage, "_late_ms", lambda *_: late_ms)
+        world.write(world.writer("a"))
+        planned = world.schedule_compaction(world.writer("planner"))
+        assert planned is not None
+        victim = world.process("victim")
+        world.faults = Unanswered("victim")
+        with pytest.raises(errors.ConflictError, match="unknown whether epoch"):
+            world.compact(world.client(victim), planned.requested_time)
+        victim.crash()
+        world.faults = NoFaults()
+        world.time.advance(EXPIRY_MS)
+        heir = world.writer("heir")
+        action = instants.Action.COMPACTION
+        opened = lifecycle.take_over(heir, action, planned.requested_time, world.config)
+        assert opened is not None
+        lifecycle.start(heir, opened)
+        world.time.advance(late_ms)
+        world.write(world.writer("b"))
+        assert world.timeline.completion_time(planned.requested_time) is None
+        world.check()
 
     def test_epoch_of_the_dead_is_published_where_they_did_nothing(self, world: World) -> None:
         opened = self.die_before_publishing(world)
