@@ -19,6 +19,9 @@ PARQUET = ".parquet"
 PARTITION_METADATA = ".hoodie_partition_metadata"
 """The file that makes a directory a partition; others' may be in the base files' format."""
 
+CHANGE_DATA = ".cdc"
+"""The end of a log file's name that holds change data, which no normal read looks at."""
+
 _PARTITION_METADATA_NAMES = frozenset(
     (PARTITION_METADATA, *(f"{PARTITION_METADATA}{extension}" for extension in (PARQUET, ".orc")))
 )
@@ -28,8 +31,7 @@ _BASE = re.compile(
     r"(?P<extension>\.[a-zA-Z0-9]+)",
     re.ASCII,
 )
-# A name that ends in `.cdc` holds change data, which no normal read looks at. Log files before 0.6
-# have no write token.
+# Log files before 0.6 have no write token.
 _LOG = re.compile(
     r"\.(?P<file_id>.+)_(?P<time>\d{14}(?:\d{3})?)\.log\.(?P<version>\d{1,9})"
     r"(?:_(?P<token>\d+-\d+-\d+))?",

@@ -1,8 +1,6 @@
 """Plans and metadata of rollbacks, to the Avro that Hudi keeps on the timeline and back.
 
-Files stand there with their full paths: as Hudi writes it, a local one without a scheme. What is
-read is the partition and the last part of each path, so that a table that was moved is served, and
-a path that leads out of the table is refused. Source: `HoodieRollbackPlan.avsc`,
+Files stand there with their full paths. Source: `HoodieRollbackPlan.avsc`,
 `HoodieRollbackMetadata.avsc`, `BaseRollbackHelper.java` (1.2.0);
 format.md: Timeline, Paths in metadata.
 """
@@ -10,11 +8,10 @@ format.md: Timeline, Paths in metadata.
 from collections.abc import Iterable, Mapping
 
 from hoodie import errors
-from hoodie.format import avro_container, avro_values, timeline_schemas
+from hoodie.format import avro_container, avro_values, full_paths, timeline_schemas
 from hoodie.model import files, instants, plans
 
 _VERSION = 1
-_LOCAL_SCHEME = "file://"
 _JAVA_TEXTS = b"avro.java.string"
 
 
@@ -33,7 +30,7 @@ def encode_plan(plan: plans.RollbackPlan, table_uri: str) -> bytes:
                 "fileId": request.file_id,
                 "latestBaseInstant": request.base_instant_time,
                 "filesToBeDeleted": [
-                    _full_path(table_uri, files.join(request.partition_path, name))
+                    full_paths.of(table_uri, files.join(request.partition_path, name))
                     for name in request.file_names
                 ],
                 "logBlocksToBeDeleted": {},
@@ -81,7 +78,7 @@ def encode_metadata(done: plans.RollbackDone, table_uri: str) -> bytes:
     partitions: dict[str, list[str]] = {}
     for path in done.deleted:
         partition_path = path.rpartition("/")[0]
-        partitions.setdefault(partition_path, []).append(_full_path(table_uri, path))
+        partitions.setdefault(partition_path, []).append(full_paths.of(table_uri, path))
     fields = {
         "startRollbackTime": done.requested_time,
         "timeTakenInMillis": done.duration_ms,
@@ -150,19 +147,11 @@ def _names(
     record: avro_values.Record, partition_path: str, target: instants.InstantTime
 ) -> Iterable[str]:
     for path in record.texts("filesToBeDeleted"):
-        directory, _, name = path.rpartition("/")
-        is_there = not partition_path or directory.endswith(f"/{partition_path}")
+        name = full_paths.name_in(record, partition_path, path)
         # A plan may be damaged, or hostile: nothing but the target's own files is ever deleted.
-        if not is_there or ".." in partition_path.split("/") or f"_{target}." not in name:
+        if f"_{target}." not in name:
             raise errors.FormatError(
                 f"{record.source}: names {path!r} in partition {partition_path!r}, "
                 f"expected a file of instant {target}"
             )
         yield name
-
-
-def _full_path(table_uri: str, path: str) -> str:
-    if table_uri.startswith(_LOCAL_SCHEME):
-        # Our URIs of local tables escape the percent sign, and nothing else.
-        table_uri = table_uri.removeprefix(_LOCAL_SCHEME).replace("%25", "%")
-    return f"{table_uri}/{path}"

@@ -151,7 +151,69 @@ _ROLLBACK_METADATA: Mapping[str, object] = _record(
     {"name": "instantsRollback", "type": _array(_INSTANT_INFO), "default": []},
 )
 
+_FILE_NAMES: list[dict[str, object]] = [
+    {"name": name, "type": _array("string")}
+    for name in ("deletePathPatterns", "successDeleteFiles", "failedDeleteFiles")
+]
+
+_CLEAN_PLAN: Mapping[str, object] = _record(
+    "HoodieCleanerPlan",
+    _nullable(
+        "earliestInstantToRetain",
+        _record(
+            "HoodieActionInstant",
+            {"name": "timestamp", "type": "string"},
+            {"name": "action", "type": "string"},
+            {"name": "state", "type": "string"},
+        ),
+    ),
+    {"name": "lastCompletedCommitTimestamp", "type": "string", "default": ""},
+    {"name": "policy", "type": "string"},
+    _nullable("filesToBeDeletedPerPartition", _map(_array("string"))),
+    _defaulted("version", "int", 1),
+    _nullable(
+        "filePathsToBeDeletedPerPartition",
+        _map(
+            _array(
+                _record(
+                    "HoodieCleanFileInfo",
+                    _nullable("filePath", "string"),
+                    _nullable("isBootstrapBaseFile", "boolean"),
+                )
+            )
+        ),
+    ),
+    _nullable("partitionsToBeDeleted", _array("string")),
+    _nullable("extraMetadata", _map("string")),
+)
+
+_CLEAN_METADATA: Mapping[str, object] = _record(
+    "HoodieCleanMetadata",
+    {"name": "startCleanTime", "type": "string"},
+    {"name": "timeTakenInMillis", "type": "long"},
+    {"name": "totalFilesDeleted", "type": "int"},
+    {"name": "earliestCommitToRetain", "type": "string"},
+    {"name": "lastCompletedCommitTimestamp", "type": "string", "default": ""},
+    {
+        "name": "partitionMetadata",
+        "type": _map(
+            _record(
+                "HoodieCleanPartitionMetadata",
+                {"name": "partitionPath", "type": "string"},
+                {"name": "policy", "type": "string"},
+                *_FILE_NAMES,
+                _nullable("isPartitionDeleted", "boolean"),
+            )
+        ),
+    },
+    _defaulted("version", "int", 1),
+    _nullable("bootstrapPartitionMetadata", _map(f"{_NAMESPACE}.HoodieCleanPartitionMetadata")),
+    _nullable("extraMetadata", _map("string")),
+)
+
 COMMIT_METADATA = avro_container.schema(_COMMIT_METADATA)
 COMPACTION_PLAN = avro_container.schema(_COMPACTION_PLAN)
+CLEAN_PLAN = avro_container.schema(_CLEAN_PLAN)
+CLEAN_METADATA = avro_container.schema(_CLEAN_METADATA)
 ROLLBACK_PLAN = avro_container.schema(_ROLLBACK_PLAN)
 ROLLBACK_METADATA = avro_container.schema(_ROLLBACK_METADATA)

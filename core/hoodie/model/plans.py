@@ -1,7 +1,8 @@
 """Plans of table services: what an instant will do, written before it does it, then immutable.
 
 Source: `HoodieCompactionPlan.avsc`, `HoodieCompactionOperation.avsc` (1.2.0), plan version 2, whose
-paths are bare file names; `HoodieRollbackPlan.avsc`, `HoodieRollbackRequest.avsc`.
+paths are bare file names; `HoodieRollbackPlan.avsc`, `HoodieRollbackRequest.avsc`;
+`HoodieCleanerPlan.avsc`, version 2.
 """
 
 from collections.abc import Mapping
@@ -93,3 +94,51 @@ class RollbackDone:
     duration_ms: int
     plan: RollbackPlan
     deleted: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanPlan:
+    """The content of a requested clean.
+
+    Attributes:
+        policy: By which it was made, as Hudi names it.
+        earliest_retained: The completed write with the smallest requested time whose version of the
+            table stays readable, and with it all that completed later; None where the policy counts
+            file versions.
+        last_completed: Requested time of the write that had completed last; None for an empty
+            table.
+        file_names: Bare names of the files to delete, by partition.
+        extra: Ids, and what the next clean has to know.
+    """
+
+    policy: str
+    earliest_retained: instants.Instant | None
+    last_completed: instants.InstantTime | None
+    file_names: Mapping[str, tuple[str, ...]]
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The paths of all files to delete, below the table's root."""
+        return frozenset(
+            files.join(partition_path, name)
+            for partition_path, names in self.file_names.items()
+            for name in names
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanDone:
+    """The content of a completed clean, as far as anybody needs it later.
+
+    Attributes:
+        earliest_retained: Requested time, as in the plan.
+        last_completed: As in the plan.
+        file_names: Bare names of the files that are gone, by partition.
+        extra: As in the plan.
+    """
+
+    earliest_retained: instants.InstantTime | None
+    last_completed: instants.InstantTime | None
+    file_names: Mapping[str, tuple[str, ...]]
+    extra: Mapping[str, str] = field(default_factory=dict)

@@ -6,7 +6,7 @@ A function makes one request, unless it says otherwise. Source: format.md: Timel
 from collections.abc import Mapping
 
 from hoodie import errors
-from hoodie.format import rollback_avro, timeline_avro
+from hoodie.format import clean_avro, rollback_avro, timeline_avro
 from hoodie.model import commits, files, instants, plans
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, transitions
@@ -14,6 +14,9 @@ from hoodie.timeline import active, transitions
 RollbackTargets = Mapping[instants.InstantTime, instants.InstantTime | None]
 """What rollbacks take back, by their requested times. None stands for a plan that cannot be read:
 it may take back anything."""
+
+_PLANNED = (instants.Action.ROLLBACK, instants.Action.COMPACTION, instants.Action.CLEAN)
+"""Actions whose requested file says what the action is to do."""
 
 
 def read_commit(storage: Storage, completed: instants.Instant) -> commits.CommitMetadata:
@@ -52,6 +55,24 @@ def read_clustered_groups(
     """Return the file groups that a pending clustering is going to retire."""
     path = transitions.path(pending.pending_in(instants.State.REQUESTED))
     return frozenset(timeline_avro.decode_clustered_groups(storage.read(path), path))
+
+
+def read_clean_plan(storage: Storage, clean: instants.Instant) -> plans.CleanPlan:
+    """Return the plan of a clean.
+
+    Raises:
+        NotFoundError: It is gone.
+        FormatError: It is not there whole, or names what is no data file.
+        UnsupportedError: It has what we do not delete.
+    """
+    path = transitions.path(clean.pending_in(instants.State.REQUESTED))
+    return clean_avro.decode_plan(storage.read(path), path)
+
+
+def read_clean(storage: Storage, completed: instants.Instant) -> plans.CleanDone:
+    """Return what a completed clean says."""
+    path = transitions.path(completed)
+    return clean_avro.decode_metadata(storage.read(path), path)
 
 
 def rollback_plan_path(rollback: instants.Instant) -> str:
@@ -107,7 +128,7 @@ def read_rollback_targets(
 
 def is_of_ours(storage: Storage, pending: instants.Instant) -> bool:
     """Return whether a pending instant says that a process of ours made it."""
-    has_plan = pending.action in (instants.Action.ROLLBACK, instants.Action.COMPACTION)
+    has_plan = pending.action in _PLANNED
     path = transitions.path(pending.pending_in(instants.State.REQUESTED) if has_plan else pending)
     try:
         content = storage.read(path)
@@ -115,10 +136,12 @@ def is_of_ours(storage: Storage, pending: instants.Instant) -> bool:
             case instants.Action.ROLLBACK:
                 rollback_avro.decode_target(content, path)
                 return not rollback_avro.is_of_java(content)
+            case instants.Action.CLEAN:
+                extra = clean_avro.decode_plan(content, path).extra
             case instants.Action.COMPACTION:
                 extra = timeline_avro.decode_compaction_plan(content, path).extra
             case _:
                 extra = timeline_avro.decode_commit(content, path).extra
-    except (errors.NotFoundError, errors.FormatError):
+    except (errors.NotFoundError, errors.FormatError, errors.UnsupportedError):
         return False  # Taken away meanwhile, or empty: it does not say.
     return commits.WRITE_ID_KEY in extra
