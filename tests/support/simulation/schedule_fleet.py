@@ -269,6 +269,8 @@ class Fleet:
             # A plan that others had overtaken may be taken back before it is executed.
             except (*self.transient, errors.NotFoundError) as error:
                 self.time.note(f"{service.author}: {error.kind}: {error}")
+                if self._are_writers_done and self._is_rollback_left:
+                    return
             service.clock.sleep_s(1.0)
 
     def _roll_back_until_done(self, service: Client) -> None:
@@ -303,6 +305,14 @@ class Fleet:
     @property
     def _are_writers_done(self) -> bool:
         return all(f"w{number}" in self.finished for number in range(self.plan.writers))
+
+    @property
+    def _is_rollback_left(self) -> bool:
+        """Whether a rollback took effect after all who carry rollbacks out had ended."""
+        janitors = (f"janitor{number}" for number in range(self.plan.janitors))
+        return all(each in self.finished for each in janitors) and bool(
+            self.world.timeline.pending_of(instants.Action.ROLLBACK)
+        )
 
     def _settle(self) -> None:
         """Let all the dead be known as such, and a last service clean up (I8, I10)."""
