@@ -1,7 +1,8 @@
 """Plans of table services: what an instant will do, written before it does it, then immutable.
 
 Source: `HoodieCompactionPlan.avsc`, `HoodieCompactionOperation.avsc` (1.2.0), plan version 2, whose
-paths are bare file names; `HoodieRollbackPlan.avsc`, `HoodieRollbackRequest.avsc`.
+paths are bare file names; `HoodieRollbackPlan.avsc`, `HoodieRollbackRequest.avsc`;
+`HoodieSavepointMetadata.avsc`.
 """
 
 from collections.abc import Mapping
@@ -93,3 +94,29 @@ class RollbackDone:
     duration_ms: int
     plan: RollbackPlan
     deleted: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Savepoint:
+    """The content of a completed savepoint: the files of a commit that nothing may delete.
+
+    Attributes:
+        by: Who created it; may be empty.
+        comment: Any text; may be empty.
+        saved_at_ms: When, in milliseconds since the epoch, by the clock of who created it.
+        file_names: Bare names of the base files and log files, by partition path.
+    """
+
+    by: str
+    comment: str
+    saved_at_ms: int
+    file_names: Mapping[str, tuple[str, ...]]
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The paths of all its files, below the table's root."""
+        return frozenset(
+            files.join(partition_path, name)
+            for partition_path, names in self.file_names.items()
+            for name in names
+        )
