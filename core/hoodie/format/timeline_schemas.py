@@ -211,9 +211,28 @@ _CLEAN_METADATA: Mapping[str, object] = _record(
     _nullable("extraMetadata", _map("string")),
 )
 
+_SAVEPOINT_METADATA: Mapping[str, object] = _record(
+    "HoodieSavepointMetadata",
+    {"name": "savepointedBy", "type": "string"},
+    {"name": "savepointedAt", "type": "long"},
+    {"name": "comments", "type": "string"},
+    {
+        "name": "partitionMetadata",
+        "type": _map(
+            _record(
+                "HoodieSavepointPartitionMetadata",
+                {"name": "partitionPath", "type": "string"},
+                {"name": "savepointDataFile", "type": _array("string")},
+            )
+        ),
+    },
+    _defaulted("version", "int", 1),
+)
+
 COMMIT_METADATA = avro_container.schema(_COMMIT_METADATA)
 COMPACTION_PLAN = avro_container.schema(_COMPACTION_PLAN)
 CLEAN_PLAN = avro_container.schema(_CLEAN_PLAN)
 CLEAN_METADATA = avro_container.schema(_CLEAN_METADATA)
 ROLLBACK_PLAN = avro_container.schema(_ROLLBACK_PLAN)
 ROLLBACK_METADATA = avro_container.schema(_ROLLBACK_METADATA)
+SAVEPOINT_METADATA = avro_container.schema(_SAVEPOINT_METADATA)

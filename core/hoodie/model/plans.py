@@ -2,7 +2,7 @@
 
 Source: `HoodieCompactionPlan.avsc`, `HoodieCompactionOperation.avsc` (1.2.0), plan version 2, whose
 paths are bare file names; `HoodieRollbackPlan.avsc`, `HoodieRollbackRequest.avsc`;
-`HoodieCleanerPlan.avsc`, version 2.
+`HoodieCleanerPlan.avsc`, version 2; `HoodieSavepointMetadata.avsc`.
 """
 
 from collections.abc import Mapping
@@ -142,3 +142,29 @@ class CleanDone:
     last_completed: instants.InstantTime | None
     file_names: Mapping[str, tuple[str, ...]]
     extra: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Savepoint:
+    """The content of a completed savepoint: the files of a commit that nothing may delete.
+
+    Attributes:
+        by: Who created it; may be empty.
+        comment: Any text; may be empty.
+        saved_at_ms: When, in milliseconds since the epoch, by the clock of who created it.
+        file_names: Bare names of the base files and log files, by partition path.
+    """
+
+    by: str
+    comment: str
+    saved_at_ms: int
+    file_names: Mapping[str, tuple[str, ...]]
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The paths of all its files, below the table's root."""
+        return frozenset(
+            files.join(partition_path, name)
+            for partition_path, names in self.file_names.items()
+            for name in names
+        )

@@ -6,7 +6,7 @@ A function makes one request, unless it says otherwise. Source: format.md: Timel
 from collections.abc import Mapping
 
 from hoodie import errors
-from hoodie.format import clean_avro, rollback_avro, timeline_avro
+from hoodie.format import clean_avro, rollback_avro, savepoint_avro, timeline_avro
 from hoodie.model import commits, files, instants, plans
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, transitions
@@ -145,3 +145,14 @@ def is_of_ours(storage: Storage, pending: instants.Instant) -> bool:
     except (errors.NotFoundError, errors.FormatError, errors.UnsupportedError):
         return False  # Taken away meanwhile, or empty: it does not say.
     return commits.WRITE_ID_KEY in extra
+
+
+def read_savepoint(storage: Storage, savepoint: instants.Instant) -> plans.Savepoint:
+    """Return what a completed savepoint keeps.
+
+    Raises:
+        NotFoundError: It was deleted.
+        FormatError: It is damaged, or names files outside their partitions.
+    """
+    path = transitions.path(savepoint)
+    return savepoint_avro.decode(storage.read(path), path)
