@@ -16,6 +16,9 @@ from hoodie.engine import ahead
 from hoodie.filegroup import snapshots
 from hoodie.format import timeline_avro
 from hoodie.maintenance import table_service
+from hoodie.maintenance.cleaning import planning as cleaning_plans
+from hoodie.maintenance.cleaning import retention
+from hoodie.maintenance.cleaning import service as cleaning
 from hoodie.maintenance.compaction import service as compaction
 from hoodie.maintenance.rollback import service as rollback
 from hoodie.model import (
@@ -252,6 +255,24 @@ class Table:
     def roll_back_failed(self, transaction: manager.TransactionOptions) -> results.RollbackResults:
         """Take back every write whose owner is dead, and remove what ended ones left behind."""
         return rollback.roll_back_failed(self._target, transaction, self._env)
+
+    def propose_clean(self, how: retention.Retention) -> cleaning_plans.Proposal:
+        """Return what a clean would delete; nothing is changed. See `cleaning.service.propose`."""
+        return cleaning.propose(self._target, how)
+
+    def clean(
+        self, how: retention.Retention, transaction: manager.TransactionOptions
+    ) -> results.CleanResults:
+        """Take failed writes back, finish pending cleans, and delete what no reader needs any more.
+
+        Args:
+            how: How much of the past stays readable.
+            transaction: On whose behalf.
+
+        Raises:
+            ConflictError: The table is being restored, or changes faster than a clean is planned.
+        """
+        return cleaning.clean(self._target, how, transaction, self._env)
 
     def configure_chain(
         self, transaction: manager.TransactionOptions, *, has_chain: bool, has_foreign_writers: bool

@@ -56,6 +56,8 @@ class Server:
             "sql": self.sql,
             "schedule_compaction": self.schedule_compaction,
             "execute_compaction": self.execute_compaction,
+            "schedule_clean": self.schedule_clean,
+            "clean": self.clean,
             "rollback": self.rollback,
             "lock": self.lock,
             "unlock": self.unlock,
@@ -134,6 +136,20 @@ class Server:
         """Execute and commit the plan of `instant`."""
         with self._write_client(request) as client:
             client.compact(request["instant"], True)
+            return {}
+
+    def schedule_clean(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Write the plan of a clean; the instant is null if nothing is to be deleted."""
+        kind = self.jvm.org.apache.hudi.common.model.TableServiceType.CLEAN
+        with self._write_client(request) as client:
+            nothing = self.jvm.org.apache.hudi.common.util.Option.empty()
+            instant = client.scheduleTableService(nothing, kind)
+            return {"instant": instant.get() if instant.isPresent() else None}
+
+    def clean(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Execute pending cleans, then plan another and execute it."""
+        with self._write_client(request) as client:
+            client.clean()
             return {}
 
     def rollback(self, request: dict[str, Any]) -> dict[str, Any]:

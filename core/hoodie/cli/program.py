@@ -55,6 +55,7 @@ _COMMANDS = {
     ),
     "check": ("Inspection", "Check every invariant of a table and its timeline."),
     "compact": ("Table services", "Compact a table: merge its log files into new base files."),
+    "clean": ("Table services", "Delete the file versions that no reader needs any more."),
     "rollback": ("Table services", "Roll back failed writes."),
     "lock": (
         "Table services",

@@ -104,6 +104,40 @@ class RollbackResults:
     leftovers: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanResult:
+    """A clean that took effect.
+
+    Attributes:
+        instant: Completed.
+        deleted: Paths of the files that are gone, below the table's root.
+        lock_wait_ms: Waited for the table lock in all.
+        lock_hold_ms: Held it in all.
+        findings: What the table's user should know though nothing failed.
+    """
+
+    instant: instants.Instant
+    deleted: tuple[str, ...]
+    lock_wait_ms: int = 0
+    lock_hold_ms: int = 0
+    findings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanResults:
+    """What the cleaning of a table did.
+
+    Attributes:
+        done: Cleans that were completed, those that were pending before first.
+        held_by: What keeps the oldest version that stays.
+        left_out: Files that may go and stay for the next clean.
+    """
+
+    done: tuple[CleanResult, ...] = ()
+    held_by: str
+    left_out: int = 0
+
+
 class Severity(enum.Enum):
     """How bad a finding is."""
 
@@ -116,6 +150,7 @@ class Remedy(enum.Enum):
 
     ROLL_BACK = "roll back"
     COMPACT = "compact"
+    CLEAN = "clean"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

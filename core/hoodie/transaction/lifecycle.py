@@ -636,7 +636,8 @@ def _admit_executor(
         admission.admit_not_taken_back(client, instant, scope.timeline)
     else:
         attempt = admission.admit_attempt(client)
-    if not action.is_write or instant.state is instants.State.INFLIGHT:
+    # A plan that is only requested needs no owner; a rollback is executed by whoever requested it.
+    if action is instants.Action.ROLLBACK or instant.state is instants.State.INFLIGHT:
         liveness.refuse_alive(client, scope.timeline, instant)
     scope.check()
     if instant.action is instants.Action.COMPACTION and not scope.is_courtesy:

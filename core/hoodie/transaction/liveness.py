@@ -8,7 +8,7 @@ wait.)
 
     plan of a table service     needs no owner; a compaction is executed
     write, rollback             taken back, or carried on, once its owner is dead
-    inflight compaction         executed again once its executor is dead
+    inflight compaction, clean  executed again once its executor is dead
 
 Source: `BaseHoodieTableServiceClient.java` (getInstantsToRollback); protocol.md: Rollback.
 """
@@ -26,6 +26,7 @@ _REMEDIES: Mapping[instants.Action, results.Remedy] = {
     **dict.fromkeys(instants.WRITES, results.Remedy.ROLL_BACK),
     instants.Action.ROLLBACK: results.Remedy.ROLL_BACK,
     instants.Action.COMPACTION: results.Remedy.COMPACT,
+    instants.Action.CLEAN: results.Remedy.CLEAN,
 }
 
 

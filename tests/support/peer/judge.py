@@ -394,6 +394,21 @@ class Judge:
         self.execute_compaction(path, instant, options)
         return instant
 
+    def schedule_clean(
+        self, path: Path, options: Mapping[str, str], *, timeout_s: float = 120
+    ) -> str | None:
+        """Write the plan of a clean; return its instant, None if nothing is to be deleted."""
+        arguments = {"path": str(path), "options": dict(options)}
+        result = self._ask("schedule_clean", arguments, timeout_s=timeout_s)
+        instant: str | None = result["instant"]
+        return instant
+
+    def clean(self, path: Path, options: Mapping[str, str], *, timeout_s: float = 300) -> float:
+        """Execute pending cleans, plan another and execute it; return the seconds inside."""
+        arguments = {"path": str(path), "options": dict(options)}
+        self._ask("clean", arguments, timeout_s=timeout_s)
+        return self.seconds_last
+
     def rollback(
         self, path: Path, instant: str, options: Mapping[str, str], *, timeout_s: float = 120
     ) -> None:

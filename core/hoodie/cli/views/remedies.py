@@ -11,6 +11,7 @@ _COMMANDS = {
         "rolls back failed writes and deletes what they left",
     ),
     results.Remedy.COMPACT: ("compact", "", "executes the pending plans"),
+    results.Remedy.CLEAN: ("clean", "", "finishes the pending cleans"),
 }
 
 

@@ -1,0 +1,165 @@
+"""How much of a table's past stays readable, and what holds cleaning back: decisions on values.
+
+Terms:
+    replaced   a file slice is replaced when the base file of a newer one completes, a file group
+               when the replace commit that retires it does; whoever begins to read later does not
+               need it
+    bound      a completion time: what was replaced before it may go
+
+Each holder says up to which time what was replaced is needed; the earliest one is the bound. All
+times are those of the timeline and of the storage, so that a cleaner whose clock is ahead deletes
+nothing. Source: `CleanPlanner.java`, `CleanerUtils.java` (1.2.0); protocol.md: Cleaning.
+"""
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hoodie import errors
+from hoodie.model import instants
+from hoodie.timeline import active
+
+_HOUR_MS = 3_600_000
+_NEVER = instants.InstantTime("")
+"""Below every time: nothing was replaced before it."""
+
+_PASSED = (instants.Action.CLEAN, instants.Action.ROLLBACK)
+"""Pending actions that read no older version of the table."""
+
+
+class Policy(enum.Enum):
+    """By what the past is measured, by Hudi's constant."""
+
+    COMMITS = "KEEP_LATEST_COMMITS"
+    HOURS = "KEEP_LATEST_BY_HOURS"
+    VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
+
+
+DEFAULTS = {Policy.COMMITS: 10, Policy.HOURS: 24, Policy.VERSIONS: 3}
+"""How many of each Apache Hudi keeps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How much of the past stays.
+
+    Attributes:
+        policy: By what it is measured.
+        retained: So many commits, hours or file versions; at least 1.
+        grace_ms: How long a reader may take, in milliseconds: what was replaced later stays.
+        files_max: A clean deletes about this many files at most; the next one goes on.
+    """
+
+    policy: Policy = Policy.COMMITS
+    retained: int = DEFAULTS[Policy.COMMITS]
+    grace_ms: int = _HOUR_MS
+    files_max: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        """Refuse what would delete what is read.
+
+        Raises:
+            ConfigurationError: A number is too small.
+        """
+        for name, least in (("retained", 1), ("grace_ms", 0), ("files_max", 1)):
+            if getattr(self, name) < least:
+                raise errors.ConfigurationError(
+                    f"{name} of a clean is {getattr(self, name)}, expected {least} or more"
+                )
+
+    @property
+    def newer_kept(self) -> int:
+        """How many newer file slices a file slice must have before it may go."""
+        return self.retained if self.policy is Policy.VERSIONS else 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """What holds cleaning back.
+
+    Attributes:
+        time: What was replaced at this completion time or later stays.
+        reason: Who needs it.
+    """
+
+    time: instants.InstantTime
+    reason: str
+
+
+def bound(timeline: active.ActiveTimeline, retention: Retention, now: instants.InstantTime) -> Hold:
+    """Return what holds cleaning back the most.
+
+    Args:
+        timeline: Of the table.
+        retention: How much stays.
+        now: By the timeline and the storage; see `service.time_of`.
+    """
+    return min(holds(timeline, retention, now), key=lambda hold: hold.time)
+
+
+def holds(
+    timeline: active.ActiveTimeline, retention: Retention, now: instants.InstantTime
+) -> list[Hold]:
+    """Return everything that holds cleaning back."""
+    return [
+        _of_policy(timeline, retention, now),
+        Hold(
+            time=_after(now, -retention.grace_ms),
+            reason=f"readers may need {retention.grace_ms / 1000:g} s (grace)",
+        ),
+        *_of_pending(timeline),
+    ]
+
+
+def earliest_retained(
+    timeline: active.ActiveTimeline, time: instants.InstantTime
+) -> instants.Instant | None:
+    """Return the first write, by requested time, of those that completed at a bound or later.
+
+    Apache Hudi's next clean looks where this write or a later one was, and its archiver keeps a
+    replace commit that is not before it.
+    """
+    retained = (each for each in timeline.completed_writes if (each.completion_time or "") >= time)
+    return min(retained, key=lambda each: each.requested_time, default=None)
+
+
+def _of_policy(
+    timeline: active.ActiveTimeline, retention: Retention, now: instants.InstantTime
+) -> Hold:
+    writes = timeline.completed_writes
+    count = retention.retained
+    match retention.policy:
+        case Policy.COMMITS if len(writes) <= count:
+            return Hold(
+                time=_NEVER, reason=f"the timeline has {len(writes)} commits, and {count} are kept"
+            )
+        case Policy.COMMITS:
+            first = writes[-count]
+            return Hold(
+                time=first.completion_time or _NEVER,
+                reason=f"the newest {count} commits are kept, from {first.requested_time} on",
+            )
+        case Policy.HOURS:
+            return Hold(
+                time=_after(now, -count * _HOUR_MS), reason=f"the last {count} hours are kept"
+            )
+        case Policy.VERSIONS:
+            versions = "1 version" if count == 1 else f"{count} versions"
+            return Hold(
+                time=_after(now, 0), reason=f"{versions} of each file group stay, as configured"
+            )
+
+
+def _of_pending(timeline: active.ActiveTimeline) -> Iterable[Hold]:
+    """Yield a hold for each pending instant that may read the table as it was when it began."""
+    for each in timeline.pending:
+        if each.action not in _PASSED:
+            yield Hold(
+                time=each.requested_time,
+                reason=f"{each.action.value} {each.requested_time} is {each.state.value}",
+            )
+
+
+def _after(time: instants.InstantTime, shift_ms: int) -> instants.InstantTime:
+    """Return the first time after a time that is shifted."""
+    return instants.format_time(max(0, instants.parse_time(time) + shift_ms + 1))

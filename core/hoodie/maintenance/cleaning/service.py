@@ -1,0 +1,312 @@
+"""Cleaning as an operation: propose without the lock, plan under it, delete, complete.
+
+    take back    failed writes, whose files are nobody's            `rollback.failed_writes`
+    finish       a clean that is pending, whoever planned it; one at a time
+    propose      a snapshot of the table, without the lock          `planning`
+    plan         in one lock scope: the proposal holds on the newest timeline
+    execute      the plan's files are deleted by tasks; the completed file
+
+Files of a plan are of slices that were replaced, and their names are never used again: whoever
+deletes them late, or twice, does no harm. A crash leaves a pending clean, which the next one
+finishes. Source: `CleanPlanActionExecutor.java`, `CleanActionExecutor.java` (1.2.0);
+protocol.md: Cleaning.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from hoodie import environment, errors
+from hoodie.filegroup import snapshots
+from hoodie.format import clean_avro
+from hoodie.maintenance import savepoints
+from hoodie.maintenance.cleaning import planning, retention
+from hoodie.maintenance.rollback import failed_writes
+from hoodie.model import files, instants, plans, results, table_config
+from hoodie.storage import locations
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import active, chain, contents, transitions
+from hoodie.transaction import lifecycle, manager
+from hoodie.transaction.client import Client
+
+logger = logging.getLogger(__name__)
+
+_TASK_FILES = 1_000
+"""A task deletes so many files, which object stores take in one request."""
+
+_PROPOSALS_MAX = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteTask:
+    """Files to delete; it pickles.
+
+    Attributes:
+        table_uri: The table's root.
+        paths: Below it.
+    """
+
+    table_uri: str
+    paths: tuple[str, ...]
+
+
+def delete(task: DeleteTask) -> int:
+    """Delete files in whatever process the task was taken to; return how many were named."""
+    locations.open_storage(task.table_uri).delete_all(task.paths)
+    return len(task.paths)
+
+
+def propose(target: manager.Target, how: retention.Retention) -> planning.Proposal:
+    """Return what a clean would delete now; nothing is changed.
+
+    Requests: those of a snapshot; one for the last clean, each savepoint and each commit since the
+    last clean; a listing of each partition that they touched, or one of the whole table.
+
+    Raises:
+        FormatError: A savepoint or the last clean is damaged.
+        NotFoundError: The table lacks the file of an instant on its timeline.
+    """
+
+    def read(timeline: active.ActiveTimeline) -> planning.Proposal:
+        return _proposal(target, how, timeline)
+
+    return active.with_contents(
+        target.storage, read, lambda storage: chain.load(storage, target.config)
+    )
+
+
+def clean(
+    target: manager.Target,
+    how: retention.Retention,
+    transaction: manager.TransactionOptions,
+    env: environment.Environment,
+) -> results.CleanResults:
+    """Take failed writes back, finish pending cleans, and delete what may go.
+
+    Raises:
+        ConflictError: The table is being restored, or changes faster than a clean can be planned.
+        HoodieError: Storage or lock failed; what was begun is finished by the next clean.
+    """
+    with closing(manager.open_client(target, transaction, env)) as client:
+        failed_writes.roll_back_all(client, target.config, active.listed(target.storage))
+        done = list(_finish(client, target, env))
+        for _ in range(_PROPOSALS_MAX):
+            proposal = propose(target, how)
+            if not proposal.is_worth_recording:
+                return results.CleanResults(done=tuple(done), held_by=proposal.hold.reason)
+            try:
+                planned = _plan(client, target.config, how, proposal)
+            except _Outdated as outdated:
+                logger.info("%s: proposing again: %s", target.storage.uri, outdated)
+                done += _finish(client, target, env)
+                continue
+            done.append(_execute(client, target, planned, env))
+            return results.CleanResults(
+                done=tuple(done), held_by=proposal.hold.reason, left_out=proposal.left_out
+            )
+    raise errors.ConflictError(
+        f"{target.storage.uri} changed during each of {_PROPOSALS_MAX} plans of a clean; retry"
+    )
+
+
+class _Outdated(errors.ConflictError):
+    """A proposal does not hold any more."""
+
+
+def _proposal(
+    target: manager.Target, how: retention.Retention, timeline: active.ActiveTimeline
+) -> planning.Proposal:
+    storage = target.storage
+    protected = savepoints.protected_paths(storage, timeline)
+    saved = tuple(each.requested_time for each in savepoints.completed(timeline))
+    now = time_of(storage, timeline)
+    hold = retention.bound(timeline, how, now)
+    commits = planning.commits_since(timeline, _last_clean(storage, timeline), saved, how, hold)
+    snapshot = snapshots.take(storage, target.config, timeline)
+    partitions = (
+        snapshot.view.partitions() if commits is None else sorted(_touched(storage, commits))
+    )
+    may_go = planning.removals(snapshot, partitions, how, hold)
+    found = [each for each in may_go if each.data_file.path not in protected]
+    kept, capped_hold = planning.capped(found, hold, how.files_max)
+    by_versions = how.policy is retention.Policy.VERSIONS
+    return planning.Proposal(
+        timeline=timeline,
+        time=now,
+        policy=how.policy,
+        hold=capped_hold,
+        removals=tuple(kept),
+        earliest_retained=None
+        if by_versions
+        else retention.earliest_retained(timeline, capped_hold.time),
+        savepoints=saved,
+        commits_seen=None if commits is None else len(commits),
+        partitions_seen=len(partitions),
+        left_out=len(found) - len(kept),
+        protected=len(may_go) - len(found),
+    )
+
+
+def time_of(storage: Storage, timeline: active.ActiveTimeline) -> instants.InstantTime:
+    """Return a time that has passed by the timeline and by the storage, whatever our clock says.
+
+    The newest completion time; where the file that says so was made earlier by the storage's clock,
+    that. A table that nothing completes on does not age. One request.
+    """
+    if not timeline.completed:
+        return instants.InstantTime("19700101000000000")
+    newest = timeline.completed[-1]
+    completed = newest.completion_time
+    assert completed is not None, newest
+    try:
+        made_ms = storage.stat(transitions.path(newest)).modified_ms
+    except errors.NotFoundError:
+        return completed  # It was archived just now: others completed since.
+    return min(completed, instants.format_time(made_ms)) if made_ms else completed
+
+
+def _last_clean(storage: Storage, timeline: active.ActiveTimeline) -> plans.CleanDone | None:
+    cleans = [each for each in timeline.completed if each.action is instants.Action.CLEAN]
+    return contents.read_clean(storage, cleans[-1]) if cleans else None
+
+
+def _touched(storage: Storage, commits: Iterable[instants.Instant]) -> Iterator[str]:
+    """Yield the partitions in which commits wrote or retired anything, each once."""
+    seen: set[str] = set()
+    for each in commits:
+        found = {stat.partition_path for stat in contents.read_commit(storage, each).stats}
+        if each.action is instants.Action.REPLACE_COMMIT:
+            found |= {
+                group.partition_path for group in contents.read_replaced_groups(storage, each)
+            }
+        yield from sorted(found - seen)
+        seen |= found
+
+
+def _plan(
+    client: Client,
+    config: table_config.TableConfig,
+    how: retention.Retention,
+    proposal: planning.Proposal,
+) -> instants.InstantTime:
+    """Put a proposal on the timeline, if it holds in the lock scope.
+
+    Raises:
+        _Outdated: It does not, or another clean is pending.
+    """
+
+    def content(
+        timeline: active.ActiveTimeline,
+        requested_time: instants.InstantTime,
+        extra: Mapping[str, str],
+    ) -> bytes:
+        del requested_time
+        pending = timeline.pending_of(instants.Action.CLEAN)
+        if pending:
+            raise _Outdated(f"{pending[0]} is pending")
+        saved = [each.requested_time for each in savepoints.completed(timeline)]
+        hold = retention.bound(timeline, how, proposal.time)
+        if not planning.still_holds(proposal, timeline, hold, saved):
+            raise _Outdated("the timeline has changed")
+        return clean_avro.encode_plan(proposal.plan(extra), client.storage.uri)
+
+    planned = lifecycle.plan(client, instants.Action.CLEAN, config, content)
+    assert planned.instant is not None, proposal
+    return planned.instant.requested_time
+
+
+def _finish(
+    client: Client, target: manager.Target, env: environment.Environment
+) -> Iterator[results.CleanResult]:
+    """Execute the cleans that are pending.
+
+    Raises:
+        ConflictError: Somebody alive executes one, or it names files that are in use.
+    """
+    for pending in active.listed(target.storage).pending_of(instants.Action.CLEAN):
+        try:
+            yield _execute(client, target, pending.requested_time, env)
+        except (errors.ConflictError, errors.NotFoundError):
+            if pending in active.listed(target.storage).instants:
+                raise  # Otherwise another has finished it.
+
+
+def _execute(
+    client: Client,
+    target: manager.Target,
+    requested_time: instants.InstantTime,
+    env: environment.Environment,
+) -> results.CleanResult:
+    """Execute a plan, whoever made it, and complete it.
+
+    Raises:
+        ConflictError: It was completed, or somebody alive executes it; or it names files that are
+            in use, and nothing was deleted.
+    """
+    begun_s = client.clock.monotonic_s()
+    action = instants.Action.CLEAN
+    opened = lifecycle.take_over(client, action, requested_time, target.config)
+    assert opened is not None, requested_time
+    try:
+        planned = opened.requested
+        plan = contents.read_clean_plan(client.storage, planned)
+        kept = _protected(client, target, opened.timeline, planned, plan)
+        lifecycle.start(client, opened)
+        deleted = _without(plan, kept)
+        env.engine.map(delete, _tasks(client.storage.uri, sorted(deleted.paths)))
+        duration_ms = round((client.clock.monotonic_s() - begun_s) * 1000)
+        content = clean_avro.encode_metadata(deleted, requested_time, duration_ms)
+        completion = lifecycle.complete(client, opened, lambda _: content)
+    except BaseException:
+        lifecycle.abort(client, opened)
+        raise
+    findings = [f"{path} is kept, since a savepoint names it" for path in sorted(kept)]
+    return results.CleanResult(
+        instant=completion.instant,
+        deleted=tuple(sorted(deleted.paths)),
+        lock_wait_ms=completion.lock_times.wait_ms,
+        lock_hold_ms=completion.lock_times.hold_ms,
+        findings=(*completion.findings, *findings),
+    )
+
+
+def _protected(
+    client: Client,
+    target: manager.Target,
+    timeline: active.ActiveTimeline,
+    planned: instants.Instant,
+    plan: plans.CleanPlan,
+) -> frozenset[str]:
+    """Return the files of a plan that savepoints name, which another engine made since.
+
+    Raises:
+        ConflictError: A plan that is not ours names files that a read needs.
+    """
+    if not contents.is_of_ours(client.storage, planned):
+        used = planning.in_use(plan, snapshots.take(client.storage, target.config, timeline))
+        if used:
+            raise errors.ConflictError(
+                f"{planned} of {client.storage.uri} deletes {min(used)}, which is in use: expected "
+                "files of replaced file slices; look at it with the engine that planned it"
+            )
+    return plan.paths & savepoints.protected_paths(client.storage, timeline)
+
+
+def _without(plan: plans.CleanPlan, kept: frozenset[str]) -> plans.CleanPlan:
+    if not kept:
+        return plan
+    return replace(
+        plan,
+        file_names={
+            path: tuple(name for name in names if files.join(path, name) not in kept)
+            for path, names in plan.file_names.items()
+        },
+    )
+
+
+def _tasks(table_uri: str, paths: Sequence[str]) -> list[DeleteTask]:
+    return [
+        DeleteTask(table_uri=table_uri, paths=tuple(paths[first : first + _TASK_FILES]))
+        for first in range(0, len(paths), _TASK_FILES)
+    ]

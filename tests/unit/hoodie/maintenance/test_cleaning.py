@@ -1,0 +1,368 @@
+"""Cleaning: what goes, what holds it back, and what a clean leaves when it dies."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hoodie import errors, table
+from hoodie.engine import local
+from hoodie.format import clean_avro
+from hoodie.maintenance.cleaning import planning, retention
+from hoodie.maintenance.cleaning.retention import Policy, Retention
+from hoodie.model import files, instants, settings, table_config
+from hoodie.model.instants import Action, Instant, InstantTime, State
+from hoodie.timeline import active, transitions
+from hoodie.write import sessions
+from support.tables.tables import CONFIG, SmallTable
+
+COW = replace(CONFIG, table_type=table_config.TableType.COPY_ON_WRITE)
+GROUP = files.FileGroupId("p", "0")
+HOUR_MS = 3_600_000
+
+
+def time(number: int) -> InstantTime:
+    return instants.format_time(1_800_000_000_000 + number * 60_000)
+
+
+def write(requested: int, completed: int | None = None, action: Action = Action.COMMIT) -> Instant:
+    return Instant(
+        requested_time=time(requested),
+        action=action,
+        state=State.INFLIGHT if completed is None else State.COMPLETED,
+        completion_time=None if completed is None else time(completed),
+    )
+
+
+def timeline_of(*found: Instant) -> active.ActiveTimeline:
+    return active.from_files(found)
+
+
+def bound(timeline: active.ActiveTimeline, now: int = 100, **changes: object) -> retention.Hold:
+    return retention.bound(timeline, Retention(**{"grace_ms": 0, **changes}), time(now))  # type: ignore[arg-type] # by name
+
+
+class TestBound:
+    """T-X01, T-X02, T-X03: the earliest of all that hold cleaning back."""
+
+    def test_newest_commits_stay(self) -> None:
+        timeline = timeline_of(*(write(n, n + 1) for n in range(0, 20, 2)))
+        assert bound(timeline, retained=3).time == time(15)
+        assert bound(timeline, retained=9).time == time(3)
+
+    @pytest.mark.parametrize("retained", [10, 11])
+    def test_nothing_goes_while_all_commits_are_kept(self, retained: int) -> None:
+        timeline = timeline_of(*(write(n, n + 1) for n in range(0, 20, 2)))
+        assert bound(timeline, retained=retained).time == ""
+
+    def test_commits_count_in_the_order_of_their_completion(self) -> None:
+        timeline = timeline_of(write(0, 30), write(2, 5), write(4, 6))
+        assert bound(timeline, retained=1).time == time(30)
+        assert bound(timeline, retained=2).time == time(6)
+
+    def test_hours_count_from_the_newest_time_of_the_timeline(self) -> None:
+        timeline = timeline_of(write(0, 1))
+        hold = bound(timeline, now=120, policy=Policy.HOURS, retained=1)
+        assert time(60) < hold.time <= instants.next_time(time(60))
+
+    @pytest.mark.parametrize("policy", Policy)
+    def test_grace_holds_back_every_policy(self, policy: Policy) -> None:
+        timeline = timeline_of(*(write(n, n + 1) for n in range(0, 200, 2)))
+        hold = bound(timeline, now=200, policy=policy, retained=1, grace_ms=3 * HOUR_MS)
+        assert hold.time == instants.next_time(time(20))
+        assert "grace" in hold.reason
+
+    @pytest.mark.parametrize(
+        "action",
+        [
+            Action.COMMIT,
+            Action.DELTA_COMMIT,
+            Action.REPLACE_COMMIT,
+            Action.COMPACTION,
+            Action.LOG_COMPACTION,
+            Action.CLUSTERING,
+            Action.INDEXING,
+            Action.SAVEPOINT,
+        ],
+    )
+    def test_pending_instant_holds_back_what_was_replaced_since_it_began(
+        self, action: Action
+    ) -> None:
+        timeline = timeline_of(*(write(n, n + 1) for n in range(0, 20, 2)), write(7, action=action))
+        hold = bound(timeline, retained=1)
+        assert hold.time == time(7)
+        assert action.value in hold.reason
+
+    @pytest.mark.parametrize("action", [Action.CLEAN, Action.ROLLBACK])
+    def test_pending_clean_or_rollback_holds_back_nothing(self, action: Action) -> None:
+        timeline = timeline_of(*(write(n, n + 1) for n in range(0, 20, 2)), write(7, action=action))
+        assert bound(timeline, retained=1).time == time(19)
+
+    def test_first_retained_write_is_the_first_by_requested_time(self) -> None:
+        """What Apache Hudi's next clean has to look at begins with it."""
+        timeline = timeline_of(write(0, 30), write(2, 5), write(4, 6), write(8, 9))
+        found = retention.earliest_retained(timeline, time(6))
+        assert found is not None
+        assert found.requested_time == time(0)
+
+    @pytest.mark.parametrize(
+        "wrong", [{"retained": 0}, {"grace_ms": -1}, {"files_max": 0}], ids=str
+    )
+    def test_retention_of_nothing_is_refused(self, wrong: dict[str, int]) -> None:
+        with pytest.raises(errors.ConfigurationError, match=next(iter(wrong))):
+            Retention(**wrong)  # type: ignore[arg-type] # by name
+
+
+def base(number: int) -> files.BaseFile:
+    return files.BaseFile(
+        group=GROUP,
+        name=f"0_0-0-0_{time(number)}.parquet",
+        instant_time=time(number),
+        write_token="0-0-0",
+        size_bytes=1,
+    )
+
+
+def slice_of(number: int, *, has_base: bool = True) -> files.FileSlice:
+    return files.FileSlice(
+        group=GROUP,
+        base_instant_time=time(number),
+        base_file=base(number) if has_base else None,
+        log_files=(),
+    )
+
+
+def replaced_times(slices: Sequence[files.FileSlice], newer_kept: int = 1) -> dict[str, str]:
+    completed = {time(n): time(n + 1) for n in range(0, 100, 2)}
+    found = planning.replaced(slices, completed.get, newer_kept)
+    return {each.base_instant_time: when for each, when in found}
+
+
+class TestReplaced:
+    def test_slice_is_replaced_when_the_next_base_file_completes(self) -> None:
+        slices = [slice_of(4), slice_of(2), slice_of(0)]
+        assert replaced_times(slices) == {time(2): time(5), time(0): time(3)}
+
+    def test_versions_are_counted_in_base_files(self) -> None:
+        slices = [slice_of(6), slice_of(4), slice_of(2), slice_of(0)]
+        assert replaced_times(slices, 2) == {time(2): time(7), time(0): time(5)}
+
+    def test_slice_of_log_files_behind_a_pending_compaction_replaces_nothing(self) -> None:
+        slices = [slice_of(6, has_base=False), slice_of(4), slice_of(2)]
+        assert replaced_times(slices) == {time(2): time(5)}
+
+    def test_base_file_of_unknown_completion_replaces_nothing(self) -> None:
+        slices = [slice_of(5), slice_of(2), slice_of(0)]
+        assert replaced_times(slices) == {time(0): time(3)}
+
+    def test_group_of_log_files_alone_stays(self) -> None:
+        assert replaced_times([slice_of(2, has_base=False)]) == {}
+
+
+def removal(number: int, name: str = "") -> planning.Removal:
+    return planning.Removal(
+        data_file=replace(base(number), name=name or f"f{number}"), replaced_at=time(number)
+    )
+
+
+class TestCap:
+    HOLD = retention.Hold(time=time(90), reason="the policy")
+
+    def test_what_was_replaced_first_goes_first(self) -> None:
+        found = [removal(5), removal(3), removal(7)]
+        kept, hold = planning.capped(found, self.HOLD, 2)
+        assert [each.replaced_at for each in kept] == [time(3), time(5)]
+        assert hold.time == time(7)
+
+    def test_what_was_replaced_at_one_time_goes_together(self) -> None:
+        found = [removal(3, "a"), removal(3, "b"), removal(3, "c"), removal(7)]
+        kept, hold = planning.capped(found, self.HOLD, 2)
+        assert len(kept) == 3
+        assert hold.time == time(7)
+
+    def test_few_files_are_not_capped(self) -> None:
+        assert planning.capped([removal(3)], self.HOLD, 1) == ([removal(3)], self.HOLD)
+
+    def test_bound_stays_if_all_was_replaced_at_one_time(self) -> None:
+        found = [removal(3, "a"), removal(3, "b")]
+        assert planning.capped(found, self.HOLD, 1) == (found, self.HOLD)
+
+
+NOW = Retention(grace_ms=0, retained=1)
+
+
+class Cleaned(SmallTable):
+    """A small table, of several optimistic writers where it is copy-on-write."""
+
+    def options(self, writer_id: str = "w", **changes: object) -> sessions.WriteOptions:  # type: ignore[override] # by name
+        if self.table.config.is_copy_on_write:
+            changes.setdefault("concurrency", settings.ConcurrencyMode.OPTIMISTIC)
+        return super().options(writer_id, **changes)  # type: ignore[arg-type] # by name
+
+
+def filled(path: Path, config: table_config.TableConfig = CONFIG, writes: int = 4) -> Cleaned:
+    small = Cleaned(path, config)
+    for number in range(writes):
+        small.upsert(rows(number))
+        if not config.is_copy_on_write:
+            small.compact()
+    return small
+
+
+def rows(number: int) -> list[dict[str, object]]:
+    return [{"id": str(n), "part": "pq"[n % 2], "a": number} for n in range(6)]
+
+
+def data_files(small: Cleaned) -> set[str]:
+    found = (str(each.relative_to(small.path)) for each in small.path.rglob("*.*"))
+    return {each for each in found if ".hoodie" not in each}
+
+
+def paths(found: Iterable[planning.Removal]) -> set[str]:
+    return {each.data_file.path for each in found}
+
+
+KINDS = pytest.mark.parametrize("config", [CONFIG, COW], ids=["mor", "cow"])
+
+
+class TestCleaning:
+    @KINDS
+    def test_what_was_proposed_goes_and_all_rows_stay(
+        self, config: table_config.TableConfig, tmp_path: Path
+    ) -> None:
+        small = filled(tmp_path / "t", config)
+        before, all_rows = data_files(small), small.rows()
+        proposed = paths(small.table.propose_clean(NOW).removals)
+        assert proposed
+        (done,) = small.table.clean(NOW, small.options().transaction).done
+        assert set(done.deleted) == proposed
+        assert data_files(small) == before - proposed
+        assert small.rows() == all_rows
+        assert not small.problems()
+
+    @KINDS
+    def test_next_clean_looks_only_where_commits_were(
+        self, config: table_config.TableConfig, tmp_path: Path
+    ) -> None:
+        small = filled(tmp_path / "t", config)
+        assert small.table.propose_clean(NOW).commits_seen is None
+        for number in (5, 6, 7):
+            small.table.clean(NOW, small.options().transaction)
+            small.upsert([{"id": "0", "part": "p", "a": number}])
+            if not config.is_copy_on_write:
+                small.compact()
+        proposal = small.table.propose_clean(NOW)
+        assert proposal.commits_seen is not None
+        assert proposal.partitions_seen == 1
+        assert proposal.removals
+        whole = small.table.propose_clean(replace(NOW, policy=Policy.VERSIONS))
+        assert paths(proposal.removals) <= paths(whole.removals)
+
+    def test_nothing_is_recorded_where_nothing_goes(self, tmp_path: Path) -> None:
+        small = filled(tmp_path / "t", COW, writes=1)
+        found = small.table.clean(NOW, small.options().transaction)
+        assert not found.done
+        assert "1 are kept" in found.held_by
+        assert not [each for each in small.table.timeline().instants if each.action is Action.CLEAN]
+
+    def test_start_moves_though_nothing_goes(self, tmp_path: Path) -> None:
+        """Where many commits replaced nothing, the next clean does not look at them again."""
+        small = filled(tmp_path / "t", COW, writes=3)
+        small.table.clean(NOW, small.options().transaction)
+        for number in range(planning.EMPTY_AFTER + 2):
+            small.upsert([{"id": str(number), "part": f"new{number}", "a": 1}])
+            if not number:
+                small.table.clean(NOW, small.options().transaction)
+        assert not small.table.propose_clean(replace(NOW, files_max=1)).removals
+        (done,) = small.table.clean(NOW, small.options().transaction).done
+        assert not done.deleted
+        assert small.table.propose_clean(NOW).commits_seen == 0
+
+    def test_log_file_that_completed_after_a_base_file_was_requested_stays(
+        self, tmp_path: Path
+    ) -> None:
+        """2.11: its name says that it is older than the base file which is kept."""
+        small = Cleaned(tmp_path / "t")
+        small.upsert([{"id": "0", "part": "p", "a": 1}])
+        late = small.table.begin_write(small.options("late"), ["id", "part", "a"])
+        written = small.write_files(late, [{"id": "1", "part": "p", "a": 7}])
+        transaction = small.options().transaction
+        planned = small.table.schedule_compaction(transaction)
+        assert planned is not None
+        late.commit(written)
+        small.table.compact(planned, transaction)
+        small.table.clean(NOW, transaction)
+        assert [row["a"] for row in small.rows()] == [1, 7]
+        assert any(late.requested_time in each for each in data_files(small))
+
+    def test_begun_write_holds_back_what_it_may_read(self, tmp_path: Path) -> None:
+        """T-X02."""
+        small = filled(tmp_path / "t", COW, writes=1)
+        begun = small.table.begin_write(small.options("slow"), ["id", "part", "a"])
+        for number in range(3):
+            small.upsert(rows(number))
+        proposal = small.table.propose_clean(NOW)
+        assert not proposal.removals
+        assert begun.requested_time in proposal.hold.reason
+        begun.abort(has_tasks_left=False)
+
+    def test_clean_that_died_is_finished_by_the_next(self, tmp_path: Path) -> None:
+        """T-X04: it goes on, and plans nothing beside it."""
+        small = filled(tmp_path / "t", COW)
+        proposed = paths(small.table.propose_clean(NOW).removals)
+        before = data_files(small)
+        dying = table.open_table(str(small.path), replace(small.env, engine=DyingEngine(1)))
+        with pytest.raises(DyingError):
+            dying.clean(NOW, small.options().transaction)
+        (pending,) = small.table.timeline().pending_of(Action.CLEAN)
+        assert pending.state is State.INFLIGHT
+        found = small.table.clean(NOW, small.options().transaction)
+        assert [each.instant.requested_time for each in found.done] == [pending.requested_time]
+        assert data_files(small) == before - proposed
+
+    def test_plan_of_another_engine_that_deletes_what_is_read_is_not_executed(
+        self, tmp_path: Path
+    ) -> None:
+        small = filled(tmp_path / "t", COW)
+        proposal = small.table.propose_clean(NOW)
+        newest = max(data_files(small), key=lambda path: path.rpartition("_")[2])
+        partition_path, _, name = newest.rpartition("/")
+        put_plan(small, proposal, {partition_path: (name,)})
+        with pytest.raises(errors.ConflictError, match="which is in use"):
+            small.table.clean(NOW, small.options().transaction)
+        assert newest in data_files(small)
+
+    def test_files_of_a_failed_write_are_left_to_its_rollback(self, tmp_path: Path) -> None:
+        small = filled(tmp_path / "t", COW)
+        begun = small.table.begin_write(small.options("dead"), ["id", "part", "a"])
+        small.write_files(begun, [{"id": "0", "part": "p", "a": 9}])
+        begun.abort(has_tasks_left=True)
+        left = {each for each in data_files(small) if begun.requested_time in each}
+        assert left
+        assert not left & paths(small.table.propose_clean(NOW).removals)
+
+
+def put_plan(
+    small: Cleaned, proposal: planning.Proposal, names: dict[str, tuple[str, ...]]
+) -> None:
+    """Put a plan on the timeline as another engine does, which says nothing of us."""
+    plan = replace(proposal.plan({}), file_names=names)
+    storage = small.env.open_storage(str(small.path))
+    requested = Instant(
+        requested_time=InstantTime(f"{proposal.timeline.greatest_time}"[:-1] + "9"),
+        action=Action.CLEAN,
+        state=State.REQUESTED,
+    )
+    storage.create(transitions.path(requested), clean_avro.encode_plan(plan, storage.uri))
+
+
+class DyingError(Exception):
+    """The process dies."""
+
+
+class DyingEngine(local.LocalEngine):
+    """An engine whose process dies before its first task."""
+
+    def map(self, *_: object, **__: object) -> list[object]:  # type: ignore[override] # never called as one
+        raise DyingError
