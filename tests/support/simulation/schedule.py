@@ -30,7 +30,7 @@ from support.simulation.invariants import LockEvent
 EPOCH_MS = 1_780_000_000_000
 """Virtual time begins here, in 2026."""
 
-STEPS_MAX = 20_000
+STEPS_MAX = 100_000
 """More steps than any run needs that ends."""
 
 LOSS_MS_MAX = 60
