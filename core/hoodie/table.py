@@ -258,7 +258,7 @@ class Table:
 
     def propose_clean(self, how: retention.Retention) -> cleaning_plans.Proposal:
         """Return what a clean would delete; nothing is changed. See `cleaning.service.propose`."""
-        return cleaning.propose(self._target, how)
+        return cleaning.propose(self._storage, self.config, how)
 
     def clean(
         self, how: retention.Retention, transaction: manager.TransactionOptions

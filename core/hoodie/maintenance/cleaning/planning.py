@@ -48,7 +48,7 @@ class Proposal:
 
     Attributes:
         timeline: On which it was decided.
-        time: The time then; see `service.time_of`.
+        clock: What time it was.
         policy: By which.
         hold: The bound, and what holds cleaning back there.
         removals: The files.
@@ -61,7 +61,7 @@ class Proposal:
     """
 
     timeline: active.ActiveTimeline
-    time: instants.InstantTime
+    clock: retentions.Clock
     policy: retentions.Policy
     hold: retentions.Hold
     removals: tuple[Removal, ...]

@@ -8,11 +8,13 @@ Terms:
 
 Each holder says up to which time what was replaced is needed; the earliest one is the bound. All
 times are those of the timeline and of the storage, so that a cleaner whose clock is ahead deletes
-nothing. Source: `CleanPlanner.java`, `CleanerUtils.java` (1.2.0); protocol.md: Cleaning.
+nothing. A reader's grace begins when a completed file is there, which may be long after its time:
+until then readers need what it replaces. Source: `CleanPlanner.java`, `CleanerUtils.java` (1.2.0);
+protocol.md: Cleaning.
 """
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hoodie import errors
@@ -86,27 +88,64 @@ class Hold:
     reason: str
 
 
-def bound(timeline: active.ActiveTimeline, retention: Retention, now: instants.InstantTime) -> Hold:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clock:
+    """What time it is for a table, by its timeline and its storage.
+
+    Attributes:
+        now: A time that has certainly passed: the newest completion time, or the time that the
+            storage gave that file, if that is earlier. A table that nobody writes does not age.
+        shown_at: When the completed file of each write was there, by the storage, by requested
+            time. One that is not in it has just come.
+    """
+
+    now: instants.InstantTime
+    shown_at: Mapping[instants.InstantTime, instants.InstantTime]
+
+
+def clock_of(timeline: active.ActiveTimeline, modified_ms: Mapping[instants.Instant, int]) -> Clock:
+    """Return what time it is for a table.
+
+    Args:
+        timeline: Of the table.
+        modified_ms: When the storage has last modified the files of completed instants; 0 where it
+            does not say.
+    """
+    times = {each: modified_ms.get(each, 0) for each in timeline.completed}
+    now = instants.format_time(0)
+    if timeline.completed:
+        newest = timeline.completed[-1]
+        made_ms = times[newest]
+        assert newest.completion_time is not None, newest
+        now = newest.completion_time
+        if made_ms:
+            now = min(now, instants.format_time(made_ms))
+    return Clock(
+        now=now,
+        shown_at={
+            each.requested_time: instants.format_time(times[each])
+            for each in timeline.completed_writes
+            if times[each]
+        },
+    )
+
+
+def bound(timeline: active.ActiveTimeline, retention: Retention, clock: Clock) -> Hold:
     """Return what holds cleaning back the most.
 
     Args:
         timeline: Of the table.
         retention: How much stays.
-        now: By the timeline and the storage; see `service.time_of`.
+        clock: The time.
     """
-    return min(holds(timeline, retention, now), key=lambda hold: hold.time)
+    return min(holds(timeline, retention, clock), key=lambda hold: hold.time)
 
 
-def holds(
-    timeline: active.ActiveTimeline, retention: Retention, now: instants.InstantTime
-) -> list[Hold]:
+def holds(timeline: active.ActiveTimeline, retention: Retention, clock: Clock) -> list[Hold]:
     """Return everything that holds cleaning back."""
     return [
-        _of_policy(timeline, retention, now),
-        Hold(
-            time=_after(now, -retention.grace_ms),
-            reason=f"readers may need {retention.grace_ms / 1000:g} s (grace)",
-        ),
+        _of_policy(timeline, retention, clock.now),
+        _of_readers(timeline, retention, clock),
         *_of_pending(timeline),
     ]
 
@@ -148,6 +187,20 @@ def _of_policy(
             return Hold(
                 time=_after(now, 0), reason=f"{versions} of each file group stay, as configured"
             )
+
+
+def _of_readers(timeline: active.ActiveTimeline, retention: Retention, clock: Clock) -> Hold:
+    """Return the hold of readers that may have begun before a write was shown."""
+    limit = _after(clock.now, -retention.grace_ms)
+    recent = (
+        each.completion_time or _NEVER
+        for each in timeline.completed_writes
+        if retention.grace_ms and clock.shown_at.get(each.requested_time, clock.now) >= limit
+    )
+    return Hold(
+        time=min(recent, default=limit),
+        reason=f"a reader may take {retention.grace_ms // 1000} s (grace)",
+    )
 
 
 def _of_pending(timeline: active.ActiveTimeline) -> Iterable[Hold]:

@@ -12,21 +12,22 @@ finishes. Source: `CleanPlanActionExecutor.java`, `CleanActionExecutor.java` (1.
 protocol.md: Cleaning.
 """
 
+import functools
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
 from hoodie import environment, errors
 from hoodie.filegroup import snapshots
-from hoodie.format import clean_avro
+from hoodie.format import clean_avro, instant_names
 from hoodie.maintenance import savepoints
 from hoodie.maintenance.cleaning import planning, retention
 from hoodie.maintenance.rollback import failed_writes
 from hoodie.model import files, instants, plans, results, table_config
 from hoodie.storage import locations
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, chain, contents, transitions
+from hoodie.timeline import active, chain, contents
 from hoodie.transaction import lifecycle, manager
 from hoodie.transaction.client import Client
 
@@ -36,6 +37,9 @@ _TASK_FILES = 1_000
 """A task deletes so many files, which object stores take in one request."""
 
 _PROPOSALS_MAX = 5
+
+DeleteAll = Callable[[Sequence[str]], object]
+"""Deletes the files with these paths, below the table's root."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +61,9 @@ def delete(task: DeleteTask) -> int:
     return len(task.paths)
 
 
-def propose(target: manager.Target, how: retention.Retention) -> planning.Proposal:
+def propose(
+    storage: Storage, config: table_config.TableConfig, how: retention.Retention
+) -> planning.Proposal:
     """Return what a clean would delete now; nothing is changed.
 
     Requests: those of a snapshot; one for the last clean, each savepoint and each commit since the
@@ -69,11 +75,9 @@ def propose(target: manager.Target, how: retention.Retention) -> planning.Propos
     """
 
     def read(timeline: active.ActiveTimeline) -> planning.Proposal:
-        return _proposal(target, how, timeline)
+        return _proposal(storage, config, how, timeline)
 
-    return active.with_contents(
-        target.storage, read, lambda storage: chain.load(storage, target.config)
-    )
+    return active.with_contents(storage, read, functools.partial(chain.load, config=config))
 
 
 def clean(
@@ -92,16 +96,16 @@ def clean(
         failed_writes.roll_back_all(client, target.config, active.listed(target.storage))
         done = list(_finish(client, target, env))
         for _ in range(_PROPOSALS_MAX):
-            proposal = propose(target, how)
+            proposal = propose(target.storage, target.config, how)
             if not proposal.is_worth_recording:
                 return results.CleanResults(done=tuple(done), held_by=proposal.hold.reason)
             try:
-                planned = _plan(client, target.config, how, proposal)
-            except _Outdated as outdated:
+                planned = plan(client, target.config, how, proposal)
+            except OutdatedError as outdated:
                 logger.info("%s: proposing again: %s", target.storage.uri, outdated)
                 done += _finish(client, target, env)
                 continue
-            done.append(_execute(client, target, planned, env))
+            done.append(execute(client, target.config, planned, _deletion(client, env)))
             return results.CleanResults(
                 done=tuple(done), held_by=proposal.hold.reason, left_out=proposal.left_out
             )
@@ -110,20 +114,22 @@ def clean(
     )
 
 
-class _Outdated(errors.ConflictError):
+class OutdatedError(errors.ConflictError):
     """A proposal does not hold any more."""
 
 
 def _proposal(
-    target: manager.Target, how: retention.Retention, timeline: active.ActiveTimeline
+    storage: Storage,
+    config: table_config.TableConfig,
+    how: retention.Retention,
+    timeline: active.ActiveTimeline,
 ) -> planning.Proposal:
-    storage = target.storage
     protected = savepoints.protected_paths(storage, timeline)
     saved = tuple(each.requested_time for each in savepoints.completed(timeline))
-    now = time_of(storage, timeline)
-    hold = retention.bound(timeline, how, now)
+    clock = clock_of(storage, timeline)
+    hold = retention.bound(timeline, how, clock)
     commits = planning.commits_since(timeline, _last_clean(storage, timeline), saved, how, hold)
-    snapshot = snapshots.take(storage, target.config, timeline)
+    snapshot = snapshots.take(storage, config, timeline)
     partitions = (
         snapshot.view.partitions() if commits is None else sorted(_touched(storage, commits))
     )
@@ -133,7 +139,7 @@ def _proposal(
     by_versions = how.policy is retention.Policy.VERSIONS
     return planning.Proposal(
         timeline=timeline,
-        time=now,
+        clock=clock,
         policy=how.policy,
         hold=capped_hold,
         removals=tuple(kept),
@@ -148,22 +154,13 @@ def _proposal(
     )
 
 
-def time_of(storage: Storage, timeline: active.ActiveTimeline) -> instants.InstantTime:
-    """Return a time that has passed by the timeline and by the storage, whatever our clock says.
-
-    The newest completion time; where the file that says so was made earlier by the storage's clock,
-    that. A table that nothing completes on does not age. One request.
-    """
-    if not timeline.completed:
-        return instants.InstantTime("19700101000000000")
-    newest = timeline.completed[-1]
-    completed = newest.completion_time
-    assert completed is not None, newest
-    try:
-        made_ms = storage.stat(transitions.path(newest)).modified_ms
-    except errors.NotFoundError:
-        return completed  # It was archived just now: others completed since.
-    return min(completed, instants.format_time(made_ms)) if made_ms else completed
+def clock_of(storage: Storage, timeline: active.ActiveTimeline) -> retention.Clock:
+    """Return what time it is for a table, whatever our clock says; a listing."""
+    modified_ms = {info.name: info.modified_ms for info in storage.list(active.DIRECTORY)}
+    return retention.clock_of(
+        timeline,
+        {each: modified_ms.get(instant_names.file_name(each), 0) for each in timeline.completed},
+    )
 
 
 def _last_clean(storage: Storage, timeline: active.ActiveTimeline) -> plans.CleanDone | None:
@@ -184,16 +181,16 @@ def _touched(storage: Storage, commits: Iterable[instants.Instant]) -> Iterator[
         seen |= found
 
 
-def _plan(
+def plan(
     client: Client,
     config: table_config.TableConfig,
     how: retention.Retention,
     proposal: planning.Proposal,
 ) -> instants.InstantTime:
-    """Put a proposal on the timeline, if it holds in the lock scope.
+    """Put a proposal on the timeline, if it holds in the lock scope; return its instant.
 
     Raises:
-        _Outdated: It does not, or another clean is pending.
+        OutdatedError: It does not, or another clean is pending.
     """
 
     def content(
@@ -204,11 +201,11 @@ def _plan(
         del requested_time
         pending = timeline.pending_of(instants.Action.CLEAN)
         if pending:
-            raise _Outdated(f"{pending[0]} is pending")
+            raise OutdatedError(f"{pending[0]} is pending")
         saved = [each.requested_time for each in savepoints.completed(timeline)]
-        hold = retention.bound(timeline, how, proposal.time)
+        hold = retention.bound(timeline, how, proposal.clock)
         if not planning.still_holds(proposal, timeline, hold, saved):
-            raise _Outdated("the timeline has changed")
+            raise OutdatedError("the timeline has changed")
         return clean_avro.encode_plan(proposal.plan(extra), client.storage.uri)
 
     planned = lifecycle.plan(client, instants.Action.CLEAN, config, content)
@@ -226,19 +223,31 @@ def _finish(
     """
     for pending in active.listed(target.storage).pending_of(instants.Action.CLEAN):
         try:
-            yield _execute(client, target, pending.requested_time, env)
+            delete_all = _deletion(client, env)
+            yield execute(client, target.config, pending.requested_time, delete_all)
         except (errors.ConflictError, errors.NotFoundError):
             if pending in active.listed(target.storage).instants:
                 raise  # Otherwise another has finished it.
 
 
-def _execute(
+def _deletion(client: Client, env: environment.Environment) -> DeleteAll:
+    """Return what deletes files by tasks."""
+    return lambda paths: env.engine.map(delete, _tasks(client.storage.uri, paths))
+
+
+def execute(
     client: Client,
-    target: manager.Target,
+    config: table_config.TableConfig,
     requested_time: instants.InstantTime,
-    env: environment.Environment,
+    delete_all: DeleteAll,
 ) -> results.CleanResult:
     """Execute a plan, whoever made it, and complete it.
+
+    Args:
+        client: Who executes it.
+        config: The table's configuration.
+        requested_time: Of the plan.
+        delete_all: Deletes files; missing ones are fine.
 
     Raises:
         ConflictError: It was completed, or somebody alive executes it; or it names files that are
@@ -246,15 +255,15 @@ def _execute(
     """
     begun_s = client.clock.monotonic_s()
     action = instants.Action.CLEAN
-    opened = lifecycle.take_over(client, action, requested_time, target.config)
+    opened = lifecycle.take_over(client, action, requested_time, config)
     assert opened is not None, requested_time
     try:
         planned = opened.requested
-        plan = contents.read_clean_plan(client.storage, planned)
-        kept = _protected(client, target, opened.timeline, planned, plan)
+        wanted = contents.read_clean_plan(client.storage, planned)
+        kept = _protected(client, config, opened.timeline, planned, wanted)
         lifecycle.start(client, opened)
-        deleted = _without(plan, kept)
-        env.engine.map(delete, _tasks(client.storage.uri, sorted(deleted.paths)))
+        deleted = _without(wanted, kept)
+        delete_all(sorted(deleted.paths))
         duration_ms = round((client.clock.monotonic_s() - begun_s) * 1000)
         content = clean_avro.encode_metadata(deleted, requested_time, duration_ms)
         completion = lifecycle.complete(client, opened, lambda _: content)
@@ -273,10 +282,10 @@ def _execute(
 
 def _protected(
     client: Client,
-    target: manager.Target,
+    config: table_config.TableConfig,
     timeline: active.ActiveTimeline,
     planned: instants.Instant,
-    plan: plans.CleanPlan,
+    wanted: plans.CleanPlan,
 ) -> frozenset[str]:
     """Return the files of a plan that savepoints name, which another engine made since.
 
@@ -284,23 +293,23 @@ def _protected(
         ConflictError: A plan that is not ours names files that a read needs.
     """
     if not contents.is_of_ours(client.storage, planned):
-        used = planning.in_use(plan, snapshots.take(client.storage, target.config, timeline))
+        used = planning.in_use(wanted, snapshots.take(client.storage, config, timeline))
         if used:
             raise errors.ConflictError(
                 f"{planned} of {client.storage.uri} deletes {min(used)}, which is in use: expected "
                 "files of replaced file slices; look at it with the engine that planned it"
             )
-    return plan.paths & savepoints.protected_paths(client.storage, timeline)
+    return wanted.paths & savepoints.protected_paths(client.storage, timeline)
 
 
-def _without(plan: plans.CleanPlan, kept: frozenset[str]) -> plans.CleanPlan:
+def _without(wanted: plans.CleanPlan, kept: frozenset[str]) -> plans.CleanPlan:
     if not kept:
-        return plan
+        return wanted
     return replace(
-        plan,
+        wanted,
         file_names={
             path: tuple(name for name in names if files.join(path, name) not in kept)
-            for path, names in plan.file_names.items()
+            for path, names in wanted.file_names.items()
         },
     )
 

@@ -40,7 +40,15 @@ def timeline_of(*found: Instant) -> active.ActiveTimeline:
 
 
 def bound(timeline: active.ActiveTimeline, now: int = 100, **changes: object) -> retention.Hold:
-    return retention.bound(timeline, Retention(**{"grace_ms": 0, **changes}), time(now))  # type: ignore[arg-type] # by name
+    clock = retention.Clock(
+        now=time(now),
+        shown_at={
+            each.requested_time: each.completion_time
+            for each in timeline.completed_writes
+            if each.completion_time
+        },
+    )
+    return retention.bound(timeline, Retention(**{"grace_ms": 0, **changes}), clock)  # type: ignore[arg-type] # by name
 
 
 class TestBound:
@@ -70,8 +78,29 @@ class TestBound:
     def test_grace_holds_back_every_policy(self, policy: Policy) -> None:
         timeline = timeline_of(*(write(n, n + 1) for n in range(0, 200, 2)))
         hold = bound(timeline, now=200, policy=policy, retained=1, grace_ms=3 * HOUR_MS)
-        assert hold.time == instants.next_time(time(20))
+        assert hold.time == time(21)  # The first commit that was shown later than that.
         assert "grace" in hold.reason
+
+    def test_grace_begins_when_a_completed_file_is_there(self) -> None:
+        """Until then readers need what it replaces, whatever its completion time says."""
+        timeline = timeline_of(*(write(n, n + 1) for n in range(0, 200, 2)))
+        late = instants.parse_time(time(150))
+        modified_ms = {
+            each: late if each.completion_time == time(51) else instants.parse_time(at)
+            for each in timeline.completed
+            if (at := each.completion_time)
+        }
+        clock = retention.clock_of(timeline, modified_ms)
+        how = Retention(retained=1, grace_ms=HOUR_MS)
+        assert retention.bound(timeline, how, clock).time == time(51)
+
+    def test_cleaner_does_not_look_at_its_own_clock(self) -> None:
+        timeline = timeline_of(write(0, 1), write(2, 3))
+        newest = timeline.completed[-1]
+        early_ms = instants.parse_time(time(2))
+        assert retention.clock_of(timeline, {}).now == time(3)
+        assert retention.clock_of(timeline, {newest: early_ms}).now == time(2)
+        assert retention.clock_of(timeline, {newest: early_ms + 10 * HOUR_MS}).now == time(3)
 
     @pytest.mark.parametrize(
         "action",
