@@ -40,6 +40,7 @@ SEEDS = {
     Scenario.TRAPPED: 60,
     Scenario.CHAINED: 60,
     Scenario.LYING: 60,
+    Scenario.CLEANED: 60,
     Scenario.STORMY: 40,
 }
 CHUNK = 10

@@ -18,7 +18,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, contents, transitions
 from hoodie.transaction import layout
 
-_PLANNED = (instants.Action.COMPACTION,)
+_PLANNED = (instants.Action.COMPACTION, instants.Action.CLEAN)
 """What may stay pending with nobody at work on it."""
 
 
@@ -216,14 +216,27 @@ def check_completed_once(timeline: active.ActiveTimeline) -> None:
 
 
 def check_files_are_there(storage: Storage, timeline: active.ActiveTimeline) -> None:
-    """I9: no completed instant names a file that is not there; for tables never cleaned."""
+    """I9: no completed instant names a file that is not there, unless a clean has deleted it."""
     present = {info.path: info.size_bytes for info in storage.list("", is_recursive=True)}
+    gone = cleaned(storage, timeline)
     for instant in timeline.completed_writes:
         for stat in _metadata(storage, instant).stats:
             named = [files.join(stat.partition_path, name) for name in stat.log_files]
-            for path in {stat.path, *named}:
+            for path in {stat.path, *named} - gone:
                 assert path in present, f"{instant} names {path}, which is not there"
-            assert present[stat.path] == stat.size_bytes, f"{instant}: {stat.path} was changed"
+            if stat.path not in gone:
+                assert present[stat.path] == stat.size_bytes, f"{instant}: {stat.path} was changed"
+
+
+def cleaned(storage: Storage, timeline: active.ActiveTimeline) -> frozenset[str]:
+    """Return the paths of the files that cleans have deleted, or are about to."""
+    return frozenset().union(
+        *(
+            contents.read_clean_plan(storage, each).paths
+            for each in timeline.instants
+            if each.action is instants.Action.CLEAN
+        )
+    )
 
 
 def check_batches_once(storage: Storage, timeline: active.ActiveTimeline) -> None:
@@ -539,7 +552,7 @@ def check_quiescence(
     pending = [
         each
         for each in timeline.pending
-        if each.action not in _PLANNED and each.requested_time not in shared
+        if each.action is not instants.Action.COMPACTION and each.requested_time not in shared
     ]
     assert not pending, f"still pending: {[str(each) for each in pending]}"
     left = [

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from hoodie import errors
+from hoodie.maintenance.cleaning import retention
 from hoodie.model import instants, settings
 from hoodie.timeline import active
 from hoodie.transaction import authors
@@ -109,6 +110,7 @@ class Fleet:
             ("janitor", plan.janitors, self._roll_back_until_done),
             ("reader", plan.readers, self._read_until_done),
             ("engine", plan.engines, self._act_as_another_engine),
+            ("cleaner", plan.cleaners, self._clean_until_done),
         ):
             for number in range(count):
                 self._start(f"{kind}{number}", work)
@@ -287,18 +289,49 @@ class Fleet:
                 self.time.note(f"{service.author}: {error.kind}: {error}")
             service.clock.sleep_s(3.0)
 
+    def _clean_until_done(self, service: Client) -> None:
+        while True:
+            is_last = self._are_writers_done
+            try:
+                self.world.clean(service, self._retention)
+                if is_last and not self.world.timeline.pending_of(instants.Action.CLEAN):
+                    return
+            except self.transient as error:
+                self.time.note(f"{service.author}: {error.kind}: {error}")
+            service.clock.sleep_s(2.0)
+
+    @property
+    def _retention(self) -> retention.Retention:
+        """How much of the past stays: as little as may be, so that much goes."""
+        kinds = (
+            (retention.Policy.COMMITS, 1),
+            (retention.Policy.COMMITS, 2),
+            (retention.Policy.VERSIONS, 1),
+            (retention.Policy.VERSIONS, 2),
+        )
+        policy, retained = kinds[self.plan.seed % len(kinds)]
+        return retention.Retention(
+            policy=policy, retained=retained, grace_ms=self.plan.grace_ms, files_max=5
+        )
+
     def _act_as_another_engine(self, engine: Client) -> None:
         schedule_engine.act(self.world, engine, lambda: self._are_writers_done)
 
     def _read_until_done(self, reader: Client) -> None:
         while True:
             is_last = self._are_writers_done
+            begun_ms = self.time.now_ms
             try:
                 read = self.world.read(reader)
                 self.time.note(f"{reader.author}: saw {sorted(read.writes)}")
                 if is_last:
                     return
             except errors.StorageError as error:
+                self.time.note(f"{reader.author}: {error.kind}: {error}")
+            except errors.NotFoundError as error:
+                # What it needs was cleaned: it has taken longer than cleaners leave it.
+                if not self.plan.cleaners or self.time.now_ms - begun_ms <= self.plan.grace_ms:
+                    raise
                 self.time.note(f"{reader.author}: {error.kind}: {error}")
             reader.clock.sleep_s(3 * reader.random.uniform())
 
@@ -326,6 +359,10 @@ class Fleet:
             # One that lost the lock while it planned may have done so after all had ended.
             for planned in self.world.timeline.pending_compactions:
                 self.world.compact(service, planned.requested_time)
+            if self.plan.cleaners:
+                self.world.clean(service, replace(self._retention, grace_ms=0, files_max=1_000))
+        if self.plan.cleaners:
+            self.world.check_cleaned(replace(self._retention, grace_ms=0))
         read = self.world.read(self.world.writer("last reader"))
         timeline = self.world.check()
         if self.plan.has_shared_columns:

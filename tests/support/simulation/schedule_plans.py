@@ -36,6 +36,7 @@ class Scenario(enum.Enum):
     TRAPPED = "trapped"  # As ambushed, by ambushes that are chosen to go together.
     CHAINED = "chained"  # Another engine, or other troubles, in a table with a chain.
     LYING = "lying"  # Everybody has the lock at once, and all of these troubles come together.
+    CLEANED = "cleaned"  # Cleaners beside all of them, whatever the lock says.
     STORMY = "stormy"  # Several of these troubles at once, each at a rate that chance chooses.
 
 
@@ -54,6 +55,8 @@ class Plan:
         janitors: Rollback services.
         readers: How many.
         engines: Processes of another engine.
+        cleaners: Cleaning services.
+        grace_ms: How long cleaners leave a reader.
         has_shared_columns: Whether all writers write one column, and so wait for each other.
         switch_rate: How often somebody else goes on, of all calls.
         crash_rate: How often a process dies, of all calls.
@@ -89,6 +92,8 @@ class Plan:
     janitors: int = 1
     readers: int = 1
     engines: int = 0
+    cleaners: int = 0
+    grace_ms: int = 0
     has_shared_columns: bool = False
     switch_rate: float = 1.0
     crash_rate: float = 0.002
@@ -164,7 +169,7 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
     match scenario:
         case Scenario.NON_BLOCKING:
             return plan
-        case Scenario.AMBUSHED | Scenario.FOREIGN | Scenario.CHAINED | Scenario.LYING:
+        case _ if scenario in _TROUBLED:
             return _of_any_kind(_TROUBLED[scenario](plan, source), source)
         case Scenario.TRAPPED:
             return _trapped(_of_any_kind(plan, source), source)
@@ -342,6 +347,21 @@ def _with_a_chain(plan: Plan, source: random.Random) -> Plan:
     return replace(trouble(plan, source), has_chain=True)
 
 
+def _with_cleaners(plan: Plan, source: random.Random) -> Plan:
+    """Return a plan in which file versions are cleaned while all the rest goes on."""
+    trouble = source.choice((_with_a_lying_lock, _with_several_troubles, _with_ambushes))
+    plan = trouble(plan, source)
+    return replace(
+        plan,
+        batches=source.choice((2, 3)),
+        cleaners=source.choice((1, 1, 2)),
+        grace_ms=source.choice((0, 1_000, 10_000)),
+        has_chain=not plan.is_lying and source.random() < 0.5,
+        # With smaller pages runs of so many batches take more steps than a run may.
+        page_names=source.choice((None, 24)),
+    )
+
+
 VICTIMS = ("w", "w", "compactor", "compactor", "janitor", "")
 
 
@@ -460,4 +480,5 @@ _TROUBLED = {
     Scenario.FOREIGN: _with_another_engine,
     Scenario.CHAINED: _with_a_chain,
     Scenario.LYING: _with_a_lying_lock,
+    Scenario.CLEANED: _with_cleaners,
 }

@@ -15,13 +15,14 @@ import contextlib
 from collections.abc import Iterator
 
 from hoodie import errors
+from hoodie.filegroup import snapshots
 from hoodie.format import file_names, instant_names, timeline_avro
-from hoodie.model import commits, files, instants
+from hoodie.model import commits, files, instants, table_config
 from hoodie.storage.memory import MemoryStorage
 from hoodie.timeline import active, contents, epochs, transitions
 from hoodie.transaction import heartbeats, layout, markers
 from hoodie.transaction.client import Client, OpenAction
-from support.simulation import schedule
+from support.simulation import invariants, schedule
 
 _HEARTBEATS = f"{layout.HEARTBEATS}/"
 _DRIFT_MS = 20
@@ -30,6 +31,16 @@ _DRIFT_MS = 20
 
 class RuleBrokenError(AssertionError):
     """Somebody did what it could have known it must not do."""
+
+
+_PARTITIONED = table_config.TableConfig(
+    name="t", record_key_fields=("id",), partition_fields=("part",)
+)
+
+
+def _paths_of(file_slice: files.FileSlice) -> set[str]:
+    base = [file_slice.base_file] if file_slice.base_file is not None else []
+    return {each.path for each in (*base, *file_slice.log_files)}
 
 
 class Witness:
@@ -404,9 +415,20 @@ class Witness:
         )
 
     def _see_data_deletion(self, process: schedule.Process, path: str) -> None:
-        """C3, R-D: what a commit names stays, for whoever can have seen the commit."""
+        """C3, R-D, X1: what a commit names stays, for whoever can have seen the commit.
+
+        A clean on the timeline may delete it, but not what a read of the table as it is needs.
+        """
         parsed = file_names.parse(path, 0)
         if parsed is None:
+            return
+        if path in invariants.cleaned(self._storage, timeline := self._timeline()):
+            found = snapshots.take(self._storage, _PARTITIONED, timeline)
+            needed = found.view.latest_slices(parsed.group.partition_path)
+            self._require(
+                not any(path in _paths_of(each) for each in needed),
+                f"X1: {process.name} deletes {path}, which is read",
+            )
             return
         for completed in self._completed_files(parsed.instant_time):
             is_seen = self._changed_ms(transitions.path(completed)) <= process.listed_ms

@@ -15,6 +15,8 @@ from hoodie import errors, identity
 from hoodie.filegroup import snapshots
 from hoodie.format import file_names, timeline_avro
 from hoodie.index import bucket
+from hoodie.maintenance.cleaning import retention
+from hoodie.maintenance.cleaning import service as cleaning
 from hoodie.maintenance.compaction import planning as compaction_planning
 from hoodie.model import commits, files, instants, schemas, settings, table_config
 from hoodie.read import planning, tasks
@@ -305,6 +307,24 @@ class World:
             return timeline_avro.encode_compaction_plan(replace(found, extra=extra))
 
         return lifecycle.plan(service, instants.Action.COMPACTION, self.config, plan).instant
+
+    def clean(self, service: Client, how: retention.Retention) -> None:
+        """Finish cleans that are pending, then plan another and execute it."""
+        delete_all = service.storage.delete_all
+        for pending in active.listed(service.storage).pending_of(instants.Action.CLEAN):
+            cleaning.execute(service, self.config, pending.requested_time, delete_all)
+        proposal = cleaning.propose(service.storage, self.config, how)
+        if proposal.is_worth_recording:
+            planned = cleaning.plan(service, self.config, how, proposal)
+            cleaning.execute(service, self.config, planned, delete_all)
+
+    def check_cleaned(self, how: retention.Retention) -> None:
+        """I8, I10: what may go is gone, and nothing that a read needs."""
+        proposal = cleaning.propose(self.storage, self.config, how)
+        assert not proposal.removals, f"still there: {proposal.removals}"
+        there = {info.path for info in self.storage.list("", is_recursive=True)}
+        left = invariants.cleaned(self.storage, self.timeline) & there
+        assert not left, f"cleaned, and still there: {sorted(left)}"
 
     def read(self, reader: Client) -> invariants.Read:
         """Read a snapshot, and take down what is seen."""
