@@ -24,6 +24,7 @@ Source: `HoodieHeartbeatClient.java`, `HoodieHeartbeatUtils.java`; protocol.md: 
 import enum
 import functools
 import logging
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -318,11 +319,11 @@ class Heartbeats:
         self, requested_times: Iterable[instants.InstantTime]
     ) -> dict[instants.InstantTime, HeartbeatStatus]:
         """Return what is known of the owners of instants; two requests each, and one."""
+        begun_s = self._clock.monotonic_s()
         found = {time: self._find(time) for time in requested_times}
         now_ms = 0
         if any(seen is not None for seen in found.values()):
-            # After the files were looked at: none of them then seems younger than it is.
-            now_ms = self._now_ms()
+            now_ms = self._now_since(begun_s)
         return {time: self._judge(seen, now_ms) for time, seen in found.items()}
 
     def silence_ms(self, paths: Iterable[str], directory: str) -> int | None:
@@ -337,6 +338,7 @@ class Heartbeats:
         Returns:
             None when there is no such file.
         """
+        begun_s = self._clock.monotonic_s()
         changes = list(self._storage.list(directory, is_recursive=True))
         for path in paths:
             try:
@@ -345,7 +347,15 @@ class Heartbeats:
                 continue
         if not changes:
             return None
-        return _silence_ms(self._now_ms(), max(each.modified_before_ms for each in changes))
+        return _silence_ms(self._now_since(begun_s), max(each.modified_before_ms for each in changes))
+
+    def _now_since(self, begun_s: float) -> int:
+        """Return the store's time at which a look began, or a little earlier.
+
+        Who looks may be paused meanwhile: that is not the silence of an owner.
+        """
+        now_ms = self._now_ms()
+        return now_ms - math.ceil((self._clock.monotonic_s() - begun_s) * 1000)
 
     def _now_ms(self) -> int:
         if self._is_only_watching:

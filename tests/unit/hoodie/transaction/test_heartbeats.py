@@ -86,6 +86,20 @@ def test_clock_of_whoever_looks_does_not_matter() -> None:
     assert heart.seen() is Liveness.BEATING
 
 
+def test_pause_of_whoever_looks_is_no_silence() -> None:
+    """The owner beats on while the look lasts. The simulation found that."""
+    heart = Heart()
+    judge = heart.world.process("judge")
+
+    def pause() -> None:
+        heart.world.time.advance(2 * EXPIRY_MS)
+
+    faults = faulty_storage.Interruption("judge", f"read {PATH}", pause)
+    storage = faulty_storage.FaultyStorage(heart.world.storage, judge, faults)
+    assert heart.heartbeats(judge, storage).look(TIME).liveness is Liveness.BEATING
+    assert heart.heartbeat.is_alive()
+
+
 def test_silence_for_the_expiry_is_death_for_everybody() -> None:
     heart = Heart(host="another")
     heart.process.pause(EXPIRY_MS)
