@@ -347,7 +347,9 @@ class Heartbeats:
                 continue
         if not changes:
             return None
-        return _silence_ms(self._now_since(begun_s), max(each.modified_before_ms for each in changes))
+        return _silence_ms(
+            self._now_since(begun_s), max(each.modified_before_ms for each in changes)
+        )
 
     def _now_since(self, begun_s: float) -> int:
         """Return the store's time at which a look began, or a little earlier.
