@@ -163,8 +163,11 @@ class Table:
             where=where,
             is_read_optimized=is_read_optimized,
         )
-        snapshot = snapshots.take(self._storage, self.config)
-        return planning.plan(self.uri, self.config, self.schema, snapshot, query)
+
+        def plan(snapshot: snapshots.Snapshot) -> list[read_tasks.ReadTask]:
+            return planning.plan(self.uri, self.config, self.schema, snapshot, query)
+
+        return snapshots.consistent(self._storage, self.config, plan)
 
     def read(
         self,

@@ -4,8 +4,13 @@ Everything that reads, plans or checks a table starts here. The timeline is read
 every file of a write that it shows as completed exists before the listing begins: pages of the
 listing cannot miss it, and what else they show belongs to no write that the timeline shows.
 
+Files that the timeline shows may be cleaned before they are listed, where somebody takes long: then
+slices are missing from the listing, and nothing tells. So who reads without holding cleaning back
+looks whether a clean has come meanwhile (`consistent`), and does all of it again.
+
 Cost: two list requests for the timeline (one under the table lock) and one for the data files, and
-a read for each pending compaction and completed replace commit. Where a data file is older than the
+a read for each pending compaction and completed replace commit; `consistent` lists the timeline
+once more. Where a data file is older than the
 timeline's first write, a read for each rollback, too. Where an instant has base files or log
 files of several write tokens in a file group, a read of its commit.
 """
@@ -24,6 +29,9 @@ from hoodie.storage import protocol
 from hoodie.timeline import active, chain, contents, partition_buckets, transitions
 
 DataFile = TypeVar("DataFile", files.BaseFile, files.LogFile)
+Found = TypeVar("Found")
+
+_TRIES_MAX = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +243,51 @@ def take(
         raise errors.ConflictError(
             f"{error}; it was rolled back while a snapshot of {storage.uri} was taken: retry"
         ) from error
+
+
+def consistent(
+    storage: protocol.Storage,
+    config: table_config.TableConfig,
+    use: Callable[[Snapshot], Found],
+) -> Found:
+    """Return what is made of a snapshot whose listing lacks no file that its timeline shows.
+
+    A clean deletes what was replaced by writes that had completed before it was requested. If its
+    own completion is on the timeline, these writes are, and it does no harm; nor if it was seen
+    before the timeline was read.
+
+    Args:
+        storage: The table's.
+        config: Tells whether there are partitions.
+        use: Makes all its listings.
+
+    Raises:
+        StorageError: Cleans came during each of many tries.
+    """
+    known: set[instants.InstantTime] = set()
+    for _ in range(_TRIES_MAX):
+        snapshot = take(storage, config)
+        found = use(snapshot)
+        cleans = _cleans(active.listed(storage)) - _ended(snapshot.timeline)
+        if cleans <= known:
+            return found
+        known |= cleans
+    raise errors.StorageError(
+        f"{storage.uri} was cleaned during each of {_TRIES_MAX} looks at it: readers take longer "
+        "than the clean's grace"
+    )
+
+
+def _cleans(timeline: active.ActiveTimeline) -> set[instants.InstantTime]:
+    return {
+        each.requested_time for each in timeline.instants if each.action is instants.Action.CLEAN
+    }
+
+
+def _ended(timeline: active.ActiveTimeline) -> set[instants.InstantTime]:
+    return {
+        each.requested_time for each in timeline.completed if each.action is instants.Action.CLEAN
+    }
 
 
 def _taken(

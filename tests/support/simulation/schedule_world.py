@@ -88,6 +88,7 @@ class World:
         self.repeats_tasks = False  # Whether a task that fails is run again, as Spark does.
         self.names_groups = False  # Whether each writer names the groups of empty buckets itself.
         self.plans_beside_rate = 0.0  # How often a compaction is planned while one is pending.
+        self.is_cleaned = False  # Whether there are cleaners, which readers have to look for.
         self.has_engines = False  # Whether other engines change the table.
         self.misjudgement_rate = 0.0  # How often a living process is proved dead.
         self.misjudged: set[str] = set()  # Names of those that everybody takes for dead.
@@ -329,8 +330,14 @@ class World:
     def read(self, reader: Client) -> invariants.Read:
         """Read a snapshot, and take down what is seen."""
         begun_ms = self.time.now_ms
-        snapshot = snapshots.take(reader.storage, self.config)
-        planned = planning.plan(reader.storage.uri, self.config, SCHEMA, snapshot, EVERYTHING)
+
+        def plan(snapshot: snapshots.Snapshot) -> list[tasks.ReadTask]:
+            return planning.plan(reader.storage.uri, self.config, SCHEMA, snapshot, EVERYTHING)
+
+        if self.is_cleaned:
+            planned = snapshots.consistent(reader.storage, self.config, plan)
+        else:
+            planned = plan(snapshots.take(reader.storage, self.config))
         seen = {task.file_slice.group: self.writes_read(reader, task) for task in planned}
         read = invariants.Read(
             reader_id=str(reader.author), begun_ms=begun_ms, ended_ms=self.time.now_ms, seen=seen

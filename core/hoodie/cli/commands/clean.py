@@ -12,8 +12,8 @@ from hoodie.transaction import authors
 
 DETAILS = """A file version is deleted once a newer one has replaced it, if it is not needed by the
 commits to keep, by a savepoint, by a pending instant, or by a reader within its grace. Failed
-writes are rolled back and interrupted cleans are finished first. Time is the timeline's: in a table
-that nobody writes nothing gets older.
+writes are rolled back and interrupted cleans are finished first. Time is the timeline's: a table
+without new commits does not age.
 """
 EXAMPLES = """Examples:
 

@@ -8,6 +8,7 @@ import pytest
 
 from hoodie import errors, table
 from hoodie.engine import local
+from hoodie.filegroup import listing
 from hoodie.format import clean_avro
 from hoodie.maintenance.cleaning import planning, retention
 from hoodie.maintenance.cleaning.retention import Policy, Retention
@@ -361,6 +362,27 @@ class TestCleaning:
         with pytest.raises(errors.ConflictError, match="which is in use"):
             small.table.clean(NOW, small.options().transaction)
         assert newest in data_files(small)
+
+    def test_read_that_lists_after_a_clean_looks_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Its timeline is of before: what it needs is gone, and no listing tells.
+
+        The simulation found that reads returned less without a word.
+        """
+        small = filled(tmp_path / "t", COW, writes=2)
+        of_table = listing.of_table
+
+        def list_late(*arguments: object) -> listing.Listing:
+            monkeypatch.undo()
+            small.upsert(rows(8))
+            small.upsert(rows(9))
+            assert small.table.clean(NOW, small.options().transaction).done
+            return of_table(*arguments)  # type: ignore[arg-type] # passed on as they are
+
+        monkeypatch.setattr(listing, "of_table", list_late)
+        assert {row["a"] for row in small.rows()} == {9}
+        assert len(small.rows()) == 6
 
     def test_files_of_a_failed_write_are_left_to_its_rollback(self, tmp_path: Path) -> None:
         small = filled(tmp_path / "t", COW)
