@@ -39,8 +39,8 @@ _PARTITIONED = table_config.TableConfig(
 
 
 def _paths_of(file_slice: files.FileSlice) -> set[str]:
-    base = [file_slice.base_file] if file_slice.base_file is not None else []
-    return {each.path for each in (*base, *file_slice.log_files)}
+    paths = {each.path for each in file_slice.log_files}
+    return paths if file_slice.base_file is None else {*paths, file_slice.base_file.path}
 
 
 class Witness:

@@ -219,6 +219,54 @@ class TestCap:
         assert planning.capped(found, self.HOLD, 1) == (found, self.HOLD)
 
 
+class TestStillHolds:
+    """What was decided without the lock is asked again in the lock scope."""
+
+    BEFORE = timeline_of(*(write(n, n + 1) for n in range(0, 20, 2)))
+    HOLD = retention.Hold(time=time(10), reason="the policy")
+    PROPOSAL = planning.Proposal(
+        timeline=BEFORE,
+        clock=retention.Clock(now=time(20), shown_at={}),
+        policy=Policy.COMMITS,
+        hold=HOLD,
+        removals=(removal(3),),
+        earliest_retained=None,
+        savepoints=(time(4),),
+        commits_seen=None,
+        partitions_seen=1,
+        left_out=0,
+        protected=0,
+    )
+
+    def holds(
+        self,
+        timeline: active.ActiveTimeline = BEFORE,
+        hold: int = 10,
+        savepoints: Sequence[InstantTime] = (time(4),),
+    ) -> bool:
+        bound_now = retention.Hold(time=time(hold), reason="now")
+        return planning.still_holds(self.PROPOSAL, timeline, bound_now, savepoints)
+
+    def test_more_commits_do_no_harm(self) -> None:
+        later = timeline_of(*(write(n, n + 1) for n in range(0, 30, 2)))
+        assert self.holds()
+        assert self.holds(later, hold=20)
+
+    def test_bound_that_moved_back_does(self) -> None:
+        assert not self.holds(hold=9)
+
+    def test_savepoint_that_came_or_went_does(self) -> None:
+        assert not self.holds(savepoints=())
+        assert not self.holds(savepoints=(time(4), time(6)))
+
+    def test_replacement_that_was_rolled_back_does(self) -> None:
+        without = timeline_of(*(write(n, n + 1) for n in range(0, 20, 2) if n != 4))
+        assert not self.holds(without)
+
+    def test_replacement_that_was_archived_does_not(self) -> None:
+        assert self.holds(timeline_of(*(write(n, n + 1) for n in range(6, 20, 2))))
+
+
 NOW = Retention(grace_ms=0, retained=1)
 
 
