@@ -67,7 +67,8 @@ def main(arguments: Sequence[str]) -> int:
     where = f"{options.mode}, {options.lock} lock, {options.storage} storage"
     print(f"{where}, seed {options.seed}: every invariant held")
     print(
-        f"  {verdict.batches} batches, {verdict.compactions} compactions, {verdict.reads} reads, "
+        f"  {verdict.batches} batches, {verdict.compactions} compactions, {verdict.cleans} cleans, "
+        f"{verdict.reads} reads, "
         f"{verdict.epochs} epochs, {verdict.late} published after their lock was lost"
     )
     print(f"  survived: {_counts(verdict.survived)}")

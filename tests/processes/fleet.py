@@ -21,7 +21,7 @@ _WORDS = {each.__name__: each for each in (worker.Told, worker.Seen, worker.Surv
 
 @dataclass(frozen=True, kw_only=True)
 class Crew:
-    """Who works on a table, beside a rollback service and a reader.
+    """Who works on a table, beside a rollback service, a cleaner and a reader.
 
     Attributes:
         mode: How the writers write.
@@ -40,11 +40,12 @@ class Crew:
             (f"compactor-{number}", worker.Role.COMPACTOR) for number in range(self.compactors)
         )
         yield "rollback", worker.Role.ROLLBACK
+        yield "cleaner", worker.Role.CLEANER
         yield "reader", worker.Role.READER
 
 
 def crew_of(mode: worker.ModeName, *, has_lock: bool) -> Crew:
-    """Return eight processes; or eight writers, and the services, where no lock slows them down."""
+    """Return nine processes; or eight writers, and the services, where no lock slows them down."""
     # A copy-on-write table has nothing to compact, and has more writers.
     is_compacted = worker.MODES[mode].table_type is table_config.TableType.MERGE_ON_READ
     if not has_lock:

@@ -15,7 +15,7 @@ import collections
 import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -43,6 +43,7 @@ class Verdict:
     Attributes:
         batches: Committed ones.
         compactions: Completed ones.
+        cleans: Completed ones.
         reads: All were judged.
         survived: Errors that processes survived, by their kinds.
         late: Writes that were published after their lock was lost.
@@ -51,6 +52,7 @@ class Verdict:
 
     batches: int
     compactions: int
+    cleans: int
     reads: int
     survived: Mapping[str, int]
     late: int
@@ -124,6 +126,7 @@ class Judge:
         return Verdict(
             batches=len(writes),
             compactions=len(checked.completed_writes) - len(writes),
+            cleans=sum(each.action is instants.Action.CLEAN for each in checked.completed),
             reads=len(reads),
             survived=self._survived,
             late=len(late),
@@ -131,7 +134,7 @@ class Judge:
         )
 
     def _bring_to_rest(self, transaction: manager.TransactionOptions) -> None:
-        """Execute what compaction was planned, and take all else back that is pending."""
+        """Execute what was planned, take all else back that is pending, and clean a last time."""
         if self._storage.request_time_ms:
             # A dead process may have asked an object store for something: it counts as alive.
             time.sleep(worker.HEARTBEAT_EXPIRY_S + _ROUNDED_S)
@@ -141,6 +144,9 @@ class Judge:
                 self._opened.compact(pending.requested_time, transaction)
         assert not self._opened.timeline().pending_compactions
         self._opened.roll_back_failed(transaction)
+        how = replace(worker.RETENTION, grace_ms=0, files_max=1_000_000)
+        self._opened.clean(how, transaction)
+        assert not self._opened.propose_clean(how).removals
 
     def _late(
         self, timeline: active.ActiveTimeline, lease_ms: int | None, expiries_ms: Sequence[int]

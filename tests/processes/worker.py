@@ -1,4 +1,4 @@
-"""One process of a fleet on one table: a writer, a compactor, a rollback service or a reader.
+"""One process of a fleet on one table: a writer, a reader, or one of the table services.
 
     python worker.py ROLE MODE TABLE LOCK NAME ATTEMPT FIRST
 
@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 import pyarrow as pa
 
 from hoodie import environment, errors, table
+from hoodie.maintenance.cleaning import retention
 from hoodie.model import commits, results, schemas, settings, table_config
 from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts
@@ -105,12 +106,17 @@ MODES = {
 }
 
 
+RETENTION = retention.Retention(retained=5, grace_ms=5_000, files_max=50)
+"""So little stays that much is deleted while a fleet works."""
+
+
 class Role(enum.StrEnum):
     """What a process does."""
 
     WRITER = "writer"
     COMPACTOR = "compactor"
     ROLLBACK = "rollback"
+    CLEANER = "cleaner"
     READER = "reader"
 
 
@@ -244,9 +250,24 @@ class Worker:
                 survive(error)
             time.sleep(0.5)
 
+    def clean(self) -> None:
+        while True:
+            try:
+                self.opened.clean(RETENTION, self.transaction)
+            except errors.HoodieError as error:
+                survive(error)
+            time.sleep(1.0)
+
     def read(self) -> None:
         while True:
-            say(seen(self.opened))
+            begun_s = time.monotonic()
+            try:
+                say(seen(self.opened))
+            except errors.NotFoundError as error:
+                # It was paused, and what it needed was cleaned meanwhile.
+                if time.monotonic() - begun_s < RETENTION.grace_ms / 1000:
+                    raise
+                say(Survived(kind=error.kind, message=str(error)))
             time.sleep(0.5)
 
 
@@ -300,6 +321,8 @@ def main() -> None:
             worker.compact()
         case Role.ROLLBACK:
             worker.roll_back()
+        case Role.CLEANER:
+            worker.clean()
         case Role.READER:
             worker.read()
 
