@@ -15,6 +15,7 @@ from hoodie import environment, errors
 from hoodie.engine import ahead
 from hoodie.filegroup import snapshots
 from hoodie.format import timeline_avro
+from hoodie.maintenance import savepoints as savepoint_service
 from hoodie.maintenance import table_service
 from hoodie.maintenance.compaction import service as compaction
 from hoodie.maintenance.rollback import service as rollback
@@ -252,6 +253,36 @@ class Table:
     def roll_back_failed(self, transaction: manager.TransactionOptions) -> results.RollbackResults:
         """Take back every write whose owner is dead, and remove what ended ones left behind."""
         return rollback.roll_back_failed(self._target, transaction, self._env)
+
+    def savepoints(self) -> list[results.SavepointResult]:
+        """Return the table's savepoints, in the order of their completion; a read each."""
+        return active.with_contents(
+            self._storage,
+            lambda timeline: savepoint_service.listed(self._storage, timeline),
+            lambda storage: chain.load(storage, self.config),
+        )
+
+    def create_savepoint(
+        self, wanted: savepoint_service.Wanted, transaction: manager.TransactionOptions
+    ) -> results.SavepointResult:
+        """Keep the files of a commit until the savepoint is deleted.
+
+        Raises:
+            NotFoundError: There is no such commit on the timeline.
+            AlreadyExistsError: It has a savepoint with another comment.
+            ConflictError: Files of it were cleaned, are about to be, or are missing.
+        """
+        return savepoint_service.create(self._target, wanted, transaction, self._env)
+
+    def delete_savepoints(
+        self, doomed: savepoint_service.Doomed, transaction: manager.TransactionOptions
+    ) -> tuple[instants.Instant, ...]:
+        """Delete savepoints and return them; what they kept is cleaned as other files are.
+
+        Raises:
+            NotFoundError: A commit that is named has no savepoint.
+        """
+        return savepoint_service.delete(self._target, doomed, transaction, self._env)
 
     def configure_chain(
         self, transaction: manager.TransactionOptions, *, has_chain: bool, has_foreign_writers: bool

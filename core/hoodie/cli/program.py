@@ -56,6 +56,7 @@ _COMMANDS = {
     "check": ("Inspection", "Check every invariant of a table and its timeline."),
     "compact": ("Table services", "Compact a table: merge its log files into new base files."),
     "rollback": ("Table services", "Roll back failed writes."),
+    "savepoint": ("Table services", "Create, list or delete savepoints, which keep files."),
     "lock": (
         "Table services",
         "Show the holder of a table's lock, or break the lock of a dead holder.",
