@@ -19,9 +19,9 @@ Source: `SavepointActionExecutor.java`, `SavepointHelpers.java` (1.2.0); protoco
 """
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hoodie import environment, errors
 from hoodie.filegroup import listing, snapshots
@@ -294,12 +294,15 @@ def _file_names(
     as_it_was = _With(snapshot.listing, cleaned - there)
     view = snapshots.view_as_of(storage, snapshot, commit.completion_time, as_it_was)
     names = {
-        partition_path: tuple(
+        partition_path: {
             data_file.name
-            for slices in view.slices(partition_path)
-            for data_file in (slices[0].base_file, *slices[0].log_files)
+            for each in (
+                *(slices[0] for slices in view.slices(partition_path)),
+                *_by_requested_time(snapshot, partition_path, commit),
+            )
+            for data_file in (each.base_file, *each.log_files)
             if data_file is not None
-        )
+        }
         for partition_path in view.partitions()
     }
     wanted = {files.join(path, name) for path, found in names.items() for name in found}
@@ -311,7 +314,28 @@ def _file_names(
     )
     if refusal is not None:
         raise refusal
-    return {path: found for path, found in names.items() if found}
+    return {path: tuple(sorted(found)) for path, found in names.items() if found}
+
+
+def _by_requested_time(
+    snapshot: snapshots.Snapshot, partition_path: str, commit: instants.Instant
+) -> Iterator[files.FileSlice]:
+    """Yield the slices that Apache Hudi takes for those as of a commit, which it reads as of it.
+
+    It goes by requested times: a compaction that was requested before the commit and completed
+    after it counts. What a log file added after the commit is of no use to it.
+    """
+    for slices in snapshot.view.slices(partition_path):
+        for each in slices:
+            if each.base_instant_time <= commit.requested_time and each.base_file is not None:
+                logs = (
+                    log
+                    for log in each.log_files
+                    if str(snapshot.timeline.completion_time(log.instant_time) or "")
+                    <= str(commit.completion_time)
+                )
+                yield replace(each, log_files=tuple(logs))
+                break
 
 
 def _refusal(
