@@ -272,7 +272,8 @@ class Table:
             AlreadyExistsError: It has a savepoint with another comment.
             ConflictError: Files of it were cleaned, are about to be, or are missing.
         """
-        return savepoint_service.create(self._target, wanted, transaction, self._env)
+        with closing(manager.open_client(self._target, transaction, self._env)) as client:
+            return savepoint_service.create(client, self.config, wanted)
 
     def delete_savepoints(
         self, doomed: savepoint_service.Doomed, transaction: manager.TransactionOptions
@@ -282,7 +283,8 @@ class Table:
         Raises:
             NotFoundError: A commit that is named has no savepoint.
         """
-        return savepoint_service.delete(self._target, doomed, transaction, self._env)
+        with closing(manager.open_client(self._target, transaction, self._env)) as client:
+            return savepoint_service.delete(client, self.config, doomed)
 
     def configure_chain(
         self, transaction: manager.TransactionOptions, *, has_chain: bool, has_foreign_writers: bool

@@ -20,16 +20,15 @@ Source: `SavepointActionExecutor.java`, `SavepointHelpers.java` (1.2.0); protoco
 
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, replace
 
-from hoodie import environment, errors
+from hoodie import errors
 from hoodie.filegroup import listing, snapshots
 from hoodie.format import avro_container, avro_values, file_names, instant_names, savepoint_avro
 from hoodie.model import files, instants, plans, results, table_config
 from hoodie.storage import protocol
 from hoodie.timeline import active, contents, epochs, transitions, true_time
-from hoodie.transaction import admission, liveness, manager, markers, publication, table_lock
+from hoodie.transaction import admission, liveness, markers, publication, table_lock
 from hoodie.transaction.client import Client
 
 logger = logging.getLogger(__name__)
@@ -104,10 +103,7 @@ def listed(
 
 
 def create(
-    target: manager.Target,
-    wanted: Wanted,
-    transaction: manager.TransactionOptions,
-    env: environment.Environment,
+    client: Client, config: table_config.TableConfig, wanted: Wanted
 ) -> results.SavepointResult:
     """Keep the files of a commit. If that has a savepoint with the same comment, it is returned.
 
@@ -122,15 +118,11 @@ def create(
         LockLostError: It was lost, and what was decided meanwhile by others deletes files of it.
         HoodieError: There is no savepoint; only an OutcomeUnknownError leaves open whether.
     """
-    with closing(manager.open_client(target, transaction, env)) as client:
-        return _Creation(client, target.config, wanted).run()
+    return _Creation(client, config, wanted).run()
 
 
 def delete(
-    target: manager.Target,
-    doomed: Doomed,
-    transaction: manager.TransactionOptions,
-    env: environment.Environment,
+    client: Client, config: table_config.TableConfig, doomed: Doomed
 ) -> tuple[instants.Instant, ...]:
     """Delete savepoints, all of them or none in a table with a chain; return them.
 
@@ -139,8 +131,39 @@ def delete(
         ConflictError: A restore is pending.
         HoodieError: Not deleted, or not all; only an OutcomeUnknownError leaves open which.
     """
-    with closing(manager.open_client(target, transaction, env)) as client:
-        return _delete(client, target.config, doomed)
+    tried: set[instants.Instant] = set()
+
+    def decide(scope: table_lock.LockScope) -> tuple[instants.Instant, ...]:
+        admission.admit_table(client, scope, config)
+        admission.admit_attempt(client)
+        found = chosen(scope.timeline, doomed)
+        left = _forget_dead(client, scope, only=doomed.commits)
+        missing = doomed.commits - left - {each.requested_time for each in (*found, *tried)}
+        if missing:
+            raise errors.NotFoundError(
+                f"commit {min(missing)} of {client.storage.uri} has no savepoint"
+            )
+        tried.update(found)
+        if found and scope.view is not None:
+            change = epochs.Change(
+                id=client.random.uuid(),
+                time="",
+                author=str(client.author),
+                removals=tuple(transitions.path(each) for each in found),
+            )
+            publication.make(client, scope, change, scope.check)
+        for each in found:
+            if scope.view is None:
+                scope.check()
+                transitions.reopen(client.storage, each)
+            scope.check()
+            transitions.forget(client.storage, each.pending_in(instants.State.INFLIGHT))
+        return tuple(sorted(tried, key=instant_names.file_name))
+
+    deleted = client.lock.decide(decide)
+    for each in deleted:
+        logger.info("%s: %s was deleted", client.storage.uri, each)
+    return deleted
 
 
 class _Creation:
@@ -467,44 +490,6 @@ class _With:
 
     def hashing_configs(self) -> list[str]:
         return self._there.hashing_configs()
-
-
-def _delete(
-    client: Client, config: table_config.TableConfig, doomed: Doomed
-) -> tuple[instants.Instant, ...]:
-    tried: set[instants.Instant] = set()
-
-    def decide(scope: table_lock.LockScope) -> tuple[instants.Instant, ...]:
-        admission.admit_table(client, scope, config)
-        admission.admit_attempt(client)
-        found = chosen(scope.timeline, doomed)
-        left = _forget_dead(client, scope, only=doomed.commits)
-        missing = doomed.commits - left - {each.requested_time for each in (*found, *tried)}
-        if missing:
-            raise errors.NotFoundError(
-                f"commit {min(missing)} of {client.storage.uri} has no savepoint"
-            )
-        tried.update(found)
-        if found and scope.view is not None:
-            change = epochs.Change(
-                id=client.random.uuid(),
-                time="",
-                author=str(client.author),
-                removals=tuple(transitions.path(each) for each in found),
-            )
-            publication.make(client, scope, change, scope.check)
-        for each in found:
-            if scope.view is None:
-                scope.check()
-                transitions.reopen(client.storage, each)
-            scope.check()
-            transitions.forget(client.storage, each.pending_in(instants.State.INFLIGHT))
-        return tuple(sorted(tried, key=instant_names.file_name))
-
-    deleted = client.lock.decide(decide)
-    for each in deleted:
-        logger.info("%s: %s was deleted", client.storage.uri, each)
-    return deleted
 
 
 def chosen(timeline: active.ActiveTimeline, doomed: Doomed) -> tuple[instants.Instant, ...]:
