@@ -144,20 +144,7 @@ def delete(
                 f"commit {min(missing)} of {client.storage.uri} has no savepoint"
             )
         tried.update(found)
-        if found and scope.view is not None:
-            change = epochs.Change(
-                id=client.random.uuid(),
-                time="",
-                author=str(client.author),
-                removals=tuple(transitions.path(each) for each in found),
-            )
-            publication.make(client, scope, change, scope.check)
-        for each in found:
-            if scope.view is None:
-                scope.check()
-                transitions.reopen(client.storage, each)
-            scope.check()
-            transitions.forget(client.storage, each.pending_in(instants.State.INFLIGHT))
+        _remove(client, scope, found)
         return tuple(sorted(tried, key=instant_names.file_name))
 
     deleted = client.lock.decide(decide)
@@ -232,9 +219,12 @@ class _Creation:
         refusal = _refusal(
             instant.requested_time, savepoint.paths, there, _planned_deletions(storage, scope)
         )
-        if refusal is not None:
-            raise refusal
         is_new = instant == self._completed
+        if refusal is not None:
+            if is_new:
+                # It was published after the lock was lost, and must not seem to keep anything.
+                _remove(self._client, scope, [instant])
+            raise refusal
         return results.SavepointResult(instant=instant, savepoint=savepoint, is_new=is_new)
 
     def _put(
@@ -490,6 +480,26 @@ class _With:
 
     def hashing_configs(self) -> list[str]:
         return self._there.hashing_configs()
+
+
+def _remove(
+    client: Client, scope: table_lock.LockScope, found: Collection[instants.Instant]
+) -> None:
+    """Delete completed savepoints, by an epoch where the table has a chain, then what is left."""
+    if found and scope.view is not None:
+        change = epochs.Change(
+            id=client.random.uuid(),
+            time="",
+            author=str(client.author),
+            removals=tuple(transitions.path(each) for each in found),
+        )
+        publication.make(client, scope, change, scope.check)
+    for each in found:
+        if scope.view is None:
+            scope.check()
+            transitions.reopen(client.storage, each)
+        scope.check()
+        transitions.forget(client.storage, each.pending_in(instants.State.INFLIGHT))
 
 
 def chosen(timeline: active.ActiveTimeline, doomed: Doomed) -> tuple[instants.Instant, ...]:

@@ -1,6 +1,5 @@
 """Savepoints: what they keep, from which commits, and how they come and go (protocol.md)."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,8 @@ from hoodie.maintenance import savepoints
 from hoodie.model import files, instants, plans, results, settings, table_config
 from hoodie.timeline import active, contents, transitions
 from hoodie.transaction import manager
-from support.peer.replacements import Replacements, avro
+from support.peer.replacements import Replacements
+from support.tables.cleans import clean_plan, cleaned
 from support.tables.tables import CONFIG, QUICK, SmallTable
 
 WITHOUT_CHAIN = replace(CONFIG, chain=None)
@@ -22,62 +22,6 @@ COPY_ON_WRITE = replace(
     ALONE, table_type=table_config.TableType.COPY_ON_WRITE, has_partial_updates=False
 )
 CONFIGS = {"lock": WITHOUT_CHAIN, "chain": CHAINED, "alone": ALONE, "cow": COPY_ON_WRITE}
-
-FILE_INFO = {
-    "type": "record",
-    "name": "HoodieCleanFileInfo",
-    "fields": [{"name": "filePath", "type": ["null", "string"], "default": None}],
-}
-CLEAN_PLAN = {
-    "type": "record",
-    "name": "HoodieCleanerPlan",
-    "fields": [
-        {
-            "name": "filePathsToBeDeletedPerPartition",
-            "type": ["null", {"type": "map", "values": {"type": "array", "items": FILE_INFO}}],
-            "default": None,
-        }
-    ],
-}
-CLEANED_PARTITION = {
-    "type": "record",
-    "name": "HoodieCleanPartitionMetadata",
-    "fields": [
-        {"name": "partitionPath", "type": "string"},
-        {"name": "successDeleteFiles", "type": {"type": "array", "items": "string"}},
-    ],
-}
-CLEAN = {
-    "type": "record",
-    "name": "HoodieCleanMetadata",
-    "fields": [
-        {"name": "earliestCommitToRetain", "type": "string"},
-        {"name": "partitionMetadata", "type": {"type": "map", "values": CLEANED_PARTITION}},
-    ],
-}
-
-
-def clean_plan(*paths: str) -> bytes:
-    """Return the plan of a clean, with full paths as Apache Hudi has them."""
-    by_partition: dict[str, list[Mapping[str, str]]] = {}
-    for path in paths:
-        partition = path.rpartition("/")[0]
-        by_partition.setdefault(partition, []).append({"filePath": f"s3://b/t/{path}"})
-    return avro(CLEAN_PLAN, {"filePathsToBeDeletedPerPartition": by_partition})
-
-
-def cleaned(earliest: str, *paths: str) -> bytes:
-    """Return the metadata of a clean, with bare names as Apache Hudi has them."""
-    by_partition: dict[str, dict[str, object]] = {}
-    for path in paths:
-        partition, _, name = path.rpartition("/")
-        entry = by_partition.setdefault(
-            partition, {"partitionPath": partition, "successDeleteFiles": []}
-        )
-        deleted = entry["successDeleteFiles"]
-        assert isinstance(deleted, list)
-        deleted.append(name)
-    return avro(CLEAN, {"earliestCommitToRetain": earliest, "partitionMetadata": by_partition})
 
 
 class Saved:
