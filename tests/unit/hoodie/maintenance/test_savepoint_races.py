@@ -323,9 +323,16 @@ class TestBroughtBack:
     def world(self) -> World:
         return begun(WORLDS["alone"])
 
-    def bring_back(self, world: World) -> instants.Instant:
+    def bring_back(self, world: World, *meanwhile: Work) -> instants.Instant:
+        """Let a creation be paused before its file, which others delete, and more; return it."""
+
+        def happen() -> None:
+            delete(world, world.writer("deleter"))
+            for number, work in enumerate(meanwhile):
+                work(world, world.writer(f"w{number}"))
+
         path = f"create {active.DIRECTORY}/{commit_of(world)}_"
-        world.faults = Interruption("zombie", path, lambda: delete(world, world.writer("deleter")))
+        world.faults = Interruption("zombie", path, happen)
         made = create(world, world.writer("zombie"))
         world.faults = NoFaults()
         assert active.listed(world.storage).has_file(made.instant)
@@ -338,19 +345,27 @@ class TestBroughtBack:
         assert not active.listed(world.storage).has_file(back)
         assert check_at_rest(world) == ()
 
+    def test_it_stays_deleted_for_many_changes(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Also once it is older than what an epoch lists."""
+        monkeypatch.setattr(epochs, "KNOWN_MAX", 2)
+        back = self.bring_back(world, *[write] * MANY)
+        head = chain.opened(world.storage, world.config)
+        assert head is not None
+        assert head.head().epoch.since > str(back.completion_time)
+        assert seen(world) == ()
+        world.write(world.writer("next"))
+        assert not active.listed(world.storage).has_file(back)
+
     def test_it_is_not_taken_for_the_one_that_is_created_next(self, world: World) -> None:
         """A new inflight file beside it does not make it an instant of another engine."""
-        back = self.bring_back(world)
-        killed = world.process("killed")
 
-        def die() -> None:
-            killed.crash()
-            raise schedule.Crash
+        def begin_another(world: World, client: Client) -> None:
+            transitions.save(client.storage, commit_of(world))
 
-        world.faults = Interruption("killed", EPOCH, die)
-        with pytest.raises(schedule.Crash):
-            create(world, world.client(killed))
-        world.faults = NoFaults()
+        back = self.bring_back(world, write, begin_another)
+        assert active.listed(world.storage).has_file(back.pending_in(instants.State.INFLIGHT))
         done = world.write(world.writer("next"))
         assert isinstance(done, Completion)
         assert not done.findings
@@ -359,20 +374,6 @@ class TestBroughtBack:
         made = create(world, world.writer("creator"))
         assert made.is_new
         assert check_at_rest(world) == (made.instant,)
-
-    def test_it_stays_deleted_for_many_changes(self, world: World) -> None:
-        path = f"create {active.DIRECTORY}/{commit_of(world)}_"
-
-        def delete_and_go_on() -> None:
-            delete(world, world.writer("deleter"))
-            for number in range(MANY):
-                world.write(world.writer(f"w{number}"), f"w{number}")
-
-        world.faults = Interruption("zombie", path, delete_and_go_on)
-        made = create(world, world.writer("zombie"))
-        world.faults = NoFaults()
-        assert seen(world) == ()
-        assert made.instant not in check_at_rest(world)
 
 
 def test_deleter_that_was_paused_for_many_changes_deletes_all_the_same() -> None:

@@ -240,6 +240,21 @@ class TestCleaned:
             alone.create(before)
         assert not alone.create(newest).savepoint.paths & logs
 
+    def test_slice_that_was_cleaned_is_missed_though_the_commit_itself_is_there(
+        self, alone: Saved
+    ) -> None:
+        alone.write("a", "b", "c")
+        first = alone.data_files()
+        before = alone.write("a", part="q")
+        assert alone.small.compact() is not None
+        alone.create(before, "whole")
+        alone.delete(before)
+        for path in first:
+            (alone.path / path).unlink()
+        alone.put("clean", cleaned("", *first))
+        with pytest.raises(errors.ConflictError, match="was cleaned: keep a later commit"):
+            alone.create(before)
+
     def test_pending_clean_of_a_file_is_in_the_way(self, saved: Saved) -> None:
         saved.write("a", "b", "c")
         before = saved.data_files()
