@@ -31,7 +31,7 @@ from hoodie.model import (
 )
 from hoodie.read import planning
 from hoodie.read import tasks as read_tasks
-from hoodie.services import checking, definition, lock_breaking
+from hoodie.services import checking, definition, lock_breaking, table_stats
 from hoodie.storage import protocol
 from hoodie.timeline import active, chain, epochs, table_properties, transitions
 from hoodie.transaction import configuration, liveness, manager, writer_batches
@@ -90,6 +90,14 @@ class Table:
         """Return the newest slice of each file group, as a snapshot read merges it."""
         view = snapshots.take(self._storage, self.config).view
         return [found for path in view.partitions() for found in view.latest_slices(path)]
+
+    def stats(self, small_file_bytes: int = table_stats.SMALL_FILE_BYTES) -> table_stats.TableStats:
+        """Return how the table's rows lie in files, and what a compaction would do now.
+
+        Args:
+            small_file_bytes: Base files below that count as small.
+        """
+        return table_stats.of_table(self._storage, self.config, small_file_bytes)
 
     def planned_compactions(self) -> Mapping[files.FileGroupId, instants.InstantTime]:
         """Return the pending compaction of each file group that is in one; a read each."""

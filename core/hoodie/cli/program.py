@@ -49,6 +49,7 @@ _COMMANDS = {
     "describe": ("Inspection", "Show a table's configuration and columns."),
     "timeline": ("Inspection", "Show a table's timeline: its instants, oldest first."),
     "slices": ("Inspection", "Show a table's file slices, one per file group."),
+    "stats": ("Inspection", "Show the sizes of a table's files, and what services would do."),
     "heartbeats": (
         "Inspection",
         "Show pending instants of a table and the processes that own them.",
