@@ -103,7 +103,7 @@ def test_ours_names_the_files_that_theirs_names(
 def test_their_cleaner_keeps_ours_until_they_delete_it(
     written: Path, judge: Judge, kind: PeerTable
 ) -> None:
-    """The whole of it twice: the savepoint has no inflight file any more the second time."""
+    """T-V05. They delete it without its inflight file, too."""
     made = peer_ours.hoodie("savepoint", "create", written, "--comment", "ours")
     (created,) = made["savepoints"]
     assert shown(judge, written) == [created["instant"]]
@@ -112,6 +112,9 @@ def test_their_cleaner_keeps_ours_until_they_delete_it(
     options = kind.shared_options(filesystem_lock())
     clean(written, judge, options, kind)
     assert all((written / path).exists() for path in kept)
+    cleaned = commits(written)[0]
+    with pytest.raises(peer_ours.CommandFailedError, match=r"was cleaned|may be gone"):
+        peer_ours.hoodie("savepoint", "create", written, "--instant", cleaned)
     inflight = written / ".hoodie/timeline" / f"{created['instant']}.savepoint.inflight"
     inflight.unlink()
     assert shown(judge, written) == [created["instant"]]

@@ -283,7 +283,7 @@ def commit_to_keep(
     if found is not None and found.is_pending:
         raise errors.ConflictError(f"{found} is pending, expected a completed write")
     if found is not None:
-        raise errors.NotFoundError(f"{found} is no write, expected a completed write")
+        raise errors.NotFoundError(f"{found} is not a write, expected a completed write")
     where = " any more: it was archived" if timeline.is_archived(requested_time) else ""
     raise errors.NotFoundError(f"there is no instant {requested_time} on the timeline{where}")
 
