@@ -15,6 +15,7 @@ from hoodie import environment, errors
 from hoodie.engine import ahead
 from hoodie.filegroup import snapshots
 from hoodie.format import timeline_avro
+from hoodie.maintenance import savepoints as savepoint_service
 from hoodie.maintenance import table_service
 from hoodie.maintenance.cleaning import planning as cleaning_plans
 from hoodie.maintenance.cleaning import retention
@@ -33,7 +34,7 @@ from hoodie.model import (
 )
 from hoodie.read import planning
 from hoodie.read import tasks as read_tasks
-from hoodie.services import checking, definition, lock_breaking
+from hoodie.services import checking, definition, lock_breaking, table_stats
 from hoodie.storage import protocol
 from hoodie.timeline import active, chain, epochs, table_properties, transitions
 from hoodie.transaction import configuration, liveness, manager, writer_batches
@@ -92,6 +93,14 @@ class Table:
         """Return the newest slice of each file group, as a snapshot read merges it."""
         view = snapshots.take(self._storage, self.config).view
         return [found for path in view.partitions() for found in view.latest_slices(path)]
+
+    def stats(self, small_file_bytes: int = table_stats.SMALL_FILE_BYTES) -> table_stats.TableStats:
+        """Return how the table's rows lie in files, and what a compaction would do now.
+
+        Args:
+            small_file_bytes: Base files below that count as small.
+        """
+        return table_stats.of_table(self._storage, self.config, small_file_bytes)
 
     def planned_compactions(self) -> Mapping[files.FileGroupId, instants.InstantTime]:
         """Return the pending compaction of each file group that is in one; a read each."""
@@ -276,6 +285,38 @@ class Table:
             ConflictError: The table is being restored, or changes faster than a clean is planned.
         """
         return cleaning.clean(self._target, how, transaction, self._env)
+
+    def savepoints(self) -> list[results.SavepointResult]:
+        """Return the table's savepoints, in the order of their completion; a read each."""
+        return active.with_contents(
+            self._storage,
+            lambda timeline: savepoint_service.listed(self._storage, timeline),
+            lambda storage: chain.load(storage, self.config),
+        )
+
+    def create_savepoint(
+        self, wanted: savepoint_service.Wanted, transaction: manager.TransactionOptions
+    ) -> results.SavepointResult:
+        """Keep the files of a commit until the savepoint is deleted.
+
+        Raises:
+            NotFoundError: There is no such commit on the timeline.
+            AlreadyExistsError: It has a savepoint with another comment.
+            ConflictError: Files of it were cleaned, are about to be, or are missing.
+        """
+        with closing(manager.open_client(self._target, transaction, self._env)) as client:
+            return savepoint_service.create(client, self.config, wanted)
+
+    def delete_savepoints(
+        self, doomed: savepoint_service.Doomed, transaction: manager.TransactionOptions
+    ) -> tuple[instants.Instant, ...]:
+        """Delete savepoints and return them; what they kept is cleaned as other files are.
+
+        Raises:
+            NotFoundError: A commit that is named has no savepoint.
+        """
+        with closing(manager.open_client(self._target, transaction, self._env)) as client:
+            return savepoint_service.delete(client, self.config, doomed)
 
     def configure_chain(
         self, transaction: manager.TransactionOptions, *, has_chain: bool, has_foreign_writers: bool

@@ -405,7 +405,7 @@ def test_commands_take_uris(hoodie: Run, table: Path, trips: Path) -> None:
     "command",
     [
         *("create", "write", "read", "describe", "timeline", "slices", "heartbeats", "check"),
-        *("compact", "rollback"),
+        *("compact", "rollback", "savepoint", "stats"),
     ],
 )
 def test_every_command_explains_itself(hoodie: Run, command: str) -> None:

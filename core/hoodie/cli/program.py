@@ -49,6 +49,7 @@ _COMMANDS = {
     "describe": ("Inspection", "Show a table's configuration and columns."),
     "timeline": ("Inspection", "Show a table's timeline: its instants, oldest first."),
     "slices": ("Inspection", "Show a table's file slices, one per file group."),
+    "stats": ("Inspection", "Show the sizes of a table's files, and what services would do."),
     "heartbeats": (
         "Inspection",
         "Show pending instants of a table and the processes that own them.",
@@ -57,6 +58,7 @@ _COMMANDS = {
     "compact": ("Table services", "Compact a table: merge its log files into new base files."),
     "clean": ("Table services", "Delete the file versions that no reader needs any more."),
     "rollback": ("Table services", "Roll back failed writes."),
+    "savepoint": ("Table services", "Create, list or delete savepoints, which keep files."),
     "lock": (
         "Table services",
         "Show the holder of a table's lock, or break the lock of a dead holder.",

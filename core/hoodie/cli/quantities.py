@@ -1,5 +1,7 @@
 """Numbers, sizes and durations as people read them."""
 
+import re
+
 from hoodie import errors
 from hoodie.model import instants
 
@@ -8,6 +10,8 @@ _STEP = 1024
 _SHORT_S = 10
 _MINUTE_S = 60
 _HOUR_S = 3600
+_DURATION = re.compile(r"(?P<count>\d{1,9})(?P<unit>[smhd])", re.ASCII)
+_UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def size_text(size_bytes: int) -> str:
@@ -46,6 +50,20 @@ def duration_text(duration_ms: int) -> str:
         return f"{whole // _MINUTE_S} min {whole % _MINUTE_S:02d} s"
     minutes = whole // _MINUTE_S
     return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def duration_ms(text: str) -> int:
+    """Return the milliseconds of a duration such as `90s`, `15m`, `36h` or `7d`.
+
+    Raises:
+        InvalidInputError: It has another form.
+    """
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise errors.InvalidInputError(
+            f"{text!r} is not a duration, expected a whole number with s, m, h or d, such as 7d"
+        )
+    return int(match["count"]) * _UNITS_MS[match["unit"]]
 
 
 def elapsed_ms(requested_time: str, completion_time: str | None) -> int | None:

@@ -26,7 +26,7 @@ from hoodie.filegroup import listing, view
 from hoodie.format import timeline_avro
 from hoodie.model import commits, files, instants, plans, table_config
 from hoodie.storage import protocol
-from hoodie.timeline import active, chain, contents, partition_buckets, transitions
+from hoodie.timeline import active, archived, chain, contents, partition_buckets, transitions
 
 DataFile = TypeVar("DataFile", files.BaseFile, files.LogFile)
 Found = TypeVar("Found")
@@ -40,12 +40,12 @@ class CommittedInstants:
 
     Attributes:
         completed: Requested times of completed writes on the active timeline.
-        start: Requested time of its first write; None when it holds no write.
+        gap: Where the timeline does not say whether a write was archived.
         rollbacks: All that it holds.
     """
 
     completed: frozenset[instants.InstantTime]
-    start: instants.InstantTime | None
+    gap: active.Gap
     rollbacks: tuple[instants.Instant, ...]
 
 
@@ -53,7 +53,7 @@ def committed_instants(timeline: active.ActiveTimeline) -> CommittedInstants:
     """Return what tells which data files count as of a timeline; no request."""
     return CommittedInstants(
         completed=frozenset(timeline.write_completion_times),
-        start=timeline.start,
+        gap=active.Gap(first=timeline.first, start=timeline.start),
         rollbacks=tuple(
             each for each in timeline.instants if each.action is instants.Action.ROLLBACK
         ),
@@ -75,15 +75,20 @@ class CommittedFiles:
         self._known = known
         self._taken_back: frozenset[instants.InstantTime | None] | None = None
         self._commits: dict[instants.InstantTime, commits.CommitMetadata | None] = {}
+        self._archive = archived.ArchivedTimeline(storage)
 
     def is_committed(self, requested_time: instants.InstantTime) -> bool:
         """Return whether data files of that requested time are part of the table.
 
         The first time that it is asked of one older than the timeline: a request for each rollback.
+        Of one among writes that savepoints keep, which may be left of older ones: the archive.
         """
         if requested_time in self._known.completed:
             return True
-        is_archived = self._known.start is not None and requested_time < self._known.start
+        gap = self._known.gap
+        is_archived = gap.is_below(requested_time) or (
+            gap.holds(requested_time) and self._archive.completion_time(requested_time) is not None
+        )
         return is_archived and requested_time not in self._targets()
 
     def without_orphans(self, data_files: Iterable[DataFile]) -> list[DataFile]:
@@ -308,6 +313,44 @@ def _taken(
         hashing_configs=functools.cache(
             lambda: partition_buckets.read(storage, found.hashing_configs(), committed.is_committed)
         ),
+    )
+
+
+def view_as_of(
+    storage: protocol.Storage,
+    snapshot: Snapshot,
+    completion_time: instants.InstantTime,
+    table_listing: listing.Listing | None = None,
+) -> view.FileSystemView:
+    """Return the file slices of what had completed by some time; compactions start none.
+
+    A read for each replace commit until then; and the archive for each file of a write that is
+    older than the timeline.
+
+    Args:
+        storage: The table's.
+        snapshot: Of the table as it is now.
+        completion_time: What completed later is left out.
+        table_listing: Of other files than the snapshot's.
+    """
+    timeline = snapshot.timeline
+    earlier = active.from_files(
+        each for each in timeline.completed if str(each.completion_time) <= completion_time
+    )
+
+    @functools.cache
+    def is_committed(requested_time: instants.InstantTime) -> bool:
+        completed = timeline.completion_time(requested_time)
+        is_later = completed is not None and completed > completion_time
+        return not is_later and snapshot.committed.is_committed(requested_time)
+
+    return view.FileSystemView(
+        timeline,
+        table_listing or snapshot.listing,
+        is_committed,
+        {},
+        replaced_groups(storage, earlier),
+        snapshot.committed.without_orphans,
     )
 
 

@@ -81,8 +81,8 @@ class FileSystemView:
         """
         return [
             merged
-            for group, slices in self._groups(partition_path)
-            if (merged := self._merged(group, slices)) is not None
+            for _, slices in self._groups(partition_path)
+            if (merged := self.latest_of(slices)) is not None
         ]
 
     def slices_for_compaction(self, instant_time: instants.InstantTime) -> list[files.FileSlice]:
@@ -98,10 +98,22 @@ class FileSystemView:
         return [
             planned
             for partition_path in self.partitions()
-            for group, slices in self._groups(partition_path)
-            if group not in self._compactions
-            and (planned := self._completed_before(slices[0], instant_time)).log_files
+            for _, slices in self._groups(partition_path)
+            if (planned := self.compactable_of(slices, instant_time)) is not None
         ]
+
+    def latest_of(self, slices: tuple[files.FileSlice, ...]) -> files.FileSlice | None:
+        """Return what `latest_slices` has of a file group, from its `slices`; None for nothing."""
+        return self._merged(slices[0].group, slices)
+
+    def compactable_of(
+        self, slices: tuple[files.FileSlice, ...], instant_time: instants.InstantTime
+    ) -> files.FileSlice | None:
+        """Return what `slices_for_compaction` has of a file group, from its `slices`."""
+        if slices[0].group in self._compactions:
+            return None
+        planned = self._completed_before(slices[0], instant_time)
+        return planned if planned.log_files else None
 
     def slices_below(self, pending_compaction: instants.InstantTime) -> list[files.FileSlice]:
         """Return the slice that a pending compaction replaces, of each file group in its plan."""

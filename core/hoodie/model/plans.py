@@ -120,11 +120,7 @@ class CleanPlan:
     @property
     def paths(self) -> frozenset[str]:
         """The paths of all files to delete, below the table's root."""
-        return frozenset(
-            files.join(partition_path, name)
-            for partition_path, names in self.file_names.items()
-            for name in names
-        )
+        return _paths(self.file_names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +138,11 @@ class CleanDone:
     last_completed: instants.InstantTime | None
     file_names: Mapping[str, tuple[str, ...]]
     extra: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The paths of all files that are gone, below the table's root."""
+        return _paths(self.file_names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,8 +164,12 @@ class Savepoint:
     @property
     def paths(self) -> frozenset[str]:
         """The paths of all its files, below the table's root."""
-        return frozenset(
-            files.join(partition_path, name)
-            for partition_path, names in self.file_names.items()
-            for name in names
-        )
+        return _paths(self.file_names)
+
+
+def _paths(file_names: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
+    return frozenset(
+        files.join(partition_path, name)
+        for partition_path, names in file_names.items()
+        for name in names
+    )

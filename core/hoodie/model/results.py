@@ -3,7 +3,7 @@
 import enum
 from dataclasses import dataclass
 
-from hoodie.model import commits, instants
+from hoodie.model import commits, instants, plans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,3 +189,18 @@ class PendingInstant:
     owner: str | None
     silence_ms: int | None
     remedy: Remedy | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavepointResult:
+    """A savepoint of a table.
+
+    Attributes:
+        instant: Completed; its requested time is that of the commit that it keeps.
+        savepoint: What it says.
+        is_new: Whether it was created just now.
+    """
+
+    instant: instants.Instant
+    savepoint: plans.Savepoint
+    is_new: bool = False

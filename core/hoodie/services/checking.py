@@ -258,11 +258,17 @@ def _of_pending(found: Iterable[results.PendingInstant]) -> Findings:
             instants.Action.CLEAN,
         )
         severity, message = results.Severity.NOTE, "planned, and no process executes it"
+        is_savepoint = each.instant.action is instants.Action.SAVEPOINT
         if each.is_alive:
             owner = f" by {each.owner}" if each.owner else ""
             message = f"in progress{owner}"
             if each.silence_ms is not None:
                 message += f", last sign of life {each.silence_ms // 1000} s ago"
+        elif is_savepoint:
+            message = (
+                "begun and not completed, so that it keeps no files: the next hoodie savepoint "
+                "create or delete removes it"
+            )
         elif not is_plan:
             owner = f"its owner {each.owner}" if each.owner else "its owner"
             severity = results.Severity.ERROR
@@ -275,7 +281,7 @@ def _of_pending(found: Iterable[results.PendingInstant]) -> Findings:
 def _of_leftovers(
     storage: protocol.Storage, timeline: active.ActiveTimeline, lives: heartbeats.Heartbeats
 ) -> Findings:
-    pending = {instant.requested_time for instant in timeline.pending}
+    pending = timeline.pending_times
     for info in storage.list(layout.HEARTBEATS):
         if info.name not in pending and not _is_alive(lives, info.name):
             yield _leftover(info.path, "is an orphan of an instant that is not pending")
@@ -296,7 +302,7 @@ def _is_alive(lives: heartbeats.Heartbeats, name: str) -> bool:
 
 def _of_files(snapshot: snapshots.Snapshot, index: index_protocol.Index) -> Findings:
     timeline = snapshot.timeline
-    pending = {instant.requested_time for instant in timeline.pending}
+    pending = timeline.pending_times
     for path in snapshot.listing.partitions():
         groups: defaultdict[int, set[str]] = defaultdict(set)
         late: set[files.FileGroupId] = set()
@@ -364,7 +370,7 @@ def _of_all_files(storage: protocol.Storage, timeline: active.ActiveTimeline) ->
 
 
 def _of_unfinished(infos: Iterable[protocol.FileInfo], timeline: active.ActiveTimeline) -> Findings:
-    pending = {instant.requested_time for instant in timeline.pending}
+    pending = timeline.pending_times
     for info in infos:
         finished = paths.finished(info.path)
         parsed = finished and file_names.parse(finished, info.size_bytes)

@@ -5,6 +5,8 @@ Terms:
     furthest state     an instant's earlier files stay when it moves on; the highest state counts
     start              requested time of the first write that no savepoint keeps: whatever is older
                        was archived, and Apache Hudi counts it as completed without looking
+    gap                from the first write of all to the start: only writes that savepoints keep
+                       are left there, if others were archived beyond them
 
 A timeline is read once and never changes; who needs a newer one lists again. It is made from the
 one before where files were only added: the table lock is not to be held the longer, the longer the
@@ -68,6 +70,26 @@ class CompletionTimes(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """Where a timeline alone does not say whether a write was archived."""
+
+    first: InstantTime | None
+    start: InstantTime | None
+
+    def is_below(self, requested_time: InstantTime) -> bool:
+        """Return whether a time is older than the timeline."""
+        return self.first is not None and requested_time < self.first
+
+    def holds(self, requested_time: InstantTime) -> bool:
+        """Return whether a time is in the gap."""
+        return (
+            self.first is not None
+            and requested_time >= self.first
+            and (self.start is None or requested_time < self.start)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ActiveTimeline:
     """The instants of one moment. Make it with `load`, `listed` or `from_files`.
 
@@ -81,7 +103,9 @@ class ActiveTimeline:
         completed_writes: Commits, delta commits and replace commits in the order of their
             completion.
         greatest: The instant with the greatest time of all, requested or completion.
-        start: Of the active timeline; None when it holds no write.
+        start: Of the active timeline; None when it holds no write that no savepoint keeps.
+        first: Requested time of the first write, whether a savepoint keeps it or not; None when it
+            holds no write.
         archive: Completion times of what is older, looked up on demand.
     """
 
@@ -89,6 +113,7 @@ class ActiveTimeline:
     files: tuple[Instant, ...]
     duplicates: tuple[tuple[Instant, ...], ...] = ()
     start: InstantTime | None
+    first: InstantTime | None = None
     archive: CompletionTimes = field(compare=False, repr=False)
     completed: tuple[Instant, ...] = field(compare=False, repr=False)
     completed_writes: tuple[Instant, ...] = field(compare=False, repr=False)
@@ -108,6 +133,18 @@ class ActiveTimeline:
     def pending_of(self, *actions: Action) -> tuple[Instant, ...]:
         """Return the pending instants with one of these actions, by requested time."""
         return tuple(each for each in self.pending if each.action in actions)
+
+    @property
+    def pending_times(self) -> frozenset[InstantTime]:
+        """Requested times of pending instants; a savepoint's is of a commit that has completed."""
+        return frozenset(
+            each.requested_time for each in self.pending if each.action is not Action.SAVEPOINT
+        )
+
+    @property
+    def savepoints(self) -> tuple[Instant, ...]:
+        """The completed files of savepoints, in the order of their completion."""
+        return tuple(each for each in self.completed if each.action is Action.SAVEPOINT)
 
     def has_file(self, instant: Instant) -> bool:
         """Return whether there is a file for an instant in that state."""
@@ -132,8 +169,17 @@ class ActiveTimeline:
         return known
 
     def is_archived(self, requested_time: InstantTime) -> bool:
-        """Return whether a write of that time, if there was one, is on this timeline no more."""
-        return self.start is not None and requested_time < self.start
+        """Return whether a write of that time, if there was one, is on this timeline no more.
+
+        In the gap the archive says so, which costs some requests: a savepoint may be created at any
+        time, and until then what is not on the timeline there was no write that completed.
+        """
+        gap = Gap(first=self.first, start=self.start)
+        return gap.is_below(requested_time) or (
+            gap.holds(requested_time)
+            and requested_time not in self.write_completion_times
+            and self.archive.completion_time(requested_time) is not None
+        )
 
     def is_committed(self, requested_time: InstantTime) -> bool:
         """Return whether data files that carry this time count (format.md: Visibility).
@@ -263,6 +309,7 @@ def from_files(files: Iterable[Instant], archive: CompletionTimes | None = None)
         files=ordered,
         duplicates=tuple(tuple(each) for each in ended if len(each) > 1),
         start=_start(furthest),
+        first=_first(furthest),
         archive=archive or _NoArchive(),
         completed=tuple(sorted(itertools.chain.from_iterable(ended), key=_completion_order)),
         completed_writes=tuple(sorted(writes, key=_completion_order)),
@@ -305,6 +352,7 @@ def extended(before: ActiveTimeline, added: Collection[Instant]) -> ActiveTimeli
         files=tuple(files),
         duplicates=before.duplicates,
         start=_start(furthest),
+        first=_first(furthest),
         archive=before.archive,
         completed=tuple(completed),
         completed_writes=tuple(writes),
@@ -355,6 +403,11 @@ def _start(furthest: Iterable[Instant]) -> InstantTime | None:
     savepointed = {each.requested_time for each in furthest if each.action is Action.SAVEPOINT}
     times = (each.requested_time for each in furthest if each.action.is_write)
     return next((time for time in times if time not in savepointed), None)
+
+
+def _first(furthest: Iterable[Instant]) -> InstantTime | None:
+    """Return the first write's requested time."""
+    return next((each.requested_time for each in furthest if each.action.is_write), None)
 
 
 def _completion_times(

@@ -288,6 +288,9 @@ class Chain:
                     self._publish(head, each)
         except errors.OvertakenError as overtaken:
             logger.info("%s", overtaken)
+        for path in head.epoch.removals:
+            check()
+            self._storage.delete(path)
 
     def collect(self, head: Head) -> int:
         """Delete what is below the boundary of an epoch of this client that has raised it.
@@ -389,21 +392,27 @@ class Chain:
         """
         head, epoch = view.head, view.head.epoch
         lacking = epochs.lacking(epoch, view.timeline)
-        if not lacking and not epoch.properties and not epoch.is_last:
+        remaining = epochs.remaining(epoch, view.timeline)
+        if not lacking and not remaining and not epoch.properties and not epoch.is_last:
             return view
         self._refuse_old(head)
         if epoch.properties:
             self._put_properties(head, check)
-        if not lacking:
+        if not lacking and not remaining:
             return view
         obstacle = self._obstacle(view)
         if obstacle is not None:
-            annulled = tuple(
-                each.path for each in lacking if not epochs.is_archived(each.path, view.timeline)
+            annulled = (
+                *(
+                    each.path
+                    for each in lacking
+                    if not epochs.is_archived(each.path, view.timeline)
+                ),
+                *remaining,
             )
             for path in annulled:
                 logger.warning(
-                    "%s: %s of %s is not published: %s",
+                    "%s: %s of %s is not carried out: %s",
                     self._storage.uri,
                     path,
                     epoch.author,
@@ -414,6 +423,10 @@ class Chain:
             check()
             self._publish(head, each)
             logger.info("%s: finished %s of %s", self._storage.uri, each.path, epoch.author)
+        for path in remaining:
+            check()
+            self._storage.delete(path)
+            logger.info("%s: deleted %s, as %s decided", self._storage.uri, path, epoch.author)
         return replace(view, timeline=self._listed())
 
     def _obstacle(self, view: View) -> str | None:

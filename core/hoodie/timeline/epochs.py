@@ -38,6 +38,9 @@ KNOWN_MAX = 200
 FINDINGS_MAX = 20
 """So many findings an epoch carries on, the newest."""
 
+REMOVED_MAX = 50
+"""So many removed savepoints an epoch carries on, the newest."""
+
 _DIGITS = 20
 
 
@@ -89,6 +92,9 @@ class Epoch:
         properties: What it changes in the table's properties; None removes a key.
         configured: Number of the newest epoch that has changed properties.
         is_last: Whether it ends the chain: the table has none from then on.
+        removals: Paths of the completed files of savepoints that it deletes.
+        removed: Names of those that epochs before have deleted, the newest: if one is there again,
+            a process that was paused has published it once more.
         since: Instants that completed later stand in `known`; empty for all.
         known: Names of the files of completed instants on the timeline that it was decided on.
         foreign: Those of them that are foreign, and that the epoch before did not know.
@@ -110,6 +116,8 @@ class Epoch:
     properties: Mapping[str, str | None] = field(default_factory=dict)
     configured: int = 0
     is_last: bool = False
+    removals: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
     since: str = ""
     known: tuple[str, ...] = ()
     foreign: tuple[str, ...] = ()
@@ -121,6 +129,11 @@ class Epoch:
     def names(self) -> frozenset[str]:
         """Of the files of instants that it publishes."""
         return frozenset(_name(each.path) for each in self.publications)
+
+    @property
+    def gone(self) -> frozenset[str]:
+        """Names of the files of savepoints that are none any more."""
+        return frozenset((*map(_name, self.removals), *self.removed))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +172,7 @@ class Change:
         files: Contents to publish by path.
         properties: As in `Epoch`.
         is_last: As in `Epoch`.
+        removals: As in `Epoch`.
     """
 
     id: str
@@ -167,6 +181,7 @@ class Change:
     files: Mapping[str, bytes] = field(default_factory=dict)
     properties: Mapping[str, str | None] = field(default_factory=dict)
     is_last: bool = False
+    removals: tuple[str, ...] = ()
 
 
 def beginning(name: table_config.ChainName, author: str, kept: int = KEPT) -> Epoch:
@@ -217,6 +232,7 @@ def beginning_after(
             boundary=earlier.boundary,
             kept=earlier.kept,
             earlier=(*earlier.earlier, earlier.chain),
+            removed=_removed(earlier, ()),
         )
     return replace(
         first,
@@ -231,7 +247,7 @@ def beginning_after(
 def following(view: View, change: Change, publications: Iterable[Publication]) -> Epoch:
     """Return the epoch that makes a change."""
     before = view.head.epoch
-    since, known = _known(view.timeline)
+    since, known = _known(view.timeline, change.removals)
     others = foreign(before, view.timeline)
     number = before.number + 1
     boundary = _boundary(before)
@@ -250,6 +266,8 @@ def following(view: View, change: Change, publications: Iterable[Publication]) -
         properties=change.properties,
         configured=number if change.properties else before.configured,
         is_last=change.is_last,
+        removals=change.removals,
+        removed=_removed(before, view.annulled),
         since=since,
         known=known,
         foreign=tuple(map(instant_names.file_name, others)),
@@ -265,6 +283,13 @@ def _boundary(before: Epoch) -> int:
     return number - before.kept if number - before.boundary >= 2 * before.kept else before.boundary
 
 
+def _removed(before: Epoch, annulled: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the savepoints that an epoch and those before it have deleted."""
+    kept = set(map(_name, annulled))
+    found = (*before.removed, *map(_name, before.removals))
+    return tuple(each for each in found if each not in kept)[-REMOVED_MAX:]
+
+
 def lacking(epoch: Epoch, timeline: active.ActiveTimeline) -> tuple[Publication, ...]:
     """Return what an epoch publishes and a timeline lacks."""
     return tuple(
@@ -275,12 +300,20 @@ def lacking(epoch: Epoch, timeline: active.ActiveTimeline) -> tuple[Publication,
     )
 
 
+def remaining(epoch: Epoch, timeline: active.ActiveTimeline) -> tuple[str, ...]:
+    """Return the paths of the files that an epoch deletes, or one before, and a timeline has."""
+    if not epoch.gone:
+        return ()
+    names = map(instant_names.file_name, timeline.completed)
+    return tuple(f"{active.DIRECTORY}/{each}" for each in names if each in epoch.gone)
+
+
 def foreign(epoch: Epoch, timeline: active.ActiveTimeline) -> tuple[instants.Instant, ...]:
     """Return the completed instants on a timeline that an epoch neither knows nor publishes.
 
     Another engine completed them; or an epoch of ours that came later, where it is not the newest.
     """
-    accounted = {*epoch.known, *epoch.names}
+    accounted = {*epoch.known, *epoch.names, *epoch.gone}
     return tuple(
         each
         for each in active.completed_after(timeline, epoch.since)
@@ -311,8 +344,9 @@ def findings(view: View, others: Iterable[instants.Instant]) -> tuple[Finding, .
                 "conflicts between them were not looked for"
             )
     found.extend(
-        f"{_name(path)} of epoch {epoch.number}, by {epoch.author}, was not published: another "
-        "engine changed the table before that"
+        f"{_name(path)} of epoch {epoch.number}, by {epoch.author}, was not "
+        f"{'deleted' if _name(path) in epoch.gone else 'published'}: another engine changed the "
+        "table before that"
         for path in view.annulled
     )
     return tuple(Finding(number=epoch.number, text=text) for text in found)
@@ -335,7 +369,7 @@ def prefix(epoch: Epoch, names: frozenset[str]) -> tuple[frozenset[str], frozens
     seen = {each for each in names if active.completion_of(each) <= epoch.since} | (
         names & accounted
     )
-    return frozenset(seen), frozenset(epoch.known) - names
+    return frozenset(seen) - epoch.gone, frozenset(epoch.known) - names
 
 
 def obstacle(epoch: Epoch, timeline: active.ActiveTimeline) -> str | None:
@@ -378,9 +412,15 @@ def is_archived_as(path: str, timeline: active.ActiveTimeline) -> bool:
 
 
 def is_alone(completed: instants.Instant, timeline: active.ActiveTimeline) -> bool:
-    """Return whether nothing but its last file is left of an instant, as no author leaves it."""
+    """Return whether nothing but its last file is left of an instant, as no author leaves it.
+
+    A savepoint has the requested time of a commit, and an inflight file of its own.
+    """
+    is_savepoint = completed.action is instants.Action.SAVEPOINT
     return not any(
-        each.is_pending and each.requested_time == completed.requested_time
+        each.is_pending
+        and each.requested_time == completed.requested_time
+        and (each.action is instants.Action.SAVEPOINT) is is_savepoint
         for each in timeline.files
     )
 
@@ -394,11 +434,15 @@ def _is_inflight(completed: instants.Instant, timeline: active.ActiveTimeline) -
     )
 
 
-def _known(timeline: active.ActiveTimeline) -> tuple[str, tuple[str, ...]]:
+def _known(
+    timeline: active.ActiveTimeline, removals: Iterable[str] = ()
+) -> tuple[str, tuple[str, ...]]:
     """Return the names of the newest completed instants, and the time after which they are all."""
     dropped, newest = timeline.completed[:-KNOWN_MAX], timeline.completed[-KNOWN_MAX:]
     since = dropped[-1].completion_time if dropped else None
-    return since or "", tuple(map(instant_names.file_name, newest))
+    gone = set(map(_name, removals))
+    names = map(instant_names.file_name, newest)
+    return since or "", tuple(each for each in names if each not in gone)
 
 
 def encoded(epoch: Epoch) -> bytes:
@@ -438,6 +482,12 @@ def decoded(content: bytes, source: str) -> Head:
             )
         if staged not in ("", STAGED):
             raise errors.FormatError(f"{source} has content in {each.staged!r}")
+    for path in (*epoch.removals, *(f"{active.DIRECTORY}/{each}" for each in epoch.removed)):
+        directory, _, name = path.rpartition("/")
+        instant = instant_names.parse(name)
+        is_savepoint = instant is not None and instant.action is instants.Action.SAVEPOINT
+        if directory != active.DIRECTORY or not is_savepoint:
+            raise errors.FormatError(f"{source} deletes {path!r}, expected a savepoint's file")
     return Head(epoch=epoch, digest=digest(content))
 
 

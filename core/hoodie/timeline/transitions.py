@@ -9,7 +9,10 @@ by an epoch instead; the table of events holds there, too.
     inflight   COMPLETE  completed  take the completion time, create the completed file
     inflight   REVERT    requested  delete the inflight file; the plan is executed again
     requested  WITHDRAW  -          delete the requested file; no data file is left of it
-    completed  REOPEN    inflight   delete the completed file, which appeared too late to count
+    completed  REOPEN    inflight   delete the completed file, which appeared too late to count, or
+                                    is of a savepoint that ends
+    -          SAVE      inflight   create the inflight file of a savepoint, which has no other
+    inflight   FORGET    -          delete the inflight file of a savepoint
 
 All but START belong into a scope of the table lock, since others decide on what they change (L1);
 of requested and inflight nobody makes a difference who does not own the instant's heartbeat.
@@ -24,6 +27,7 @@ for once more, and whichever of the two comes first tells for good. Source: `Act
 protocol.md: State on storage, A write.
 """
 
+import contextlib
 import enum
 import logging
 from collections.abc import Callable, Mapping
@@ -47,6 +51,8 @@ class Event(enum.Enum):
     REVERT = "revert"
     WITHDRAW = "withdraw"
     REOPEN = "reopen"
+    SAVE = "save"
+    FORGET = "forget"
 
 
 TRANSITIONS: Mapping[tuple[instants.State | None, Event], instants.State | None] = {
@@ -56,6 +62,8 @@ TRANSITIONS: Mapping[tuple[instants.State | None, Event], instants.State | None]
     (instants.State.INFLIGHT, Event.REVERT): instants.State.REQUESTED,
     (instants.State.REQUESTED, Event.WITHDRAW): None,
     (instants.State.COMPLETED, Event.REOPEN): instants.State.INFLIGHT,
+    (None, Event.SAVE): instants.State.INFLIGHT,
+    (instants.State.INFLIGHT, Event.FORGET): None,
 }
 """The state that an event leads to; None is an instant that is not there. Others are our bugs."""
 
@@ -188,6 +196,29 @@ def withdraw(storage: Storage, requested: instants.Instant) -> None:
     """Take a requested instant off the timeline; done already is fine."""
     assert TRANSITIONS[requested.state, Event.WITHDRAW] is None
     storage.delete(path(requested))
+
+
+def save(storage: Storage, requested_time: instants.InstantTime) -> instants.Instant:
+    """Begin a savepoint of a commit; begun already, by whichever process, is fine.
+
+    Raises:
+        StorageError: Not done, or it is unknown whether it is.
+    """
+    inflight = instants.Instant(
+        requested_time=requested_time,
+        action=instants.Action.SAVEPOINT,
+        state=_next(None, Event.SAVE),
+    )
+    with contextlib.suppress(errors.AlreadyExistsError):
+        storage.create(path(inflight), b"")
+    return inflight
+
+
+def forget(storage: Storage, inflight: instants.Instant) -> None:
+    """Take a savepoint off the timeline that is not completed; done already is fine."""
+    assert inflight.action is instants.Action.SAVEPOINT, inflight
+    assert TRANSITIONS[inflight.state, Event.FORGET] is None
+    storage.delete(path(inflight))
 
 
 def _next(state: instants.State | None, event: Event) -> instants.State:

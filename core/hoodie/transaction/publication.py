@@ -169,7 +169,7 @@ def make(
     try:
         client.chain.publish(head, scope.check)
     except errors.HoodieError as error:
-        what = ", ".join(change.files) or "the table's properties"
+        what = ", ".join((*change.files, *change.removals)) or "the table's properties"
         raise errors.OutcomeUnknownError(
             f"epoch {head.epoch.number} of {client.storage.uri} has taken effect, but {what} could "
             "not be written: the next change of the table does, unless another engine has changed "

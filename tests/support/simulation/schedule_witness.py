@@ -224,6 +224,9 @@ class Witness:
             self._see_data_deletion(process, path)
 
     def _see_completion(self, process: schedule.Process, completed: instants.Instant) -> None:
+        if completed.action is instants.Action.SAVEPOINT:
+            self._see_once(process, completed)  # No heartbeat, and no data file of its own.
+            return
         taken_ms = self._lock.taken_ms[process.name]
         beat = heartbeats.path_of(completed.requested_time)
         _, decided_ms = self._decided.get(
@@ -239,6 +242,15 @@ class Witness:
             owner == process.name or since_ms > taken_ms,
             f"C1: {process.name} completes {completed}, which {owner} has taken over",
         )
+        self._see_once(process, completed)
+        self._see_other_engines(process, completed, taken_ms)
+        if completed.action is instants.Action.ROLLBACK:
+            self._see_rollback(process, completed, taken_ms)
+        else:
+            self._see_write(process, completed, taken_ms)
+
+    def _see_once(self, process: schedule.Process, completed: instants.Instant) -> None:
+        taken_ms = self._lock.taken_ms[process.name]
         for other in self._completed_files(completed.requested_time):
             self._require(
                 other == completed
@@ -246,11 +258,6 @@ class Witness:
                 or self._changed_ms(transitions.path(other)) > taken_ms,
                 f"I9: {process.name} completes {completed}, which {other} shows as completed",
             )
-        self._see_other_engines(process, completed, taken_ms)
-        if completed.action is instants.Action.ROLLBACK:
-            self._see_rollback(process, completed, taken_ms)
-        else:
-            self._see_write(process, completed, taken_ms)
 
     def _see_other_engines(
         self, process: schedule.Process, completed: instants.Instant, taken_ms: int

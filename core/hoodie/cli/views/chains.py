@@ -21,6 +21,7 @@ class EpochRow:
         foreign: Completed by another engine since the epoch before.
         annulled: Of the epoch before: what another engine's changes kept from being published.
         boundary: The first epoch that was kept at the time.
+        removals: Names of the savepoints' files that it deletes.
     """
 
     number: int
@@ -32,6 +33,7 @@ class EpochRow:
     foreign: tuple[str, ...]
     annulled: tuple[str, ...]
     boundary: int
+    removals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,7 @@ def document(uri: str, epochs: Iterable[chain_epochs.Epoch]) -> Document:
             foreign=each.foreign,
             annulled=tuple(map(_name, each.annulled)),
             boundary=each.boundary,
+            removals=tuple(map(_name, each.removals)),
         )
         for each in epochs
     )
@@ -83,7 +86,7 @@ def grid(shown: Document) -> grids.Grid:
 
 
 def _changes(row: EpochRow) -> list[str]:
-    found = list(row.files)
+    found = [*row.files, *(f"{name} deleted" for name in row.removals)]
     found += [
         f"{key} removed" if value is None else f"{key}={value}"
         for key, value in row.properties.items()

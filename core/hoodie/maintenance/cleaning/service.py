@@ -125,7 +125,7 @@ def _proposal(
     timeline: active.ActiveTimeline,
 ) -> planning.Proposal:
     protected = savepoints.protected_paths(storage, timeline)
-    saved = tuple(each.requested_time for each in savepoints.completed(timeline))
+    saved = tuple(each.requested_time for each in timeline.savepoints)
     clock = clock_of(storage, timeline)
     hold = retention.bound(timeline, how, clock)
     commits = planning.commits_since(timeline, _last_clean(storage, timeline), saved, how, hold)
@@ -202,7 +202,7 @@ def plan(
         pending = timeline.pending_of(instants.Action.CLEAN)
         if pending:
             raise OutdatedError(f"{pending[0]} is pending")
-        saved = [each.requested_time for each in savepoints.completed(timeline)]
+        saved = [each.requested_time for each in timeline.savepoints]
         hold = retention.bound(timeline, how, proposal.clock)
         if not planning.still_holds(proposal, timeline, hold, saved):
             raise OutdatedError("the timeline has changed")

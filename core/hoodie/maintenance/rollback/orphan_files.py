@@ -87,7 +87,7 @@ def _left(
     paths: list[str],
 ) -> list[str]:
     """Return what of an instant's files nobody needs, by a timeline read after they were listed."""
-    if any(each.requested_time == time for each in timeline.pending):
+    if time in timeline.pending_times:
         return []
     is_completed = time in timeline.write_completion_times
     counts_as_archived = timeline.is_archived(time) and time not in taken_back

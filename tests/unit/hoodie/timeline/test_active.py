@@ -9,6 +9,7 @@ from hoodie import errors
 from hoodie.model.instants import Action, Instant, InstantTime, State
 from hoodie.storage.memory import MemoryStorage
 from hoodie.timeline import active, transitions
+from support.tables import history
 
 
 def time(second: int) -> InstantTime:
@@ -138,11 +139,36 @@ def test_nothing_is_archived_before_a_timeline_without_writes() -> None:
 
 def test_commit_kept_by_a_savepoint_is_not_the_start() -> None:
     """Archiving beyond savepoints leaves holes (format.md: Archived timeline)."""
-    timeline = timeline_of(
-        *commit(1, 2), f"{time(1)}_{time(3)}.savepoint", *commit(20, 21), *commit(30, 31)
-    )
+    names = [*commit(1, 2), f"{time(1)}_{time(3)}.savepoint", *commit(20, 21), *commit(30, 31)]
+    storage = MemoryStorage()
+    for name in names:
+        storage.create(f"{active.DIRECTORY}/{name}", b"")
+    history.put_manifest(storage, 1, history.put_rows(storage, (time(10), time(11))))
+    timeline = active.load(storage)
     assert timeline.start == time(20)
     assert timeline.is_committed(time(10))
+    assert timeline.completion_time(time(10)) == time(11)
+
+
+@pytest.mark.parametrize("state", ["inflight", "completed"])
+def test_commit_with_a_savepoint_makes_nothing_count_as_archived(state: str) -> None:
+    """A savepoint may be created while a write is on its way that has a lower time than others."""
+    name = f"{time(1)}.savepoint.inflight"
+    if state == "completed":
+        name = f"{time(1)}_{time(3)}.savepoint"
+    timeline = timeline_of(*commit(1, 2), name, f"{time(20)}.deltacommit.requested")
+    assert timeline.start == time(20)
+    assert timeline.is_committed(time(1))
+    assert not timeline.is_committed(time(10))
+    assert not timeline.is_committed(time(20))
+
+
+def test_timeline_of_savepointed_commits_alone_still_follows_the_archive() -> None:
+    timeline = timeline_of(*commit(10, 11), f"{time(10)}_{time(12)}.savepoint")
+    assert timeline.start is None
+    assert timeline.is_committed(time(5))
+    assert timeline.is_committed(time(10))
+    assert not timeline.is_committed(time(15))
 
 
 def test_timeline_pickles_without_its_storage() -> None:

@@ -86,6 +86,8 @@ def test_table_of_transitions_is_what_the_module_draws() -> None:
         ((State.INFLIGHT, transitions.Event.REVERT), State.REQUESTED),
         ((State.REQUESTED, transitions.Event.WITHDRAW), None),
         ((State.COMPLETED, transitions.Event.REOPEN), State.INFLIGHT),
+        ((None, transitions.Event.SAVE), State.INFLIGHT),
+        ((State.INFLIGHT, transitions.Event.FORGET), None),
     }
 
 
