@@ -16,6 +16,8 @@ from hoodie.engine import ahead
 from hoodie.filegroup import snapshots
 from hoodie.format import timeline_avro
 from hoodie.maintenance import table_service
+from hoodie.maintenance.archiving import planning as archive_planning
+from hoodie.maintenance.archiving import service as archiving
 from hoodie.maintenance.compaction import service as compaction
 from hoodie.maintenance.rollback import service as rollback
 from hoodie.model import (
@@ -32,7 +34,7 @@ from hoodie.read import planning
 from hoodie.read import tasks as read_tasks
 from hoodie.services import checking, definition, lock_breaking
 from hoodie.storage import protocol
-from hoodie.timeline import active, chain, epochs, table_properties, transitions
+from hoodie.timeline import active, archived, chain, epochs, table_properties, transitions
 from hoodie.transaction import configuration, liveness, manager, writer_batches
 from hoodie.transaction.locks import addresses
 from hoodie.write import sessions
@@ -252,6 +254,34 @@ class Table:
     def roll_back_failed(self, transaction: manager.TransactionOptions) -> results.RollbackResults:
         """Take back every write whose owner is dead, and remove what ended ones left behind."""
         return rollback.roll_back_failed(self._target, transaction, self._env)
+
+    def archive(
+        self,
+        transaction: manager.TransactionOptions,
+        policy: archive_planning.Policy | None = None,
+    ) -> results.ArchiveResult:
+        """Move old instants from the active timeline into its history.
+
+        Raises:
+            ConfigurationError: The policy's bounds contradict each other.
+            ConflictError: The table is being restored, or its configuration has changed.
+        """
+        wanted = policy or archive_planning.Policy()
+        return archiving.archive(self._target, wanted, transaction, self._env)
+
+    def preview_archive(
+        self, policy: archive_planning.Policy | None = None
+    ) -> archive_planning.Plan:
+        """Return what `archive` would move now, and what holds further instants back."""
+        return archiving.preview(self._target, policy or archive_planning.Policy())
+
+    def archived_instants(self, before: str | None = None) -> Iterator[archived.ArchivedInstant]:
+        """Yield the archived instants, the newest first; a file of the history is read on demand.
+
+        Args:
+            before: Only instants with smaller requested times.
+        """
+        return archived.ArchivedTimeline(self._storage).newest_first(before)
 
     def configure_chain(
         self, transaction: manager.TransactionOptions, *, has_chain: bool, has_foreign_writers: bool

@@ -56,6 +56,10 @@ _COMMANDS = {
     "check": ("Inspection", "Check every invariant of a table and its timeline."),
     "compact": ("Table services", "Compact a table: merge its log files into new base files."),
     "rollback": ("Table services", "Roll back failed writes."),
+    "archive": (
+        "Table services",
+        "Archive a table: move old instants out of the active timeline.",
+    ),
     "lock": (
         "Table services",
         "Show the holder of a table's lock, or break the lock of a dead holder.",

@@ -33,11 +33,13 @@ class CommittedInstants:
     Attributes:
         completed: Requested times of completed writes on the active timeline.
         start: Requested time of its first write; None when it holds no write.
+        late: Requested times of pending writes that came after it was archived past them.
         rollbacks: All that it holds.
     """
 
     completed: frozenset[instants.InstantTime]
     start: instants.InstantTime | None
+    late: frozenset[instants.InstantTime]
     rollbacks: tuple[instants.Instant, ...]
 
 
@@ -46,6 +48,7 @@ def committed_instants(timeline: active.ActiveTimeline) -> CommittedInstants:
     return CommittedInstants(
         completed=frozenset(timeline.write_completion_times),
         start=timeline.start,
+        late=timeline.late,
         rollbacks=tuple(
             each for each in timeline.instants if each.action is instants.Action.ROLLBACK
         ),
@@ -75,7 +78,8 @@ class CommittedFiles:
         """
         if requested_time in self._known.completed:
             return True
-        is_archived = self._known.start is not None and requested_time < self._known.start
+        is_older = self._known.start is not None and requested_time < self._known.start
+        is_archived = is_older and requested_time not in self._known.late
         return is_archived and requested_time not in self._targets()
 
     def without_orphans(self, data_files: Iterable[DataFile]) -> list[DataFile]:

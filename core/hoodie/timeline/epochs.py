@@ -16,6 +16,7 @@ made without the lock, and neither was checked for conflicts with the other (CH1
 Source: the user's rules CH1 to CH16; protocol.md: The chain.
 """
 
+import bisect
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
@@ -24,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from hoodie import errors
 from hoodie.format import instant_names
 from hoodie.model import instants, json_values, table_config
-from hoodie.timeline import active
+from hoodie.timeline import active, history_tree
 
 DIRECTORY = ".hoodie/.aux/epoch"
 STAGED = f"{DIRECTORY}/staged"
@@ -39,6 +40,9 @@ FINDINGS_MAX = 20
 """So many findings an epoch carries on, the newest."""
 
 _DIGITS = 20
+
+ARCHIVED = (*instants.WRITES, instants.Action.CLEAN, instants.Action.ROLLBACK)
+"""Completed actions that are archived."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +99,8 @@ class Epoch:
         annulled: Paths of the epoch before that it annuls.
         findings: About epochs that are kept.
         earlier: Ids of the chains that the table had before.
+        archived_below: Requested time below which everything was archived that may be; empty for
+            none. It only grows.
     """
 
     version: int
@@ -116,6 +122,12 @@ class Epoch:
     annulled: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     earlier: tuple[str, ...] = ()
+    archived_below: str = ""
+
+    @property
+    def is_archiving(self) -> bool:
+        """Whether it publishes a manifest of the archive."""
+        return any(is_manifest(each.path) for each in self.publications)
 
     @property
     def names(self) -> frozenset[str]:
@@ -159,6 +171,7 @@ class Change:
         files: Contents to publish by path.
         properties: As in `Epoch`.
         is_last: As in `Epoch`.
+        archived_below: As in `Epoch`; empty where it archives nothing.
     """
 
     id: str
@@ -167,6 +180,7 @@ class Change:
     files: Mapping[str, bytes] = field(default_factory=dict)
     properties: Mapping[str, str | None] = field(default_factory=dict)
     is_last: bool = False
+    archived_below: str = ""
 
 
 def beginning(name: table_config.ChainName, author: str, kept: int = KEPT) -> Epoch:
@@ -217,6 +231,8 @@ def beginning_after(
             boundary=earlier.boundary,
             kept=earlier.kept,
             earlier=(*earlier.earlier, earlier.chain),
+            archived_below=earlier.archived_below,
+            version=max(name.version, _version_of(earlier.archived_below)),
         )
     return replace(
         first,
@@ -236,8 +252,9 @@ def following(view: View, change: Change, publications: Iterable[Publication]) -
     number = before.number + 1
     boundary = _boundary(before)
     kept = [each for each in before.findings if each.number >= boundary]
+    archived_below = max(before.archived_below, change.archived_below)
     return Epoch(
-        version=table_config.CHAIN_VERSION,
+        version=_version_of(archived_below),
         chain=before.chain,
         number=number,
         id=change.id,
@@ -256,7 +273,14 @@ def following(view: View, change: Change, publications: Iterable[Publication]) -
         annulled=view.annulled,
         findings=(*kept, *findings(view, others))[-FINDINGS_MAX:],
         earlier=before.earlier,
+        archived_below=archived_below,
     )
+
+
+def _version_of(archived_below: str) -> int:
+    if archived_below:
+        return table_config.CHAIN_VERSION_ARCHIVED
+    return table_config.CHAIN_VERSION
 
 
 def _boundary(before: Epoch) -> int:
@@ -361,6 +385,55 @@ def obstacle(epoch: Epoch, timeline: active.ActiveTimeline) -> str | None:
     return None
 
 
+def is_manifest(path: str) -> bool:
+    """Return whether a path is that of a manifest of the archive."""
+    return history_tree.manifest_number_of_path(path) is not None
+
+
+def doubtful(epoch: Epoch, timeline: active.ActiveTimeline) -> tuple[instants.Instant, ...]:
+    """Return the files below what was archived that an epoch does not know to be there still.
+
+    The archive tells which of them it holds; it is not asked about actions that are never archived.
+
+    Args:
+        epoch: The newest.
+        timeline: Read after it was.
+    """
+    known = frozenset[str]() if epoch.is_archiving else frozenset(epoch.known)
+    older = timeline.files[: _count_below(timeline, epoch.archived_below)]
+    kept = {
+        (each.requested_time, each.action)
+        for each in older
+        if each.is_completed and instant_names.file_name(each) in known
+    }
+    return tuple(
+        each
+        for each in older
+        if each.action.completed in ARCHIVED
+        and (each.requested_time, each.action.completed) not in kept
+    )
+
+
+def _count_below(timeline: active.ActiveTimeline, archived_below: str) -> int:
+    return bisect.bisect_left(
+        timeline.files, archived_below, key=lambda each: str(each.requested_time)
+    )
+
+
+def is_over(epoch: Epoch, file: instants.Instant, timeline: active.ActiveTimeline) -> bool:
+    """Return whether a doubtful file is of an instant that was archived, or taken back.
+
+    A request to the archive, and some more for the first.
+    """
+    if timeline.archive.completion_time(file.requested_time) is not None:
+        return True
+    return (
+        file.is_completed
+        and instant_names.file_name(file) not in epoch.known
+        and is_alone(file, timeline)
+    )
+
+
 def is_archived(path: str, timeline: active.ActiveTimeline) -> bool:
     """Return whether the instant that had a file, by its path or name, is in the archive by now."""
     instant = instant_names.parse(_name(path))
@@ -402,8 +475,8 @@ def _known(timeline: active.ActiveTimeline) -> tuple[str, tuple[str, ...]]:
 
 
 def encoded(epoch: Epoch) -> bytes:
-    """Return the content of an epoch's file."""
-    return json_values.encode(epoch)
+    """Return the content of an epoch's file; one of version 1 as earlier releases read it."""
+    return json_values.encode(epoch, without=() if epoch.archived_below else ("archived_below",))
 
 
 def decoded(content: bytes, source: str) -> Head:
@@ -417,28 +490,40 @@ def decoded(content: bytes, source: str) -> Head:
         epoch = json_values.decode(Epoch, content, source)
     except errors.InvalidInputError as error:
         version = _version(content)
-        if version is not None and version > table_config.CHAIN_VERSION:
+        if version is not None and version > table_config.CHAIN_VERSION_ARCHIVED:
             raise errors.UnsupportedError(
-                f"{source} is of version {version}, expected {table_config.CHAIN_VERSION} at most: "
+                f"{source} is of version {version}, expected "
+                f"{table_config.CHAIN_VERSION_ARCHIVED} at most: "
                 "a later release of this project has written it"
             ) from error
         raise errors.FormatError(f"{error}") from error
-    if epoch.version > table_config.CHAIN_VERSION:
+    if epoch.version > table_config.CHAIN_VERSION_ARCHIVED:
         raise errors.UnsupportedError(
-            f"{source} is of version {epoch.version}, expected {table_config.CHAIN_VERSION} at most"
+            f"{source} is of version {epoch.version}, expected "
+            f"{table_config.CHAIN_VERSION_ARCHIVED} at most"
         )
+    if epoch.archived_below:
+        _check_time(epoch.archived_below, source)
     if epoch.kept < 1:
         raise errors.FormatError(f"{source} keeps {epoch.kept} epochs, expected one at least")
     for each in epoch.publications:
         directory, _, name = each.path.rpartition("/")
         staged, _, _ = each.staged.rpartition("/")
-        if directory != active.DIRECTORY or instant_names.parse(name) is None:
+        is_instant = directory == active.DIRECTORY and instant_names.parse(name) is not None
+        if not is_instant and not is_manifest(each.path):
             raise errors.FormatError(
-                f"{source} publishes {each.path!r}, expected an instant's file"
+                f"{source} publishes {each.path!r}, expected an instant's file, or a manifest"
             )
         if staged not in ("", STAGED):
             raise errors.FormatError(f"{source} has content in {each.staged!r}")
     return Head(epoch=epoch, digest=digest(content))
+
+
+def _check_time(text: str, source: str) -> None:
+    try:
+        instants.checked_time(text)
+    except errors.InvalidInputError as error:
+        raise errors.FormatError(f"{source}: archived_below: {error}") from error
 
 
 def path_of(number: int) -> str:

@@ -569,7 +569,9 @@ def _claim(
     except errors.ConflictError as error:
         raise errors.OvertakenError(f"time {requested_time} is taken: {error}") from error
     if scope.is_courtesy and scope.timeline.start in scope.timeline.write_completion_times:
-        return requested  # The timeline begins with a write that nobody archives or takes back.
+        # The timeline begins with a write. If that was archived since, readers of ours leave this
+        # time out of what counts as archived, and it never completes (`ActiveTimeline.late`).
+        return requested
     timeline = active.listed(client.storage)
     others = (each for each in timeline.instants if each.requested_time != requested_time)
     latest = max(map(active.latest_time, others), default="")
