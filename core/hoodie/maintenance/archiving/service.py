@@ -56,8 +56,21 @@ def preview(target: manager.Target, policy: planning.Policy) -> planning.Plan:
     Raises:
         ConfigurationError: The policy's bounds contradict each other.
     """
-    timeline = chain.load(target.storage, target.config)
-    return planning.plan_of(_facts(target.storage, target.config, timeline, None), policy)
+    return _preview(target.storage, target.config, policy)[0]
+
+
+def _preview(
+    storage: Storage, config: table_config.TableConfig, policy: planning.Policy
+) -> tuple[planning.Plan, active.ActiveTimeline]:
+    """Return a plan that is made without the lock, and the timeline that it is made on."""
+    return active.with_contents(
+        storage,
+        lambda timeline: (
+            planning.plan_of(_facts(storage, config, timeline, None), policy),
+            timeline,
+        ),
+        lambda storage: chain.load(storage, config),
+    )
 
 
 def archive(
@@ -88,8 +101,7 @@ def archive_by(
     client: Client, config: table_config.TableConfig, policy: planning.Policy
 ) -> results.ArchiveResult:
     """Archive what the policy lets go, by a client of the table; as `archive`."""
-    timeline = chain.load(client.storage, config)
-    first = planning.plan_of(_facts(client.storage, config, timeline, None), policy)
+    first, timeline = _preview(client.storage, config, policy)
     leftovers, swept = 0, None
     if first.chosen:
         # What had been rolled back before the sweep listed the table is swept.
@@ -282,9 +294,7 @@ def _facts(
     )
 
 
-def _last_clean(
-    target: manager.Target, timeline: active.ActiveTimeline
-) -> planning.LastClean | None:
+def _last_clean(storage: Storage, timeline: active.ActiveTimeline) -> planning.LastClean | None:
     """Return what the last completed clean says; a read."""
     cleans = [
         each
