@@ -11,6 +11,7 @@ never replaced: another may be about to publish it. Source: `LSMTimelineWriter.j
 """
 
 import io
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -22,6 +23,8 @@ from hoodie.model import instants
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, archived, history_tree, transitions
 from hoodie.timeline.history_tree import TreeFile
+
+logger = logging.getLogger(__name__)
 
 Check = Callable[[], None]
 """Called right before something is changed; raises when it must not be."""
@@ -221,11 +224,15 @@ def put_manifest(storage: Storage, path: str, content: bytes, check: Check) -> N
     """
     try:
         storage.create(path, content)
-    except (errors.AlreadyExistsError, errors.StorageError) as error:
-        there, version = _fetched(storage, path, error)
-        if there != content:
-            check()
-            storage.replace(path, content, if_match=version)
+    except errors.AlreadyExistsError:
+        try:
+            there, version = storage.fetch(path)
+            if there != content:
+                check()
+                storage.replace(path, content, if_match=version)
+        except (errors.ConflictError, errors.NotFoundError) as error:
+            # Another process has put it there, and a later run has deleted it by now.
+            logger.info("%s/%s is published by another: %s", storage.uri, path, error)
 
 
 def raise_version(storage: Storage, number: int, check: Check) -> None:

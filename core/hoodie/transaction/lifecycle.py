@@ -569,8 +569,9 @@ def _claim(
     except errors.ConflictError as error:
         raise errors.OvertakenError(f"time {requested_time} is taken: {error}") from error
     if scope.is_courtesy and scope.timeline.start in scope.timeline.write_completion_times:
-        # The timeline begins with a write. If that was archived since, readers of ours leave this
-        # time out of what counts as archived, and it never completes (`ActiveTimeline.late`).
+        # Nobody takes that back. If it was archived since, readers of ours leave this time out of
+        # what counts as archived, and it never completes (`ActiveTimeline.late`).
+        _refuse_archived(client, scope, requested)
         return requested
     timeline = active.listed(client.storage)
     others = (each for each in timeline.instants if each.requested_time != requested_time)
@@ -579,6 +580,28 @@ def _claim(
         transitions.withdraw(client.storage, requested)
         raise errors.OvertakenError(f"{latest} is on the timeline before {requested}")
     return requested
+
+
+def _refuse_archived(
+    client: Client, scope: table_lock.LockScope, requested: instants.Instant
+) -> None:
+    """Take a claim back that came after it was archived past its time: another may have had it.
+
+    A listing, in a table that was archived before.
+
+    Raises:
+        OvertakenError: It did.
+    """
+    assert client.chain is not None, client.storage.uri
+    assert scope.view is not None, client.storage.uri
+    if not scope.view.head.epoch.archived_below:
+        return
+    below = client.chain.head().epoch.archived_below
+    if requested.requested_time < below:
+        transitions.withdraw(client.storage, requested)
+        raise errors.OvertakenError(
+            f"everything before {below} is archived, and {requested} is not"
+        )
 
 
 def _empty(client: Client, opened: OpenAction) -> bool:

@@ -141,21 +141,16 @@ def _run(
     """Archive once in a scope of the table lock; return what was archived."""
     admission.admit_table(client, scope, config)
     admission.admit_attempt(client)
-    try:
-        tree = history_writing.read_tree(client.storage)
-        timeline = scope.timeline
-        if not scope.is_courtesy:
-            timeline = _without_archived(client, scope, tree)
-        facts = _facts(client.storage, config, timeline, swept)
-        plan = planning.plan_of(facts, policy)
-        if swept is None or not plan.chosen:
-            return replace(plan, chosen=(), is_partial=False)
-        plan, added = _staged(client, scope, facts, policy, plan)
-        _publish(client, scope, tree, facts.timeline, plan, added)
-    except errors.NotFoundError as error:
-        if client.chain is not None and client.chain.head().epoch.number != scope.epoch:
-            raise errors.OvertakenError(f"archived by another meanwhile: {error}") from error
-        raise
+    tree = history_writing.read_tree(client.storage)
+    timeline = scope.timeline
+    if not scope.is_courtesy:
+        timeline = _without_archived(client, scope, tree)
+    facts = _facts(client.storage, config, timeline, swept)
+    plan = planning.plan_of(facts, policy)
+    if swept is None or not plan.chosen:
+        return replace(plan, chosen=(), is_partial=False)
+    plan, added = _staged(client, scope, facts, policy, plan)
+    _publish(client, scope, tree, facts.timeline, plan, added)
     return plan
 
 

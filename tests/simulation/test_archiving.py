@@ -1,0 +1,361 @@
+"""Archiving, killed at every mutating call, or paused before each of its calls (T-X07, T-X08).
+
+However it ends, a successor finishes it, and every instant is found exactly as before: on the
+timeline or in the archive, with its completion time, never pending.
+"""
+
+import contextlib
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pyarrow.parquet as pq
+import pytest
+
+from hoodie import errors
+from hoodie.maintenance.archiving import planning, service
+from hoodie.model import files, instants, settings
+from hoodie.storage.memory import MemoryStorage
+from hoodie.timeline import active, archived, chain, history_tree
+from hoodie.transaction import lifecycle
+from hoodie.transaction.client import Client
+from support.simulation import faulty_storage, schedule
+from support.simulation.faulty_storage import Fault
+from support.simulation.schedule_world import COPY_ON_WRITE, GROUPS, World, metadata, write_data
+
+POLICY = planning.Policy(commits_min=2, commits_max=3)
+WRITES = 6
+LATE_MS = 30
+Seen = Mapping[files.FileGroupId, tuple[instants.InstantTime, ...]]
+
+KINDS = [
+    pytest.param({"is_lying": True}, id="chain"),
+    pytest.param({"has_chain": True}, id="chain, others write"),
+    pytest.param({}, id="lock"),
+]
+
+
+def world_with(
+    faults: faulty_storage.Faults, kind: Mapping[str, bool], *, archives: bool = True
+) -> World:
+    """Return a world with some writes, and with one run of the archiver."""
+    world = World(
+        faults=faults,
+        write_settings=settings.WriteSettings(
+            concurrency=settings.ConcurrencyMode.OPTIMISTIC,
+            clock_wait_ms=0,
+            heartbeat_interval_ms=1_000,
+            heartbeat_misses_max=5,
+        ),
+        config=COPY_ON_WRITE,
+        **kind,
+    )
+    write(world, WRITES)
+    if archives:
+        archive(world, world.writer("earlier"))
+        write(world, WRITES)
+    return world
+
+
+def write(world: World, count: int) -> None:
+    writer = world.writer("other")
+    for _ in range(count):
+        world.write(writer, None)
+
+
+def archive(world: World, client: Client) -> None:
+    service.archive_by(client, world.config, POLICY)
+
+
+def loaded(world: World) -> active.ActiveTimeline:
+    return chain.load(world.storage, world.config)
+
+
+def instants_of(world: World) -> dict[instants.InstantTime, instants.InstantTime | None]:
+    """Return the completion times of all that was ever completed, as readers find them."""
+    timeline = loaded(world)
+    shown = {each.requested_time: each.completion_time for each in timeline.completed}
+    old = archived.ArchivedTimeline(world.storage).newest_first()
+    found = {each.instant.requested_time: each.instant.completion_time for each in old}
+    for time in found.keys() | shown.keys():
+        assert timeline.completion_time(time) == (shown.get(time) or found[time]), time
+        assert timeline.is_committed(time), time
+    return {**found, **shown}
+
+
+def seen_by_a_reader(world: World) -> Seen:
+    return world.read(world.writer("reader")).seen
+
+
+def check_tree(storage: MemoryStorage) -> None:
+    """Check that each file of the newest manifest is there, and holds its range in order."""
+    number = archived.newest_manifest(storage)
+    assert number is not None
+    for each in archived.files_of_manifest(storage, number):
+        content = storage.read(each.path)
+        assert len(content) == each.size_bytes
+        times = pq.read_table(io.BytesIO(content)).column("instantTime").to_pylist()
+        assert (times[0], times[-1]) == (each.first, each.last)
+        assert times == sorted(set(times))
+
+
+def mutations(kind: Mapping[str, bool]) -> int:
+    recorder = faulty_storage.NoFaults()
+    world = world_with(recorder, kind)
+    before = len(recorder.mutations)
+    archive(world, world.writer("victim"))
+    return len(recorder.mutations) - before
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
+def test_archiver_killed_at_any_call_is_continued(kind: Mapping[str, bool], fault: Fault) -> None:
+    """T-X07."""
+    count = mutations(kind)
+    assert count > WRITES
+    for number in range(count):
+        world = world_with(faulty_storage.FaultAt("victim", number, fault), kind)
+        before, seen = instants_of(world), seen_by_a_reader(world)
+        with pytest.raises(schedule.Crash):
+            archive(world, world.writer("victim"))
+        assert instants_of(world) == before, number
+        assert seen_by_a_reader(world) == seen, number
+        assert not loaded(world).pending, number
+        world.time.advance(world.lock.session_ms + 1)
+        archive(world, world.writer("successor"))
+        assert instants_of(world) == before, number
+        assert seen_by_a_reader(world) == seen, number
+        assert len(loaded(world).completed_writes) == POLICY.commits_min, number
+        check_tree(world.storage)
+        write(world, 1)
+        assert before.items() <= instants_of(world).items()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("fault", [Fault.FAIL_BEFORE, Fault.FAIL_AFTER, Fault.LOST_ANSWER])
+def test_archiver_whose_storage_fails_at_any_call_succeeds_on_retry(
+    kind: Mapping[str, bool], fault: Fault
+) -> None:
+    for number in range(mutations(kind)):
+        world = world_with(faulty_storage.FaultAt("victim", number, fault), kind)
+        before, seen = instants_of(world), seen_by_a_reader(world)
+        victim = world.writer("victim")
+        with contextlib.suppress(errors.StorageError, errors.OutcomeUnknownError):
+            archive(world, victim)
+        assert instants_of(world) == before, number
+        archive(world, victim)
+        assert instants_of(world) == before, number
+        assert seen_by_a_reader(world) == seen, number
+        assert len(loaded(world).completed_writes) == POLICY.commits_min, number
+        check_tree(world.storage)
+
+
+class Paused:
+    """Something happens once, right before the n-th call of one process, reads included."""
+
+    def __init__(self, process_name: str, number: int) -> None:
+        self._process_name = process_name
+        self._left = number
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    @property
+    def is_over(self) -> bool:
+        return self._left < 0
+
+    def at(self, process: schedule.Process, call: str, *, is_mutation: bool) -> Fault:
+        del call, is_mutation
+        if process.name == self._process_name:
+            self._left -= 1
+            if self._left == -1:
+                self.meanwhile()
+        return Fault.NONE
+
+
+def paused_at_every_call(
+    work: Callable[[World, Client], None], meanwhile: Callable[[World], None]
+) -> int:
+    """Let a process be paused before each of its calls in turn; return how many these are."""
+    number = 0
+    while True:
+        paused = Paused("victim", number)
+        world = world_with(paused, {"is_lying": True})
+        before: dict[instants.InstantTime, instants.InstantTime | None] = {}
+
+        def others(world: World = world, before: dict[object, object] = before) -> None:  # type: ignore[assignment]
+            meanwhile(world)
+            before.update(instants_of(world))
+
+        paused.meanwhile = others
+        work(world, world.writer("victim"))
+        if not paused.is_over:
+            return number
+        found = instants_of(world)
+        assert before.items() <= found.items(), number
+        invisible = [each for each in loaded(world).pending if each.action.is_write]
+        assert not invisible, number
+        check_tree(world.storage)
+        groups = seen_by_a_reader(world)
+        newest = max(loaded(world).completed_writes, key=lambda each: each.completion_time or "")
+        assert all(times[-1] == newest.requested_time for times in groups.values()), number
+        archive(world, world.writer("last"))
+        assert instants_of(world) == found, number
+        assert len(loaded(world).completed_writes) <= POLICY.commits_max, number
+        check_tree(world.storage)
+        number += 1
+
+
+def test_archiver_paused_before_any_call_loses_nothing_that_others_do() -> None:
+    """The lock excludes nobody: others write and archive, until its number has been deleted."""
+
+    def others(world: World) -> None:
+        for _ in range(3):
+            write(world, WRITES)
+            archive(world, world.writer("another"))
+
+    assert paused_at_every_call(archive, others) > 20
+
+
+def test_archiver_paused_before_any_call_while_another_archives_the_same() -> None:
+    """Both put the same instants into a file of the same name."""
+
+    def others(world: World) -> None:
+        archive(world, world.writer("another"))
+
+    assert paused_at_every_call(archive, others) > 20
+
+
+def test_writer_paused_before_any_call_while_others_archive_past_it() -> None:
+    """Its requested file may come late, and its completed file again."""
+
+    def work(world: World, client: Client) -> None:
+        for _ in range(10):
+            try:
+                world.write(client, "late")
+            except errors.ConflictError:
+                continue
+            return
+        raise AssertionError("the write is refused for ever")
+
+    def others(world: World) -> None:
+        for _ in range(3):
+            write(world, WRITES)
+            archive(world, world.writer("another"))
+
+    number = 0
+    while True:
+        paused = Paused("victim", number)
+        world = world_with(paused, {"is_lying": True})
+        before: dict[instants.InstantTime, instants.InstantTime | None] = {}
+
+        def meanwhile(world: World = world) -> None:
+            others(world)
+            before.update(instants_of(world))
+
+        paused.meanwhile = meanwhile
+        work(world, world.writer("victim"))
+        if not paused.is_over:
+            break
+        assert before.items() <= instants_of(world).items(), number
+        write(world, 1)
+        assert before.items() <= instants_of(world).items(), number
+        number += 1
+    assert number > 20
+
+
+def test_claim_that_comes_after_its_time_was_archived_is_taken_again() -> None:
+    """E5: another write had the time, and is archived."""
+    meanwhile: list[Callable[[], None]] = []
+    interruption = faulty_storage.Interruption(
+        "victim", "create .hoodie/.heartbeat", lambda: meanwhile[0]()
+    )
+    world = world_with(interruption, {"is_lying": True})
+
+    def others() -> None:
+        write(world, WRITES)
+        archive(world, world.writer("another"))
+
+    meanwhile.append(others)
+    opened = world.begin(world.writer("victim"))
+    timeline = loaded(world)
+    assert not timeline.late
+    assert all(each.requested_time < opened.requested_time for each in timeline.completed_writes)
+
+
+def test_late_claim_is_refused_and_counts_for_nothing() -> None:
+    """E5: the table is archived for the first time while its creator is paused."""
+    meanwhile: list[Callable[[], None]] = []
+    interruption = faulty_storage.Interruption(
+        "victim", "create .hoodie/.heartbeat", lambda: meanwhile[0]()
+    )
+    world = world_with(interruption, {"is_lying": True}, archives=False)
+
+    def others() -> None:
+        world.time.advance(LATE_MS)  # So that nobody else has its time.
+        for _ in range(2):
+            write(world, WRITES)
+            archive(world, world.writer("another"))
+
+    meanwhile.append(others)
+    victim = world.writer("victim")
+    opened = world.begin(victim)
+    late = opened.requested_time
+    stats = write_data(victim, opened, GROUPS)
+    timeline = loaded(world)
+    assert timeline.late == {late}
+    assert not timeline.is_committed(late)
+    found = instants_of(world)
+    assert late not in found
+    assert all(late not in times for times in seen_by_a_reader(world).values())
+    with pytest.raises(errors.ConflictError, match="archived past that time"):
+        lifecycle.commit(victim, opened, metadata(stats))
+    lifecycle.abort(victim, opened)
+    assert instants_of(world) == found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_levels_are_merged_and_old_files_deleted(kind: Mapping[str, bool]) -> None:
+    world = world_with(faulty_storage.NoFaults(), kind)
+    for _ in range(22):
+        write(world, 2)
+        archive(world, world.writer("archiver"))
+    found = instants_of(world)
+    assert len(found) == 2 * WRITES + 44
+    check_tree(world.storage)
+    names = world.storage.names(history_tree.DIRECTORY)
+    levels = [each.level for each in map(history_tree.parse_file, names) if each is not None]
+    assert max(levels) == 1
+    manifests = [each for each in names if each.startswith("manifest_")]
+    assert len(manifests) == history_tree.MANIFESTS_KEPT
+    number = archived.newest_manifest(world.storage)
+    assert number is not None
+    listed = archived.files_of_manifest(world.storage, number)
+    assert len(listed) < 12
+    assert len(levels) < 25
+
+
+def test_more_than_a_head_lists_is_brought_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """E14: of a timeline of any length."""
+    world = world_with(faulty_storage.NoFaults(), {"is_lying": True})
+    monkeypatch.setattr(chain.epochs, "KNOWN_MAX", 2)
+    first = loaded(world).completed_writes[0]
+    path = f"{active.DIRECTORY}/{first.requested_time}_{first.completion_time}.commit"
+    content = world.storage.read(path)
+    loose = planning.Policy(commits_min=5, commits_max=6)
+    write(world, 8)
+    service.archive_by(world.writer("archiver"), world.config, loose)
+    write(world, 3)
+    assert len(loaded(world).completed) > 4
+    before = instants_of(world)
+    world.storage.create(path, content)
+    assert instants_of(world) == before
+    assert first not in loaded(world).completed
+    write(world, 1)
+    assert not world.storage.names(active.DIRECTORY).count(path.rpartition("/")[2])
+
+
+def test_policy_that_contradicts_itself_changes_nothing() -> None:
+    world = world_with(faulty_storage.NoFaults(), {"is_lying": True})
+    with pytest.raises(errors.ConfigurationError, match=r"hoodie\.keep\.min\.commits=5"):
+        service.archive_by(
+            world.writer("a"), world.config, replace(POLICY, commits_min=5, commits_max=5)
+        )
