@@ -100,7 +100,9 @@ def _show_archived(uri: str, limit: int, before: str | None, *, as_json: bool) -
         output.document(shown)
         return
     if not page:
-        output.line("no instant is archived" if end is None else f"none is archived before {end}")
+        output.line(
+            "no instant is archived" if end is None else f"no instant is archived before {end}"
+        )
         return
     output.grid(timelines.grid(shown))
     if len(found) > limit:
