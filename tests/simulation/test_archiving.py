@@ -21,11 +21,19 @@ from hoodie.transaction import lifecycle
 from hoodie.transaction.client import Client
 from support.simulation import faulty_storage, schedule
 from support.simulation.faulty_storage import Fault
-from support.simulation.schedule_world import COPY_ON_WRITE, GROUPS, World, metadata, write_data
+from support.simulation.schedule_world import (
+    COPY_ON_WRITE,
+    GROUPS,
+    SETTINGS,
+    World,
+    metadata,
+    write_data,
+)
 
-POLICY = planning.Policy(commits_min=2, commits_max=3)
+POLICY = planning.Policy(commits_min=2, commits_max=3, compaction_delta_commits=1)
 WRITES = 6
 LATE_MS = 30
+Found = dict[instants.InstantTime, instants.InstantTime | None]
 Seen = Mapping[files.FileGroupId, tuple[instants.InstantTime, ...]]
 
 KINDS = [
@@ -71,7 +79,7 @@ def loaded(world: World) -> active.ActiveTimeline:
     return chain.load(world.storage, world.config)
 
 
-def instants_of(world: World) -> dict[instants.InstantTime, instants.InstantTime | None]:
+def instants_of(world: World) -> Found:
     """Return the completion times of all that was ever completed, as readers find them."""
     timeline = loaded(world)
     shown = {each.requested_time: each.completion_time for each in timeline.completed}
@@ -150,6 +158,17 @@ def test_archiver_whose_storage_fails_at_any_call_succeeds_on_retry(
         check_tree(world.storage)
 
 
+class PausedAt(faulty_storage.Interruption):
+    """Something happens once, right before one call of one process."""
+
+    def __init__(self, process_name: str, call: str) -> None:
+        self.meanwhile: Callable[[], None] = lambda: None
+        super().__init__(process_name, call, self._happen)
+
+    def _happen(self) -> None:
+        self.meanwhile()
+
+
 class Paused:
     """Something happens once, right before the n-th call of one process, reads included."""
 
@@ -179,9 +198,9 @@ def paused_at_every_call(
     while True:
         paused = Paused("victim", number)
         world = world_with(paused, {"is_lying": True})
-        before: dict[instants.InstantTime, instants.InstantTime | None] = {}
+        before: Found = {}
 
-        def others(world: World = world, before: dict[object, object] = before) -> None:  # type: ignore[assignment]
+        def others(world: World = world, before: Found = before) -> None:
             meanwhile(world)
             before.update(instants_of(world))
 
@@ -245,9 +264,9 @@ def test_writer_paused_before_any_call_while_others_archive_past_it() -> None:
     while True:
         paused = Paused("victim", number)
         world = world_with(paused, {"is_lying": True})
-        before: dict[instants.InstantTime, instants.InstantTime | None] = {}
+        before: Found = {}
 
-        def meanwhile(world: World = world) -> None:
+        def meanwhile(world: World = world, before: Found = before) -> None:
             others(world)
             before.update(instants_of(world))
 
@@ -264,17 +283,14 @@ def test_writer_paused_before_any_call_while_others_archive_past_it() -> None:
 
 def test_claim_that_comes_after_its_time_was_archived_is_taken_again() -> None:
     """E5: another write had the time, and is archived."""
-    meanwhile: list[Callable[[], None]] = []
-    interruption = faulty_storage.Interruption(
-        "victim", "create .hoodie/.heartbeat", lambda: meanwhile[0]()
-    )
-    world = world_with(interruption, {"is_lying": True})
+    paused = PausedAt("victim", "create .hoodie/.heartbeat")
+    world = world_with(paused, {"is_lying": True})
 
     def others() -> None:
         write(world, WRITES)
         archive(world, world.writer("another"))
 
-    meanwhile.append(others)
+    paused.meanwhile = others
     opened = world.begin(world.writer("victim"))
     timeline = loaded(world)
     assert not timeline.late
@@ -283,11 +299,8 @@ def test_claim_that_comes_after_its_time_was_archived_is_taken_again() -> None:
 
 def test_late_claim_is_refused_and_counts_for_nothing() -> None:
     """E5: the table is archived for the first time while its creator is paused."""
-    meanwhile: list[Callable[[], None]] = []
-    interruption = faulty_storage.Interruption(
-        "victim", "create .hoodie/.heartbeat", lambda: meanwhile[0]()
-    )
-    world = world_with(interruption, {"is_lying": True}, archives=False)
+    paused = PausedAt("victim", "create .hoodie/.heartbeat")
+    world = world_with(paused, {"is_lying": True}, archives=False)
 
     def others() -> None:
         world.time.advance(LATE_MS)  # So that nobody else has its time.
@@ -295,7 +308,7 @@ def test_late_claim_is_refused_and_counts_for_nothing() -> None:
             write(world, WRITES)
             archive(world, world.writer("another"))
 
-    meanwhile.append(others)
+    paused.meanwhile = others
     victim = world.writer("victim")
     opened = world.begin(victim)
     late = opened.requested_time
@@ -351,6 +364,38 @@ def test_more_than_a_head_lists_is_brought_back(monkeypatch: pytest.MonkeyPatch)
     assert first not in loaded(world).completed
     write(world, 1)
     assert not world.storage.names(active.DIRECTORY).count(path.rpartition("/")[2])
+
+
+def test_slow_writer_beside_an_archiver_is_found_where_it_completed() -> None:
+    """T-N18, T-P08: it takes two days, and its completion time decides its file slice."""
+    world = World(has_chain=True, write_settings=SETTINGS)
+    writer, service_client = world.writer("other"), world.writer("compactor")
+    slow_client = world.writer("slow")
+    world.write(writer, "first")
+    slow = world.begin(slow_client)
+    stats = write_data(slow_client, slow, GROUPS)
+    beaten = slow.heartbeat.is_alive
+    for day in range(2):
+        for _ in range(WRITES):
+            world.write(writer, None)
+        world.time.advance(86_400_000)
+        assert beaten()
+        planned = world.schedule_compaction(service_client)
+        assert planned is not None, day
+        world.compact(service_client, planned.requested_time)
+        archive(world, world.writer("archiver"))
+        assert loaded(world).find(slow.requested_time) is not None
+    completed = lifecycle.commit(slow_client, slow, metadata(stats)).instant
+    for _ in range(2):
+        seen = seen_by_a_reader(world)
+        assert all(slow.requested_time in times for times in seen.values())
+        for _ in range(WRITES):
+            world.write(writer, None)
+        archive(world, world.writer("archiver"))
+    assert loaded(world).find(slow.requested_time) is None
+    assert loaded(world).completion_time(slow.requested_time) == completed.completion_time
+    seen = seen_by_a_reader(world)
+    assert all(slow.requested_time in times for times in seen.values())
 
 
 def test_policy_that_contradicts_itself_changes_nothing() -> None:

@@ -173,7 +173,7 @@ def _late(facts: PublicationFacts) -> Refusal:
         return None
     return errors.ConflictError(
         f"{facts.inflight} came to the timeline after it had been archived past that time: a "
-        "rollback takes it back, and the batch can be written again"
+        "rollback removes it; write the batch again"
     )
 
 
