@@ -5,6 +5,7 @@ timeline or in the archive, with its completion time, never pending.
 """
 
 import contextlib
+import functools
 import io
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -14,14 +15,16 @@ import pytest
 
 from hoodie import errors
 from hoodie.maintenance.archiving import planning, service
-from hoodie.model import files, instants, settings
+from hoodie.maintenance.rollback import failed_writes
+from hoodie.model import files, instants, settings, table_config
 from hoodie.storage.memory import MemoryStorage
 from hoodie.timeline import active, archived, chain, history_tree
 from hoodie.transaction import lifecycle
-from hoodie.transaction.client import Client
+from hoodie.transaction.client import Client, Completion
 from support.simulation import faulty_storage, schedule
 from support.simulation.faulty_storage import Fault
 from support.simulation.schedule_world import (
+    CONFIG,
     COPY_ON_WRITE,
     GROUPS,
     SETTINGS,
@@ -31,7 +34,9 @@ from support.simulation.schedule_world import (
 )
 
 POLICY = planning.Policy(commits_min=2, commits_max=3, compaction_delta_commits=1)
+OPTIMISTIC = replace(SETTINGS, concurrency=settings.ConcurrencyMode.OPTIMISTIC)
 WRITES = 6
+SEEDS = 20
 LATE_MS = 30
 Found = dict[instants.InstantTime, instants.InstantTime | None]
 Seen = Mapping[files.FileGroupId, tuple[instants.InstantTime, ...]]
@@ -49,12 +54,7 @@ def world_with(
     """Return a world with some writes, and with one run of the archiver."""
     world = World(
         faults=faults,
-        write_settings=settings.WriteSettings(
-            concurrency=settings.ConcurrencyMode.OPTIMISTIC,
-            clock_wait_ms=0,
-            heartbeat_interval_ms=1_000,
-            heartbeat_misses_max=5,
-        ),
+        write_settings=OPTIMISTIC,
         config=COPY_ON_WRITE,
         **kind,
     )
@@ -75,6 +75,10 @@ def archive(world: World, client: Client) -> None:
     service.archive_by(client, world.config, POLICY)
 
 
+def roll_back(world: World, client: Client) -> None:
+    failed_writes.roll_back_all(client, world.config, active.listed(client.storage))
+
+
 def loaded(world: World) -> active.ActiveTimeline:
     return chain.load(world.storage, world.config)
 
@@ -82,13 +86,14 @@ def loaded(world: World) -> active.ActiveTimeline:
 def instants_of(world: World) -> Found:
     """Return the completion times of all that was ever completed, as readers find them."""
     timeline = loaded(world)
-    shown = {each.requested_time: each.completion_time for each in timeline.completed}
     old = archived.ArchivedTimeline(world.storage).newest_first()
-    found = {each.instant.requested_time: each.instant.completion_time for each in old}
-    for time in found.keys() | shown.keys():
-        assert timeline.completion_time(time) == (shown.get(time) or found[time]), time
-        assert timeline.is_committed(time), time
-    return {**found, **shown}
+    found = {each.requested_time: each for each in timeline.completed}
+    found = {each.instant.requested_time: each.instant for each in old} | found
+    for time, each in found.items():
+        if each.action.is_write:
+            assert timeline.completion_time(time) == each.completion_time, time
+            assert timeline.is_committed(time), time
+    return {time: each.completion_time for time, each in found.items()}
 
 
 def seen_by_a_reader(world: World) -> Seen:
@@ -404,3 +409,65 @@ def test_policy_that_contradicts_itself_changes_nothing() -> None:
         service.archive_by(
             world.writer("a"), world.config, replace(POLICY, commits_min=5, commits_max=5)
         )
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("config", [COPY_ON_WRITE, CONFIG], ids=["copy-on-write", "merge-on-read"])
+def test_archivers_writers_and_readers_at_once_without_a_lock(
+    config: table_config.TableConfig, seed: int
+) -> None:
+    """Each read has all that was acknowledged before it began, wherever its instant is by then."""
+    world = World(
+        schedule.Schedule(seed, steps_max=200_000),
+        write_settings=OPTIMISTIC,
+        config=config,
+        is_lying=True,
+    )
+    world.page_names = 5  # Listings are not of one moment.
+    write(world, WRITES)
+    acknowledged = list(loaded(world).completed_writes)
+    working = {"w1", "w2"}
+
+    def write_some(client: Client) -> None:
+        for _ in range(WRITES):
+            with contextlib.suppress(errors.ConflictError):
+                completion = world.write(client, None)
+                assert isinstance(completion, Completion)
+                acknowledged.append(completion.instant)
+        working.discard(world.process_of(client).name)
+
+    def archive_some(client: Client) -> None:
+        while working:
+            roll_back(world, client)
+            archive(world, client)
+
+    def read_some(client: Client) -> None:
+        for _ in range(WRITES):
+            before = {each.requested_time for each in acknowledged}
+            seen = world.read(client).seen
+            for group in GROUPS if before else ():
+                assert before <= set(seen[group]), group
+
+    for name, work in [
+        ("w1", write_some),
+        ("w2", write_some),
+        ("a1", archive_some),
+        ("a2", archive_some),
+        ("r", read_some),
+    ]:
+        process = world.process(name)
+        client = world.client(process)
+        world.time.spawn(name, process, functools.partial(work, client))
+    world.time.run()
+    found = instants_of(world)
+    for each in acknowledged:
+        assert found[each.requested_time] == each.completion_time
+    check_tree(world.storage)
+    last = world.writer("last")
+    world.time.advance(OPTIMISTIC.heartbeat_expiry_ms)
+    roll_back(world, last)
+    before, seen = instants_of(world), seen_by_a_reader(world)
+    archive(world, last)
+    assert instants_of(world) == before
+    assert seen_by_a_reader(world) == seen
+    assert len(loaded(world).completed_writes) <= POLICY.commits_max
