@@ -19,7 +19,7 @@ from hoodie.maintenance.rollback import failed_writes
 from hoodie.model import files, instants, settings, table_config
 from hoodie.storage.memory import MemoryStorage
 from hoodie.timeline import active, archived, chain, history_tree
-from hoodie.transaction import lifecycle
+from hoodie.transaction import lifecycle, markers
 from hoodie.transaction.client import Client, Completion
 from support.simulation import faulty_storage, schedule
 from support.simulation.faulty_storage import Fault
@@ -328,6 +328,31 @@ def test_late_claim_is_refused_and_counts_for_nothing() -> None:
         lifecycle.commit(victim, opened, metadata(stats))
     lifecycle.abort(victim, opened)
     assert instants_of(world) == found
+
+
+def test_files_of_a_claim_whose_time_another_had_are_deleted() -> None:
+    """E5: the table is archived for the first time meanwhile, so that it does not look."""
+    paused = PausedAt("victim", "create .hoodie/.heartbeat")
+    world = world_with(paused, {"is_lying": True}, archives=False)
+
+    def others() -> None:
+        for _ in range(2):
+            write(world, WRITES)
+            archive(world, world.writer("another"))
+
+    paused.meanwhile = others
+    victim = world.writer("victim")
+    opened = world.begin(victim)
+    found = instants_of(world)
+    assert opened.requested_time in found
+    stats = write_data(victim, opened, GROUPS)
+    with pytest.raises(errors.ConflictError):
+        lifecycle.commit(victim, opened, metadata(stats))
+    lifecycle.abort(victim, opened)
+    assert instants_of(world) == found
+    assert not world.storage.list(markers.directory_of(opened.requested_time))
+    left = {info.path for info in world.storage.list("p")}
+    assert left.isdisjoint(stat.path for stat in stats)
 
 
 @pytest.mark.parametrize("kind", KINDS)

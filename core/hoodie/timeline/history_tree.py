@@ -65,13 +65,20 @@ class TreeFile:
         return self.first <= time <= self.last
 
 
-def file_of(
-    first: instants.InstantTime, last: instants.InstantTime, level: int, size_bytes: int = 0
-) -> TreeFile:
-    """Return a file of this range and level."""
+def file_of(first: str, last: str, level: int, size_bytes: int = 0) -> TreeFile:
+    """Return a file of this range, in 14 or 17 digits, and level.
+
+    Raises:
+        InvalidInputError: A time is none.
+    """
     assert 0 <= level <= LEVEL_MAX, level
-    name = f"{first}_{last}_{level}.parquet"
-    return TreeFile(name=name, first=first, last=last, level=level, size_bytes=size_bytes)
+    return TreeFile(
+        name=f"{first}_{last}_{level}.parquet",
+        first=instants.checked_time(first),
+        last=instants.checked_time(last),
+        level=level,
+        size_bytes=size_bytes,
+    )
 
 
 def parse_file(name: str, size_bytes: int = 0) -> TreeFile | None:
@@ -169,16 +176,6 @@ def _neighbours(files: Sequence[TreeFile], batch_size: int, bytes_max: int) -> t
         if each.size_bytes <= bytes_max:
             batch.append(each)
     return tuple(batch) if len(batch) > 1 else ()
-
-
-def merged(sources: Sequence[TreeFile], size_bytes: int = 0) -> TreeFile:
-    """Return the file into which files of one level are merged."""
-    return file_of(
-        min(each.first for each in sources),
-        max(each.last for each in sources),
-        sources[0].level + 1,
-        size_bytes,
-    )
 
 
 def garbage(

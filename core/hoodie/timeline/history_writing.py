@@ -153,7 +153,7 @@ def stage(
         NameTakenError: It may not be replaced.
     """
     times = rows.column("instantTime")
-    first, last = (instants.checked_time(times[place].as_py()) for place in (0, len(rows) - 1))
+    first, last = (times[place].as_py() for place in (0, len(rows) - 1))
     content = io.BytesIO()
     pq.write_table(rows, content, compression="gzip")
     found = history_tree.file_of(first, last, level, content.tell())

@@ -635,11 +635,13 @@ def _empty(client: Client, opened: OpenAction) -> bool:
 
 
 def _is_gone(client: Client, opened: OpenAction, scope: table_lock.LockScope) -> bool:
-    """Return whether a rollback has taken a write off the timeline."""
+    """Return whether a write is off the timeline: by a rollback, or as its time is archived."""
     if opened.action not in instants.WRITES or not scope.is_held():
         return False
     if scope.timeline.find(opened.requested_time) is not None:
         return False
+    if scope.view is not None and opened.requested_time < scope.view.head.epoch.archived_below:
+        return True
     targets = publication.rollback_targets(client, opened, scope.timeline)
     return preconditions.rollback_of(opened.requested_time, targets) is not None
 

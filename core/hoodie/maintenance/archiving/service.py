@@ -216,7 +216,7 @@ def _publish(
     logger.info("%s: archived %d instants", client.storage.uri, len(plan.chosen))
     try:
         history_writing.clean(client.storage, before, number, plan.archived_below, scope.check)
-    except errors.StorageError as error:
+    except (errors.NotFoundError, errors.StorageError) as error:
         logger.warning("%s: old files of the history are left: %s", client.storage.uri, error)
 
 
