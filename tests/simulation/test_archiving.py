@@ -17,8 +17,8 @@ from hoodie import errors
 from hoodie.maintenance.archiving import planning, service
 from hoodie.maintenance.rollback import failed_writes
 from hoodie.model import files, instants, settings, table_config
-from hoodie.storage.memory import MemoryStorage
-from hoodie.timeline import active, archived, chain, history_tree
+from hoodie.storage.memory import MemoryStorage, MemoryStore
+from hoodie.timeline import active, archived, chain, history_tree, history_writing
 from hoodie.transaction import lifecycle, markers
 from hoodie.transaction.client import Client, Completion
 from support.simulation import faulty_storage, schedule
@@ -104,6 +104,7 @@ def check_tree(storage: MemoryStorage) -> None:
     """Check that each file of the newest manifest is there, and holds its range in order."""
     number = archived.newest_manifest(storage)
     assert number is not None
+    assert storage.read(history_tree.VERSION_PATH) == str(number).encode()
     for each in archived.files_of_manifest(storage, number):
         content = storage.read(each.path)
         assert len(content) == each.size_bytes
@@ -426,6 +427,63 @@ def test_slow_writer_beside_an_archiver_is_found_where_it_completed() -> None:
     assert loaded(world).completion_time(slow.requested_time) == completed.completion_time
     seen = seen_by_a_reader(world)
     assert all(slow.requested_time in times for times in seen.values())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_staged_file_of_a_dead_archiver_with_other_instants_is_not_taken_for_ours(
+    kind: Mapping[str, bool],
+) -> None:
+    """Without a lock it may be published yet: it stays, and less is archived under another name."""
+    world = world_with(faulty_storage.NoFaults(), kind)
+    before, seen = instants_of(world), seen_by_a_reader(world)
+    writes = [each for each in loaded(world).instants if each.is_completed]
+    rows = history_writing.rows_of(
+        world.storage, loaded(world), writes[: len(writes) - POLICY.commits_min]
+    )
+    others = rows.take([0, len(rows) - 1])
+    staged = history_writing.stage(world.storage, others, lambda: None, may_replace=False)
+    content = world.storage.read(staged.path)
+    archive(world, world.writer("successor"))
+    assert instants_of(world) == before
+    assert seen_by_a_reader(world) == seen
+    check_tree(world.storage)
+    if "is_lying" in kind:
+        assert world.storage.read(staged.path) == content
+
+
+class Torn(MemoryStorage):
+    """A storage with one listing that shows files which vanished while it lasted."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__(store)
+        self.vanished: list[str] = []
+
+    def names(self, directory: str) -> list[str]:
+        found = [*super().names(directory)]
+        if directory == active.DIRECTORY:
+            found += self.vanished
+            self.vanished = []
+        return found
+
+
+def test_reader_whose_listing_lasts_while_others_archive_sees_no_gap() -> None:
+    """It has the oldest instant, lacks the next ones, and has read the head before."""
+    world = world_with(faulty_storage.NoFaults(), {"is_lying": True})
+    before = instants_of(world)
+    first = loaded(world).completed_writes[0]
+    names = [each for each in world.storage.names(active.DIRECTORY) if first.requested_time in each]
+    storage = Torn(world.store)
+    assert world.config.chain is not None
+    reader = chain.Chain(storage, world.config.chain.id, has_foreign_writers=False)
+    head = reader.head()
+    archive(world, world.writer("archiver"))
+    storage.vanished = names
+    heads = iter([head])
+    now = reader.head
+    reader.head = lambda: next(heads, None) or now()  # type: ignore[method-assign]
+    timeline = reader.timeline()
+    assert all(timeline.is_committed(time) for time in before)
+    assert all(timeline.completion_time(time) == before[time] for time in before)
 
 
 def test_policy_that_contradicts_itself_changes_nothing() -> None:
