@@ -48,6 +48,14 @@ KINDS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def _small_levels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have nearly each run merge files, so that it is killed and paused there as well."""
+    if "levels" not in request.node.name:
+        small = functools.partial(history_tree.to_merge, batch_size=2)
+        monkeypatch.setattr(history_tree, "to_merge", small)
+
+
 def world_with(
     faults: faulty_storage.Faults, kind: Mapping[str, bool], *, archives: bool = True
 ) -> World:
