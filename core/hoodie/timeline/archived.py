@@ -172,11 +172,11 @@ def newest_manifest(storage: Storage) -> int | None:
     A read; a listing as well while `_version_` is absent.
     """
     try:
-        text = storage.read(history_tree.VERSION_PATH).decode("ascii", errors="replace").strip()
+        number = history_tree.version_of(storage.read(history_tree.VERSION_PATH))
     except errors.NotFoundError:
-        text = ""
-    if text.isdecimal():
-        return int(text)
+        number = None
+    if number is not None:
+        return number
     numbers = (history_tree.manifest_number(info.name) for info in storage.list(DIRECTORY))
     return max((number for number in numbers if number is not None), default=None)
 
@@ -212,5 +212,5 @@ def _naming(file: TreeFile) -> Iterator[None]:
     """Name the file in errors of Arrow and of values."""
     try:
         yield
-    except (pa.ArrowException, KeyError, ValueError) as error:
+    except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
         raise errors.FormatError(f"{file.path} is not a file of an archive: {error}") from error

@@ -33,6 +33,7 @@ MANIFESTS_KEPT = 3
 LEVEL_MAX = 9
 """The level is one digit in a file's name."""
 
+_NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 _MANIFEST = re.compile(r"manifest_(\d{1,18})", re.ASCII)
 _FILE = re.compile(r"(?P<first>\d+)_(?P<last>\d+)_(?P<level>\d)\.parquet", re.ASCII)
 
@@ -110,6 +111,12 @@ def manifest_number_of_path(path: str) -> int | None:
     """Return the number of the manifest at a path below the table's root; None for any other."""
     directory, _, name = path.rpartition("/")
     return manifest_number(name) if directory == DIRECTORY else None
+
+
+def version_of(content: bytes) -> int | None:
+    """Return the number that `_version_` says; None where it says none."""
+    text = content.decode("ascii", errors="replace").strip()
+    return int(text) if _NUMBER.fullmatch(text) else None
 
 
 def encode_manifest(files: Iterable[TreeFile]) -> bytes:

@@ -245,8 +245,8 @@ def raise_version(storage: Storage, number: int, check: Check) -> None:
     for _ in range(_RAISES_MAX):
         try:
             there, version = storage.fetch(history_tree.VERSION_PATH)
-            text = there.decode("ascii", errors="replace").strip()
-            if text.isdecimal() and int(text) >= number:
+            known = history_tree.version_of(there)
+            if known is not None and known >= number:
                 return
             check()
             storage.replace(history_tree.VERSION_PATH, content, if_match=version)

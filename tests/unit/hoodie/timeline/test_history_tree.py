@@ -125,3 +125,11 @@ def test_file_that_a_paused_process_may_publish_is_no_garbage() -> None:
     merged = file(0, 45, 1)
     assert history_tree.garbage([merged], run(5), [], time(900)) == ()
     assert history_tree.garbage([merged], [file(0, 95, 2)], [], time(900)) == (merged,)
+
+
+@pytest.mark.parametrize(
+    ("content", "number"),
+    [(b"7", 7), (b"7\n", 7), (b"", None), (b"-1", None), (b"9" * 5000, None), (b"\xff7", None)],
+)
+def test_version_is_a_number_or_says_nothing(content: bytes, number: int | None) -> None:
+    assert history_tree.version_of(content) == number
