@@ -17,6 +17,8 @@ from hoodie.filegroup import snapshots
 from hoodie.format import timeline_avro
 from hoodie.maintenance import savepoints as savepoint_service
 from hoodie.maintenance import table_service
+from hoodie.maintenance.archiving import planning as archive_planning
+from hoodie.maintenance.archiving import service as archiving
 from hoodie.maintenance.cleaning import planning as cleaning_plans
 from hoodie.maintenance.cleaning import retention
 from hoodie.maintenance.cleaning import service as cleaning
@@ -36,7 +38,7 @@ from hoodie.read import planning
 from hoodie.read import tasks as read_tasks
 from hoodie.services import checking, definition, lock_breaking, table_stats
 from hoodie.storage import protocol
-from hoodie.timeline import active, chain, epochs, table_properties, transitions
+from hoodie.timeline import active, archived, chain, epochs, table_properties, transitions
 from hoodie.transaction import configuration, liveness, manager, writer_batches
 from hoodie.transaction.locks import addresses
 from hoodie.write import sessions
@@ -317,6 +319,34 @@ class Table:
         """
         with closing(manager.open_client(self._target, transaction, self._env)) as client:
             return savepoint_service.delete(client, self.config, doomed)
+
+    def archive(
+        self,
+        transaction: manager.TransactionOptions,
+        policy: archive_planning.Policy | None = None,
+    ) -> results.ArchiveResult:
+        """Move old instants from the active timeline into its history.
+
+        Raises:
+            ConfigurationError: The policy's bounds contradict each other.
+            ConflictError: The table is being restored, or its configuration has changed.
+        """
+        wanted = policy or archive_planning.Policy()
+        return archiving.archive(self._target, wanted, transaction, self._env)
+
+    def preview_archive(
+        self, policy: archive_planning.Policy | None = None
+    ) -> archive_planning.Plan:
+        """Return what `archive` would move now, and what holds further instants back."""
+        return archiving.preview(self._target, policy or archive_planning.Policy())
+
+    def archived_instants(self, before: str | None = None) -> Iterator[archived.ArchivedInstant]:
+        """Yield the archived instants, the newest first; a file of the history is read on demand.
+
+        Args:
+            before: Only instants with smaller requested times.
+        """
+        return archived.ArchivedTimeline(self._storage).newest_first(before)
 
     def configure_chain(
         self, transaction: manager.TransactionOptions, *, has_chain: bool, has_foreign_writers: bool

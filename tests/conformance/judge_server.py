@@ -59,6 +59,8 @@ class Server:
             "schedule_clean": self.schedule_clean,
             "clean": self.clean,
             "rollback": self.rollback,
+            "archive": self.archive,
+            "archived": self.archived,
             "lock": self.lock,
             "unlock": self.unlock,
             "storage_lease": self.storage_lease,
@@ -156,6 +158,36 @@ class Server:
         """Take back the commit `instant`."""
         with self._write_client(request) as client:
             return {"done": client.rollback(request["instant"])}
+
+    def archive(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Archive what the options let go."""
+        with self._write_client(request) as client:
+            client.archive()
+            return {}
+
+    def archived(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the archived instants, and the completion time that is found of each `time`."""
+        builder = self.jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
+        client = (
+            builder.setConf(storage_configuration(self.spark)).setBasePath(request["path"]).build()
+        )
+        factory = client.getTimelineLayout().getTimelineFactory()
+        view = factory.createCompletionTimeQueryView(client)
+        found = {time: view.getCompletionTime(time) for time in request["times"]}
+        return {
+            "instants": [
+                {
+                    "requested_time": instant.requestedTime(),
+                    "completion_time": instant.getCompletionTime(),
+                    "action": instant.getAction(),
+                    "state": instant.getState().name(),
+                }
+                for instant in client.getArchivedTimeline().getInstants()
+            ],
+            "completion_times": {
+                time: each.get() if each.isPresent() else None for time, each in found.items()
+            },
+        }
 
     def lock(self, request: dict[str, Any]) -> dict[str, Any]:
         """Take the table's lock with Hudi's own provider and keep it until `unlock`."""

@@ -41,11 +41,13 @@ class CommittedInstants:
     Attributes:
         completed: Requested times of completed writes on the active timeline.
         gap: Where the timeline does not say whether a write was archived.
+        late: Requested times of pending writes that came after it was archived past them.
         rollbacks: All that it holds.
     """
 
     completed: frozenset[instants.InstantTime]
     gap: active.Gap
+    late: frozenset[instants.InstantTime]
     rollbacks: tuple[instants.Instant, ...]
 
 
@@ -54,6 +56,7 @@ def committed_instants(timeline: active.ActiveTimeline) -> CommittedInstants:
     return CommittedInstants(
         completed=frozenset(timeline.write_completion_times),
         gap=active.Gap(first=timeline.first, start=timeline.start),
+        late=timeline.late,
         rollbacks=tuple(
             each for each in timeline.instants if each.action is instants.Action.ROLLBACK
         ),
@@ -86,8 +89,12 @@ class CommittedFiles:
         if requested_time in self._known.completed:
             return True
         gap = self._known.gap
-        is_archived = gap.is_below(requested_time) or (
-            gap.holds(requested_time) and self._archive.completion_time(requested_time) is not None
+        is_archived = requested_time not in self._known.late and (
+            gap.is_below(requested_time)
+            or (
+                gap.holds(requested_time)
+                and self._archive.completion_time(requested_time) is not None
+            )
         )
         return is_archived and requested_time not in self._targets()
 

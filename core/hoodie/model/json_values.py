@@ -14,7 +14,7 @@ import functools
 import json
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeAlias, TypeVar
 
 from hoodie import errors
@@ -29,9 +29,17 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _SCALARS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
-def encode(value: object) -> bytes:
-    """Return the JSON text of a dataclass instance as UTF-8, without needless spaces."""
-    text = _ENCODER.encode(_to_json(value))
+def encode(value: object, *, without: Collection[str] = ()) -> bytes:
+    """Return the JSON text of a dataclass instance as UTF-8, without needless spaces.
+
+    Args:
+        value: The instance.
+        without: Fields of it to leave out, which have their defaults.
+    """
+    data = _to_json(value)
+    if isinstance(data, dict):
+        data = {key: each for key, each in data.items() if key not in without}
+    text = _ENCODER.encode(data)
     # A file name that is no UTF-8 holds lone surrogates; their escape is what JSON writes too.
     return text.encode(errors="backslashreplace")
 

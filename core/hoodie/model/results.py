@@ -138,6 +138,25 @@ class CleanResults:
     left_out: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveResult:
+    """What was moved out of the active timeline.
+
+    Attributes:
+        archived: Completed instants, by requested time.
+        holds: What keeps further ones there, a sentence each.
+        leftovers: Files removed of instants that are not pending.
+        lock_wait_ms: Waited for the table lock in all.
+        lock_hold_ms: Held it in all.
+    """
+
+    archived: tuple[instants.Instant, ...]
+    holds: tuple[str, ...]
+    leftovers: int = 0
+    lock_wait_ms: int = 0
+    lock_hold_ms: int = 0
+
+
 class Severity(enum.Enum):
     """How bad a finding is."""
 

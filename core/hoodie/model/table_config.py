@@ -25,7 +25,13 @@ FOREIGN_WRITERS_KEY = "hoodie.operator.foreign.writers"
 EPOCH_KEY = "hoodie.operator.epoch"
 """The number of the epoch that was the last to change the properties."""
 CHAIN_VERSION = 1
-"""Of the chain that this release writes; a greater one is for later releases."""
+"""Of the epochs of a table that was never archived, and never lost a savepoint."""
+CHAIN_VERSION_NEWEST = 2
+"""Of the others; a greater one is for later releases.
+
+A writer that does not know them would forget what was archived or deleted: what a paused process
+brings back would count again.
+"""
 CHANGE_DATA_CAPTURE_KEY = "hoodie.table.cdc.enabled"
 BOOTSTRAP_BASE_PATH_KEY = "hoodie.bootstrap.base.path"
 METADATA_PARTITIONS_KEY = "hoodie.table.metadata.partitions"

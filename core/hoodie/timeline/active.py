@@ -47,7 +47,7 @@ from hoodie import errors
 from hoodie.format import instant_names
 
 # By name: a timeline's own `instants` would hide the module.
-from hoodie.model.instants import Action, Instant, InstantTime, State
+from hoodie.model.instants import WRITES, Action, Instant, InstantTime, State
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import archived
 
@@ -106,6 +106,8 @@ class ActiveTimeline:
         start: Of the active timeline; None when it holds no write that no savepoint keeps.
         first: Requested time of the first write, whether a savepoint keeps it or not; None when it
             holds no write.
+        late: Requested times of pending writes that came to the timeline after it had been archived
+            past them, in a table with a chain: they begin nothing, and never complete.
         archive: Completion times of what is older, looked up on demand.
     """
 
@@ -114,6 +116,7 @@ class ActiveTimeline:
     duplicates: tuple[tuple[Instant, ...], ...] = ()
     start: InstantTime | None
     first: InstantTime | None = None
+    late: frozenset[InstantTime] = frozenset()
     archive: CompletionTimes = field(compare=False, repr=False)
     completed: tuple[Instant, ...] = field(compare=False, repr=False)
     completed_writes: tuple[Instant, ...] = field(compare=False, repr=False)
@@ -174,6 +177,8 @@ class ActiveTimeline:
         In the gap the archive says so, which costs some requests: a savepoint may be created at any
         time, and until then what is not on the timeline there was no write that completed.
         """
+        if requested_time in self.late:
+            return False
         gap = Gap(first=self.first, start=self.start)
         return gap.is_below(requested_time) or (
             gap.holds(requested_time)
@@ -284,8 +289,24 @@ def _cut(before: frozenset[str], after: frozenset[str]) -> frozenset[str]:
 
 def _has_gap(vanished: Iterable[str], kept: Iterable[str]) -> bool:
     """Return whether a completed write that vanished is missed between those that are there."""
-    writes = [each for each in _parsed(vanished) if each.is_completed and each.action.is_write]
-    start = _start(from_files(_parsed(kept)).instants) if writes else None
+    writes = _completed_writes(vanished)
+    return bool(writes) and _is_missed(writes, from_files(_parsed(kept)))
+
+
+def has_gap(vanished: Iterable[str], timeline: ActiveTimeline) -> bool:
+    """Return whether a completed write, by its file's name, is missed on a timeline.
+
+    What was archived is not, once it is older than all that is there.
+    """
+    return _is_missed(_completed_writes(vanished), timeline)
+
+
+def _completed_writes(names: Iterable[str]) -> list[Instant]:
+    return [each for each in _parsed(names) if each.is_completed and each.action.is_write]
+
+
+def _is_missed(writes: Iterable[Instant], timeline: ActiveTimeline) -> bool:
+    start = timeline.start
     return any(start is None or each.requested_time >= start for each in writes)
 
 
@@ -361,6 +382,29 @@ def extended(before: ActiveTimeline, added: Collection[Instant]) -> ActiveTimeli
     )
 
 
+def without_archived(
+    timeline: ActiveTimeline, archived_below: str, gone: Collection[Instant]
+) -> ActiveTimeline:
+    """Return a timeline as it is once it was archived.
+
+    Args:
+        timeline: Of a table with a chain.
+        archived_below: Requested time below which everything was archived that may be.
+        gone: Files that are still there, or again.
+    """
+    if gone:
+        timeline = from_files(set(timeline.files).difference(gone), timeline.archive)
+    late = frozenset(
+        each.requested_time
+        for each in timeline.pending_of(*WRITES)
+        if each.requested_time < archived_below
+    )
+    if not late:
+        return timeline
+    others = [each for each in timeline.instants if each.requested_time not in late]
+    return replace(timeline, start=_start(others), first=_first(others), late=late)
+
+
 class _Recent:
     """The last listing of a table, and its timeline."""
 
@@ -398,7 +442,7 @@ class _NoArchive:
         return None
 
 
-def _start(furthest: Iterable[Instant]) -> InstantTime | None:
+def _start(furthest: Collection[Instant]) -> InstantTime | None:
     """Return the first write's requested time, passing by what savepoints keep from archiving."""
     savepointed = {each.requested_time for each in furthest if each.action is Action.SAVEPOINT}
     times = (each.requested_time for each in furthest if each.action.is_write)

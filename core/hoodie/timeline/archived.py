@@ -1,18 +1,13 @@
 """The archived timeline: instants that were moved out of the active one, in an LSM tree of parquet.
 
-In `.hoodie/timeline/history/`:
-
-    _version_                       number of the newest manifest; absent while that changes
-    manifest_{n}                    JSON: {"files": [{"fileName": ..., "fileLen": ...}, ...]}
-    {first}_{last}_{level}.parquet  a row an action; only files that the manifest lists count
-
 Read on demand, and only the files whose range may hold what is asked for. What is archived never
-changes, so an answer stays right while the tree is compacted. Source: `LSMTimeline.java`,
-`ArchivedTimelineLoaderV2.java`; format.md: Archived timeline.
+changes, so an answer stays right while the tree is compacted. The tree's files and names are in
+`history_tree`, what writes it in `history_writing`. Source: `ArchivedTimelineLoaderV2.java`;
+format.md: Archived timeline.
 """
 
-import json
-import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -21,26 +16,27 @@ import pyarrow.parquet as pq
 from hoodie import errors
 from hoodie.model import instants
 from hoodie.storage.protocol import Storage
+from hoodie.timeline import history_tree
+from hoodie.timeline.history_tree import TreeFile
 
-DIRECTORY = ".hoodie/timeline/history"
+DIRECTORY = history_tree.DIRECTORY
 
-_VERSION = f"{DIRECTORY}/_version_"
-_MANIFEST = re.compile(r"manifest_(\d+)", re.ASCII)
-_FILE = re.compile(r"(?P<first>\d+)_(?P<last>\d+)_\d\.parquet", re.ASCII)
 _COLUMNS = ["instantTime", "completionTime"]
+_INSTANT_COLUMNS = [*_COLUMNS, "action", "metadata"]
 _ATTEMPTS_MAX = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _File:
-    """One parquet file of the tree, with the requested times of its first and last row."""
+class ArchivedInstant:
+    """An instant of the archive.
 
-    name: str
-    first: str
-    last: str
+    Attributes:
+        instant: Completed.
+        metadata: What its completed file said; empty for nothing.
+    """
 
-    def may_hold(self, time: str) -> bool:
-        return self.first <= time <= self.last
+    instant: instants.Instant
+    metadata: bytes
 
 
 class ArchivedTimeline:
@@ -49,7 +45,7 @@ class ArchivedTimeline:
     def __init__(self, storage: Storage) -> None:
         """Take the table's storage; nothing is read yet."""
         self._storage = storage
-        self._files: tuple[_File, ...] | None = None
+        self._files: tuple[TreeFile, ...] | None = None
         self._loaded: dict[str, dict[str, str]] = {}
 
     def __reduce__(self) -> "tuple[type[DetachedArchive], tuple[()]]":
@@ -73,12 +69,57 @@ class ArchivedTimeline:
             except errors.NotFoundError:
                 # The tree was compacted and cleaned since: a newer manifest names other files.
                 self._files = None
-        raise errors.StorageError(
+        raise self._vanished()
+
+    def newest_first(self, before: str | None = None) -> Iterator[ArchivedInstant]:
+        """Yield archived instants by requested time, the newest first.
+
+        A file is read once something of its range is asked for, so that a page costs a file or two.
+
+        Args:
+            before: Only instants with a smaller requested time; None for all.
+
+        Raises:
+            FormatError: As `completion_time`.
+            StorageError: As `completion_time`.
+        """
+        for _ in range(_ATTEMPTS_MAX):
+            try:
+                for found in self._newest_first(_manifest_files(self._storage), before):
+                    before = found.instant.requested_time
+                    yield found
+            except errors.NotFoundError:
+                continue
+            return
+        raise self._vanished()
+
+    def _newest_first(
+        self, files: tuple[TreeFile, ...], before: str | None
+    ) -> Iterator[ArchivedInstant]:
+        """Yield the instants of files whose ranges may overlap."""
+        left = sorted(
+            (each for each in files if before is None or each.first < before),
+            key=lambda file: file.last,
+        )
+        waiting: dict[str, ArchivedInstant] = {}
+        order: list[str] = []
+        while left or order:
+            while left and (not order or left[-1].last >= order[-1]):
+                for found in self._instants(left.pop()):
+                    time = found.instant.requested_time
+                    if before is None or time < before:
+                        waiting.setdefault(time, found)
+                order = sorted(waiting)
+            if order:
+                yield waiting.pop(order.pop())
+
+    def _vanished(self) -> errors.StorageError:
+        return errors.StorageError(
             f"{self._storage.uri}/{DIRECTORY}: files that the newest manifest names are missing"
         )
 
     def _find(
-        self, requested_time: instants.InstantTime, files: tuple[_File, ...]
+        self, requested_time: instants.InstantTime, files: tuple[TreeFile, ...]
     ) -> instants.InstantTime | None:
         for file in files:
             if file.may_hold(requested_time):
@@ -87,21 +128,34 @@ class ArchivedTimeline:
                     return instants.checked_time(completion)
         return None
 
-    def _completion_times(self, file: _File) -> dict[str, str]:
+    def _completion_times(self, file: TreeFile) -> dict[str, str]:
         if file.name not in self._loaded:
-            path = f"{DIRECTORY}/{file.name}"
-            try:
-                with self._storage.open_input(path) as source:
-                    rows = pq.read_table(source, columns=_COLUMNS)
+            rows = _rows(self._storage, file, _COLUMNS)
+            with _naming(file):
                 requested, completed = (rows.column(name).to_pylist() for name in _COLUMNS)
                 self._loaded[file.name] = {
                     instants.checked_time(requested_time): completion_time
                     for requested_time, completion_time in zip(requested, completed, strict=True)
                     if requested_time and completion_time
                 }
-            except (pa.ArrowException, KeyError, ValueError) as error:
-                raise errors.FormatError(f"{path} is not a file of an archive: {error}") from error
         return self._loaded[file.name]
+
+    def _instants(self, file: TreeFile) -> list[ArchivedInstant]:
+        rows = _rows(self._storage, file, _INSTANT_COLUMNS)
+        with _naming(file):
+            return [
+                ArchivedInstant(
+                    instant=instants.Instant(
+                        requested_time=instants.checked_time(row["instantTime"]),
+                        action=instants.Action(row["action"]),
+                        state=instants.State.COMPLETED,
+                        completion_time=instants.checked_time(row["completionTime"]),
+                    ),
+                    metadata=row["metadata"] or b"",
+                )
+                for row in rows.to_pylist()
+                if row["instantTime"] and row["completionTime"]
+            ]
 
 
 class DetachedArchive:
@@ -112,37 +166,51 @@ class DetachedArchive:
         raise AssertionError(f"completion time of {requested_time} asked for away from the archive")
 
 
-def _manifest_files(storage: Storage) -> tuple[_File, ...]:
+def newest_manifest(storage: Storage) -> int | None:
+    """Return the number of the manifest that counts; None when nothing was archived yet.
+
+    A read; a listing as well while `_version_` is absent.
+    """
+    try:
+        number = history_tree.version_of(storage.read(history_tree.VERSION_PATH))
+    except errors.NotFoundError:
+        number = None
+    if number is not None:
+        return number
+    numbers = (history_tree.manifest_number(info.name) for info in storage.list(DIRECTORY))
+    return max((number for number in numbers if number is not None), default=None)
+
+
+def files_of_manifest(storage: Storage, number: int) -> tuple[TreeFile, ...]:
+    """Return the files that a manifest lists; a read.
+
+    Raises:
+        FormatError: It is none.
+        NotFoundError: It is gone.
+    """
+    path = history_tree.manifest_path(number)
+    return history_tree.decode_manifest(storage.read(path), path)
+
+
+def _manifest_files(storage: Storage) -> tuple[TreeFile, ...]:
     """Return the files of the newest manifest; none when nothing was archived yet.
 
     Raises:
         NotFoundError: The manifest is gone: there must be a newer one.
     """
-    number = _newest_manifest(storage)
-    if number is None:
-        return ()
-    path = f"{DIRECTORY}/manifest_{number}"
+    number = newest_manifest(storage)
+    return () if number is None else files_of_manifest(storage, number)
+
+
+def _rows(storage: Storage, file: TreeFile, columns: list[str]) -> pa.Table:
+    with _naming(file), storage.open_input(file.path) as source:
+        return pq.read_table(source, columns=columns)
+
+
+@contextmanager
+def _naming(file: TreeFile) -> Iterator[None]:
+    """Name the file in errors of Arrow and of values."""
     try:
-        entries = json.loads(storage.read(path))["files"]
-        return tuple(_parse_file(entry["fileName"]) for entry in entries)
-    except (KeyError, TypeError, ValueError) as error:
-        raise errors.FormatError(f"{path} is not a manifest of an archive: {error}") from error
-
-
-def _newest_manifest(storage: Storage) -> int | None:
-    try:
-        text = storage.read(_VERSION).decode("ascii", errors="replace").strip()
-    except errors.NotFoundError:
-        text = ""
-    if text.isdecimal():
-        return int(text)
-    matches = (_MANIFEST.fullmatch(info.name) for info in storage.list(DIRECTORY))
-    return max((int(match[1]) for match in matches if match), default=None)
-
-
-def _parse_file(name: str) -> _File:
-    match = _FILE.fullmatch(name)
-    if match is None:
-        raise ValueError(f"{name!r} does not match {{first}}_{{last}}_{{level}}.parquet")
-    first, last = (instants.checked_time(match[each]) for each in ("first", "last"))
-    return _File(name=name, first=first, last=last)
+        yield
+    except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        raise errors.FormatError(f"{file.path} is not a file of an archive: {error}") from error

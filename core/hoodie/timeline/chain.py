@@ -17,7 +17,11 @@ as many as the chain keeps: it was never deleted then. Otherwise an epoch has wo
 says was published.
 
 What was archived or taken back may be published once more by a process that was paused. Readers of
-ours do not see it, since the head does not know it, and the next change takes it off (CH7).
+ours do not see it, since the head does not know it, or says that everything up to there is archived
+and the archive holds it; the next change takes it off (CH7).
+
+An archiver publishes a manifest of the archive by an epoch. From then on the archive holds what it
+lists, and whoever comes next takes the files of these instants off the timeline (E15).
 
 Other engines know nothing of epochs. Where they write as well, the table lock keeps them apart from
 us, as in tables without a chain, and a head that its author did not publish is finished only if
@@ -38,7 +42,14 @@ from dataclasses import replace
 from hoodie import errors
 from hoodie.model import instants, table_config
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, epochs, table_properties, transitions
+from hoodie.timeline import (
+    active,
+    epochs,
+    history_tree,
+    history_writing,
+    table_properties,
+    transitions,
+)
 from hoodie.timeline.epochs import Change, Epoch, Head, Publication, View
 
 logger = logging.getLogger(__name__)
@@ -281,11 +292,11 @@ class Chain:
             for each in head.epoch.publications:
                 check()
                 try:
-                    self._publish(head, each)
+                    self._publish(head, each, check)
                 except errors.StorageError as error:
                     logger.warning("%s: %s: retried: %s", self._storage.uri, each.path, error)
                     check()
-                    self._publish(head, each)
+                    self._publish(head, each, check)
         except errors.OvertakenError as overtaken:
             logger.info("%s", overtaken)
         for path in head.epoch.removals:
@@ -329,7 +340,10 @@ class Chain:
             self._refuse_ended(epoch)
             found = active.of_names(self._storage, visible)
             if all(epochs.is_archived(each, found) for each in missing):
-                return found
+                seen = self._without_archived(epoch, found)
+                # Else the listing shows some instants of those that an archiver takes off.
+                if not active.has_gap(missing, seen):
+                    return seen
             lack = f"lacks {min(missing)}, which epoch {epoch.number} knows"
             logger.warning("%s/%s %s: listed again", self._storage.uri, active.DIRECTORY, lack)
         if not lack:
@@ -421,7 +435,7 @@ class Chain:
             return replace(view, annulled=annulled)
         for each in lacking:
             check()
-            self._publish(head, each)
+            self._publish(head, each, check)
             logger.info("%s: finished %s of %s", self._storage.uri, each.path, epoch.author)
         for path in remaining:
             check()
@@ -440,25 +454,45 @@ class Chain:
     def _without_late(self, view: View, check: Check) -> View:
         """Return a view after what a paused process has brought back was taken off the timeline."""
         late = self._brought_back(view.head, view.timeline)
-        if not late:
-            return view
-        # A listing may lack what was requested while it lasted: the next one has it.
-        late &= self._brought_back(view.head, self._listed())
-        self._refuse_old(view.head)
-        for each in sorted(late, key=str):
-            check()
-            self._storage.delete(transitions.path(each))
-            logger.warning("%s: %s was published late: taken off", self._storage.uri, each)
-        return replace(view, timeline=self._listed())
+        timeline = view.timeline
+        if late:
+            # A listing may lack what was requested while it lasted: the next one has it.
+            late &= self._brought_back(view.head, self._listed())
+            self._refuse_old(view.head)
+            # Completed files in their order, and last: other readers take them from the beginning.
+            for each in sorted(late, key=lambda each: (each.is_completed, str(each))):
+                check()
+                self._storage.delete(transitions.path(each))
+                logger.info("%s: %s is over: taken off", self._storage.uri, each)
+            timeline = self._listed()
+        below = view.head.epoch.archived_below
+        return replace(view, timeline=active.without_archived(timeline, below, ()))
+
+    def _without_archived(
+        self, epoch: Epoch, timeline: active.ActiveTimeline
+    ) -> active.ActiveTimeline:
+        gone = self._archived(epoch, timeline)
+        return active.without_archived(timeline, epoch.archived_below, gone)
+
+    def _archived(
+        self, epoch: Epoch, timeline: active.ActiveTimeline
+    ) -> frozenset[instants.Instant]:
+        """Return files of instants that were archived, and that are there still or again."""
+        return frozenset(
+            each
+            for each in epochs.doubtful(epoch, timeline)
+            if epochs.is_over(epoch, each, timeline)
+        )
 
     def _brought_back(
         self, head: Head, timeline: active.ActiveTimeline
     ) -> frozenset[instants.Instant]:
-        """Return completed instants that were archived or taken back, and that are there again."""
+        """Return files of instants that were archived or taken back, and are there all the same."""
         if self._has_foreign_writers:
             return frozenset()
         others = epochs.foreign(head.epoch, timeline)
-        return frozenset(each for each in others if epochs.is_alone(each, timeline))
+        alone = frozenset(each for each in others if epochs.is_alone(each, timeline))
+        return alone | self._archived(head.epoch, timeline)
 
     def _foreign(self, head: Head, timeline: active.ActiveTimeline) -> tuple[instants.Instant, ...]:
         late = self._brought_back(head, timeline)
@@ -659,14 +693,21 @@ class Chain:
         except errors.StorageError as error:
             logger.warning("%s: staged content is left: %s", self._storage.uri, error)
 
-    def _publish(self, head: Head, publication: Publication) -> None:
+    def _publish(self, head: Head, publication: Publication, check: Check) -> None:
         """Create a file that an epoch publishes, if it is not there.
+
+        A manifest of the archive then counts, unless there is a newer one.
 
         Raises:
             FormatError: Its staged content is gone, or is not what the epoch says.
             OvertakenError: It is gone since all was published, and the epoch was collected.
         """
         content = self._content(head, publication)
+        manifest = history_tree.manifest_number_of_path(publication.path)
+        if manifest is not None:
+            history_writing.put_manifest(self._storage, publication.path, content, check)
+            history_writing.raise_version(self._storage, manifest, check)
+            return
         try:
             self._storage.create(publication.path, content)
         except errors.AlreadyExistsError:

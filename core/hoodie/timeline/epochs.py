@@ -16,6 +16,7 @@ made without the lock, and neither was checked for conflicts with the other (CH1
 Source: the user's rules CH1 to CH16; protocol.md: The chain.
 """
 
+import bisect
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
@@ -24,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from hoodie import errors
 from hoodie.format import instant_names
 from hoodie.model import instants, json_values, table_config
-from hoodie.timeline import active
+from hoodie.timeline import active, history_tree
 
 DIRECTORY = ".hoodie/.aux/epoch"
 STAGED = f"{DIRECTORY}/staged"
@@ -42,6 +43,9 @@ REMOVED_MAX = 50
 """So many removed savepoints an epoch carries on, the newest."""
 
 _DIGITS = 20
+
+ARCHIVED = (*instants.WRITES, instants.Action.CLEAN, instants.Action.ROLLBACK)
+"""Completed actions that are archived."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +105,8 @@ class Epoch:
         annulled: Paths of the epoch before that it annuls.
         findings: About epochs that are kept.
         earlier: Ids of the chains that the table had before.
+        archived_below: Requested time below which everything was archived that may be; empty for
+            none. It only grows.
     """
 
     version: int
@@ -124,6 +130,12 @@ class Epoch:
     annulled: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     earlier: tuple[str, ...] = ()
+    archived_below: str = ""
+
+    @property
+    def is_archiving(self) -> bool:
+        """Whether it publishes a manifest of the archive."""
+        return any(is_manifest(each.path) for each in self.publications)
 
     @property
     def names(self) -> frozenset[str]:
@@ -173,6 +185,7 @@ class Change:
         properties: As in `Epoch`.
         is_last: As in `Epoch`.
         removals: As in `Epoch`.
+        archived_below: As in `Epoch`; empty where it archives nothing.
     """
 
     id: str
@@ -182,6 +195,7 @@ class Change:
     properties: Mapping[str, str | None] = field(default_factory=dict)
     is_last: bool = False
     removals: tuple[str, ...] = ()
+    archived_below: str = ""
 
 
 def beginning(name: table_config.ChainName, author: str, kept: int = KEPT) -> Epoch:
@@ -233,8 +247,9 @@ def beginning_after(
             kept=earlier.kept,
             earlier=(*earlier.earlier, earlier.chain),
             removed=_removed(earlier, ()),
+            archived_below=earlier.archived_below,
         )
-    return replace(
+    return _with_version(
         first,
         time=timeline.greatest_time or "",
         properties=properties,
@@ -252,7 +267,7 @@ def following(view: View, change: Change, publications: Iterable[Publication]) -
     number = before.number + 1
     boundary = _boundary(before)
     kept = [each for each in before.findings if each.number >= boundary]
-    return Epoch(
+    epoch = Epoch(
         version=table_config.CHAIN_VERSION,
         chain=before.chain,
         number=number,
@@ -274,7 +289,21 @@ def following(view: View, change: Change, publications: Iterable[Publication]) -
         annulled=view.annulled,
         findings=(*kept, *findings(view, others))[-FINDINGS_MAX:],
         earlier=before.earlier,
+        archived_below=max(before.archived_below, change.archived_below),
     )
+    return _with_version(epoch)
+
+
+_SINCE_VERSION_2 = ("removals", "removed", "archived_below")
+"""Fields that an epoch of version 1 does not have."""
+
+
+def _with_version(epoch: Epoch, **changes: object) -> Epoch:
+    """Return an epoch of the version that its fields need."""
+    changed = replace(epoch, **changes)  # type: ignore[arg-type] # by name
+    is_newer = any(getattr(changed, name) for name in _SINCE_VERSION_2)
+    newest = table_config.CHAIN_VERSION_NEWEST if is_newer else table_config.CHAIN_VERSION
+    return replace(changed, version=newest)
 
 
 def _boundary(before: Epoch) -> int:
@@ -395,6 +424,55 @@ def obstacle(epoch: Epoch, timeline: active.ActiveTimeline) -> str | None:
     return None
 
 
+def is_manifest(path: str) -> bool:
+    """Return whether a path is that of a manifest of the archive."""
+    return history_tree.manifest_number_of_path(path) is not None
+
+
+def doubtful(epoch: Epoch, timeline: active.ActiveTimeline) -> tuple[instants.Instant, ...]:
+    """Return the files below what was archived that an epoch does not know to be there still.
+
+    The archive tells which of them it holds; it is not asked about actions that are never archived.
+
+    Args:
+        epoch: The newest.
+        timeline: Read after it was.
+    """
+    known = frozenset[str]() if epoch.is_archiving else frozenset(epoch.known)
+    older = timeline.files[: _count_below(timeline, epoch.archived_below)]
+    kept = {
+        (each.requested_time, each.action)
+        for each in older
+        if each.is_completed and instant_names.file_name(each) in known
+    }
+    return tuple(
+        each
+        for each in older
+        if each.action.completed in ARCHIVED
+        and (each.requested_time, each.action.completed) not in kept
+    )
+
+
+def _count_below(timeline: active.ActiveTimeline, archived_below: str) -> int:
+    return bisect.bisect_left(
+        timeline.files, archived_below, key=lambda each: str(each.requested_time)
+    )
+
+
+def is_over(epoch: Epoch, file: instants.Instant, timeline: active.ActiveTimeline) -> bool:
+    """Return whether a doubtful file is of an instant that was archived, or taken back.
+
+    A request to the archive, and some more for the first.
+    """
+    if timeline.archive.completion_time(file.requested_time) is not None:
+        return True
+    return (
+        file.is_completed
+        and instant_names.file_name(file) not in epoch.known
+        and is_alone(file, timeline)
+    )
+
+
 def is_archived(path: str, timeline: active.ActiveTimeline) -> bool:
     """Return whether the instant that had a file, by its path or name, is in the archive by now."""
     instant = instant_names.parse(_name(path))
@@ -446,8 +524,9 @@ def _known(
 
 
 def encoded(epoch: Epoch) -> bytes:
-    """Return the content of an epoch's file."""
-    return json_values.encode(epoch)
+    """Return the content of an epoch's file; one of version 1 as earlier releases read it."""
+    is_first = epoch.version == table_config.CHAIN_VERSION
+    return json_values.encode(epoch, without=_SINCE_VERSION_2 if is_first else ())
 
 
 def decoded(content: bytes, source: str) -> Head:
@@ -461,24 +540,39 @@ def decoded(content: bytes, source: str) -> Head:
         epoch = json_values.decode(Epoch, content, source)
     except errors.InvalidInputError as error:
         version = _version(content)
-        if version is not None and version > table_config.CHAIN_VERSION:
+        if version is not None and version > table_config.CHAIN_VERSION_NEWEST:
             raise errors.UnsupportedError(
-                f"{source} is of version {version}, expected {table_config.CHAIN_VERSION} at most: "
+                f"{source} is of version {version}, expected "
+                f"{table_config.CHAIN_VERSION_NEWEST} at most: "
                 "a later release of this project has written it"
             ) from error
         raise errors.FormatError(f"{error}") from error
-    if epoch.version > table_config.CHAIN_VERSION:
+    if epoch.version > table_config.CHAIN_VERSION_NEWEST:
         raise errors.UnsupportedError(
-            f"{source} is of version {epoch.version}, expected {table_config.CHAIN_VERSION} at most"
+            f"{source} is of version {epoch.version}, expected "
+            f"{table_config.CHAIN_VERSION_NEWEST} at most"
         )
+    _check_fields(epoch, source)
+    return Head(epoch=epoch, digest=digest(content))
+
+
+def _check_fields(epoch: Epoch, source: str) -> None:
+    """Refuse an epoch that does what none does.
+
+    Raises:
+        FormatError: It is damaged, or hostile.
+    """
+    if epoch.archived_below:
+        _check_time(epoch.archived_below, source)
     if epoch.kept < 1:
         raise errors.FormatError(f"{source} keeps {epoch.kept} epochs, expected one at least")
     for each in epoch.publications:
         directory, _, name = each.path.rpartition("/")
         staged, _, _ = each.staged.rpartition("/")
-        if directory != active.DIRECTORY or instant_names.parse(name) is None:
+        is_instant = directory == active.DIRECTORY and instant_names.parse(name) is not None
+        if not is_instant and not is_manifest(each.path):
             raise errors.FormatError(
-                f"{source} publishes {each.path!r}, expected an instant's file"
+                f"{source} publishes {each.path!r}, expected an instant's file, or a manifest"
             )
         if staged not in ("", STAGED):
             raise errors.FormatError(f"{source} has content in {each.staged!r}")
@@ -488,7 +582,13 @@ def decoded(content: bytes, source: str) -> Head:
         is_savepoint = instant is not None and instant.action is instants.Action.SAVEPOINT
         if directory != active.DIRECTORY or not is_savepoint:
             raise errors.FormatError(f"{source} deletes {path!r}, expected a savepoint's file")
-    return Head(epoch=epoch, digest=digest(content))
+
+
+def _check_time(text: str, source: str) -> None:
+    try:
+        instants.checked_time(text)
+    except errors.InvalidInputError as error:
+        raise errors.FormatError(f"{source}: archived_below: {error}") from error
 
 
 def path_of(number: int) -> str:

@@ -569,7 +569,10 @@ def _claim(
     except errors.ConflictError as error:
         raise errors.OvertakenError(f"time {requested_time} is taken: {error}") from error
     if scope.is_courtesy and scope.timeline.start in scope.timeline.write_completion_times:
-        return requested  # The timeline begins with a write that nobody archives or takes back.
+        # Nobody takes that back. If it was archived since, readers of ours leave this time out of
+        # what counts as archived, and it never completes (`ActiveTimeline.late`).
+        _refuse_archived(client, scope, requested)
+        return requested
     timeline = active.listed(client.storage)
     others = (each for each in timeline.instants if each.requested_time != requested_time)
     latest = max(map(active.latest_time, others), default="")
@@ -577,6 +580,28 @@ def _claim(
         transitions.withdraw(client.storage, requested)
         raise errors.OvertakenError(f"{latest} is on the timeline before {requested}")
     return requested
+
+
+def _refuse_archived(
+    client: Client, scope: table_lock.LockScope, requested: instants.Instant
+) -> None:
+    """Take a claim back that came after it was archived past its time: another may have had it.
+
+    A listing, in a table that was archived before.
+
+    Raises:
+        OvertakenError: It did.
+    """
+    assert client.chain is not None, client.storage.uri
+    assert scope.view is not None, client.storage.uri
+    if not scope.view.head.epoch.archived_below:
+        return
+    below = client.chain.head().epoch.archived_below
+    if requested.requested_time < below:
+        transitions.withdraw(client.storage, requested)
+        raise errors.OvertakenError(
+            f"everything before {below} is archived, and {requested} is not"
+        )
 
 
 def _empty(client: Client, opened: OpenAction) -> bool:
@@ -610,11 +635,13 @@ def _empty(client: Client, opened: OpenAction) -> bool:
 
 
 def _is_gone(client: Client, opened: OpenAction, scope: table_lock.LockScope) -> bool:
-    """Return whether a rollback has taken a write off the timeline."""
+    """Return whether a write is off the timeline: by a rollback, or as its time is archived."""
     if opened.action not in instants.WRITES or not scope.is_held():
         return False
     if scope.timeline.find(opened.requested_time) is not None:
         return False
+    if scope.view is not None and opened.requested_time < scope.view.head.epoch.archived_below:
+        return True
     targets = publication.rollback_targets(client, opened, scope.timeline)
     return preconditions.rollback_of(opened.requested_time, targets) is not None
 

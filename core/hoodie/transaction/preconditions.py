@@ -168,6 +168,15 @@ def _inflight(facts: PublicationFacts) -> Refusal:
     return errors.ConflictError(f"{facts.inflight} is no longer on the timeline")
 
 
+def _late(facts: PublicationFacts) -> Refusal:
+    if facts.inflight.requested_time not in facts.timeline.late:
+        return None
+    return errors.ConflictError(
+        f"{facts.inflight} came to the timeline after it had been archived past that time: a "
+        "rollback removes it; write the batch again"
+    )
+
+
 def _rollback(facts: PublicationFacts) -> Refusal:
     rollback = rollback_of(facts.inflight.requested_time, facts.rollback_targets)
     if rollback is None:
@@ -191,6 +200,7 @@ _RULES: tuple[Callable[[PublicationFacts], Refusal], ...] = (
     _completed,
     _rollback,
     _inflight,
+    _late,
     _heartbeat,
     lambda facts: restore_refusal(facts.timeline, facts.begun_on),
     lambda facts: table_refusal(facts.config, facts.expected),

@@ -200,17 +200,27 @@ class TableLock:
 
         In a table with a chain whoever is overtaken decides everything again, on the newest
         timeline (CH3). Somebody else's change was made each time, so that the table never stands
-        still.
+        still. So does whoever misses a file of the timeline that was archived meanwhile.
 
         Raises:
             HoodieError: As `scope`, and what it raises itself.
         """
         while True:
+            entered: LockScope | None = None
             try:
                 with self.scope() as scope:
+                    entered = scope
                     return decide(scope)
             except errors.OvertakenError as overtaken:
                 logger.info("deciding again: %s", overtaken)
+            except errors.NotFoundError as error:
+                if entered is None or not self._is_old(entered):
+                    raise
+                logger.info("deciding again: %s", error)
+
+    def _is_old(self, scope: LockScope) -> bool:
+        """Return whether a change was made since a scope was entered; a listing, and a read."""
+        return self._chain is not None and self._chain.head().epoch.number != scope.epoch
 
     def _scope(self) -> Iterator[LockScope]:
         begun_s = self._clock.monotonic_s()

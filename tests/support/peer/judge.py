@@ -24,7 +24,7 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -415,6 +415,27 @@ class Judge:
         """Take the commit with this requested time back."""
         arguments = {"path": str(path), "options": dict(options), "instant": instant}
         self._ask("rollback", arguments, timeout_s=timeout_s)
+
+    def archive(self, path: Path, options: Mapping[str, str], *, timeout_s: float = 120) -> None:
+        """Archive what the options let go."""
+        self._ask("archive", {"path": str(path), "options": dict(options)}, timeout_s=timeout_s)
+
+    def archived(
+        self, path: Path, times: Iterable[str] = (), *, timeout_s: float = 120
+    ) -> tuple[list[PeerInstant], dict[str, str | None]]:
+        """Return the archived timeline, and the completion times that are found of instants."""
+        arguments = {"path": str(path), "times": list(times)}
+        result = self._ask("archived", arguments, timeout_s=timeout_s)
+        instants = [
+            PeerInstant(
+                requested_time=item["requested_time"],
+                completion_time=item["completion_time"],
+                action=item["action"],
+                state=InstantState(item["state"]),
+            )
+            for item in result["instants"]
+        ]
+        return instants, result["completion_times"]
 
     def lock(self, path: Path, options: Mapping[str, str], *, wait_s: int = 1) -> bool:
         """Take the lock of the table at `path` by Hudi's own provider; return whether it was had.

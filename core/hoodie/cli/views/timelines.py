@@ -1,10 +1,13 @@
-"""The timeline: a row an instant, oldest first."""
+"""The timeline: a row an instant, oldest first; of its archive the newest first."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from hoodie import errors
 from hoodie.cli import grids, quantities
+from hoodie.format import timeline_avro
 from hoodie.model import commits, instants
+from hoodie.timeline import archived
 
 _STATE_STYLES = {
     instants.State.REQUESTED.value: "yellow",
@@ -87,6 +90,20 @@ def document(
 ) -> Document:
     """Return the document of some instants of a table."""
     return Document(table=uri, instants=tuple(row(each, metadata.get(each)) for each in shown))
+
+
+def document_of_archive(uri: str, shown: Iterable[archived.ArchivedInstant]) -> Document:
+    """Return the document of archived instants, in their order."""
+    return Document(table=uri, instants=tuple(row(each.instant, _metadata(each)) for each in shown))
+
+
+def _metadata(found: archived.ArchivedInstant) -> commits.CommitMetadata | None:
+    if not found.instant.action.is_write or not found.metadata:
+        return None
+    try:
+        return timeline_avro.decode_commit(found.metadata, f"archived instant {found.instant}")
+    except errors.FormatError:
+        return None  # Of a release that kept it in another form.
 
 
 def grid(shown: Document) -> grids.Grid:

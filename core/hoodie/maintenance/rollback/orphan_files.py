@@ -19,6 +19,7 @@ protocol.md: A write, Rollback, T-H09.
 import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 from hoodie import errors
 from hoodie.filegroup import listing
@@ -35,8 +36,26 @@ _OWN_FOLDER = ".hoodie/"
 _DIRECTORIES = (f"{layout.HEARTBEATS}/", f"{layout.MARKERS}/")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """What a sweep has done.
+
+    Attributes:
+        count: Files removed.
+        left: Requested times of instants with leftovers whose owner may be alive.
+    """
+
+    count: int = 0
+    left: frozenset[instants.InstantTime] = frozenset()
+
+
 def sweep(client: Client) -> int:
-    """Remove leftovers and return how many files that were.
+    """Remove leftovers and return how many files that were; see `sweep_all`."""
+    return sweep_all(client).count
+
+
+def sweep_all(client: Client) -> Sweep:
+    """Remove leftovers and return what was done.
 
     One listing of the whole table, a request for each rollback on the timeline, and for each
     completed write with markers or with files of two tasks in a file group; if there is anything, a
@@ -53,8 +72,9 @@ def sweep(client: Client) -> int:
     if not any(
         orphans[time] or _left(timeline, taken_back, time, paths) for time, paths in listed.items()
     ):
-        return 0
+        return Sweep()
     count = 0
+    alive = set()
     with client.lock.scope() as scope:
         left = {
             time: _still(orphans[time], time, timeline, scope.timeline)
@@ -64,12 +84,13 @@ def sweep(client: Client) -> int:
         seen = client.heartbeats.look_at(time for time, paths in left.items() if paths)
         for time, status in seen.items():
             if status.liveness.is_alive:
+                alive.add(time)
                 continue
             for path in left[time]:
                 scope.check()
                 count += client.storage.delete(path)
             logger.info("%s: deleted orphan files of instant %s", client.storage.uri, time)
-    return count
+    return Sweep(count=count, left=frozenset(alive))
 
 
 def _taken_back(

@@ -1,0 +1,1 @@
+"""Archiving: old instants are moved out of the active timeline."""

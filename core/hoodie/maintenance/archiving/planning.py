@@ -1,0 +1,379 @@
+"""Which instants are archived, and what holds the others back: decisions without I/O.
+
+Invariants:
+    - what is archived of the writes is a prefix of the timeline in the order of requested times, so
+      that an older instant than the first write that is left counts as completed;
+    - an instant that is not completed is never archived, and the archive never moves past a write
+      that is pending, nor past one whose files a rollback has not removed;
+    - a write that completed after a pending one had begun stays, since the pending one looks for
+      conflicts with it;
+    - the last completed clean stays, from which Apache Hudi cleans on; savepoints, restores and
+      indexing stay for ever.
+
+Source: `TimelineArchiverV2.java`, `ArchivalUtils.java`, `CompactionUtils.java` (1.2.0);
+format.md: Archived timeline, Visibility.
+"""
+
+import enum
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from hoodie import errors
+from hoodie.model import instants
+from hoodie.timeline import active, epochs
+
+MIN_KEY = "hoodie.keep.min.commits"
+MAX_KEY = "hoodie.keep.max.commits"
+RETAINED_KEY = "hoodie.clean.commits.retained"
+DELTA_COMMITS_KEY = "hoodie.compact.inline.max.delta.commits"
+
+FIELDS = {
+    MIN_KEY: "commits_min",
+    MAX_KEY: "commits_max",
+    RETAINED_KEY: "clean_retained",
+    DELTA_COMMITS_KEY: "compaction_delta_commits",
+}
+"""The fields of a policy by Hudi's keys."""
+
+ARCHIVED = epochs.ARCHIVED
+
+COUNT_MAX = 500
+"""So many writes are archived by one run: their metadata is in memory."""
+
+
+class Reason(enum.Enum):
+    """What holds instants back."""
+
+    TOO_FEW = "too few commits"
+    PENDING = "pending write"
+    OVERLAPPING = "commit that a pending write may conflict with"
+    NOT_SWEPT = "orphan files"
+    SAVEPOINT = "savepoint"
+    NOT_CLEANED = "replace commit that is not cleaned"
+    COMPACTION = "delta commits until the next compaction"
+    CLEAN_RETAINS = "clean that retains more"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How many commits stay on the active timeline.
+
+    Attributes:
+        commits_min: So many are left by a run.
+        commits_max: Nothing is archived unless there are more.
+        clean_retained: How many commits the cleaner keeps readable; None if that is not known.
+        compaction_delta_commits: So many delta commits have a compaction planned.
+    """
+
+    commits_min: int = 20
+    commits_max: int = 30
+    clean_retained: int | None = None
+    compaction_delta_commits: int = 5
+
+    def check(self) -> None:
+        """Refuse bounds that contradict each other.
+
+        Raises:
+            ConfigurationError: They do.
+        """
+        if not 1 <= self.commits_min < self.commits_max:
+            raise errors.ConfigurationError(
+                f"{MIN_KEY}={self.commits_min} and {MAX_KEY}={self.commits_max}: expected at least "
+                "1, and the first smaller than the second"
+            )
+        if self.clean_retained is not None and self.clean_retained >= self.commits_min:
+            raise errors.ConfigurationError(
+                f"{RETAINED_KEY}={self.clean_retained} and {MIN_KEY}={self.commits_min}: expected "
+                "the first to be smaller, since the cleaner reads the commits that it retains"
+            )
+
+
+def policy_of(properties: Mapping[str, str]) -> Policy:
+    """Return the policy that properties name, with defaults for the others.
+
+    Raises:
+        ConfigurationError: A value is no whole number.
+    """
+    fields: dict[str, int] = {}
+    for key, value in properties.items():
+        if not value.isdecimal() or not value.isascii():
+            raise errors.ConfigurationError(f"{key}={value}: expected a whole number")
+        fields[FIELDS[key]] = int(value)
+    return Policy(**fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastClean:
+    """What the last completed clean says.
+
+    Attributes:
+        requested_time: Its name.
+        earliest_retained: Requested time of the first commit whose files it left alone; None where
+            it kept a number of versions of each file.
+        savepoints: Requested times of the savepoints that it kept files for.
+    """
+
+    requested_time: instants.InstantTime
+    earliest_retained: instants.InstantTime | None
+    savepoints: tuple[instants.InstantTime, ...] = ()
+
+    @property
+    def cleaned_below(self) -> instants.InstantTime:
+        """File groups that commits before it replaced are cleaned."""
+        return min((self.earliest_retained or self.requested_time, *self.savepoints))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What a decision stands on.
+
+    Attributes:
+        timeline: The active one.
+        is_copy_on_write: The table's type.
+        last_clean: None if the table was never cleaned.
+        not_swept: Requested times of instants that are over, and left data files.
+        swept_rollbacks: Completed rollbacks whose leftovers are removed; None for all.
+    """
+
+    timeline: active.ActiveTimeline
+    is_copy_on_write: bool
+    last_clean: LastClean | None = None
+    not_swept: Collection[instants.InstantTime] = ()
+    swept_rollbacks: Collection[instants.InstantTime] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """What holds instants back.
+
+    Attributes:
+        reason: The kind.
+        below: Only instants with smaller requested times can be archived; None where it is a
+            number of commits that stays.
+        text: A sentence.
+    """
+
+    reason: Reason
+    below: instants.InstantTime | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be archived.
+
+    Attributes:
+        chosen: Completed instants, by requested time.
+        holds: What holds back further ones that the numbers of commits would let go.
+        archived_below: Requested time of the first write that stays; empty if nothing goes.
+        is_partial: Whether another run has more to archive.
+    """
+
+    chosen: tuple[instants.Instant, ...] = ()
+    holds: tuple[Hold, ...] = field(default=())
+    archived_below: str = ""
+    is_partial: bool = False
+
+    @property
+    def write_count(self) -> int:
+        """How many writes go."""
+        return sum(each.action.is_write for each in self.chosen)
+
+
+def plan_of(facts: Facts, policy: Policy, count_max: int = COUNT_MAX) -> Plan:
+    """Return what is to be archived of a timeline, and what holds the rest back.
+
+    Args:
+        facts: What it stands on.
+        policy: How many commits stay.
+        count_max: So many writes are archived at once.
+
+    Raises:
+        ConfigurationError: The policy's bounds contradict each other.
+    """
+    policy.check()
+    writes = [
+        each for each in facts.timeline.instants if each.is_completed and each.action.is_write
+    ]
+    least, most, retaining = _bounds(writes, facts.last_clean, policy)
+    if len(writes) <= most:
+        text = f"the timeline has {len(writes)} commits, and up to {most} may stay"
+        few = Hold(reason=Reason.TOO_FEW, below=None, text=text)
+        return Plan(holds=(few, *retaining))
+    wanted = writes[: len(writes) - least]
+    holds = [hold for hold in _holds(facts, policy) if _bars(hold, wanted)]
+    below = min((hold.below for hold in holds if hold.below is not None), default=None)
+    free = [each for each in wanted if below is None or each.requested_time < below]
+    going = free[:count_max]
+    found = tuple(sorted(holds, key=lambda hold: hold.below or ""))
+    if not going:
+        return Plan(holds=(*found, *retaining))
+    return Plan(
+        chosen=tuple(
+            sorted([*going, *_others(facts, going[-1])], key=lambda each: each.requested_time)
+        ),
+        holds=(*found, *retaining),
+        archived_below=writes[len(going)].requested_time,
+        is_partial=len(free) > len(going),
+    )
+
+
+def _bars(hold: Hold, wanted: Iterable[instants.Instant]) -> bool:
+    return any(hold.below is not None and each.requested_time >= hold.below for each in wanted)
+
+
+def _bounds(
+    writes: list[instants.Instant], clean: LastClean | None, policy: Policy
+) -> tuple[int, int, list[Hold]]:
+    """Return how many commits stay at least and at most, raised where the cleaner keeps more."""
+    least, most = policy.commits_min, policy.commits_max
+    if clean is None or clean.earliest_retained is None:
+        return least, most, []
+    needed = sum(each.requested_time > clean.earliest_retained for each in writes) + 2
+    if least >= needed:
+        return least, most, []
+    text = (
+        f"clean {clean.requested_time} retains the files of commits from {clean.earliest_retained} "
+        f"on, so that {needed} commits stay"
+    )
+    return (
+        needed,
+        needed + most - least,
+        [Hold(reason=Reason.CLEAN_RETAINS, below=None, text=text)],
+    )
+
+
+def _holds(facts: Facts, policy: Policy) -> list[Hold]:
+    timeline = facts.timeline
+    found = [
+        _pending(timeline),
+        _overlapping(timeline),
+        _not_swept(facts),
+        _savepoint(timeline),
+        _not_cleaned(facts),
+    ]
+    if not facts.is_copy_on_write:
+        found.append(_before_compaction(timeline, policy))
+    return [each for each in found if each is not None]
+
+
+def _oldest_pending(timeline: active.ActiveTimeline) -> instants.Instant | None:
+    return next((each for each in timeline.pending if each.action.is_write), None)
+
+
+def _last_completed_before(
+    timeline: active.ActiveTimeline, time: instants.InstantTime
+) -> instants.InstantTime:
+    """Return the newest completed write before a time; the time itself if there is none.
+
+    It stays, so that what is older than the first write that is left is older than that time.
+    """
+    times = (
+        each.requested_time
+        for each in timeline.instants
+        if each.is_completed and each.action.is_write and each.requested_time < time
+    )
+    return max(times, default=time)
+
+
+def _pending(timeline: active.ActiveTimeline) -> Hold | None:
+    oldest = _oldest_pending(timeline)
+    if oldest is None:
+        return None
+    return Hold(
+        reason=Reason.PENDING,
+        below=_last_completed_before(timeline, oldest.requested_time),
+        text=f"{oldest} is the oldest pending write",
+    )
+
+
+def _overlapping(timeline: active.ActiveTimeline) -> Hold | None:
+    """Keep what completed after a pending write had begun: it looks for conflicts with that."""
+    oldest = _oldest_pending(timeline)
+    if oldest is None:
+        return None
+    for each in timeline.instants:
+        is_later = each.completion_time is not None and each.completion_time > oldest.requested_time
+        if each.action.is_write and is_later:
+            return Hold(
+                reason=Reason.OVERLAPPING,
+                below=each.requested_time,
+                text=f"{each} completed after {oldest} had begun, which may conflict with it",
+            )
+    return None
+
+
+def _not_swept(facts: Facts) -> Hold | None:
+    if not facts.not_swept:
+        return None
+    first = min(facts.not_swept)
+    return Hold(
+        reason=Reason.NOT_SWEPT,
+        below=_last_completed_before(facts.timeline, first),
+        text=f"files of {first} are left, whose owner may be alive: they would count as committed",
+    )
+
+
+def _savepoint(timeline: active.ActiveTimeline) -> Hold | None:
+    for each in timeline.instants:
+        if each.action is instants.Action.SAVEPOINT:
+            text = f"the table has a savepoint of {each.requested_time}"
+            return Hold(reason=Reason.SAVEPOINT, below=each.requested_time, text=text)
+    return None
+
+
+def _not_cleaned(facts: Facts) -> Hold | None:
+    """Keep replace commits whose replaced files may be there: only the active timeline hides them.
+
+    Those of the file-version policy are cleaned up to the clean itself.
+    """
+    clean = facts.last_clean
+    for each in facts.timeline.instants:
+        is_replacing = each.action.completed is instants.Action.REPLACE_COMMIT
+        if is_replacing and (clean is None or each.requested_time >= clean.cleaned_below):
+            text = f"no clean has removed the files that {each} replaced"
+            return Hold(reason=Reason.NOT_CLEANED, below=each.requested_time, text=text)
+    return None
+
+
+def _before_compaction(timeline: active.ActiveTimeline, policy: Policy) -> Hold | None:
+    """Keep the delta commits that a planner counts since the last compaction, and that one."""
+    completed = [each for each in timeline.instants if each.is_completed]
+    compactions = [each for each in completed if each.action is instants.Action.COMMIT]
+    last = compactions[-1] if compactions else None
+    deltas = [
+        each
+        for each in completed
+        if each.action is instants.Action.DELTA_COMMIT
+        and (last is None or each.requested_time > last.requested_time)
+    ]
+    if not deltas:
+        return None
+    if len(deltas) < policy.compaction_delta_commits:
+        first = last or deltas[0]
+    else:
+        first = deltas[len(deltas) - policy.compaction_delta_commits]
+    return Hold(
+        reason=Reason.COMPACTION,
+        below=first.requested_time,
+        text=f"the delta commits from {first.requested_time} on count for the next compaction",
+    )
+
+
+def _others(facts: Facts, newest: instants.Instant) -> list[instants.Instant]:
+    """Return the cleans and rollbacks that are older than the newest write that goes."""
+    cleans = [
+        each
+        for each in facts.timeline.instants
+        if each.is_completed and each.action is instants.Action.CLEAN
+    ]
+    rollbacks = [
+        each
+        for each in facts.timeline.instants
+        if each.is_completed
+        and each.action is instants.Action.ROLLBACK
+        and (facts.swept_rollbacks is None or each.requested_time in facts.swept_rollbacks)
+    ]
+    return [
+        each for each in (*cleans[:-1], *rollbacks) if each.requested_time < newest.requested_time
+    ]

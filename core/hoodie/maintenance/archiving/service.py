@@ -1,0 +1,311 @@
+"""Archiving as a table service: old instants go from the active timeline into its history.
+
+    sweep     files of instants that are over are removed: they would count as committed
+    stage     a parquet file with a row an instant, and merges of full levels
+    publish   a manifest that lists them. In a table without foreign writers by an epoch, which is
+              the commit; else under the table lock, which is asked before each step
+    delete    the instants' files: pending ones first, then completed ones, the oldest first
+    clean     old manifests, and files that none lists
+
+A run that dies is finished by the next process that changes the table, where an epoch has said so,
+or by the next run: it drops what the history holds, and uses or replaces what was staged. Source:
+`TimelineArchiverV2.java`, `LSMTimelineWriter.java`; protocol.md: Archiving.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+
+from hoodie import environment, errors
+from hoodie.maintenance.archiving import planning
+from hoodie.maintenance.rollback import orphan_files
+from hoodie.model import instants, results, table_config
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import (
+    active,
+    chain,
+    contents,
+    epochs,
+    history_tree,
+    history_writing,
+    transitions,
+)
+from hoodie.timeline.history_tree import TreeFile
+from hoodie.transaction import admission, manager, publication, table_lock
+from hoodie.transaction.client import Client
+
+logger = logging.getLogger(__name__)
+
+_SAVEPOINTS_KEY = "savepointed_timestamps"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Swept:
+    """What a sweep before the archiver tells."""
+
+    not_swept: frozenset[instants.InstantTime]
+    rollbacks: frozenset[instants.InstantTime]
+
+
+def preview(target: manager.Target, policy: planning.Policy) -> planning.Plan:
+    """Return what a run would archive now; a snapshot of the timeline, and a read of a clean.
+
+    Files that rollbacks left are not looked for.
+
+    Raises:
+        ConfigurationError: The policy's bounds contradict each other.
+    """
+    return _preview(target.storage, target.config, policy)[0]
+
+
+def _preview(
+    storage: Storage, config: table_config.TableConfig, policy: planning.Policy
+) -> tuple[planning.Plan, active.ActiveTimeline]:
+    """Return a plan that is made without the lock, and the timeline that it is made on."""
+    return active.with_contents(
+        storage,
+        lambda timeline: (
+            planning.plan_of(_facts(storage, config, timeline, None), policy),
+            timeline,
+        ),
+        lambda storage: chain.load(storage, config),
+    )
+
+
+def archive(
+    target: manager.Target,
+    policy: planning.Policy,
+    transaction: manager.TransactionOptions,
+    env: environment.Environment,
+) -> results.ArchiveResult:
+    """Archive what the policy lets go.
+
+    Args:
+        target: The table.
+        policy: How many commits stay.
+        transaction: On whose behalf.
+        env: Time, ids, threads.
+
+    Raises:
+        ConfigurationError: The policy's bounds contradict each other.
+        ConflictError: The table is being restored, or its configuration has changed.
+        HoodieError: Storage or lock failed; what was published is finished by the next run.
+    """
+    policy.check()
+    with closing(manager.open_client(target, transaction, env)) as client:
+        return archive_by(client, target.config, policy)
+
+
+def archive_by(
+    client: Client, config: table_config.TableConfig, policy: planning.Policy
+) -> results.ArchiveResult:
+    """Archive what the policy lets go, by a client of the table; as `archive`."""
+    first, timeline = _preview(client.storage, config, policy)
+    leftovers, swept = 0, None
+    if first.chosen:
+        # What had been rolled back before the sweep listed the table is swept.
+        rollbacks = _completed_rollbacks(timeline)
+        sweep = orphan_files.sweep_all(client)
+        leftovers, swept = sweep.count, _Swept(not_swept=sweep.left, rollbacks=rollbacks)
+    archived: list[instants.Instant] = []
+    while True:
+        plan = client.lock.decide(lambda scope: _run(client, scope, config, policy, swept))
+        archived += plan.chosen
+        if not plan.is_partial:
+            break
+    return results.ArchiveResult(
+        archived=tuple(archived),
+        holds=tuple(each.text for each in plan.holds),
+        leftovers=leftovers,
+        lock_wait_ms=client.lock.times.wait_ms,
+        lock_hold_ms=client.lock.times.hold_ms,
+    )
+
+
+def _completed_rollbacks(timeline: active.ActiveTimeline) -> frozenset[instants.InstantTime]:
+    return frozenset(
+        each.requested_time
+        for each in timeline.instants
+        if each.is_completed and each.action is instants.Action.ROLLBACK
+    )
+
+
+def _run(
+    client: Client,
+    scope: table_lock.LockScope,
+    config: table_config.TableConfig,
+    policy: planning.Policy,
+    swept: _Swept | None,
+) -> planning.Plan:
+    """Archive once in a scope of the table lock; return what was archived."""
+    admission.admit_table(client, scope, config)
+    admission.admit_attempt(client)
+    tree = history_writing.read_tree(client.storage)
+    timeline = scope.timeline
+    if not scope.is_courtesy:
+        timeline = _without_archived(client, scope, tree)
+    facts = _facts(client.storage, config, timeline, swept)
+    plan = planning.plan_of(facts, policy)
+    if swept is None or not plan.chosen:
+        return replace(plan, chosen=(), is_partial=False)
+    plan, added = _staged(client, scope, facts, policy, plan)
+    _publish(client, scope, tree, facts.timeline, plan, added)
+    return plan
+
+
+def _staged(
+    client: Client,
+    scope: table_lock.LockScope,
+    facts: planning.Facts,
+    policy: planning.Policy,
+    plan: planning.Plan,
+) -> tuple[planning.Plan, TreeFile]:
+    """Put the instants of a plan into a file; return what of the plan is in it.
+
+    Where the lock excludes nobody, a file of that name with other instants may be about to be
+    published, or is of a run that died: fewer instants then have another name.
+
+    Raises:
+        ConflictError: All names are taken.
+    """
+    while True:
+        rows = history_writing.rows_of(client.storage, facts.timeline, plan.chosen)
+        try:
+            added = history_writing.stage(
+                client.storage, rows, scope.check, may_replace=not scope.is_courtesy
+            )
+        except history_writing.NameTakenError as error:
+            if plan.write_count == 1:
+                raise
+            logger.info("%s: archiving one commit less: %s", client.storage.uri, error)
+            plan = planning.plan_of(facts, policy, plan.write_count - 1)
+        else:
+            return plan, added
+
+
+def _publish(
+    client: Client,
+    scope: table_lock.LockScope,
+    before: history_writing.Tree,
+    timeline: active.ActiveTimeline,
+    plan: planning.Plan,
+    added: TreeFile,
+) -> None:
+    """Put instants into the history, and take them off the timeline."""
+    files = _merged(client, scope, (*before.files, added))
+    number = before.number_next
+    path, content = history_tree.manifest_path(number), history_tree.encode_manifest(files)
+    if scope.is_courtesy:
+        change = epochs.Change(
+            id=client.random.uuid(),
+            time="",
+            author=str(client.author),
+            files={path: content},
+            archived_below=plan.archived_below,
+        )
+        publication.make(client, scope, change, scope.check)
+        assert client.chain is not None, client.storage.uri
+        client.chain.look(scope.check)
+    else:
+        scope.check()
+        history_writing.put_manifest(client.storage, path, content, scope.check)
+        scope.check()
+        history_writing.raise_version(client.storage, number, scope.check)
+        _take_off(client, scope, timeline, plan.chosen)
+    logger.info("%s: archived %d instants", client.storage.uri, len(plan.chosen))
+    try:
+        history_writing.clean(client.storage, before, number, plan.archived_below, scope.check)
+    except (errors.NotFoundError, errors.StorageError) as error:
+        logger.warning("%s: old files of the history are left: %s", client.storage.uri, error)
+
+
+def _merged(
+    client: Client, scope: table_lock.LockScope, files: tuple[TreeFile, ...]
+) -> tuple[TreeFile, ...]:
+    """Return the files of the tree after full levels were merged; a read of each that is."""
+    while sources := history_tree.to_merge(files):
+        try:
+            made = history_writing.merge(
+                client.storage, sources, scope.check, may_replace=not scope.is_courtesy
+            )
+        except history_writing.NameTakenError as error:
+            logger.warning("%s: a level is not merged: %s", client.storage.uri, error)
+            return files
+        files = (*(each for each in files if each not in sources), made)
+    return files
+
+
+def _without_archived(
+    client: Client, scope: table_lock.LockScope, tree: history_writing.Tree
+) -> active.ActiveTimeline:
+    """Take off the timeline what the history holds, as a run that died leaves it; return the rest.
+
+    The history is asked about instants in the range of its files alone.
+    """
+    timeline = scope.timeline
+    held = [
+        each
+        for each in timeline.instants
+        if each.is_completed
+        and each.action in planning.ARCHIVED
+        and any(file.may_hold(each.requested_time) for file in tree.files)
+        and timeline.archive.completion_time(each.requested_time) is not None
+    ]
+    if not held:
+        return timeline
+    _take_off(client, scope, timeline, held)
+    return active.listed(client.storage)
+
+
+def _take_off(
+    client: Client,
+    scope: table_lock.LockScope,
+    timeline: active.ActiveTimeline,
+    archived: Iterable[instants.Instant],
+) -> None:
+    """Delete the files of archived instants: pending ones first, then completed, oldest first."""
+    keys = {(each.requested_time, each.action) for each in archived}
+    found = [
+        each for each in timeline.files if (each.requested_time, each.action.completed) in keys
+    ]
+    for each in sorted(found, key=lambda file: (file.is_completed, str(file))):
+        scope.check()
+        client.storage.delete(transitions.path(each))
+
+
+def _facts(
+    storage: Storage,
+    config: table_config.TableConfig,
+    timeline: active.ActiveTimeline,
+    swept: _Swept | None,
+) -> planning.Facts:
+    return planning.Facts(
+        timeline=timeline,
+        is_copy_on_write=config.is_copy_on_write,
+        last_clean=_last_clean(storage, timeline),
+        not_swept=swept.not_swept if swept else (),
+        swept_rollbacks=swept.rollbacks if swept else None,
+    )
+
+
+def _last_clean(storage: Storage, timeline: active.ActiveTimeline) -> planning.LastClean | None:
+    """Return what the last completed clean says; a read."""
+    cleans = [
+        each
+        for each in timeline.instants
+        if each.is_completed and each.action is instants.Action.CLEAN
+    ]
+    if not cleans:
+        return None
+    done = contents.read_clean(storage, cleans[-1])
+    return planning.LastClean(
+        requested_time=cleans[-1].requested_time,
+        earliest_retained=done.earliest_retained,
+        savepoints=_savepoints(done.extra),
+    )
+
+
+def _savepoints(extra: Mapping[str, str]) -> tuple[instants.InstantTime, ...]:
+    texts = extra.get(_SAVEPOINTS_KEY, "").split(",")
+    return tuple(instants.checked_time(each.strip()) for each in texts if each.strip())

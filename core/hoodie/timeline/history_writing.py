@@ -1,0 +1,296 @@
+"""Writing the tree of the archived timeline: rows of instants, merges, and `_version_`.
+
+    stage    a parquet file, under its final name; it counts once a manifest lists it
+    raise    `_version_` to a manifest that is there; it is never lowered
+    clean    manifests older than the newest three, then files that none of the others lists
+
+A file that is there under the name of one to stage was left by a run that died, or is of one that
+runs at the same time. Where the lock excludes nobody it is used if it holds the same rows, and is
+never replaced: another may be about to publish it. Source: `LSMTimelineWriter.java`,
+`MetadataConversionUtils.createLSMTimelineInstant`; format.md: Archived timeline.
+"""
+
+import io
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie import errors
+from hoodie.model import instants
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import active, archived, history_tree, transitions
+from hoodie.timeline.history_tree import TreeFile
+
+logger = logging.getLogger(__name__)
+
+Check = Callable[[], None]
+"""Called right before something is changed; raises when it must not be."""
+
+_ROW_VERSION = 1
+_RAISES_MAX = 10
+
+_SCHEMA = pa.schema(
+    [
+        ("instantTime", pa.string()),
+        ("completionTime", pa.string()),
+        ("action", pa.string()),
+        ("metadata", pa.binary()),
+        ("plan", pa.binary()),
+        pa.field("version", pa.int32(), nullable=False),
+    ]
+)
+
+_PLANNED = (
+    instants.Action.COMPACTION,
+    instants.Action.LOG_COMPACTION,
+    instants.Action.CLEAN,
+)
+_REPLACING = (instants.Action.REPLACE_COMMIT, instants.Action.CLUSTERING)
+
+
+class NameTakenError(errors.ConflictError):
+    """Another file has the name of one to stage, and must not be replaced."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """The tree as it was at one moment.
+
+    Attributes:
+        number: Of the manifest that counts; None where nothing was archived yet.
+        files: That it lists.
+        manifests: Numbers of all manifests on storage.
+        found: All parquet files on storage.
+    """
+
+    number: int | None
+    files: tuple[TreeFile, ...]
+    manifests: tuple[int, ...]
+    found: tuple[TreeFile, ...]
+
+    @property
+    def number_next(self) -> int:
+        """A number that no manifest on storage has."""
+        return max((*self.manifests, self.number or 0)) + 1
+
+
+def read_tree(storage: Storage) -> Tree:
+    """Return the tree: a listing, and a read of `_version_` and of its manifest.
+
+    Raises:
+        FormatError: The manifest is damaged.
+        NotFoundError: It is gone: the tree was changed meanwhile.
+    """
+    infos = storage.list(history_tree.DIRECTORY)
+    number = archived.newest_manifest(storage)
+    numbers = (history_tree.manifest_number(info.name) for info in infos)
+    files = (history_tree.parse_file(info.name, info.size_bytes) for info in infos)
+    return Tree(
+        number=number,
+        files=() if number is None else archived.files_of_manifest(storage, number),
+        manifests=tuple(sorted(each for each in numbers if each is not None)),
+        found=tuple(each for each in files if each is not None),
+    )
+
+
+def rows_of(
+    storage: Storage, timeline: active.ActiveTimeline, completed: Iterable[instants.Instant]
+) -> pa.Table:
+    """Return the rows that archive instants, by requested time; two or three reads each.
+
+    Raises:
+        NotFoundError: The completed file of one is gone.
+    """
+    pending: dict[tuple[str, instants.Action], list[instants.Instant]] = {}
+    for each in timeline.files:
+        if each.is_pending:
+            key = (each.requested_time, each.action.completed)
+            pending.setdefault(key, []).append(each)
+    rows = [
+        {
+            "instantTime": each.short_name or each.requested_time,
+            "completionTime": each.short_completion or each.completion_time,
+            "action": each.action.value,
+            "metadata": storage.read(transitions.path(each)) or None,
+            "plan": _plan(storage, pending.get((each.requested_time, each.action), ())),
+            "version": _ROW_VERSION,
+        }
+        for each in sorted(completed, key=lambda instant: instant.requested_time)
+    ]
+    return pa.Table.from_pylist(rows, _SCHEMA)
+
+
+def _plan(storage: Storage, pending: Iterable[instants.Instant]) -> bytes | None:
+    """Return the plan of an instant whose pending files these are; None for one without."""
+    plan: bytes | None = None
+    for each in pending:
+        is_requested = each.state is instants.State.REQUESTED
+        if each.action in _REPLACING or (each.action in _PLANNED and is_requested):
+            try:
+                plan = storage.read(transitions.path(each)) or plan
+            except errors.NotFoundError:
+                continue  # A run that died has deleted it.
+    return plan
+
+
+def stage(
+    storage: Storage, rows: pa.Table, check: Check, level: int = 0, *, may_replace: bool
+) -> TreeFile:
+    """Put rows into a file of the tree, which no manifest lists yet.
+
+    Args:
+        storage: The table's.
+        rows: By requested time.
+        check: Called right before the file is created or replaced.
+        level: The file's.
+        may_replace: Whether a file of that name with other rows is replaced; under a lock that
+            excludes others it is of a run that died.
+
+    Raises:
+        NameTakenError: It may not be replaced.
+    """
+    times = rows.column("instantTime")
+    first, last = (times[place].as_py() for place in (0, len(rows) - 1))
+    content = io.BytesIO()
+    pq.write_table(rows, content, compression="gzip")
+    found = history_tree.file_of(first, last, level, content.tell())
+    check()
+    try:
+        storage.create(found.path, content.getvalue())
+    except (errors.AlreadyExistsError, errors.StorageError) as error:
+        there, version = _fetched(storage, found.path, error)
+        if _same(there, rows):
+            return replace(found, size_bytes=len(there))
+        if not may_replace:
+            raise NameTakenError(
+                f"{storage.uri}/{found.path} is of another run, with other instants"
+            ) from error
+        check()
+        storage.replace(found.path, content.getvalue(), if_match=version)
+    return found
+
+
+def _fetched(storage: Storage, path: str, error: errors.HoodieError) -> tuple[bytes, str]:
+    """Return the file that is there under a name after a creation of it failed."""
+    try:
+        return storage.fetch(path)
+    except errors.NotFoundError:
+        raise error from None
+
+
+def _same(content: bytes, rows: pa.Table) -> bool:
+    """Return whether a file holds these rows."""
+    try:
+        found = pq.read_table(pa.BufferReader(content), columns=_SCHEMA.names)
+        return bool(found.cast(_SCHEMA).equals(rows))
+    except (pa.ArrowException, KeyError, ValueError):
+        return False
+
+
+def merge(
+    storage: Storage, sources: Sequence[TreeFile], check: Check, *, may_replace: bool
+) -> TreeFile:
+    """Put the rows of files of one level into a file of the next; the first of equal rows counts.
+
+    Raises:
+        FormatError: One is damaged.
+        NameTakenError: As `stage`.
+        NotFoundError: One is gone.
+    """
+    rows = pa.concat_tables(_rows(storage, each) for each in sources)
+    places: dict[tuple[str, str], int] = {}
+    keys = zip(*(rows.column(each).to_pylist() for each in ("instantTime", "action")), strict=True)
+    for place, key in enumerate(keys):
+        places.setdefault(key, place)
+    ordered = rows.take([places[key] for key in sorted(places)])
+    return stage(storage, ordered, check, sources[0].level + 1, may_replace=may_replace)
+
+
+def _rows(storage: Storage, file: TreeFile) -> pa.Table:
+    try:
+        with storage.open_input(file.path) as source:
+            return pq.read_table(source, columns=_SCHEMA.names).cast(_SCHEMA)
+    except (pa.ArrowException, KeyError, ValueError) as error:
+        raise errors.FormatError(f"{file.path} is not a file of an archive: {error}") from error
+
+
+def put_manifest(storage: Storage, path: str, content: bytes, check: Check) -> None:
+    """Have a manifest with this content at its path, in place of what a run that died left there.
+
+    A request, and two more where there is one already.
+    """
+    try:
+        storage.create(path, content)
+    except errors.AlreadyExistsError:
+        try:
+            there, version = storage.fetch(path)
+            if there != content:
+                check()
+                storage.replace(path, content, if_match=version)
+        except (errors.ConflictError, errors.NotFoundError) as error:
+            # Another process has put it there, and a later run has deleted it by now.
+            logger.info("%s/%s is published by another: %s", storage.uri, path, error)
+
+
+def raise_version(storage: Storage, number: int, check: Check) -> None:
+    """Have `_version_` say this number, or a greater one; two requests, or one.
+
+    Raises:
+        StorageError: The storage failed, or the version changes faster than it can be read.
+    """
+    content = str(number).encode("ascii")
+    for _ in range(_RAISES_MAX):
+        try:
+            there, version = storage.fetch(history_tree.VERSION_PATH)
+            known = history_tree.version_of(there)
+            if known is not None and known >= number:
+                return
+            check()
+            storage.replace(history_tree.VERSION_PATH, content, if_match=version)
+        except (errors.NotFoundError, errors.ConflictError):
+            check()
+            try:
+                storage.create(history_tree.VERSION_PATH, content)
+            except errors.AlreadyExistsError:
+                continue
+        return
+    raise errors.StorageError(
+        f"{storage.uri}/{history_tree.VERSION_PATH} changed during each of {_RAISES_MAX} tries"
+    )
+
+
+def clean(storage: Storage, before: Tree, number: int, archived_below: str, check: Check) -> int:
+    """Delete old manifests, then what none of the others lists; return how many files that were.
+
+    Args:
+        storage: The table's.
+        before: The tree before the newest manifest was published.
+        number: Of the newest manifest.
+        archived_below: As of `history_tree.garbage`.
+        check: Called right before each deletion.
+
+    Raises:
+        StorageError: The storage failed; the next run deletes what is left.
+    """
+    manifests = sorted({*before.manifests, number})
+    old = [each for each in manifests if each < number][: -(history_tree.MANIFESTS_KEPT - 1)]
+    newest = archived.files_of_manifest(storage, number)
+    kept = list(newest)
+    for each in manifests:
+        if each not in old and each < number:
+            try:
+                kept += archived.files_of_manifest(storage, each)
+            except errors.NotFoundError:
+                continue
+    count = 0
+    paths = [history_tree.manifest_path(each) for each in old]
+    paths += [
+        each.path for each in history_tree.garbage(before.found, newest, kept, archived_below)
+    ]
+    for path in paths:
+        check()
+        count += storage.delete(path)
+    return count
