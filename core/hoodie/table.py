@@ -16,10 +16,12 @@ from hoodie.engine import ahead
 from hoodie.filegroup import snapshots
 from hoodie.format import timeline_avro
 from hoodie.maintenance import table_service
+from hoodie.maintenance.compaction import planning as compaction_planning
 from hoodie.maintenance.compaction import service as compaction
 from hoodie.maintenance.rollback import service as rollback
 from hoodie.model import (
     commits,
+    compaction_options,
     files,
     instants,
     predicates,
@@ -223,7 +225,29 @@ class Table:
         self, transaction: manager.TransactionOptions
     ) -> instants.InstantTime | None:
         """Plan a compaction and return its instant; None when there is nothing to compact."""
-        return table_service.schedule(compaction.Compaction(), self._target, transaction, self._env)
+        return self.plan_compaction(transaction, compaction_options.DEFAULTS).instant
+
+    def plan_compaction(
+        self,
+        transaction: manager.TransactionOptions,
+        options: compaction_options.CompactionOptions,
+    ) -> results.ScheduleResult:
+        """Plan a compaction by its trigger, strategies and bounds, or return why none is planned.
+
+        Raises:
+            ConfigurationError: The table is copy-on-write, or a strategy is not for it.
+        """
+        return compaction.schedule(self._target, options, transaction, self._env)
+
+    def preview_compaction(
+        self, options: compaction_options.CompactionOptions
+    ) -> compaction_planning.Decision:
+        """Return what `plan_compaction` would plan now, and why not; nothing is written.
+
+        Raises:
+            ConfigurationError: As `plan_compaction`.
+        """
+        return compaction.preview(self._target, options, self._env)
 
     def compact(
         self, requested_time: instants.InstantTime, transaction: manager.TransactionOptions

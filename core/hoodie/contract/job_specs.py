@@ -2,12 +2,12 @@
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from hoodie import errors
 from hoodie.contract import attempt_fences, engine_specs, input_sources
-from hoodie.model import commits, json_values, settings
+from hoodie.model import commits, compaction_options, json_values, settings
 
 DELETE = "Delete"
 """The deletion policy by which a table's data goes with its HudiTable."""
@@ -60,10 +60,13 @@ class Compact:
     Attributes:
         step: Which part.
         instant_time: The plan to execute; set exactly when the step is EXECUTE.
+        options: Of the plan to make: trigger, strategies and bounds, by the keys of
+            `compaction_options`; none for whatever there is.
     """
 
     step: CompactionStep
     instant_time: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +171,7 @@ def decode_spec(content: bytes, source: str) -> JobSpec:
     """Return the spec in a file's content.
 
     Raises:
+        ConfigurationError: An option of compaction is unknown, or has another value.
         InvalidInputError: The content does not fit; the message names source and field.
     """
     spec = json_values.decode(JobSpec, content, source)
@@ -182,6 +186,7 @@ def decode_spec(content: bytes, source: str) -> JobSpec:
                     f"{source}.work.instant_time: is {work.instant_time!r} with step "
                     f"{work.step.value}, expected an instant exactly with step execute"
                 )
+            compaction_options.from_properties(work.options)
         case ConfigureTable() as work:
             if not (work.has_chain or work.has_foreign_writers):
                 raise errors.InvalidInputError(

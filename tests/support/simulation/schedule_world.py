@@ -16,7 +16,15 @@ from hoodie.filegroup import snapshots
 from hoodie.format import file_names, timeline_avro
 from hoodie.index import bucket
 from hoodie.maintenance.compaction import planning as compaction_planning
-from hoodie.model import commits, files, instants, schemas, settings, table_config
+from hoodie.model import (
+    commits,
+    compaction_options,
+    files,
+    instants,
+    schemas,
+    settings,
+    table_config,
+)
 from hoodie.read import planning, tasks
 from hoodie.storage.memory import MemoryStorage, MemoryStore
 from hoodie.storage.protocol import Storage
@@ -46,6 +54,7 @@ COPY_ON_WRITE = replace(
 )
 SCHEMA = schemas.from_arrow(pa.schema([("id", pa.string()), ("part", pa.string())]), "t")
 EVERYTHING = tasks.Query(columns=("id",))
+ANY_COMPACTION = compaction_options.CompactionOptions()
 SETTINGS = settings.WriteSettings(
     concurrency=settings.ConcurrencyMode.NON_BLOCKING,
     heartbeat_interval_ms=1_000,
@@ -299,7 +308,7 @@ class World:
             if timeline.pending_compactions and not is_beside:
                 return None
             snapshot = snapshots.take(service.storage, self.config, timeline)
-            found = compaction_planning.plan_of(snapshot.view.slices_for_compaction(requested_time))
+            found = compaction_planning.decide(snapshot, requested_time, ANY_COMPACTION).plan
             if found is None:
                 return None
             return timeline_avro.encode_compaction_plan(replace(found, extra=extra))
