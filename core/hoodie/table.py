@@ -235,7 +235,8 @@ class Table:
         """Plan a compaction by its trigger, strategies and bounds, or return why none is planned.
 
         Raises:
-            ConfigurationError: The table is copy-on-write, or a strategy is not for it.
+            ConfigurationError: The table is copy-on-write.
+            HoodieError: Nothing was planned.
         """
         return compaction.schedule(self._target, options, transaction, self._env)
 

@@ -134,7 +134,8 @@ def parse_pattern(text: str) -> str:
     if len(text) > _PATTERN_LENGTH_MAX:
         raise ValueError(f"expected at most {_PATTERN_LENGTH_MAX} characters")
     try:
-        matching((), text)
+        # Of no path at all it would not be parsed.
+        matching(("",), text)
     except pa.ArrowInvalid as error:
         raise ValueError(f"expected a regular expression of RE2: {error}") from None
     except UnicodeEncodeError:

@@ -65,9 +65,6 @@ def decide(
         snapshot: As of the request.
         requested_time: The plan's, above all times on the timeline.
         options: Trigger, strategies and bounds.
-
-    Raises:
-        ConfigurationError: A strategy is not for the table's partitions.
     """
     pending = sorted(snapshot.compactions)
     if len(pending) >= options.pending_max:

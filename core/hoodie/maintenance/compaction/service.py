@@ -112,7 +112,7 @@ def schedule(
     """Plan a compaction, or say why none is planned.
 
     Raises:
-        ConfigurationError: The table has no log files to compact, or a strategy is not for it.
+        ConfigurationError: The table is copy-on-write.
         HoodieError: Nothing was planned.
     """
     service = Compaction(options=options)

@@ -11,8 +11,9 @@ pipeline. What all bound in common comes last.
 
 A date is the beginning of a partition's path, keys of Hive's style left out: `2026/11/21`,
 `2026-11-21`, `year=2026/month=11/day=21`, `dt=2026-11-21/hour=05`. Apache Hudi fails on a table in
-which one partition has none; here such a partition counts as older than all, but one at least must
-have a date. Source: `hoodie-client-common`, `table/action/compact/strategy/` (1.2.0).
+which one partition has none; here such a partition counts as older than all.
+
+Source: `hudi-client-common`, `table/action/compact/strategy/` (1.2.0).
 """
 
 import enum
@@ -21,7 +22,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from hoodie import errors
 from hoodie.model import compaction_options, files, instants
 
 Strategy = compaction_options.Strategy
@@ -136,9 +136,6 @@ def select(
         candidates: One a file group, in any order.
         options: Strategies, their thresholds, and bounds.
         requested_time: The plan's; today is its day.
-
-    Raises:
-        ConfigurationError: A strategy needs dates, and no partition's path begins with one.
     """
     left = sorted(candidates, key=lambda each: each.group)
     today = date(int(requested_time[:4]), int(requested_time[4:6]), int(requested_time[6:8]))
@@ -174,15 +171,9 @@ def partition_date(path: str) -> date | None:
         return None
 
 
-def _dates(paths: Iterable[str], strategy: Strategy) -> dict[str, date]:
+def _dates(paths: Iterable[str]) -> dict[str, date]:
     """Return the date of each partition, newest first; the oldest of all for those without."""
-    found = {path: partition_date(path) for path in paths}
-    if found and not any(found.values()):
-        raise errors.ConfigurationError(
-            f"compaction strategy {strategy.value}: partition {min(found)!r} has no date, nor has "
-            "another one, expected paths such as 2026/11/21 or dt=2026-11-21"
-        )
-    dated = {path: each or date.min for path, each in found.items()}
+    dated = {path: partition_date(path) or date.min for path in paths}
     return dict(sorted(dated.items(), key=lambda item: item[1], reverse=True))
 
 
@@ -191,18 +182,18 @@ def _all_partitions(paths: list[str], _options: Options, _today: date) -> list[s
 
 
 def _newest(paths: list[str], options: Options, _today: date) -> list[str]:
-    return list(_dates(paths, Strategy.DAY_BASED))[: options.partitions_max]
+    return list(_dates(paths))[: options.partitions_max]
 
 
 def _recent(paths: list[str], options: Options, today: date) -> list[str]:
     earliest = _earliest(options, today)
-    dates = _dates(paths, Strategy.RECENT_PARTITIONS)
+    dates = _dates(paths)
     return [path for path, day in dates.items() if day >= earliest]
 
 
 def _old(paths: list[str], options: Options, today: date) -> list[str]:
     earliest = _earliest(options, today)
-    dates = _dates(paths, Strategy.OLD_PARTITIONS)
+    dates = _dates(paths)
     return [path for path, day in dates.items() if day < earliest]
 
 
