@@ -175,10 +175,26 @@ def test_files_of_a_failed_compaction_stay_while_its_tasks_may_write(
     assert workshop.rows() == {"a": ("a", "eu", 1, "x")}
 
 
-def test_nothing_to_compact_is_a_finding(workshop: Workshop) -> None:
+def test_nothing_to_compact_has_a_reason(workshop: Workshop) -> None:
     result = workshop.run(workshop.spec(COMPACT))
-    assert result.findings == ("there is nothing to compact",)
+    assert result.reason.startswith("nothing to compact: ")
     assert workshop.table().timeline().instants == ()
+
+
+def test_bounded_compaction_reports_what_it_left_out(workshop: Workshop) -> None:
+    """Two plans are two runs, and the options reach both."""
+    rows = "".join(f"{key},eu,1,x\n" for key in "abcdefgh")
+    workshop.write(workshop.file("1", rows))
+    groups = len(workshop.table().slices())
+    assert groups > 1
+    bounded = {"hoodie.operator.compaction.file.groups.max": str(groups - 1)}
+    for left_out in (1, 0):
+        result = workshop.run(workshop.spec(replace(COMPACT, options=bounded)))
+        assert (result.error, result.left_out) == (None, left_out)
+    assert all(each.log_files == () for each in workshop.table().slices())
+    due = {"hoodie.compact.inline.trigger.strategy": "NUM_COMMITS"}
+    late = workshop.run(workshop.spec(replace(COMPACT, options=due)))
+    assert late.reason == "not due: 0 of 5 delta commits"
 
 
 def test_dropped_table_leaves_nothing(workshop: Workshop) -> None:

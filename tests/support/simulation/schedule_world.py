@@ -296,7 +296,11 @@ class World:
         self._end(number, invariants.Outcome.ACKNOWLEDGED, completion)
         return completion
 
-    def schedule_compaction(self, service: Client) -> instants.Instant | None:
+    def schedule_compaction(
+        self,
+        service: Client,
+        options: compaction_options.CompactionOptions = ANY_COMPACTION,
+    ) -> instants.Instant | None:
         """Plan a compaction of everything that completed, unless one is pending."""
 
         def plan(
@@ -308,7 +312,7 @@ class World:
             if timeline.pending_compactions and not is_beside:
                 return None
             snapshot = snapshots.take(service.storage, self.config, timeline)
-            found = compaction_planning.decide(snapshot, requested_time, ANY_COMPACTION).plan
+            found = compaction_planning.decide(snapshot, requested_time, options).plan
             if found is None:
                 return None
             return timeline_avro.encode_compaction_plan(replace(found, extra=extra))

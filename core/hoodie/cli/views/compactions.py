@@ -122,6 +122,8 @@ def grid(shown: Preview) -> grids.Grid:
 def line(shown: Preview) -> str:
     """Return what would be done, in a line."""
     if not shown.is_due:
+        if shown.reason.startswith(planning.Outcome.NOTHING_TO_COMPACT.value):
+            return planning.Outcome.NOTHING_TO_COMPACT.value
         return f"nothing would be planned: {shown.reason}"
     return (
         f"would compact {quantities.counted(shown.file_groups, 'file group')}: "

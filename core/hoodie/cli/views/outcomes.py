@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from hoodie.cli import quantities
 from hoodie.contract import job_results
+from hoodie.maintenance.compaction import planning
 from hoodie.model import results
 
 
@@ -143,11 +144,13 @@ def write_line(shown: WriteDocument) -> str:
         for count, what in ((shown.records, "row"), (shown.deletes, "delete"))
         if count
     ]
+    planned = shown.planned_compaction
     return (
         f"committed {shown.instant}: {shown.operation} of {' and '.join(amounts) or 'no rows'}, "
         f"{quantities.counted(shown.files, 'file')}, {quantities.size_text(shown.bytes)}, in "
         f"{quantities.duration_text(shown.total_ms)}, of which the write took "
         f"{quantities.duration_text(shown.duration_ms)}"
+        f"{f'; then planned compaction {planned}' if planned else ''}"
     )
 
 
@@ -209,8 +212,8 @@ def compact_line(shown: CompactDocument) -> str:
     if shown.instant is None:
         return _nothing(shown, "nothing to compact")
     if shown.completion_time is None:
-        of_groups = f": {quantities.counted(shown.file_groups, 'file group')}"
-        return f"planned {shown.instant}{of_groups if shown.file_groups else ''}"
+        groups = quantities.counted(shown.file_groups, "file group")
+        return f"planned {f'{groups} at ' if shown.file_groups else ''}{shown.instant}"
     return (
         f"compacted {shown.instant}: {quantities.counted(shown.file_groups, 'file group')}, "
         f"{quantities.counted(shown.records, 'row')}, {quantities.size_text(shown.bytes)}, in "
@@ -219,7 +222,9 @@ def compact_line(shown: CompactDocument) -> str:
 
 
 def _nothing(shown: CompactDocument, otherwise: str) -> str:
-    return f"nothing planned: {shown.reason}" if shown.reason else otherwise
+    if not shown.reason or shown.reason.startswith(planning.Outcome.NOTHING_TO_COMPACT.value):
+        return otherwise
+    return f"nothing planned: {shown.reason}"
 
 
 def read_line(shown: ReadDocument) -> str:
