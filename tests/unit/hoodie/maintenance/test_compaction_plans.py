@@ -1,5 +1,6 @@
 """Bounded plans, several at once, back-pressure, and the plans that writers make."""
 
+from concurrent import futures
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from hoodie.model import (
 )
 from hoodie.model.compaction_options import CompactionOptions, Strategy, Trigger
 from hoodie.transaction import authors, manager
-from support.tables.tables import SmallTable
+from support.tables.tables import CONFIG, SmallTable
 
 ANY = CompactionOptions()
 ONE = CompactionOptions(file_groups_max=1)
@@ -317,6 +318,37 @@ def test_two_planners_at_once_take_no_file_group_twice(
     second = small.plan(ONE)
     assert other == []
     assert set(small.operations(first.instant)).isdisjoint(small.operations(second.instant))
+
+
+def test_writers_that_plan_at_once_never_plan_a_file_group_twice(tmp_path: Path) -> None:
+    """P2, P4: plans of one file group each, all of them executed afterwards."""
+    written = Planned(tmp_path / "t", replace(CONFIG, bucket_count=8))
+    inline = CompactionOptions(
+        is_scheduled_inline=True, delta_commits=1, file_groups_max=1, pending_max=3
+    )
+
+    def write(number: int) -> tuple[str, ...]:
+        rows = [{"id": f"{number}-{key}", "part": "p", "a": key} for key in range(8)]
+        options = replace(
+            written.options(f"w{number}", acknowledges_order_dependence=True), compaction=inline
+        )
+        done = [written.table.write(written.data(rows), options) for _ in range(4)]
+        return tuple(f for each in done for f in getattr(each, "findings", ()))
+
+    with futures.ThreadPoolExecutor(4) as threads:
+        findings = [each for found in threads.map(write, range(4)) for each in found]
+    assert all("too many pending compactions: 3 " in each for each in findings), findings
+    pending = written.table.timeline().pending_compactions
+    assert len(pending) == 3
+    assert findings
+    groups = [group for each in pending for group in written.operations(each.requested_time)]
+    assert len(groups) == len(set(groups)) == len(pending)
+    for each in pending:
+        written.table.compact(each.requested_time, written.service)
+    written.compact()
+    assert len(written.rows()) == 32
+    assert all(each.log_files == () for each in written.table.slices())
+    assert written.problems() == []
 
 
 def test_options_of_apache_hudis_writer_mean_the_same() -> None:
