@@ -81,7 +81,10 @@ def test_writer_plans_inline_and_says_so(hoodie: Run, table: Path) -> None:
     shown = fine(hoodie("compact", table, "--dry-run"))
     assert shown.out == "nothing to compact\n"
     assert shown.err == f"note: pending compactions, which run first: {instant}\n"
-    held = write(hoodie, table, *INLINE, "--set", "hoodie.operator.compaction.pending.max=1")
+    limit = ("--set", "hoodie.operator.compaction.pending.max=1")
+    assert "planned" not in (not_due := write(hoodie, table, *INLINE, *limit)).out
+    assert not_due.err == ""
+    held = write(hoodie, table, *INLINE, *limit)
     assert "note: no compaction is planned: too many pending compactions: 1 " in held.err
 
 

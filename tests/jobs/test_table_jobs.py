@@ -197,6 +197,26 @@ def test_bounded_compaction_reports_what_it_left_out(workshop: Workshop) -> None
     assert late.reason == "not due: 0 of 5 delta commits"
 
 
+@pytest.mark.parametrize("engine", engine_specs.EngineKind)
+def test_write_job_plans_a_compaction_after_the_commit_that_makes_it_due(
+    engine: engine_specs.EngineKind, workshop: Workshop
+) -> None:
+    inline = {
+        "hoodie.compact.schedule.inline": "true",
+        "hoodie.compact.inline.max.delta.commits": "2",
+    }
+    files = [workshop.file(name, "a,eu,1,x\n") for name in ("1", "2", "3")]
+    result = workshop.run(workshop.spec(batches_of(*files, compaction=inline), engine))
+    assert (result.error, result.commit_count) == (None, 3)
+    timeline = workshop.table().timeline()
+    second = timeline.completed_writes[1].completion_time
+    pending = [each.requested_time for each in timeline.pending_compactions]
+    assert second is not None
+    assert [second < each for each in pending] == [True]
+    workshop.run(workshop.spec(COMPACT, attempt=2))
+    assert workshop.rows() == {"a": ("a", "eu", 1, "x")}
+
+
 def test_dropped_table_leaves_nothing(workshop: Workshop) -> None:
     workshop.write(workshop.file("1", "a,eu,1,x\n"))
     workshop.run(workshop.spec(DROP))

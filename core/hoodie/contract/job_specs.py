@@ -37,12 +37,15 @@ class WriteBatches:
         commit_interval_ms: Pace: a commit stays open, from its requested time to its completion,
             at least this long, so that readers see changes at most that often. 0 for as fast as
             can be.
+        compaction: Which compactions are planned after each commit, by the keys of
+            `compaction_options`; none for none.
     """
 
     operation: commits.Operation
     source: input_sources.Source
     batches: tuple[input_sources.Batch, ...]
     commit_interval_ms: int = 0
+    compaction: Mapping[str, str] = field(default_factory=dict)
 
 
 class CompactionStep(enum.Enum):
@@ -198,6 +201,7 @@ def decode_spec(content: bytes, source: str) -> JobSpec:
 
 
 def _check_write(spec: JobSpec, work: WriteBatches, source: str) -> None:
+    compaction_options.from_properties(work.compaction)
     if spec.writer_id is None:
         raise errors.InvalidInputError(f"{source}.writer_id: is missing, expected one to write")
     ids = [batch.id for batch in work.batches]

@@ -218,7 +218,7 @@ KEYS = (
         meaning="when a compaction is due: NUM_COMMITS, NUM_COMMITS_AFTER_LAST_REQUEST, "
         "TIME_ELAPSED, NUM_AND_TIME or NUM_OR_TIME; `hoodie compact` without it plans whatever "
         "there is",
-        default="NUM_COMMITS for writers",
+        default="NUM_COMMITS_AFTER_LAST_REQUEST for writers",
     ),
     settings.Key(
         name="hoodie.compact.inline.max.delta.commits",

@@ -38,6 +38,17 @@ _RUNTIME = {
     ],
     "env": {"AWS_REGION": "eu-west-1"},
 }
+_PLAN: Spec = {
+    "strategies": ["PartitionRegex", "DayBased", "LogSize", "LogCount", "LogRatio"],
+    "maxFileGroups": 64,
+    "maxBytes": "64Gi",
+    "minLogBytes": "1Mi",
+    "minLogFiles": 2,
+    "minLogPercent": 10,
+    "partitionDays": 7,
+    "partitionRegex": "^2026",
+    "maxPending": 3,
+}
 _REFERENCE = {"name": "flights"}
 
 _TABLE: Spec = {
@@ -106,20 +117,10 @@ _WRITER: Spec = {
     },
     "runtime": _RUNTIME,
     "pacing": {"commitInterval": "1m"},
+    "compaction": {"deltaCommits": 8, "plan": _PLAN},
     "retry": _RETRY,
     "progressDeadline": "1h",
     "suspend": False,
-}
-_PLAN: Spec = {
-    "strategies": ["PartitionRegex", "DayBased", "LogSize", "LogCount", "LogRatio"],
-    "maxFileGroups": 64,
-    "maxBytes": "64Gi",
-    "minLogBytes": "1Mi",
-    "minLogFiles": 2,
-    "minLogPercent": 10,
-    "partitionDays": 7,
-    "partitionRegex": "^2026",
-    "maxPending": 3,
 }
 _POLICY: Spec = {
     "target": {"tableRef": _REFERENCE},

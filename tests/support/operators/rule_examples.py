@@ -423,6 +423,7 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
         refused=[edited(POLICY, triggers={}), edited(POLICY, triggers={"match": "All"})],
     ),
     **_plan_examples("CompactionPolicy", POLICY, "plan"),
+    **_plan_examples("Writer", WRITER, "compaction__plan"),
     **_plan_examples("TableAction", ACTION, "compaction__plan"),
     ("TableAction", "instant-or-plan"): Examples(
         accepted=[edited(ACTION, compaction={"instant": "20250101000000000"})],

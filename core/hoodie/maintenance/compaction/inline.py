@@ -39,8 +39,9 @@ def after_commit(
 ) -> Done:
     """Plan a compaction after a commit where the options say so; execute what is pending likewise.
 
-    A writer waits for its trigger: NUM_COMMITS where none is set, as Apache Hudi's do. Not due is
-    no finding; too many pending compactions are one.
+    A writer waits for its trigger. Where none is set, the commits since the last request count:
+    Apache Hudi counts them since the last completed compaction, but plans none while one is
+    pending. Not due is no finding; too many pending compactions are one.
 
     Args:
         target: The table.
@@ -55,7 +56,7 @@ def after_commit(
     findings: list[str] = []
     if options.is_inline:
         _caught("pending compactions", findings, lambda: _execute_pending(target, own, env))
-    trigger = options.trigger or compaction_options.Trigger.NUM_COMMITS
+    trigger = options.trigger or compaction_options.Trigger.NUM_COMMITS_AFTER_LAST_REQUEST
     planned: list[instants.InstantTime] = []
 
     def plan() -> None:

@@ -66,6 +66,9 @@ def decide(
         requested_time: The plan's, above all times on the timeline.
         options: Trigger, strategies and bounds.
     """
+    verdict = triggers.evaluate(snapshot.timeline, requested_time, options)
+    if not verdict.is_due:
+        return Decision(outcome=Outcome.NOT_DUE, message=verdict.message)
     pending = sorted(snapshot.compactions)
     if len(pending) >= options.pending_max:
         return Decision(
@@ -75,9 +78,6 @@ def decide(
                 f"than {options.pending_max} ({compaction_options.MAX_KEY}): run one first"
             ),
         )
-    verdict = triggers.evaluate(snapshot.timeline, requested_time, options)
-    if not verdict.is_due:
-        return Decision(outcome=Outcome.NOT_DUE, message=verdict.message)
     view = snapshot.view
     slices = _changed(view.slices_for_compaction(requested_time))
     if not slices:

@@ -406,3 +406,30 @@ def test_rest_that_could_not_be_compacted_leaves_the_triggers_alone() -> None:
     here.see_table(here.table_key, [*commits, ow.commit(5), ow.commit(6)])
     here.settle()
     assert len(here.compactions()) == 3
+
+
+@pytest.mark.parametrize(
+    ("owner", "expected"),
+    [
+        (
+            "Operator",
+            {
+                "hoodie.compact.schedule.inline": "true",
+                "hoodie.compact.inline.max.delta.commits": "3",
+                "hoodie.operator.compaction.file.groups.max": "2",
+            },
+        ),
+        ("External", {}),
+        ("Disabled", {}),
+    ],
+)
+def test_writer_plans_compactions_of_tables_whose_compaction_the_operator_owns(
+    owner: str, expected: dict[str, str]
+) -> None:
+    here = Flights(edited(ow.TABLE, services__compaction=owner))
+    here.see_table(here.table_key)
+    here.add_writer("left", compaction={"deltaCommits": 3, "plan": {"maxFileGroups": 2}})
+    here.settle()
+    (start,) = here.started
+    assert isinstance(start.work, job_specs.WriteBatches)
+    assert start.work.compaction == expected
