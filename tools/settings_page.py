@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hoodie.cli import run_settings
-from hoodie.model import settings
+from hoodie.model import compaction_options, settings
 from hoodie.transaction.locks import hudi_options
 
 PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
@@ -41,6 +41,11 @@ _WRITERS = """## Writers and table services
 All processes that write a table must use the same values. Keys that begin with `hoodie.operator.`
 are this project's; all others are Apache Hudi's.
 """
+_COMPACTIONS = """## Compaction
+
+Processes that write one table may have different values. `hoodie compact` plans by these keys, and
+so does a writer if one of the first two is true; a HudiTable's policies have their own fields.
+"""
 _LOCKS = """## The table lock
 
 Use these keys with `hoodie.write.lock.provider`, instead of `--lock ADDRESS`. Keys of another
@@ -63,6 +68,8 @@ def page() -> str:
             _HEAD,
             _WRITERS,
             _table(("key", "default", "meaning", "in manifests"), _settings()),
+            _COMPACTIONS,
+            _table(("key", "default", "meaning"), _compactions()),
             _LOCKS,
             _table(("key", "default", "meaning", "providers"), _locks()),
             _FACTS,
@@ -80,6 +87,13 @@ def _settings() -> Iterable[Sequence[str]]:
     for key in settings.KEYS:
         names = ", or ".join(f"`{name}`" for name in (key.name, *key.aliases))
         yield names, default_of(key), key.meaning, MANIFEST_FIELDS.get(key.field or "", "-")
+
+
+def _compactions() -> Iterable[Sequence[str]]:
+    for key in compaction_options.KEYS:
+        assert key.field is not None, key.name
+        default = compaction_options.text_of(getattr(compaction_options.DEFAULTS, key.field))
+        yield f"`{key.name}`", key.default or default, key.meaning
 
 
 def default_of(key: settings.Key) -> str:

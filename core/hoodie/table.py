@@ -22,10 +22,12 @@ from hoodie.maintenance.archiving import service as archiving
 from hoodie.maintenance.cleaning import planning as cleaning_plans
 from hoodie.maintenance.cleaning import retention
 from hoodie.maintenance.cleaning import service as cleaning
+from hoodie.maintenance.compaction import planning as compaction_planning
 from hoodie.maintenance.compaction import service as compaction
 from hoodie.maintenance.rollback import service as rollback
 from hoodie.model import (
     commits,
+    compaction_options,
     files,
     instants,
     predicates,
@@ -240,7 +242,30 @@ class Table:
         self, transaction: manager.TransactionOptions
     ) -> instants.InstantTime | None:
         """Plan a compaction and return its instant; None when there is nothing to compact."""
-        return table_service.schedule(compaction.Compaction(), self._target, transaction, self._env)
+        return self.plan_compaction(transaction, compaction_options.DEFAULTS).instant
+
+    def plan_compaction(
+        self,
+        transaction: manager.TransactionOptions,
+        options: compaction_options.CompactionOptions,
+    ) -> results.ScheduleResult:
+        """Plan a compaction by its trigger, strategies and bounds, or return why none is planned.
+
+        Raises:
+            ConfigurationError: The table is copy-on-write.
+            HoodieError: Nothing was planned.
+        """
+        return compaction.schedule(self._target, options, transaction, self._env)
+
+    def preview_compaction(
+        self, options: compaction_options.CompactionOptions
+    ) -> compaction_planning.Decision:
+        """Return what `plan_compaction` would plan now, and why not; nothing is written.
+
+        Raises:
+            ConfigurationError: As `plan_compaction`.
+        """
+        return compaction.preview(self._target, options, self._env)
 
     def compact(
         self, requested_time: instants.InstantTime, transaction: manager.TransactionOptions

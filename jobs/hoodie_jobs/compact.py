@@ -9,7 +9,7 @@ from contextlib import closing
 
 from hoodie.contract import job_results, job_specs
 from hoodie.engine.progress import ProgressEngine
-from hoodie.model import instants
+from hoodie.model import compaction_options, instants
 from hoodie_jobs import opening, program, runtimes
 from hoodie_jobs.run import Run
 
@@ -40,9 +40,12 @@ def _planned(run: Run, work: job_specs.Compact) -> instants.InstantTime | None:
         return instants.checked_time(work.instant_time)
     run.tell("planning")
     opened = opening.open_table(run.spec)
-    instant_time = opened.schedule_compaction(opening.transaction_of(run.spec))
+    options = compaction_options.from_properties(work.options)
+    planned = opened.plan_compaction(opening.transaction_of(run.spec), options)
+    instant_time = planned.instant
+    run.add(left_out=planned.left_out)
     if instant_time is None:
-        run.find("there is nothing to compact")
+        run.explain(f"{planned.outcome}: {planned.message}")
     elif work.step is job_specs.CompactionStep.SCHEDULE:
         run.add(
             instant=job_results.CommittedInstant(

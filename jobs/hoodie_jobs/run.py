@@ -97,6 +97,11 @@ class Run:
                 self.result, findings=(*self.result.findings, finding)
             )
 
+    def explain(self, reason: str) -> None:
+        """Add why nothing was done."""
+        logger.info("%s: %s", self.spec.table_uri, reason)
+        self.result = dataclasses.replace(self.result, reason=reason)
+
     def finish(
         self, error: job_results.JobError | None, memory_bytes_max: int
     ) -> job_results.JobResult:

@@ -11,7 +11,7 @@ from contextlib import closing
 
 from hoodie import table
 from hoodie.contract import input_sources, job_specs
-from hoodie.model import instants, results, schemas
+from hoodie.model import compaction_options, instants, results, schemas
 from hoodie.sources import local_files
 from hoodie.write import retries, sessions
 from hoodie_jobs import opening, program, runtimes
@@ -77,6 +77,7 @@ def write_batch(
         transaction=opening.transaction_of(run.spec),
         batch_id=batch.id,
         extra=batch.extra_metadata,
+        compaction=compaction_options.from_properties(work.compaction),
     )
     retries.until_won(
         lambda: _write_once(run, opened, schema, runtime, data, options),

@@ -175,10 +175,46 @@ def test_files_of_a_failed_compaction_stay_while_its_tasks_may_write(
     assert workshop.rows() == {"a": ("a", "eu", 1, "x")}
 
 
-def test_nothing_to_compact_is_a_finding(workshop: Workshop) -> None:
+def test_nothing_to_compact_has_a_reason(workshop: Workshop) -> None:
     result = workshop.run(workshop.spec(COMPACT))
-    assert result.findings == ("there is nothing to compact",)
+    assert result.reason.startswith("nothing to compact: ")
     assert workshop.table().timeline().instants == ()
+
+
+def test_bounded_compaction_reports_what_it_left_out(workshop: Workshop) -> None:
+    """Two plans are two runs, and the options reach both."""
+    rows = "".join(f"{key},eu,1,x\n" for key in "abcdefgh")
+    workshop.write(workshop.file("1", rows))
+    groups = len(workshop.table().slices())
+    assert groups > 1
+    bounded = {"hoodie.operator.compaction.file.groups.max": str(groups - 1)}
+    for left_out in (1, 0):
+        result = workshop.run(workshop.spec(replace(COMPACT, options=bounded)))
+        assert (result.error, result.left_out) == (None, left_out)
+    assert all(each.log_files == () for each in workshop.table().slices())
+    due = {"hoodie.compact.inline.trigger.strategy": "NUM_COMMITS"}
+    late = workshop.run(workshop.spec(replace(COMPACT, options=due)))
+    assert late.reason == "not due: 0 of 5 delta commits"
+
+
+@pytest.mark.parametrize("engine", engine_specs.EngineKind)
+def test_write_job_plans_a_compaction_after_the_commit_that_makes_it_due(
+    engine: engine_specs.EngineKind, workshop: Workshop
+) -> None:
+    inline = {
+        "hoodie.compact.schedule.inline": "true",
+        "hoodie.compact.inline.max.delta.commits": "2",
+    }
+    files = [workshop.file(name, "a,eu,1,x\n") for name in ("1", "2", "3")]
+    result = workshop.run(workshop.spec(batches_of(*files, compaction=inline), engine))
+    assert (result.error, result.commit_count) == (None, 3)
+    timeline = workshop.table().timeline()
+    second = timeline.completed_writes[1].completion_time
+    pending = [each.requested_time for each in timeline.pending_compactions]
+    assert second is not None
+    assert [second < each for each in pending] == [True]
+    workshop.run(workshop.spec(COMPACT, attempt=2))
+    assert workshop.rows() == {"a": ("a", "eu", 1, "x")}
 
 
 def test_dropped_table_leaves_nothing(workshop: Workshop) -> None:

@@ -64,6 +64,13 @@ WEAKENED: Mapping[str, tuple[str, mutants.Patches]] = {
             (schedule.SessionLockProvider, "is_held"): lambda self: True,
         },
     ),
+    "plans without a lock": (
+        "two compactors of bounded plans",
+        {
+            (schedule.SessionLockProvider, "_holder"): lambda self: None,
+            (schedule.SessionLockProvider, "is_held"): lambda self: True,
+        },
+    ),
     "times that do not grow": (
         "two non-blocking writers",
         {(true_time, "next_reading"): mutants.clock_alone},

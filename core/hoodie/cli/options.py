@@ -2,13 +2,13 @@
 
 import enum
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import typer
 
 from hoodie import errors
-from hoodie.model import settings
+from hoodie.model import compaction_options, settings
 from hoodie.transaction.locks import address_texts
 
 LOCK_DEFAULT = "filesystem"
@@ -65,10 +65,19 @@ def name_of(mode: settings.ConcurrencyMode) -> str:
 
 
 def settings_text() -> str:
-    """Return the keys of writers' settings, and below each what it means."""
+    """Return the keys of writers' settings and of compaction, and below each what it means."""
+    return _keys_text((*settings.KEYS, *compaction_options.KEYS))
+
+
+def compaction_text() -> str:
+    """Return the keys of compaction, and below each what it means."""
+    return _keys_text(compaction_options.KEYS)
+
+
+def _keys_text(keys: Iterable[settings.Key]) -> str:
     return "\n".join(
         f"  {key.name}\n{textwrap.indent(textwrap.fill(key.meaning, _MEANING_WIDTH), '      ')}"
-        for key in settings.KEYS
+        for key in keys
     )
 
 

@@ -1,16 +1,16 @@
 """What `--set`, `--lock` and `--concurrency` mean together, for a write or a table service.
 
-A `--set` key is one of three: a writer's setting, a part of the lock's address, or a fact about
-the table. A fact changes nothing: it must agree with the table, so that the options of a Hudi
-writer can be passed on as they are, and a wrong one does not go unnoticed.
+A `--set` key is one of four: a writer's setting, an option of compaction, a part of the lock's
+address, or a fact about the table. A fact changes nothing: it must agree with the table, so that
+the options of a Hudi writer can be passed on as they are, and a wrong one does not go unnoticed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hoodie import errors
 from hoodie.cli import options
-from hoodie.model import settings, table_config
+from hoodie.model import compaction_options, settings, table_config
 from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts, addresses, hudi_options
 
@@ -28,11 +28,13 @@ class RunSettings:
         settings: Of the writer or service.
         lock: The table lock.
         facts: Properties that the table must agree with.
+        compaction: Which compactions are planned.
     """
 
     settings: settings.WriteSettings
     lock: addresses.LockAddress
     facts: Mapping[str, str]
+    compaction: compaction_options.CompactionOptions = compaction_options.DEFAULTS
 
     def transaction(self, author: authors.Author) -> manager.TransactionOptions:
         """Return how the author changes the table."""
@@ -60,7 +62,9 @@ def parse(
         if (key.startswith(hudi_options.PREFIX) or key in _LOCK_NAMES) and key not in given
     }
     facts = {key: value for key, value in properties.items() if key in FACTS}
-    unknown = properties.keys() - given.keys() - lock_properties.keys() - facts.keys()
+    planning = {key: value for key, value in properties.items() if key in compaction_options.NAMES}
+    known = given.keys() | lock_properties.keys() | facts.keys() | planning.keys()
+    unknown = properties.keys() - known
     if refused := sorted(unknown & REFUSED.keys()):
         raise errors.ConfigurationError(f"--set {refused[0]}: {REFUSED[refused[0]]}")
     if unknown:
@@ -86,7 +90,8 @@ def parse(
             "expected filesystem, zookeeper://HOST:PORT/BASE/KEY or another lock that all "
             "writers share"
         )
-    return RunSettings(settings=effective, lock=lock, facts=facts)
+    compaction = compaction_options.from_properties(planning)
+    return RunSettings(settings=effective, lock=lock, facts=facts, compaction=compaction)
 
 
 def parse_for_service(set_texts: Sequence[str] | None, lock_text: str | None) -> RunSettings:
@@ -102,6 +107,39 @@ def parse_for_service(set_texts: Sequence[str] | None, lock_text: str | None) ->
             "table's writers"
         )
     return run
+
+
+_COMPACTION_OPTIONS = {
+    "--trigger": "hoodie.compact.inline.trigger.strategy",
+    "--strategy": "hoodie.compaction.strategy",
+    "--max-file-groups": "hoodie.operator.compaction.file.groups.max",
+    "--max-bytes": "hoodie.operator.compaction.bytes.max",
+}
+"""The key that an option of the command stands for."""
+
+
+def with_compaction(run: RunSettings, given: Mapping[str, str | None]) -> RunSettings:
+    """Return what holds for a run with options of the command that say what is planned.
+
+    Args:
+        run: From `--set`.
+        given: The text of each option; None for one that was not given.
+
+    Raises:
+        ConfigurationError: A text is not one of the option, or `--set` has its key as well.
+    """
+    texts = {name: text for name, text in given.items() if text is not None}
+    before = compaction_options.to_properties(run.compaction)
+    compaction = run.compaction
+    for name, text in texts.items():
+        key = _COMPACTION_OPTIONS[name]
+        if key in before:
+            raise errors.ConfigurationError(f"{name} with --set {key}: expected one of them")
+        try:
+            compaction = compaction_options.from_properties({key: text}, compaction)
+        except errors.ConfigurationError as error:
+            raise errors.ConfigurationError(f"{name}: {error}") from None
+    return replace(run, compaction=compaction)
 
 
 def check_facts(facts: Mapping[str, str], config: table_config.TableConfig) -> None:

@@ -79,6 +79,8 @@ class JobResult:
         files: Data files written; of a rollback, deleted.
         bytes: Their summed size.
         file_groups: File groups compacted, of a compaction.
+        left_out: File groups that did not fit into its plan.
+        reason: Why nothing was planned, of a compaction; empty where something was.
         duration_ms: From start to end.
         read_ms: Spent reading and preparing input.
         write_ms: Spent merging, encoding and writing data.
@@ -98,6 +100,8 @@ class JobResult:
     files: int = 0
     bytes: int = 0
     file_groups: int = 0
+    left_out: int = 0
+    reason: str = ""
     duration_ms: int = 0
     read_ms: int = 0
     write_ms: int = 0

@@ -2,12 +2,12 @@
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from hoodie import errors
 from hoodie.contract import attempt_fences, engine_specs, input_sources
-from hoodie.model import commits, json_values, settings
+from hoodie.model import commits, compaction_options, json_values, settings
 
 DELETE = "Delete"
 """The deletion policy by which a table's data goes with its HudiTable."""
@@ -37,12 +37,15 @@ class WriteBatches:
         commit_interval_ms: Pace: a commit stays open, from its requested time to its completion,
             at least this long, so that readers see changes at most that often. 0 for as fast as
             can be.
+        compaction: Which compactions are planned after each commit, by the keys of
+            `compaction_options`; none for none.
     """
 
     operation: commits.Operation
     source: input_sources.Source
     batches: tuple[input_sources.Batch, ...]
     commit_interval_ms: int = 0
+    compaction: Mapping[str, str] = field(default_factory=dict)
 
 
 class CompactionStep(enum.Enum):
@@ -60,10 +63,13 @@ class Compact:
     Attributes:
         step: Which part.
         instant_time: The plan to execute; set exactly when the step is EXECUTE.
+        options: Of the plan to make: trigger, strategies and bounds, by the keys of
+            `compaction_options`; none for whatever there is.
     """
 
     step: CompactionStep
     instant_time: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +174,7 @@ def decode_spec(content: bytes, source: str) -> JobSpec:
     """Return the spec in a file's content.
 
     Raises:
+        ConfigurationError: An option of compaction is unknown, or has another value.
         InvalidInputError: The content does not fit; the message names source and field.
     """
     spec = json_values.decode(JobSpec, content, source)
@@ -182,6 +189,7 @@ def decode_spec(content: bytes, source: str) -> JobSpec:
                     f"{source}.work.instant_time: is {work.instant_time!r} with step "
                     f"{work.step.value}, expected an instant exactly with step execute"
                 )
+            compaction_options.from_properties(work.options)
         case ConfigureTable() as work:
             if not (work.has_chain or work.has_foreign_writers):
                 raise errors.InvalidInputError(
@@ -193,6 +201,7 @@ def decode_spec(content: bytes, source: str) -> JobSpec:
 
 
 def _check_write(spec: JobSpec, work: WriteBatches, source: str) -> None:
+    compaction_options.from_properties(work.compaction)
     if spec.writer_id is None:
         raise errors.InvalidInputError(f"{source}.writer_id: is missing, expected one to write")
     ids = [batch.id for batch in work.batches]

@@ -115,6 +115,22 @@ class FileSystemView:
         planned = self._completed_before(slices[0], instant_time)
         return planned if planned.log_files else None
 
+    def slices_behind_compactions(
+        self, instant_time: instants.InstantTime
+    ) -> list[files.FileSlice]:
+        """Return what follows pending compactions: slices of their file groups with log files.
+
+        Log files count as in `slices_for_compaction`.
+        """
+        return [
+            behind
+            for partition_path in sorted({group.partition_path for group in self._compactions})
+            for group, slices in self._groups(partition_path)
+            if group in self._compactions
+            and slices[0].base_instant_time in self._compactions[group]
+            and (behind := self._completed_before(slices[0], instant_time)).log_files
+        ]
+
     def slices_below(self, pending_compaction: instants.InstantTime) -> list[files.FileSlice]:
         """Return the slice that a pending compaction replaces, of each file group in its plan."""
         found = []

@@ -125,7 +125,7 @@ def encode_compaction_plan(plan: plans.CompactionPlan) -> bytes:
         "version": _COMPACTION_PLAN_VERSION,
         "strategy": None,
         "preserveHoodieMetadata": False,
-        "missingSchedulePartitions": [],
+        "missingSchedulePartitions": list(plan.missed_partitions),
     }
     return avro_container.encode(timeline_schemas.COMPACTION_PLAN, fields)
 
@@ -153,6 +153,7 @@ def decode_compaction_plan(
     return plans.CompactionPlan(
         operations=tuple(_operation(operation) for operation in record.records("operations")),
         extra=record.text_map("extraMetadata"),
+        missed_partitions=record.texts("missingSchedulePartitions"),
     )
 
 

@@ -32,10 +32,18 @@ class CompactionOperation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPlan:
-    """The content of a requested compaction."""
+    """The content of a requested compaction.
+
+    Attributes:
+        operations: In the order of the strategy.
+        extra: Extra metadata.
+        missed_partitions: Partitions with log files that the plan leaves in place: Apache Hudi's
+            `missingSchedulePartitions`. Empty where the plan does not say.
+    """
 
     operations: tuple[CompactionOperation, ...]
     extra: Mapping[str, str] = field(default_factory=dict)
+    missed_partitions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ class CommitResult:
         lock_wait_ms: Waited for the table lock in all.
         lock_hold_ms: Held it in all.
         findings: What the table's user should know though nothing failed.
+        planned_compaction: What the writer planned after its commit; None for nothing.
     """
 
     instant: instants.Instant
@@ -25,6 +26,7 @@ class CommitResult:
     lock_wait_ms: int = 0
     lock_hold_ms: int = 0
     findings: tuple[str, ...] = ()
+    planned_compaction: instants.InstantTime | None = None
 
     @property
     def records(self) -> int:
@@ -50,6 +52,25 @@ class CommitResult:
     def file_count(self) -> int:
         """Files written."""
         return sum(max(1, len(stat.log_files)) for stat in self.stats)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleResult:
+    """What became of the request to plan a compaction.
+
+    Attributes:
+        instant: The plan's; None where nothing was planned.
+        outcome: In a word, such as `planned` or `not due`.
+        message: With numbers: why.
+        file_groups: File groups in the plan.
+        left_out: File groups that did not fit in: another plan with the same options takes them.
+    """
+
+    instant: instants.InstantTime | None
+    outcome: str
+    message: str
+    file_groups: int = 0
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -244,18 +244,16 @@ def _compaction(
     config: table_config.TableConfig,
     candidates: Iterable[files.FileSlice],
 ) -> NextCompaction:
-    """Return what the next compaction would do, by the planner that would plan it."""
+    """Return what the next compaction would do that nothing bounds."""
     try:
         service.Compaction().check(config)
     except errors.ConfigurationError as error:
         return NextCompaction(reason=str(error))
     groups = {each.group for plan in snapshot.compactions.values() for each in plan.operations}
     waiting = f"{len(groups)} file groups are in pending compactions" if groups else ""
-    slices = {each.group: each for each in candidates}
-    plan = planning.plan_of(slices.values())
-    if plan is None:
+    merged = planning.changed(candidates)
+    if not merged:
         return NextCompaction(reason=waiting or "no file group has log files to merge")
-    merged = [slices[each.group] for each in plan.operations]
     return NextCompaction(
         file_groups=len(merged),
         log_files=sum(len(each.log_files) for each in merged),

@@ -10,16 +10,18 @@
 
 import collections
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from hoodie import environment, errors
 from hoodie.filegroup import snapshots, writing
+from hoodie.maintenance.compaction import inline
 from hoodie.maintenance.rollback import failed_writes
 from hoodie.model import (
     commits,
+    compaction_options,
     files,
     instants,
     results,
@@ -52,12 +54,14 @@ class WriteOptions:
         transaction: On whose behalf, and how.
         batch_id: The writer's batch; one that the table holds is not written again. None for none.
         extra: Put into the commit's extra metadata.
+        compaction: Which compactions the writer plans after its commit, if it does.
     """
 
     operation: commits.Operation
     transaction: manager.TransactionOptions
     batch_id: str | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
+    compaction: compaction_options.CompactionOptions = compaction_options.DEFAULTS
 
 
 class WriteSession:
@@ -70,8 +74,10 @@ class WriteSession:
         transaction_client: client.Client,
         extra: Mapping[str, str],
         choice_of_columns: lifecycle.Amendment,
+        after_commit: Callable[[], inline.Done],
     ) -> None:
         """Take what `begin` made."""
+        self._after_commit = after_commit
         self.task = task
         self._write = write
         self._client = transaction_client
@@ -120,13 +126,15 @@ class WriteSession:
             raise
         findings = (*completion.findings, *self._roll_back_lazily())
         self._client.close()
+        compaction = self._after_commit()
         return results.CommitResult(
             instant=completion.instant,
             stats=stats,
             batch_id=self._write.batch_id,
             lock_wait_ms=completion.lock_times.wait_ms,
             lock_hold_ms=completion.lock_times.hold_ms,
-            findings=findings,
+            findings=(*findings, *compaction.findings),
+            planned_compaction=compaction.planned,
         )
 
     def abort(self, *, has_tasks_left: bool) -> None:
@@ -229,7 +237,11 @@ def begin(
         transaction_client.close()
         raise
     choice = schema_conflicts.amendment(target.storage, columns_begun, task.schema, target.added)
-    session = WriteSession(task, opened, transaction_client, options.extra, choice)
+
+    def after_commit() -> inline.Done:
+        return inline.after_commit(target, options.compaction, transaction, env)
+
+    session = WriteSession(task, opened, transaction_client, options.extra, choice, after_commit)
     try:
         lifecycle.start(transaction_client, opened, options.operation)
         session.roll_back_eagerly()

@@ -4,7 +4,7 @@ import enum
 
 from pydantic import Field
 
-from hoodie_operator.api import conditions, execution, fields, rules
+from hoodie_operator.api import compaction_plan, conditions, execution, fields, rules
 
 
 class Match(enum.Enum):
@@ -61,6 +61,13 @@ class CompactionPolicySpec(fields.Block):
 
     target: Target
     triggers: Triggers
+    plan: compaction_plan.Plan | None = Field(
+        default=None,
+        description=(
+            "Strategies and bounds of each plan. By default a plan takes all file groups. What "
+            "does not fit into a plan is compacted by further runs, one after the other."
+        ),
+    )
     runtime: execution.Runtime = execution.Runtime()
     retry: execution.Retry = execution.Retry()
     time_limit: fields.Duration = Field(
@@ -112,6 +119,7 @@ RULES: rules.Rules[CompactionPolicySpec] = rules.Rules(
                 or spec.triggers.elapsed is not None
             ),
         ),
+        *compaction_plan.plan_rules("plan", lambda spec: spec.plan),
         *execution.runtime_rules(lambda spec: spec.runtime),
     ),
 )

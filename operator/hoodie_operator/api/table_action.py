@@ -12,7 +12,7 @@ from typing import Annotated, Final
 import pydantic
 from pydantic import Field, StringConstraints
 
-from hoodie_operator.api import attempts, conditions, execution, fields, rules
+from hoodie_operator.api import attempts, compaction_plan, conditions, execution, fields, rules
 
 
 class ActionType(enum.Enum):
@@ -42,6 +42,10 @@ class CompactionParameters(fields.Block):
                 "is planned."
             ),
         )
+    )
+    plan: compaction_plan.Plan | None = Field(
+        default=None,
+        description="Strategies and bounds of the plan. By default it takes all file groups.",
     )
 
 
@@ -103,6 +107,9 @@ class ActionResult(fields.Block):
     """The result of the action."""
 
     file_groups: int | None = None
+    left_out: int | None = Field(
+        default=None, description="Number of file groups that did not fit into the plan."
+    )
     files: int | None = None
     bytes: int | None = None
     records: int | None = None
@@ -144,9 +151,28 @@ def _goes_with(
     )
 
 
+def _plan(spec: TableActionSpec) -> compaction_plan.Plan | None:
+    return None if spec.compaction is None else spec.compaction.plan
+
+
 RULES: rules.Rules[TableActionSpec] = rules.Rules(
     within=(
         *(_goes_with(action_type, get) for action_type, get in _PARAMETERS.items()),
+        rules.Rule(
+            name="instant-or-plan",
+            field="compaction",
+            message="has instant and plan, expected one of them: the plan of an instant is fixed",
+            cel=(
+                "!has(self.compaction) || !has(self.compaction.instant) "
+                "|| !has(self.compaction.plan)"
+            ),
+            holds=lambda spec: (
+                spec.compaction is None
+                or spec.compaction.instant is None
+                or spec.compaction.plan is None
+            ),
+        ),
+        *compaction_plan.plan_rules("compaction.plan", _plan),
         *execution.runtime_rules(lambda spec: spec.runtime),
     ),
     between=(

@@ -5,7 +5,14 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from hoodie_operator.api import attempts, conditions, execution, fields, rules
+from hoodie_operator.api import (
+    attempts,
+    compaction_plan,
+    conditions,
+    execution,
+    fields,
+    rules,
+)
 
 
 class Operation(enum.Enum):
@@ -102,6 +109,18 @@ class Pacing(fields.Block):
     )
 
 
+class InlineCompaction(fields.Block):
+    """Which compactions the writer plans. A CompactionPolicy or a TableAction runs them."""
+
+    delta_commits: int = Field(
+        default=5,
+        ge=1,
+        le=100_000,
+        description="Number of delta commits since the last compaction that makes one due.",
+    )
+    plan: compaction_plan.Plan | None = None
+
+
 class WriterSpec(fields.Block):
     """Which rows are written to which table, and how."""
 
@@ -114,6 +133,13 @@ class WriterSpec(fields.Block):
     source: Source
     runtime: execution.Runtime = execution.Runtime()
     pacing: Pacing = Pacing()
+    compaction: InlineCompaction | None = Field(
+        default=None,
+        description=(
+            "Plan a compaction after each commit that makes one due. Valid for MergeOnRead tables "
+            "whose services.compaction is Operator, and ignored for others."
+        ),
+    )
     retry: execution.Retry = execution.Retry()
     progress_deadline: fields.Duration = Field(
         default="1h",
@@ -156,8 +182,13 @@ class WriterStatus(conditions.Status):
     )
 
 
+def _plan(spec: WriterSpec) -> compaction_plan.Plan | None:
+    return None if spec.compaction is None else spec.compaction.plan
+
+
 RULES: rules.Rules[WriterSpec] = rules.Rules(
     within=(
+        *compaction_plan.plan_rules("compaction.plan", _plan),
         rules.Rule(
             name="path-or-batches",
             field="source.files",

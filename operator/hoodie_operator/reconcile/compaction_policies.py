@@ -37,24 +37,53 @@ class CompactionService:
         if seen is None or seen.problem is not None or seen.config is None:
             message = "its timeline has not been read yet"
             return Finding(table=table, reason=Reason.NOT_OBSERVED, message=message)
-        spec = policies.action_spec(me, table, self.action_type)
-        for pending in timelines.pending_compactions(seen):
-            instant = pending.requested_time
-            if interlocks.is_run_by_other_process(world, table, pending):
-                message = f"another process executes instant {instant}"
-                return Finding(table=table, reason=Reason.OWNED_ELSEWHERE, message=message)
-            parameters = table_action.CompactionParameters(instant=instant)
-            executing = spec.model_copy(update={"compaction": parameters})
-            return policies.make_action(world, me, table, executing, instant)
-        waiting = timelines.uncompacted(seen)
-        if not waiting:
-            message = "no delta commits since the last compaction"
-            return Finding(table=table, reason=Reason.NOTHING_TO_COMPACT, message=message)
-        triggers = _triggers(me.spec.triggers, seen, waiting, world.now_ms)
-        is_due, message = policies.combine(me.spec.triggers.match, triggers)
-        if not is_due:
-            return Finding(table=table, reason=Reason.NOT_DUE, message=message)
-        return policies.make_action(world, me, table, spec, waiting[-1].requested_time)
+        return _pending(world, me, table, seen) or _due(world, me, table, seen)
+
+
+def _pending(
+    world: World, me: objects.Policy, table: objects.Table, seen: facts.TableFacts
+) -> Finding | None:
+    """Return what is done about the oldest pending compaction; None where there is none."""
+    for pending in timelines.pending_compactions(seen):
+        instant = pending.requested_time
+        if interlocks.is_run_by_other_process(world, table, pending):
+            message = f"another process executes instant {instant}"
+            return Finding(table=table, reason=Reason.OWNED_ELSEWHERE, message=message)
+        parameters = table_action.CompactionParameters(instant=instant)
+        return policies.make_action(world, me, table, _spec(me, table, parameters), instant)
+    return None
+
+
+def _due(world: World, me: objects.Policy, table: objects.Table, seen: facts.TableFacts) -> Finding:
+    """Return whether a new compaction is due."""
+    parameters = None
+    if me.spec.plan is not None:
+        parameters = table_action.CompactionParameters(plan=me.spec.plan)
+    spec = _spec(me, table, parameters)
+    bounded = _bounded(world, me, table, seen)
+    if bounded is not None:
+        rest = policies.make_action(world, me, table, spec, f"{bounded}-rest")
+        # Once: what such a run has not compacted either waits for the triggers.
+        if rest.made is not None:
+            return rest
+    waiting = timelines.uncompacted(seen)
+    if not waiting:
+        message = "no delta commits since the last compaction"
+        return Finding(table=table, reason=Reason.NOTHING_TO_COMPACT, message=message)
+    triggers = _triggers(me.spec.triggers, seen, waiting, world.now_ms)
+    is_due, message = policies.combine(me.spec.triggers.match, triggers)
+    if not is_due:
+        return Finding(table=table, reason=Reason.NOT_DUE, message=message)
+    return policies.make_action(world, me, table, spec, waiting[-1].requested_time)
+
+
+def _spec(
+    me: objects.Policy,
+    table: objects.Table,
+    parameters: table_action.CompactionParameters | None,
+) -> table_action.TableActionSpec:
+    spec = policies.action_spec(me, table, table_action.ActionType.COMPACTION)
+    return spec.model_copy(update={"compaction": parameters})
 
 
 _SERVICE: Final = CompactionService()
@@ -63,6 +92,22 @@ _SERVICE: Final = CompactionService()
 def decide(world: World, me: objects.Policy) -> Sequence[Effect]:
     """Return what to do about a CompactionPolicy."""
     return policies.decide(world, me, _SERVICE)
+
+
+def _bounded(
+    world: World, me: objects.Policy, table: objects.Table, seen: facts.TableFacts
+) -> str | None:
+    """Return the last compaction if it is this policy's and did not take all that it was to.
+
+    What it left out is due as the compaction was, and waits for no trigger.
+    """
+    last = timelines.last_planned(seen)
+    for action in world.actions_for(me):
+        is_last = action.spec.table_ref.name == table.name and action.status.instant == last
+        result = action.status.result
+        if is_last and result is not None and result.left_out:
+            return last
+    return None
 
 
 def _triggers(

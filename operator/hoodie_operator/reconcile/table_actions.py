@@ -7,6 +7,7 @@ one type may create any other. Actions of a retired type start nothing and are r
 
 from collections.abc import Sequence
 
+from hoodie.contract import job_results
 from hoodie_operator.api import fields, objects, states, table_action, times
 from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import (
@@ -138,11 +139,17 @@ def _result(world: World, me: objects.Action) -> table_action.ActionResult | Non
     last = told[-1]
     return table_action.ActionResult(
         file_groups=last.file_groups,
+        left_out=last.left_out or None,
         files=last.files,
         bytes=last.bytes,
         records=last.records,
         duration_ms=last.duration_ms,
         lock_wait_ms=last.lock_wait_ms,
         lock_hold_ms=last.lock_hold_ms,
-        findings=tuple(finding[:1000] for finding in last.findings[:20]) or None,
+        findings=tuple(finding[:1000] for finding in _findings(last)[:20]) or None,
     )
+
+
+def _findings(result: job_results.JobResult) -> Sequence[str]:
+    """Return what a result reports besides numbers: first why nothing was done."""
+    return (*((result.reason,) if result.reason else ()), *result.findings)

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from hoodie import errors
 from hoodie.contract import input_sources, job_specs
-from hoodie.model import commits, schemas
-from hoodie_operator.api import fields, objects, states, writer
+from hoodie.model import commits, compaction_options, schemas
+from hoodie_operator.api import compaction_plan, fields, hudi_table, objects, states, writer
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import (
@@ -97,7 +97,7 @@ def _job(
         return busy
     return runs.Job(
         table=_growing(opened.wanted, me),
-        work=_work(me, remaining),
+        work=_work(me, opened.table, remaining),
         runtime=me.spec.runtime,
         run_hash=opened.run_hash(world, me),
         writer_id=effective.writer_id(me),
@@ -186,7 +186,24 @@ def _committed(me: objects.Writer, seen: facts.TableFacts) -> frozenset[str]:
     return held.union(seen.ledger.get(writer_id, ()))
 
 
-def _work(me: objects.Writer, batches: tuple[input_sources.Batch, ...]) -> job_specs.WriteBatches:
+def _compaction(me: objects.Writer, table: objects.Table) -> dict[str, str]:
+    """Return what a writer plans after its commits, by the core's options; none for nothing."""
+    wanted = me.spec.compaction
+    is_operators = table.spec.services.compaction is hudi_table.ServiceOwner.OPERATOR
+    if wanted is None or not is_operators or table.spec.is_copy_on_write:
+        return {}
+    options = compaction_options.CompactionOptions(
+        is_scheduled_inline=True, delta_commits=wanted.delta_commits
+    )
+    return {
+        **compaction_options.to_properties(options),
+        **compaction_plan.properties(wanted.plan),
+    }
+
+
+def _work(
+    me: objects.Writer, table: objects.Table, batches: tuple[input_sources.Batch, ...]
+) -> job_specs.WriteBatches:
     files = me.spec.source.files
     csv = files.csv or writer.Csv()
     interval = me.spec.pacing.commit_interval
@@ -204,6 +221,7 @@ def _work(me: objects.Writer, batches: tuple[input_sources.Batch, ...]) -> job_s
         ),
         batches=batches,
         commit_interval_ms=fields.duration_ms(interval) if interval else 0,
+        compaction=_compaction(me, table),
     )
 
 

@@ -38,6 +38,17 @@ _RUNTIME = {
     ],
     "env": {"AWS_REGION": "eu-west-1"},
 }
+_PLAN: Spec = {
+    "strategies": ["PartitionRegex", "DayBased", "LogSize", "LogCount", "LogRatio"],
+    "maxFileGroups": 64,
+    "maxBytes": "64Gi",
+    "minLogBytes": "1Mi",
+    "minLogFiles": 2,
+    "minLogPercent": 10,
+    "partitionDays": 7,
+    "partitionRegex": "^2026",
+    "maxPending": 3,
+}
 _REFERENCE = {"name": "flights"}
 
 _TABLE: Spec = {
@@ -106,6 +117,7 @@ _WRITER: Spec = {
     },
     "runtime": _RUNTIME,
     "pacing": {"commitInterval": "1m"},
+    "compaction": {"deltaCommits": 8, "plan": _PLAN},
     "retry": _RETRY,
     "progressDeadline": "1h",
     "suspend": False,
@@ -113,6 +125,7 @@ _WRITER: Spec = {
 _POLICY: Spec = {
     "target": {"tableRef": _REFERENCE},
     "triggers": {"match": "All", "deltaCommits": 4, "logBytes": "1Gi", "elapsed": "1h"},
+    "plan": _PLAN,
     "runtime": _RUNTIME,
     "retry": _RETRY,
     "timeLimit": "2h",
@@ -172,6 +185,7 @@ FULL: Mapping[str, Sequence[Spec]] = {
     ],
     "TableAction": [
         _ACTION,
+        {"tableRef": _REFERENCE, "type": "Compaction", "compaction": {"plan": _PLAN}},
         {"tableRef": _REFERENCE, "type": "Rollback", "rollback": {"instant": "20250101000000000"}},
         {"tableRef": _REFERENCE, "type": "Configure", "configure": {"chain": False}},
     ],

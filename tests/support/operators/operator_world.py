@@ -278,10 +278,16 @@ class Outside:
         told = job_results.JobProgress(phase=phase, done=done, total=total, updated_ms=self.now_ms)
         self.put_run(dataclasses.replace(self.run(uid), progress=told))
 
-    def end(self, uid: str, error: str | None = None, *, is_told: bool = False) -> None:
+    def end(
+        self,
+        uid: str,
+        error: str | None = None,
+        *,
+        is_told: bool = False,
+        result: job_results.JobResult | None = None,
+    ) -> None:
         """End an object's newest attempt: killed, or with a result that tells success or error."""
         run = self.run(uid)
-        result = None
         if is_told or error is not None:
             problem = job_results.JobError(kind=error, message="as told") if error else None
             result = job_results.JobResult(attempt=run.id.attempt, error=problem)

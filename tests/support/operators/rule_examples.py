@@ -149,6 +149,40 @@ def _runtime_examples(kind: str) -> dict[tuple[str, str], Examples]:
     }
 
 
+def _plan_examples(kind: str, base: Spec, place: str) -> Mapping[tuple[str, str], Examples]:
+    """Return the examples of the rules of a plan of compactions."""
+
+    def planned(**fields: object) -> Spec:
+        return edited(base, **{place: fields})
+
+    regex = {"strategies": ["PartitionRegex"], "partitionRegex": "^a"}
+    minima = {"LogSize": "minLogBytes", "LogCount": "minLogFiles", "LogRatio": "minLogPercent"}
+    return {
+        (kind, "strategies-once"): Examples(
+            accepted=[base, planned(), planned(strategies=["LogSize", "Unbounded"])],
+            refused=[planned(strategies=["LogSize", "Unbounded", "LogSize"])],
+        ),
+        (kind, "partition-regex"): Examples(
+            accepted=[planned(**regex), planned(strategies=["DayBased"])],
+            refused=[planned(partitionRegex="^a"), planned(strategies=["PartitionRegex"])],
+        ),
+        (kind, "partition-days"): Examples(
+            accepted=[
+                planned(strategies=["LogSize", each], partitionDays=1)
+                for each in ("DayBased", "RecentPartitions", "OldPartitions")
+            ],
+            refused=[planned(partitionDays=1), planned(**regex, partitionDays=1)],
+        ),
+        **{
+            (kind, f"threshold-{strategy}"): Examples(
+                accepted=[planned(strategies=["DayBased", strategy], **{field: 1})],
+                refused=[planned(strategies=["Unbounded"], **{field: 1})],
+            )
+            for strategy, field in minima.items()
+        },
+    }
+
+
 WITHIN: Mapping[tuple[str, str], Examples] = {
     **_runtime_examples("Writer"),
     **_runtime_examples("CompactionPolicy"),
@@ -387,6 +421,17 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
             edited(POLICY, triggers={"elapsed": "1h"}),
         ],
         refused=[edited(POLICY, triggers={}), edited(POLICY, triggers={"match": "All"})],
+    ),
+    **_plan_examples("CompactionPolicy", POLICY, "plan"),
+    **_plan_examples("Writer", WRITER, "compaction__plan"),
+    **_plan_examples("TableAction", ACTION, "compaction__plan"),
+    ("TableAction", "instant-or-plan"): Examples(
+        accepted=[edited(ACTION, compaction={"instant": "20250101000000000"})],
+        refused=[
+            edited(
+                ACTION, compaction={"instant": "20250101000000000", "plan": {"maxFileGroups": 1}}
+            )
+        ],
     ),
     ("LockProvider", "zookeeper-block"): Examples(
         accepted=[

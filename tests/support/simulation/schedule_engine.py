@@ -16,6 +16,7 @@ from hoodie.filegroup import snapshots
 from hoodie.format import timeline_avro
 from hoodie.maintenance.compaction import planning
 from hoodie.model import commits, instants, table_config
+from hoodie.model.compaction_options import CompactionOptions
 from hoodie.timeline import active, contents, table_properties, transitions
 from hoodie.transaction import heartbeats, table_lock, writer_batches
 from hoodie.transaction.client import Client, OpenAction
@@ -89,7 +90,7 @@ def _begin_compaction(
         return None
     requested_time = engine.times.generate(scope.timeline)
     snapshot = snapshots.take(engine.storage, world.config, scope.timeline)
-    found = planning.plan_of(snapshot.view.slices_for_compaction(requested_time))
+    found = planning.decide(snapshot, requested_time, CompactionOptions()).plan
     if found is None:
         return None
     requested = transitions.request(

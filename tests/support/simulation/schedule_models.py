@@ -7,11 +7,14 @@ import contextlib
 from dataclasses import replace
 
 from hoodie import errors
+from hoodie.model.compaction_options import CompactionOptions
+from hoodie.model.instants import Action, State
 from hoodie.model.settings import ConcurrencyMode
+from hoodie.timeline import contents
 from hoodie.transaction.client import Client
 from support.simulation import chain_models, invariants, schedule_rollback
 from support.simulation.schedule_exploration import Act, Model
-from support.simulation.schedule_world import World
+from support.simulation.schedule_world import GROUPS, World
 
 
 def write(world: World, writer: Client) -> None:
@@ -23,6 +26,32 @@ def compact(world: World, service: Client) -> None:
     planned = world.schedule_compaction(service)
     if planned is not None:
         world.compact(service, planned.requested_time)
+
+
+ONE_GROUP = CompactionOptions(file_groups_max=1)
+
+
+def compact_one_group(world: World, service: Client) -> None:
+    """Plan and execute a part, whatever else is pending."""
+    world.plans_beside_rate = 1.0
+    planned = world.schedule_compaction(service, ONE_GROUP)
+    assert planned is not None, "each of two planners finds a file group"
+    world.compact(service, planned.requested_time)
+
+
+def check_bounded_plans(world: World) -> None:
+    """No file group is in two plans, and none was forgotten (T-C12)."""
+    timeline = world.check()
+    planned = [
+        operation.group
+        for each in timeline.completed_writes
+        if each.action is Action.COMMIT
+        for operation in contents.read_compaction_plan(
+            world.storage, replace(each, action=Action.COMPACTION).pending_in(State.REQUESTED)
+        ).operations
+    ]
+    assert sorted(planned) == sorted(GROUPS)
+    check(world)
 
 
 def roll_back(world: World, service: Client) -> None:
@@ -62,6 +91,9 @@ MODELS: dict[str, Model] = {
     "writer and rollback": model(write, roll_back),
     "writer and reader": model(write, read),
     "compactor and reader": model(compact, read),
+    "two compactors of bounded plans": replace(
+        model(compact_one_group, compact_one_group), check=check_bounded_plans
+    ),
     THREE: Model(
         mode=ConcurrencyMode.NON_BLOCKING,
         actors={"first": write, "second": write, "third": compact},
@@ -94,6 +126,7 @@ MODELS |= {
         "two non-blocking writers",
         "writer and compactor",
         "writer and rollback",
+        "two compactors of bounded plans",
     )
 }
 

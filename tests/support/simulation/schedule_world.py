@@ -18,7 +18,15 @@ from hoodie.index import bucket
 from hoodie.maintenance.cleaning import retention
 from hoodie.maintenance.cleaning import service as cleaning
 from hoodie.maintenance.compaction import planning as compaction_planning
-from hoodie.model import commits, files, instants, schemas, settings, table_config
+from hoodie.model import (
+    commits,
+    compaction_options,
+    files,
+    instants,
+    schemas,
+    settings,
+    table_config,
+)
 from hoodie.read import planning, tasks
 from hoodie.storage.memory import MemoryStorage, MemoryStore
 from hoodie.storage.protocol import Storage
@@ -48,6 +56,7 @@ COPY_ON_WRITE = replace(
 )
 SCHEMA = schemas.from_arrow(pa.schema([("id", pa.string()), ("part", pa.string())]), "t")
 EVERYTHING = tasks.Query(columns=("id",))
+ANY_COMPACTION = compaction_options.CompactionOptions()
 SETTINGS = settings.WriteSettings(
     concurrency=settings.ConcurrencyMode.NON_BLOCKING,
     heartbeat_interval_ms=1_000,
@@ -290,7 +299,11 @@ class World:
         self._end(number, invariants.Outcome.ACKNOWLEDGED, completion)
         return completion
 
-    def schedule_compaction(self, service: Client) -> instants.Instant | None:
+    def schedule_compaction(
+        self,
+        service: Client,
+        options: compaction_options.CompactionOptions = ANY_COMPACTION,
+    ) -> instants.Instant | None:
         """Plan a compaction of everything that completed, unless one is pending."""
 
         def plan(
@@ -302,7 +315,7 @@ class World:
             if timeline.pending_compactions and not is_beside:
                 return None
             snapshot = snapshots.take(service.storage, self.config, timeline)
-            found = compaction_planning.plan_of(snapshot.view.slices_for_compaction(requested_time))
+            found = compaction_planning.decide(snapshot, requested_time, options).plan
             if found is None:
                 return None
             return timeline_avro.encode_compaction_plan(replace(found, extra=extra))

@@ -169,6 +169,7 @@ def write(  # noqa: PLR0913 - a parameter an option
                 operation=commits.Operation[operation.name],
                 transaction=run.transaction(authors.Author(writer_id=writer_id)),
                 batch_id=batch_id,
+                compaction=run.compaction,
             ),
         )
     total_ms = round((env.clock.monotonic_s() - begun_s) * 1000)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from hoodie.cli import quantities
 from hoodie.contract import job_results
+from hoodie.maintenance.compaction import planning
 from hoodie.model import results
 
 
@@ -26,6 +27,7 @@ class WriteDocument:
         duration_ms: From requested to completed.
         total_ms: Of the whole command, which reads its input before.
         lock_wait_ms: Waited for the table lock in all.
+        planned_compaction: Instant of the compaction that was planned after the write, if any.
         findings: What one should know though nothing failed.
     """
 
@@ -43,6 +45,7 @@ class WriteDocument:
     duration_ms: int = 0
     total_ms: int = 0
     lock_wait_ms: int = 0
+    planned_compaction: str | None = None
     findings: tuple[str, ...] = ()
 
 
@@ -59,6 +62,8 @@ class CompactDocument:
         bytes: Summed size of the new base files.
         duration_ms: From planned to completed.
         pending: Other compactions that are planned and not completed.
+        reason: Why nothing was planned; empty where something was.
+        left_out: File groups that did not fit into the plan; the next one takes them.
         findings: What one should know though nothing failed.
     """
 
@@ -70,6 +75,8 @@ class CompactDocument:
     bytes: int = 0
     duration_ms: int = 0
     pending: tuple[str, ...] = ()
+    reason: str = ""
+    left_out: int = 0
     findings: tuple[str, ...] = ()
 
 
@@ -123,6 +130,7 @@ def written(
                 or 0,
                 total_ms=total_ms,
                 lock_wait_ms=result.lock_wait_ms,
+                planned_compaction=result.planned_compaction,
                 findings=result.findings,
             )
 
@@ -136,11 +144,13 @@ def write_line(shown: WriteDocument) -> str:
         for count, what in ((shown.records, "row"), (shown.deletes, "delete"))
         if count
     ]
+    planned = shown.planned_compaction
     return (
         f"committed {shown.instant}: {shown.operation} of {' and '.join(amounts) or 'no rows'}, "
         f"{quantities.counted(shown.files, 'file')}, {quantities.size_text(shown.bytes)}, in "
         f"{quantities.duration_text(shown.total_ms)}, of which the write took "
         f"{quantities.duration_text(shown.duration_ms)}"
+        f"{f'; then planned compaction {planned}' if planned else ''}"
     )
 
 
@@ -162,7 +172,7 @@ def compacted(uri: str, result: results.CommitResult) -> CompactDocument:
 def compacted_by_job(uri: str, result: job_results.JobResult) -> CompactDocument:
     """Return the document of a compaction that a job planned or ran."""
     if not result.instants:
-        return CompactDocument(table=uri)
+        return CompactDocument(table=uri, reason=result.reason)
     newest = result.instants[-1]
     return CompactDocument(
         table=uri,
@@ -172,24 +182,49 @@ def compacted_by_job(uri: str, result: job_results.JobResult) -> CompactDocument
         records=result.records,
         bytes=result.bytes,
         duration_ms=quantities.elapsed_ms(newest.requested_time, newest.completion_time) or 0,
+        left_out=result.left_out,
         findings=result.findings,
     )
+
+
+def scheduled(uri: str, result: results.ScheduleResult) -> CompactDocument:
+    """Return the document of a compaction that was planned here, or was not."""
+    if result.instant is None:
+        return CompactDocument(table=uri, reason=reason_text(result.outcome, result.message))
+    return CompactDocument(
+        table=uri,
+        instant=result.instant,
+        file_groups=result.file_groups,
+        left_out=result.left_out,
+    )
+
+
+def reason_text(outcome: str, message: str) -> str:
+    """Return why nothing is planned."""
+    return f"{outcome}: {message}"
 
 
 def compact_line(shown: CompactDocument) -> str:
     """Return what is said of a compaction."""
     if shown.instant is None and shown.pending:
         waiting = ", ".join(shown.pending)
-        return f"nothing new to compact; planned and not completed: {waiting}"
+        return f"{_nothing(shown, 'nothing new to compact')}; planned and not completed: {waiting}"
     if shown.instant is None:
-        return "nothing to compact"
+        return _nothing(shown, "nothing to compact")
     if shown.completion_time is None:
-        return f"planned {shown.instant}"
+        groups = quantities.counted(shown.file_groups, "file group")
+        return f"planned {f'{groups} at ' if shown.file_groups else ''}{shown.instant}"
     return (
         f"compacted {shown.instant}: {quantities.counted(shown.file_groups, 'file group')}, "
         f"{quantities.counted(shown.records, 'row')}, {quantities.size_text(shown.bytes)}, in "
         f"{quantities.duration_text(shown.duration_ms)}"
     )
+
+
+def _nothing(shown: CompactDocument, otherwise: str) -> str:
+    if not shown.reason or shown.reason.startswith(planning.Outcome.NOTHING_TO_COMPACT.value):
+        return otherwise
+    return f"nothing planned: {shown.reason}"
 
 
 def read_line(shown: ReadDocument) -> str:

@@ -5,20 +5,42 @@ that begin there. Source: RFC-66; protocol.md: Compaction.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from hoodie import errors
+from hoodie import environment, errors
 from hoodie.filegroup import snapshots
 from hoodie.format import file_names, timeline_avro
 from hoodie.maintenance import table_service
 from hoodie.maintenance.compaction import planning, tasks
-from hoodie.model import commits, instants, plans, schemas, table_config
+from hoodie.model import (
+    commits,
+    compaction_options,
+    instants,
+    plans,
+    results,
+    schemas,
+    table_config,
+)
+from hoodie.timeline import chain
+from hoodie.transaction import manager
 
 
+@dataclass(slots=True, kw_only=True)
 class Compaction:
-    """Merges the log files of file groups into new base files; see `table_service.TableService`."""
+    """Merges the log files of file groups into new base files; see `table_service.TableService`.
 
-    action = instants.Action.COMPACTION
+    Attributes:
+        options: Which compactions are planned.
+        decision: What was decided last; None before.
+    """
+
+    options: compaction_options.CompactionOptions = compaction_options.DEFAULTS
+    decision: planning.Decision | None = None
+
+    @property
+    def action(self) -> instants.Action:
+        """Compaction."""
+        return instants.Action.COMPACTION
 
     def check(self, config: table_config.TableConfig) -> None:
         """Refuse a copy-on-write table."""
@@ -31,8 +53,9 @@ class Compaction:
     def plan(
         self, snapshot: snapshots.Snapshot, requested_time: instants.InstantTime
     ) -> plans.CompactionPlan | None:
-        """Return the plan of every file group that has log files and is in no plan yet."""
-        return planning.plan_of(snapshot.view.slices_for_compaction(requested_time))
+        """Return the plan by the options; what was decided, and why, is kept as `decision`."""
+        self.decision = planning.decide(snapshot, requested_time, self.options)
+        return self.decision.plan
 
     def encode(self, plan: plans.CompactionPlan, extra: Mapping[str, str]) -> bytes:
         """Return the content of `*.compaction.requested`."""
@@ -78,3 +101,53 @@ class Compaction:
             extra={commits.SCHEMA_KEY: schema.avro},
             is_compacted=True,
         )
+
+
+def schedule(
+    target: manager.Target,
+    options: compaction_options.CompactionOptions,
+    transaction: manager.TransactionOptions,
+    env: environment.Environment,
+) -> results.ScheduleResult:
+    """Plan a compaction, or say why none is planned.
+
+    Raises:
+        ConfigurationError: The table is copy-on-write.
+        HoodieError: Nothing was planned.
+    """
+    service = Compaction(options=options)
+    instant = table_service.schedule(service, target, transaction, env)
+    assert service.decision is not None, "the planner was not asked"
+    return _result(service.decision, instant)
+
+
+def preview(
+    target: manager.Target,
+    options: compaction_options.CompactionOptions,
+    env: environment.Environment,
+) -> planning.Decision:
+    """Return what would be planned now; nothing is written, and no lock is needed.
+
+    Raises:
+        ConfigurationError: As `schedule`.
+    """
+    Compaction(options=options).check(target.config)
+    timeline = chain.load(target.storage, target.config)
+    now = instants.format_time(env.clock.now_ms())
+    greatest = timeline.greatest_time
+    requested_time = now if greatest is None else max(now, instants.next_time(greatest))
+    snapshot = snapshots.take(target.storage, target.config, timeline)
+    return planning.decide(snapshot, requested_time, options)
+
+
+def _result(
+    decision: planning.Decision, instant: instants.InstantTime | None
+) -> results.ScheduleResult:
+    is_planned = instant is not None
+    return results.ScheduleResult(
+        instant=instant,
+        outcome=decision.outcome.value,
+        message=decision.message,
+        file_groups=len(decision.selection.taken) if is_planned else 0,
+        left_out=decision.selection.left_out if is_planned else 0,
+    )

@@ -5,7 +5,7 @@ that executes the same plan.
 """
 
 from hoodie.contract import job_specs
-from hoodie_operator.api import hudi_table, objects
+from hoodie_operator.api import compaction_plan, hudi_table, objects
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import facts, interlocks, runs, timelines
@@ -48,7 +48,7 @@ class Compaction:
             and runs.has_succeeded(found.status)
             and not self.planned_instant(me, seen)
         ):
-            return _succeeded(Reason.NOTHING_TO_DO, "no file group has log files to compact")
+            return _succeeded(Reason.NOTHING_TO_DO, "no compaction was planned")
         return None
 
     def work(
@@ -67,7 +67,11 @@ class Compaction:
             )
         instant = self._own_instant(me, seen)
         if instant is None:
-            return job_specs.Compact(step=job_specs.CompactionStep.SCHEDULE_AND_EXECUTE)
+            plan = me.spec.compaction.plan if me.spec.compaction else None
+            return job_specs.Compact(
+                step=job_specs.CompactionStep.SCHEDULE_AND_EXECUTE,
+                options=compaction_plan.properties(plan),
+            )
         for pending in timelines.pending_compactions(seen):
             if pending.requested_time == instant:
                 return job_specs.Compact(

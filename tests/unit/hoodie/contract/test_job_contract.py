@@ -53,6 +53,10 @@ WORKS = (
     WRITE,
     job_specs.Compact(step=job_specs.CompactionStep.SCHEDULE_AND_EXECUTE),
     job_specs.Compact(step=job_specs.CompactionStep.EXECUTE, instant_time="20250101000000000"),
+    job_specs.Compact(
+        step=job_specs.CompactionStep.SCHEDULE,
+        options={"hoodie.compaction.strategy": "day-based,log-size"},
+    ),
 )
 
 
@@ -183,3 +187,10 @@ def test_exit_code_follows_the_class_of_error() -> None:
         attempt=1, error=job_results.JobError(kind="Unheard", message="")
     )
     assert unknown.exit_code == errors.EXIT_INTERNAL
+
+
+@pytest.mark.parametrize("options", [{"hoodie.compaction.strategy": "mine"}, {"mine": "1"}])
+def test_compaction_of_unknown_options_is_refused(options: dict[str, str]) -> None:
+    spec = _spec(job_specs.Compact(step=job_specs.CompactionStep.SCHEDULE, options=options))
+    with pytest.raises(errors.ConfigurationError, match="mine"):
+        job_specs.decode_spec(job_specs.encode_spec(spec), "spec.json")

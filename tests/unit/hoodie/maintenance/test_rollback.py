@@ -12,6 +12,7 @@ from hoodie.maintenance.compaction import planning
 from hoodie.maintenance.rollback import execution, failed_writes, orphan_files
 from hoodie.maintenance.rollback.execution import OpenRollback
 from hoodie.model import commits, files, instants, plans, table_config
+from hoodie.model.compaction_options import CompactionOptions
 from hoodie.model.instants import Action, Instant, InstantTime, State
 from hoodie.timeline import active, contents, transitions
 from hoodie.transaction import (
@@ -402,8 +403,8 @@ def test_rollback_that_has_deleted_nothing_leaves_a_target_that_completed_late()
 def plan_compaction(world: World) -> None:
     """Plan as Apache Hudi does, which looks for no rollbacks."""
     time = world.writer("planner").times.generate(world.timeline)
-    view = snapshots.take(world.storage, world.config).view
-    plan = planning.plan_of(view.slices_for_compaction(time))
+    snapshot = snapshots.take(world.storage, world.config)
+    plan = planning.decide(snapshot, time, CompactionOptions()).plan
     assert plan is not None
     content = timeline_avro.encode_compaction_plan(plan)
     transitions.request(world.storage, time, Action.COMPACTION, content, lambda: False)

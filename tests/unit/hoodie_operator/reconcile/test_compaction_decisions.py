@@ -2,7 +2,8 @@
 
 import pytest
 
-from hoodie.contract import engine_specs, job_specs
+from hoodie.contract import engine_specs, job_results, job_specs
+from hoodie.model import compaction_options
 from hoodie_operator.api import kinds
 from support.operators import operator_world as ow
 from support.operators.flights_world import Flights
@@ -329,3 +330,106 @@ def test_finished_actions_beyond_the_history_are_removed() -> None:
         here.settle()
         commits += [ow.commit(number + 1), ow.commit(number + 2)]
     assert [key.name for key in here.compactions()] == [newest.name]
+
+
+PLAN = {
+    "strategies": ["PartitionRegex", "LogRatio"],
+    "partitionRegex": "^2026",
+    "minLogPercent": 25,
+    "maxFileGroups": 2,
+    "maxBytes": "1Gi",
+    "maxPending": 3,
+}
+
+
+def test_plan_of_a_policy_reaches_the_run() -> None:
+    here = Flights()
+    here.see_table(here.table_key, [ow.commit(n) for n in (1, 2)])
+    here.add_policy(plan=PLAN)
+    here.settle()
+    (start,) = here.started
+    assert isinstance(start.work, job_specs.Compact)
+    assert start.work.options == {
+        "hoodie.compaction.strategy": "partition-regex,log-ratio",
+        "hoodie.compaction.partition.path.regex": "^2026",
+        "hoodie.operator.compaction.log.ratio.min": "0.25",
+        "hoodie.operator.compaction.file.groups.max": "2",
+        "hoodie.operator.compaction.bytes.max": str(1 << 30),
+        "hoodie.operator.compaction.pending.max": "3",
+    }
+    assert compaction_options.from_properties(start.work.options).file_groups_max == 2
+
+
+def compact_bounded(here: Flights, left_out: int, second: int) -> None:
+    """End the run of the newest compaction, which is on the timeline and left groups out."""
+    action = here.compactions()[-1]
+    result = job_results.JobResult(attempt=1, file_groups=2, left_out=left_out)
+    here.end(here.uid(action), result=result)
+    commits = [ow.commit(1), ow.commit(2), ow.compaction(3, here.compactions()[0].name)]
+    if second > 3:
+        commits.append(ow.compaction(second, action.name))
+    here.see_table(here.table_key, commits)
+    here.settle()
+
+
+def test_what_a_bounded_plan_left_out_is_compacted_by_the_next_run() -> None:
+    """It waits for no further delta commits; two plans are two runs."""
+    here = Flights()
+    here.see_table(here.table_key, [ow.commit(n) for n in (1, 2)])
+    key = here.add_policy(plan={"maxFileGroups": 2})
+    here.settle()
+    compact_bounded(here, 2, 3)
+    first, rest = here.compactions()
+    assert rest.name == f"flights-compaction-000002-{ow.time(3)}-rest-g1"
+    assert len(here.started) == 2
+    assert here.started[0].work == here.started[1].work
+    compact_bounded(here, 0, 4)
+    assert here.compactions() == [first, rest]
+    assert here.condition(key)[2] == "flights: no delta commits since the last compaction"
+
+
+def test_rest_that_could_not_be_compacted_leaves_the_triggers_alone() -> None:
+    """Nothing was planned: not again before there are delta commits, but then at once."""
+    here = Flights()
+    here.see_table(here.table_key, [ow.commit(n) for n in (1, 2)])
+    here.add_policy(plan={"maxFileGroups": 2})
+    here.settle()
+    compact_bounded(here, 2, 3)
+    rest = here.compactions()[-1]
+    nothing = job_results.JobResult(attempt=1, reason="nothing to compact: no file group")
+    here.end(here.uid(rest), result=nothing)
+    commits = [ow.commit(1), ow.commit(2), ow.compaction(3, here.compactions()[0].name)]
+    here.see_table(here.table_key, commits)
+    here.settle()
+    assert here.condition(rest)[:2] == ("Succeeded", "NothingToDo")
+    assert len(here.compactions()) == 2
+    here.see_table(here.table_key, [*commits, ow.commit(5), ow.commit(6)])
+    here.settle()
+    assert len(here.compactions()) == 3
+
+
+@pytest.mark.parametrize(
+    ("owner", "expected"),
+    [
+        (
+            "Operator",
+            {
+                "hoodie.compact.schedule.inline": "true",
+                "hoodie.compact.inline.max.delta.commits": "3",
+                "hoodie.operator.compaction.file.groups.max": "2",
+            },
+        ),
+        ("External", {}),
+        ("Disabled", {}),
+    ],
+)
+def test_writer_plans_compactions_of_tables_whose_compaction_the_operator_owns(
+    owner: str, expected: dict[str, str]
+) -> None:
+    here = Flights(edited(ow.TABLE, services__compaction=owner))
+    here.see_table(here.table_key)
+    here.add_writer("left", compaction={"deltaCommits": 3, "plan": {"maxFileGroups": 2}})
+    here.settle()
+    (start,) = here.started
+    assert isinstance(start.work, job_specs.WriteBatches)
+    assert start.work.compaction == expected
