@@ -304,10 +304,14 @@ def confirm_plan(
 def _is_overtaken(
     planned: instants.Instant, before: active.ActiveTimeline, now: active.ActiveTimeline
 ) -> bool:
-    """Return whether an instant has a plan's time, or has completed without a greater one."""
+    """Return whether an instant has a plan's time, or has completed without a greater one.
+
+    Or a clean was planned, which may delete files that the plan names: it did not see the plan.
+    """
     time = planned.requested_time
     return any(
         time in {each.requested_time, each.completion_time}
+        or each.action is instants.Action.CLEAN
         or (each.completion_time is not None and each.completion_time < time)
         for each in set(now.instants) - set(before.instants)
         if (each.requested_time, each.action.completed) != (time, planned.action.completed)

@@ -98,6 +98,9 @@ class Fleet:
         self.world.has_partial_writes = plan.mode is not settings.ConcurrencyMode.NON_BLOCKING
         self.transient = TRANSIENT
         self.world.is_cleaned = plan.cleaners > 0
+        if plan.cleaners:
+            # A write that was rolled back while it was paused holds no clean back any more.
+            self.transient = (*self.transient, errors.NotFoundError)
         self.world.has_engines = plan.engines > 0
         if plan.engines:
             # It may have made what we do not maintain, and remove it later.

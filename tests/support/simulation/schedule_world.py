@@ -292,6 +292,8 @@ class World:
                 writer, opened, metadata(stats), [conflicts.commit_check(writer)]
             )
         except errors.HoodieError as error:
+            is_held = opened.requested_time in self.timeline.pending_times
+            assert not (is_held and isinstance(error, errors.NotFoundError)), error
             self._end(number, invariants.outcome_of(error))
             with self.witness.seeing_abort(self.process_of(writer), opened):
                 lifecycle.abort(writer, opened, has_tasks_left=False)

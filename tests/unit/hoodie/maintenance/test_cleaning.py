@@ -415,7 +415,7 @@ class TestCleaning:
     def test_read_that_lists_after_a_clean_looks_again(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Its timeline is of before: what it needs is gone, and no listing tells.
+        """T-C08: its timeline is of before; what it needs is gone, and no listing tells.
 
         The simulation found that reads returned less without a word.
         """

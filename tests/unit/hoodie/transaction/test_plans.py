@@ -236,6 +236,20 @@ def test_plan_that_others_have_overtaken_after_the_lock_was_lost_is_taken_back()
     world.check()
 
 
+def test_plan_that_a_clean_has_not_seen_is_taken_back() -> None:
+    """Files that it names may be gone, and then nobody can execute it. The simulation found it."""
+    world = World()
+
+    def plan_clean() -> None:
+        world.time.advance(10)
+        cleaner = world.writer("cleaner")
+        lifecycle.plan(cleaner, Action.CLEAN, world.config, lambda *_: b"plan")
+
+    with pytest.raises(errors.LockLostError, match="was withdrawn"):
+        plan_late(world, plan_clean)
+    assert [each.action for each in world.timeline.instants] == [Action.CLEAN]
+
+
 def test_plan_that_has_the_time_of_a_write_is_not_executed() -> None:
     """T1: its planner lost the lock, and could not take it back. The simulation found it."""
     world = World()
