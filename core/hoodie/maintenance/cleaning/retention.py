@@ -169,24 +169,27 @@ def _of_policy(
     count = retention.retained
     match retention.policy:
         case Policy.COMMITS if len(writes) <= count:
-            return Hold(
-                time=_NEVER, reason=f"the timeline has {len(writes)} commits, and {count} are kept"
-            )
+            return Hold(time=_NEVER, reason=f"{_newest_kept(count)}, and the timeline has no more")
         case Policy.COMMITS:
             first = writes[-count]
             return Hold(
                 time=first.completion_time or _NEVER,
-                reason=f"the newest {count} commits are kept, from {first.requested_time} on",
+                reason=f"{_newest_kept(count)}, from {first.requested_time} on",
             )
         case Policy.HOURS:
             return Hold(
-                time=_after(now, -count * _HOUR_MS), reason=f"the last {count} hours are kept"
+                time=_after(now, -count * _HOUR_MS),
+                reason=f"versions of the last {count} h are kept",
             )
         case Policy.VERSIONS:
             versions = "1 version" if count == 1 else f"{count} versions"
             return Hold(
                 time=_after(now, 0), reason=f"{versions} of each file group stay, as configured"
             )
+
+
+def _newest_kept(count: int) -> str:
+    return "the newest commit is kept" if count == 1 else f"the newest {count} commits are kept"
 
 
 def _of_readers(timeline: active.ActiveTimeline, retention: Retention, clock: Clock) -> Hold:
