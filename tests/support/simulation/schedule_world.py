@@ -292,8 +292,8 @@ class World:
                 writer, opened, metadata(stats), [conflicts.commit_check(writer)]
             )
         except errors.HoodieError as error:
-            is_held = opened.requested_time in self.timeline.pending_times
-            assert not (is_held and isinstance(error, errors.NotFoundError)), error
+            if opened.requested_time in self.timeline.pending_times and _is_missing(error):
+                raise AssertionError(f"cleaned under {opened.requested}: {error}") from error
             self._end(number, invariants.outcome_of(error))
             with self.witness.seeing_abort(self.process_of(writer), opened):
                 lifecycle.abort(writer, opened, has_tasks_left=False)
@@ -554,6 +554,10 @@ class World:
             completed=completion.instant if completion else None,
             findings=completion.findings if completion else (),
         )
+
+
+def _is_missing(error: errors.HoodieError) -> bool:
+    return isinstance(error, errors.NotFoundError)
 
 
 def restored(world: World) -> instants.Instant:
