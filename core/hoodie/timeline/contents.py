@@ -70,9 +70,12 @@ def read_clean_plan(storage: Storage, clean: instants.Instant) -> plans.CleanPla
 
 
 def read_clean(storage: Storage, completed: instants.Instant) -> plans.CleanDone:
-    """Return what a completed clean says."""
+    """Return what a completed clean says; nothing where an engine that crashed left it empty."""
     path = transitions.path(completed)
-    return clean_avro.decode_metadata(storage.read(path), path)
+    content = storage.read(path)
+    if not content:
+        return plans.CleanDone(earliest_retained=None, last_completed=None, file_names={})
+    return clean_avro.decode_metadata(content, path)
 
 
 def rollback_plan_path(rollback: instants.Instant) -> str:

@@ -33,6 +33,9 @@ MANIFESTS_KEPT = 3
 LEVEL_MAX = 9
 """The level is one digit in a file's name."""
 
+NUMBER_MAX = 10**18 - 1
+"""The greatest number of a manifest."""
+
 _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 _MANIFEST = re.compile(r"manifest_(\d{1,18})", re.ASCII)
 _FILE = re.compile(r"(?P<first>\d+)_(?P<last>\d+)_(?P<level>\d)\.parquet", re.ASCII)

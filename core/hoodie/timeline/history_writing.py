@@ -73,8 +73,18 @@ class Tree:
 
     @property
     def number_next(self) -> int:
-        """A number that no manifest on storage has."""
-        return max((*self.manifests, self.number or 0)) + 1
+        """A number that no manifest on storage has.
+
+        Raises:
+            FormatError: One has a number that none of an archive has.
+        """
+        number = max((*self.manifests, self.number or 0)) + 1
+        if number > history_tree.NUMBER_MAX:
+            raise errors.FormatError(
+                f"{history_tree.manifest_path(number - 1)} has the greatest number that a manifest "
+                "may have: it is not of an archive; remove it, and correct _version_"
+            )
+        return number
 
 
 def read_tree(storage: Storage) -> Tree:

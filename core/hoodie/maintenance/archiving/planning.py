@@ -111,16 +111,22 @@ class LastClean:
         earliest_retained: Requested time of the first commit whose files it left alone; None where
             it kept a number of versions of each file.
         savepoints: Requested times of the savepoints that it kept files for.
+        bound: Completion time: file groups that were replaced before are cleaned. None if another
+            engine cleaned, which does not say.
     """
 
     requested_time: instants.InstantTime
     earliest_retained: instants.InstantTime | None
     savepoints: tuple[instants.InstantTime, ...] = ()
+    bound: instants.InstantTime | None = None
 
-    @property
-    def cleaned_below(self) -> instants.InstantTime:
-        """File groups that commits before it replaced are cleaned."""
-        return min((self.earliest_retained or self.requested_time, *self.savepoints))
+    def has_cleaned(self, replacing: instants.Instant) -> bool:
+        """Return whether what a replace commit retired is gone, unless savepoints keep it."""
+        if self.bound is not None:
+            return replacing.completion_time is not None and replacing.completion_time < self.bound
+        return replacing.requested_time < min(
+            (self.earliest_retained or self.requested_time, *self.savepoints)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,7 +322,7 @@ def _not_swept(facts: Facts) -> Hold | None:
 
 def _savepoint(timeline: active.ActiveTimeline) -> Hold | None:
     for each in timeline.instants:
-        if each.action is instants.Action.SAVEPOINT:
+        if each.action is instants.Action.SAVEPOINT and each.is_completed:
             text = f"the table has a savepoint of {each.requested_time}"
             return Hold(reason=Reason.SAVEPOINT, below=each.requested_time, text=text)
     return None
@@ -325,12 +331,18 @@ def _savepoint(timeline: active.ActiveTimeline) -> Hold | None:
 def _not_cleaned(facts: Facts) -> Hold | None:
     """Keep replace commits whose replaced files may be there: only the active timeline hides them.
 
-    Those of the file-version policy are cleaned up to the clean itself.
+    A savepoint keeps what was replaced after the commit that it saves had completed.
     """
     clean = facts.last_clean
+    saved = {each.requested_time for each in facts.timeline.savepoints}
+    saved.update(clean.savepoints if clean is not None else ())
+    times = facts.timeline.write_completion_times
+    saved_from = min((times.get(each, each) for each in saved), default=None)
     for each in facts.timeline.instants:
-        is_replacing = each.action.completed is instants.Action.REPLACE_COMMIT
-        if is_replacing and (clean is None or each.requested_time >= clean.cleaned_below):
+        if each.action.completed is not instants.Action.REPLACE_COMMIT:
+            continue
+        is_saved = saved_from is not None and (each.completion_time or "") > saved_from
+        if clean is None or is_saved or not clean.has_cleaned(each):
             text = f"no clean has removed the files that {each} replaced"
             return Hold(reason=Reason.NOT_CLEANED, below=each.requested_time, text=text)
     return None

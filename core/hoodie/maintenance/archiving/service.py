@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 from hoodie import environment, errors
 from hoodie.maintenance.archiving import planning
+from hoodie.maintenance.cleaning import planning as cleaning
 from hoodie.maintenance.rollback import orphan_files
 from hoodie.model import instants, results, table_config
 from hoodie.storage.protocol import Storage
@@ -36,8 +37,6 @@ from hoodie.transaction import admission, manager, publication, table_lock
 from hoodie.transaction.client import Client
 
 logger = logging.getLogger(__name__)
-
-_SAVEPOINTS_KEY = "savepointed_timestamps"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +140,7 @@ def _run(
     """Archive once in a scope of the table lock; return what was archived."""
     admission.admit_table(client, scope, config)
     admission.admit_attempt(client)
+    admission.admit_reliance(client, scope.timeline)
     tree = history_writing.read_tree(client.storage)
     timeline = scope.timeline
     if not scope.is_courtesy:
@@ -303,9 +303,16 @@ def _last_clean(storage: Storage, timeline: active.ActiveTimeline) -> planning.L
         requested_time=cleans[-1].requested_time,
         earliest_retained=done.earliest_retained,
         savepoints=_savepoints(done.extra),
+        bound=_bound(done.extra),
     )
 
 
+def _bound(extra: Mapping[str, str]) -> instants.InstantTime | None:
+    """Return the bound of a clean of ours: empty where it has cleaned nothing."""
+    text = extra.get(cleaning.BOUND_KEY)
+    return None if text is None else instants.InstantTime(text)
+
+
 def _savepoints(extra: Mapping[str, str]) -> tuple[instants.InstantTime, ...]:
-    texts = extra.get(_SAVEPOINTS_KEY, "").split(",")
+    texts = extra.get(cleaning.SAVEPOINTS_KEY, "").split(",")
     return tuple(instants.checked_time(each.strip()) for each in texts if each.strip())

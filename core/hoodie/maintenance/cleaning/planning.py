@@ -24,9 +24,13 @@ from hoodie.timeline import active
 SAVEPOINTS_KEY = "savepointed_timestamps"
 """Under which a clean says which savepoints it has seen, as Apache Hudi's do."""
 
+BOUND_KEY = "hoodie.operator.clean.bound"
+"""Under which a clean says its bound: what was replaced or retired before it is gone, but for what
+savepoints keep."""
+
 EMPTY_AFTER = 20
-"""A clean that deletes nothing is recorded once so many commits were looked at for it: the next one
-begins behind them."""
+"""A clean that deletes nothing is recorded once so many commits are behind its bound that the last
+one had before it: the next one begins there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +79,17 @@ class Proposal:
     @property
     def is_worth_recording(self) -> bool:
         """Whether it deletes something, or moves the start of the next clean by enough."""
-        return bool(self.removals) or (self.commits_seen or 0) >= EMPTY_AFTER
+        return bool(self.removals) or self._commits_passed >= EMPTY_AFTER
+
+    @property
+    def _commits_passed(self) -> int:
+        """How many commits the next clean need not look at, if this one is recorded."""
+        if self.earliest_retained is None:
+            return 0
+        if self.commits_seen is not None:
+            return self.commits_seen
+        first = self.earliest_retained.requested_time
+        return sum(each.requested_time < first for each in self.timeline.completed_writes)
 
     def plan(self, extra: Mapping[str, str]) -> plans.CleanPlan:
         """Return the plan, with extra metadata."""
@@ -89,7 +103,7 @@ class Proposal:
             earliest_retained=self.earliest_retained,
             last_completed=max((each.requested_time for each in writes), default=None),
             file_names={path: tuple(sorted(found)) for path, found in sorted(names.items())},
-            extra={**extra, **savepoints},
+            extra={**extra, **savepoints, BOUND_KEY: self.hold.time},
         )
 
 

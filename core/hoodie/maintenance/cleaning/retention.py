@@ -25,8 +25,9 @@ _HOUR_MS = 3_600_000
 _NEVER = instants.InstantTime("")
 """Below every time: nothing was replaced before it."""
 
-_PASSED = (instants.Action.CLEAN, instants.Action.ROLLBACK)
-"""Pending actions that read no older version of the table."""
+_PASSED = (instants.Action.CLEAN, instants.Action.ROLLBACK, instants.Action.SAVEPOINT)
+"""Pending actions that need no older version of the table; a savepoint keeps files by its completed
+file alone."""
 
 
 class Policy(enum.Enum):
@@ -153,12 +154,29 @@ def holds(timeline: active.ActiveTimeline, retention: Retention, clock: Clock) -
 def earliest_retained(
     timeline: active.ActiveTimeline, time: instants.InstantTime
 ) -> instants.Instant | None:
-    """Return the first write, by requested time, of those that completed at a bound or later.
+    """Return the first write, by requested time, from which on the next clean has to look.
 
-    Apache Hudi's next clean looks where this write or a later one was, and its archiver keeps a
-    replace commit that is not before it.
+    Apache Hudi's next clean looks where this write or a later one was, too, and its archiver keeps
+    a replace commit that is not before it. So it is not later than any write that completed at the
+    bound or later, nor than any that is pending and may complete; it is one that has completed.
+
+    Args:
+        timeline: Of the table.
+        time: The bound.
+
+    Returns:
+        None if there is none: the next clean looks at the whole table.
     """
-    retained = (each for each in timeline.completed_writes if (each.completion_time or "") >= time)
+    writes = timeline.completed_writes
+    retained = [each for each in writes if (each.completion_time or "") >= time]
+    pending = min(
+        (each.requested_time for each in timeline.pending if each.action.is_write), default=None
+    )
+    if pending is not None:
+        before = [each for each in writes if each.requested_time < pending]
+        if not before:
+            return None
+        retained.append(max(before, key=lambda each: each.requested_time))
     return min(retained, key=lambda each: each.requested_time, default=None)
 
 

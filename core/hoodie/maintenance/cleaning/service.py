@@ -27,8 +27,8 @@ from hoodie.maintenance.rollback import failed_writes
 from hoodie.model import files, instants, plans, results, table_config
 from hoodie.storage import locations
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, chain, contents
-from hoodie.transaction import lifecycle, manager
+from hoodie.timeline import active, chain, contents, transitions
+from hoodie.transaction import lifecycle, liveness, manager
 from hoodie.transaction.client import Client
 
 logger = logging.getLogger(__name__)
@@ -221,13 +221,49 @@ def _finish(
     Raises:
         ConflictError: Somebody alive executes one, or it names files that are in use.
     """
-    for pending in active.listed(target.storage).pending_of(instants.Action.CLEAN):
+    timeline = active.listed(target.storage)
+    for pending in timeline.pending_of(instants.Action.CLEAN):
+        if not _has_plan(client.storage, timeline, pending):
+            _drop(client, pending)
+            continue
         try:
             delete_all = _deletion(client, env)
             yield execute(client, target.config, pending.requested_time, delete_all)
         except (errors.ConflictError, errors.NotFoundError):
             if pending in active.listed(target.storage).instants:
                 raise  # Otherwise another has finished it.
+
+
+def _has_plan(storage: Storage, timeline: active.ActiveTimeline, pending: instants.Instant) -> bool:
+    """Return whether a pending clean says what it deletes; a request.
+
+    An engine that crashed may leave an empty plan. Of a clean that was completed and archived a
+    paused executor may create the inflight file again.
+    """
+    requested = pending.pending_in(instants.State.REQUESTED)
+    if not timeline.has_file(requested):
+        return False
+    try:
+        return storage.stat(transitions.path(requested)).size_bytes > 0
+    except errors.NotFoundError:
+        return False
+
+
+def _drop(client: Client, pending: instants.Instant) -> None:
+    """Take a clean without a plan off the timeline, whose executor is dead: it deletes nothing.
+
+    Raises:
+        ConflictError: Somebody alive executes it.
+    """
+    with client.lock.scope() as scope:
+        found = scope.timeline.find(pending.requested_time)
+        if found is None or found.is_completed:
+            return
+        liveness.refuse_alive(client, scope.timeline, found)
+        for state in (instants.State.INFLIGHT, instants.State.REQUESTED):
+            scope.check()
+            client.storage.delete(transitions.path(found.pending_in(state)))
+    logger.warning("%s: %s had no plan, and was removed", client.storage.uri, pending)
 
 
 def _deletion(client: Client, env: environment.Environment) -> DeleteAll:
@@ -262,7 +298,7 @@ def execute(
         wanted = contents.read_clean_plan(client.storage, planned)
         kept = _protected(client, config, opened.timeline, planned, wanted)
         lifecycle.start(client, opened)
-        deleted = _without(wanted, kept)
+        deleted = _without(wanted, kept, opened.timeline)
         delete_all(sorted(deleted.paths))
         duration_ms = round((client.clock.monotonic_s() - begun_s) * 1000)
         content = clean_avro.encode_metadata(deleted, requested_time, duration_ms)
@@ -290,27 +326,34 @@ def _protected(
     """Return the files of a plan that savepoints name, which another engine made since.
 
     Raises:
-        ConflictError: A plan that is not ours names files that a read needs.
+        ConflictError: The plan names files that a read needs.
     """
-    if not contents.is_of_ours(client.storage, planned):
-        used = planning.in_use(wanted, snapshots.take(client.storage, config, timeline))
-        if used:
-            raise errors.ConflictError(
-                f"{planned} of {client.storage.uri} deletes {min(used)}, which is in use: expected "
-                "files of replaced file slices; look at it with the engine that planned it"
-            )
+    used = planning.in_use(wanted, snapshots.take(client.storage, config, timeline))
+    if used:
+        raise errors.ConflictError(
+            f"{planned} of {client.storage.uri} deletes {min(used)}, which is in use: expected "
+            "files of replaced file slices; look at it with the engine that planned it"
+        )
     return wanted.paths & savepoints.protected_paths(client.storage, timeline)
 
 
-def _without(wanted: plans.CleanPlan, kept: frozenset[str]) -> plans.CleanPlan:
+def _without(
+    wanted: plans.CleanPlan, kept: frozenset[str], timeline: active.ActiveTimeline
+) -> plans.CleanPlan:
+    """Return a plan without files that are kept, with the savepoints that keep them.
+
+    Once one of these is deleted, the next clean looks at the whole table.
+    """
     if not kept:
         return wanted
+    saved = ",".join(each.requested_time for each in timeline.savepoints)
     return replace(
         wanted,
         file_names={
             path: tuple(name for name in names if files.join(path, name) not in kept)
             for path, names in wanted.file_names.items()
         },
+        extra={**wanted.extra, planning.SAVEPOINTS_KEY: saved},
     )
 
 

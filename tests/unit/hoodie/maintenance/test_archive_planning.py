@@ -142,6 +142,36 @@ def test_replace_commit_goes_once_its_files_are_cleaned(clean: LastClean, gone: 
     assert numbers(found) == gone
 
 
+@pytest.mark.parametrize(("bound", "gone"), [(31, [10, 20]), (32, [10, 20, 30, 40])])
+def test_replace_commit_goes_once_it_is_behind_the_bound_of_a_clean(
+    bound: int, gone: list[int]
+) -> None:
+    """A clean that counts versions leaves its readers a grace, too."""
+    clean = LastClean(requested_time=time(61), earliest_retained=None, bound=time(bound))
+    assert numbers(plan(*REPLACED, done(61, Action.CLEAN), last_clean=clean)) == gone
+
+
+@pytest.mark.parametrize(
+    ("files", "savepoints"),
+    [((done(35, Action.SAVEPOINT, 39),), ()), ((), (time(35),))],
+    ids=["there", "deleted since the clean"],
+)
+def test_replace_commit_that_completed_after_a_saved_commit_stays(
+    files: tuple[Instant, ...], savepoints: tuple[InstantTime, ...]
+) -> None:
+    """The savepoint keeps what it retired, though it was requested earlier."""
+    late = [*commits(10, 20), done(30, Action.REPLACE_COMMIT, 45), *commits(35, 50, 60)]
+    clean = LastClean(
+        requested_time=time(61), earliest_retained=None, bound=time(60), savepoints=savepoints
+    )
+    found = plan(*late, *files, done(61, Action.CLEAN), last_clean=clean)
+    assert numbers(found) == [10, 20]
+
+
+def test_savepoint_that_was_only_begun_keeps_nothing() -> None:
+    assert numbers(plan(*SIX, pending(20, Action.SAVEPOINT))) == [10, 20, 30, 40]
+
+
 def test_clean_that_retains_more_raises_both_bounds() -> None:
     clean = LastClean(requested_time=time(61), earliest_retained=time(30))
     few = plan(*SIX, last_clean=clean)

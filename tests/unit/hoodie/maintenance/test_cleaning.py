@@ -1,5 +1,6 @@
 """Cleaning: what goes, what holds it back, and what a clean leaves when it dies."""
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,10 @@ import pytest
 from hoodie import errors, table
 from hoodie.engine import local
 from hoodie.filegroup import listing
-from hoodie.format import clean_avro
+from hoodie.format import clean_avro, savepoint_avro
 from hoodie.maintenance.cleaning import planning, retention
 from hoodie.maintenance.cleaning.retention import Policy, Retention
-from hoodie.model import files, instants, settings, table_config
+from hoodie.model import files, instants, plans, settings, table_config
 from hoodie.model.instants import Action, Instant, InstantTime, State
 from hoodie.timeline import active, transitions
 from hoodie.write import sessions
@@ -113,7 +114,6 @@ class TestBound:
             Action.LOG_COMPACTION,
             Action.CLUSTERING,
             Action.INDEXING,
-            Action.SAVEPOINT,
         ],
     )
     def test_pending_instant_holds_back_what_was_replaced_since_it_began(
@@ -124,8 +124,10 @@ class TestBound:
         assert hold.time == time(7)
         assert action.value in hold.reason
 
-    @pytest.mark.parametrize("action", [Action.CLEAN, Action.ROLLBACK])
-    def test_pending_clean_or_rollback_holds_back_nothing(self, action: Action) -> None:
+    @pytest.mark.parametrize("action", [Action.CLEAN, Action.ROLLBACK, Action.SAVEPOINT])
+    def test_pending_instant_that_reads_nothing_old_holds_back_nothing(
+        self, action: Action
+    ) -> None:
         timeline = timeline_of(*(write(n, n + 1) for n in range(0, 20, 2)), write(7, action=action))
         assert bound(timeline, retained=1).time == time(19)
 
@@ -135,6 +137,16 @@ class TestBound:
         found = retention.earliest_retained(timeline, time(6))
         assert found is not None
         assert found.requested_time == time(0)
+
+    def test_first_retained_write_is_before_all_that_may_complete_yet(self) -> None:
+        """A pending clustering or compaction retires files when it completes, with its old time."""
+        pending = write(6, action=Action.CLUSTERING)
+        found = retention.earliest_retained(
+            timeline_of(write(2, 3), write(4, 5), pending, write(8, 9)), time(9)
+        )
+        assert found is not None
+        assert found.requested_time == time(4)
+        assert retention.earliest_retained(timeline_of(pending, write(8, 9)), time(9)) is None
 
     @pytest.mark.parametrize(
         "wrong", [{"retained": 0}, {"grace_ms": -1}, {"files_max": 0}], ids=str
@@ -400,6 +412,47 @@ class TestCleaning:
         assert [each.instant.requested_time for each in found.done] == [pending.requested_time]
         assert data_files(small) == before - proposed
 
+    def test_clean_of_an_append_only_table_is_recorded_once(self, tmp_path: Path) -> None:
+        """Or each one would list the whole table, and replace commits could not be archived."""
+        small = Cleaned(tmp_path / "t", COW)
+        for number in range(planning.EMPTY_AFTER + 2):
+            small.upsert([{"id": str(number), "part": f"new{number}", "a": 1}])
+        (done,) = small.table.clean(NOW, small.options().transaction).done
+        assert not done.deleted
+        assert small.table.propose_clean(NOW).commits_seen == 0
+
+    def test_savepoints_that_keep_files_of_a_plan_are_recorded(self, tmp_path: Path) -> None:
+        """Once one is deleted, the next clean looks at the whole table."""
+        small = filled(tmp_path / "t", COW)
+        proposal = small.table.propose_clean(NOW)
+        dying = table.open_table(str(small.path), replace(small.env, engine=DyingEngine(1)))
+        with pytest.raises(DyingError):
+            dying.clean(NOW, small.options().transaction)
+        kept = proposal.removals[0].data_file
+        put_savepoint(small, kept)
+        done = small.table.clean(NOW, small.options().transaction).done[0]
+        assert kept.path not in done.deleted
+        assert any(kept.path in finding for finding in done.findings)
+        assert kept.path in data_files(small)
+        for each in small.path.glob(".hoodie/timeline/*savepoint*"):
+            each.unlink()
+        assert kept.path in paths(small.table.propose_clean(NOW).removals)
+
+    @pytest.mark.parametrize("name", ["clean.requested", "clean.inflight"])
+    def test_clean_without_a_plan_is_removed(self, name: str, tmp_path: Path) -> None:
+        """A crashed engine leaves an empty plan; an executor may begin after all was archived."""
+        small = filled(tmp_path / "t", COW)
+        path = small.path / f".hoodie/timeline/20200101000000000.{name}"
+        path.touch()
+        os.utime(path, (0, 0))
+        assert small.table.clean(NOW, small.options().transaction).done
+        assert not path.exists()
+
+    def test_empty_completed_clean_tells_nothing(self, tmp_path: Path) -> None:
+        small = filled(tmp_path / "t", COW)
+        (small.path / ".hoodie/timeline/20200101000000000_20200101000000001.clean").touch()
+        assert small.table.propose_clean(NOW).commits_seen is None
+
     def test_plan_of_another_engine_that_deletes_what_is_read_is_not_executed(
         self, tmp_path: Path
     ) -> None:
@@ -455,6 +508,18 @@ def put_plan(
         state=State.REQUESTED,
     )
     storage.create(transitions.path(requested), clean_avro.encode_plan(plan, storage.uri))
+
+
+def put_savepoint(small: Cleaned, kept: files.BaseFile | files.LogFile) -> None:
+    """Create a savepoint as another engine does, beside a pending clean."""
+    commit = small.table.timeline().find(kept.instant_time)
+    assert commit is not None
+    savepoint = plans.Savepoint(
+        by="", comment="", saved_at_ms=0, file_names={kept.group.partition_path: (kept.name,)}
+    )
+    completed = replace(commit, action=Action.SAVEPOINT)
+    storage = small.env.open_storage(str(small.path))
+    storage.create(transitions.path(completed), savepoint_avro.encode(savepoint))
 
 
 class DyingError(Exception):

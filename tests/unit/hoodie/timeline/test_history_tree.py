@@ -4,7 +4,7 @@ import pytest
 
 from hoodie import errors
 from hoodie.model.instants import InstantTime
-from hoodie.timeline import history_tree
+from hoodie.timeline import history_tree, history_writing
 from hoodie.timeline.history_tree import TreeFile
 
 
@@ -44,6 +44,15 @@ def test_name_of_old_writers_keeps_its_digits() -> None:
 )
 def test_other_names_are_no_files(name: str) -> None:
     assert history_tree.parse_file(name) is None
+
+
+def test_manifest_with_the_greatest_number_stops_the_archiver() -> None:
+    """An epoch could not publish the next one, and nothing would read the table again."""
+    tree = history_writing.Tree(
+        number=1, files=(), manifests=(1, history_tree.NUMBER_MAX), found=()
+    )
+    with pytest.raises(errors.FormatError, match="is not of an archive"):
+        _ = tree.number_next
 
 
 def test_manifest_is_read_as_it_is_written() -> None:
