@@ -257,8 +257,8 @@ def _drop(client: Client, pending: instants.Instant) -> None:
     """
     with client.lock.scope() as scope:
         found = scope.timeline.find(pending.requested_time)
-        if found is None or found.is_completed:
-            return
+        if found is None or found.is_completed or _has_plan(client.storage, scope.timeline, found):
+            return  # Another has ended it, or the listing before lacked its plan.
         liveness.refuse_alive(client, scope.timeline, found)
         for state in (instants.State.INFLIGHT, instants.State.REQUESTED):
             scope.check()
