@@ -21,17 +21,19 @@ _WORDS = {each.__name__: each for each in (worker.Told, worker.Seen, worker.Surv
 
 @dataclass(frozen=True, kw_only=True)
 class Crew:
-    """Who works on a table, beside a rollback service, a cleaner and a reader.
+    """Who works on a table, beside a rollback service and a reader.
 
     Attributes:
         mode: How the writers write.
         columns: A writer each.
         compactors: How many there are.
+        has_cleaner: Whether file versions are cleaned meanwhile.
     """
 
     mode: worker.ModeName
     columns: tuple[str, ...]
     compactors: int
+    has_cleaner: bool = True
 
     def roles(self) -> Iterator[tuple[str, worker.Role]]:
         """Yield what each does, by its name."""
@@ -40,7 +42,8 @@ class Crew:
             (f"compactor-{number}", worker.Role.COMPACTOR) for number in range(self.compactors)
         )
         yield "rollback", worker.Role.ROLLBACK
-        yield "cleaner", worker.Role.CLEANER
+        if self.has_cleaner:
+            yield "cleaner", worker.Role.CLEANER
         yield "reader", worker.Role.READER
 
 
