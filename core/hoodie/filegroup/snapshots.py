@@ -4,15 +4,15 @@ Everything that reads, plans or checks a table starts here. The timeline is read
 every file of a write that it shows as completed exists before the listing begins: pages of the
 listing cannot miss it, and what else they show belongs to no write that the timeline shows.
 
-Files that the timeline shows may be cleaned before they are listed, where somebody takes long: then
-slices are missing from the listing, and nothing tells. So who reads without holding cleaning back
-looks whether a clean has come meanwhile (`consistent`), and does all of it again.
+A slow reader's files may be cleaned between timeline and listing, which then silently lacks their
+slices. A pending instant holds cleaning back; a plain read does not, so it checks for a new clean
+after the listing and repeats both (`consistent`).
 
 Cost: two list requests for the timeline (one under the table lock) and one for the data files, and
 a read for each pending compaction and completed replace commit; `consistent` lists the timeline
-once more. Where a data file is older than the
-timeline's first write, a read for each rollback, too. Where an instant has base files or log
-files of several write tokens in a file group, a read of its commit.
+once more. Where a data file is older than the timeline's first write, a read for each rollback,
+too. Where an instant has base files or log files of several write tokens in a file group, a read of
+its commit.
 """
 
 import functools
@@ -280,7 +280,7 @@ def consistent(
     for _ in range(_TRIES_MAX):
         snapshot = take(storage, config)
         found = use(snapshot)
-        cleans = _cleans(active.listed(storage)) - _ended(snapshot.timeline)
+        cleans = _cleans(active.listed(storage).instants) - _cleans(snapshot.timeline.completed)
         if cleans <= known:
             return found
         known |= cleans
@@ -290,16 +290,8 @@ def consistent(
     )
 
 
-def _cleans(timeline: active.ActiveTimeline) -> set[instants.InstantTime]:
-    return {
-        each.requested_time for each in timeline.instants if each.action is instants.Action.CLEAN
-    }
-
-
-def _ended(timeline: active.ActiveTimeline) -> set[instants.InstantTime]:
-    return {
-        each.requested_time for each in timeline.completed if each.action is instants.Action.CLEAN
-    }
+def _cleans(found: Iterable[instants.Instant]) -> set[instants.InstantTime]:
+    return {each.requested_time for each in found if each.action is instants.Action.CLEAN}
 
 
 def _taken(

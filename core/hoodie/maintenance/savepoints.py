@@ -315,8 +315,7 @@ def _file_names(
                 *(slices[0] for slices in view.slices(partition_path)),
                 *_by_requested_time(snapshot, partition_path, commit),
             )
-            for data_file in (each.base_file, *each.log_files)
-            if data_file is not None
+            for data_file in each.data_files
         }
         for partition_path in view.partitions()
     }
@@ -525,7 +524,7 @@ def _forget_dead(
         client: Who does it.
         scope: In which it looks.
         but: The commit of which a savepoint is being created.
-        only: Commits whose savepoints are to be deleted, whoever creates them.
+        only: Commits whose savepoints are deleted even during their creation.
     """
     pending = [
         each

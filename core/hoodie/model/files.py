@@ -127,6 +127,11 @@ class FileSlice:
         return self.base_file is None and not self.log_files
 
     @property
+    def data_files(self) -> "tuple[BaseFile | LogFile, ...]":
+        """The base file, if there is one, and the log files."""
+        return self.log_files if self.base_file is None else (self.base_file, *self.log_files)
+
+    @property
     def kept_deletes(self) -> tuple[LogFile, ...]:
         """The log files of the compaction that made the base file: deletes that outlived it."""
         if self.base_file is None:

@@ -10,6 +10,12 @@ from dataclasses import dataclass, field
 
 from hoodie.model import files, instants
 
+SAVEPOINTS_KEY = "savepointed_timestamps"
+"""Under which a clean names the savepoints that it has seen, as Apache Hudi's cleans do."""
+
+BOUND_KEY = "hoodie.operator.clean.bound"
+"""Under which a clean of ours records its bound, a completion time."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionOperation:
@@ -151,6 +157,21 @@ class CleanDone:
     def paths(self) -> frozenset[str]:
         """The paths of all files that are gone, below the table's root."""
         return _paths(self.file_names)
+
+    @property
+    def savepoints(self) -> tuple[str, ...]:
+        """Requested times of the savepoints that it kept files for, as they are recorded."""
+        texts = map(str.strip, self.extra.get(SAVEPOINTS_KEY, "").split(","))
+        return tuple(filter(None, texts))
+
+    @property
+    def bound(self) -> instants.InstantTime | None:
+        """Completion time: what was replaced earlier is gone, except for what savepoints keep.
+
+        Empty if it deletes nothing; None for a clean of another engine, which does not record it.
+        """
+        text = self.extra.get(BOUND_KEY)
+        return None if text is None else instants.InstantTime(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ ours do not see it, since the head does not know it, or says that everything up 
 and the archive holds it; the next change takes it off (CH7).
 
 An archiver publishes a manifest of the archive by an epoch. From then on the archive holds what it
-lists, and whoever comes next takes the files of these instants off the timeline (E15).
+lists, and the next change removes the files of these instants from the timeline (E15).
 
 Other engines know nothing of epochs. Where they write as well, the table lock keeps them apart from
 us, as in tables without a chain, and a head that its author did not publish is finished only if

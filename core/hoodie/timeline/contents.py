@@ -70,12 +70,20 @@ def read_clean_plan(storage: Storage, clean: instants.Instant) -> plans.CleanPla
 
 
 def read_clean(storage: Storage, completed: instants.Instant) -> plans.CleanDone:
-    """Return what a completed clean says; nothing where an engine that crashed left it empty."""
+    """Return the metadata of a completed clean; without content if a crash left the file empty."""
     path = transitions.path(completed)
     content = storage.read(path)
     if not content:
         return plans.CleanDone(earliest_retained=None, last_completed=None, file_names={})
     return clean_avro.decode_metadata(content, path)
+
+
+def read_last_clean(
+    storage: Storage, timeline: active.ActiveTimeline
+) -> tuple[instants.Instant, plans.CleanDone] | None:
+    """Return the clean that completed last, and its metadata; None without one, and no request."""
+    cleans = [each for each in timeline.completed if each.action is instants.Action.CLEAN]
+    return (cleans[-1], read_clean(storage, cleans[-1])) if cleans else None
 
 
 def rollback_plan_path(rollback: instants.Instant) -> str:

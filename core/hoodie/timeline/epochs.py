@@ -432,7 +432,7 @@ def is_manifest(path: str) -> bool:
 def doubtful(epoch: Epoch, timeline: active.ActiveTimeline) -> tuple[instants.Instant, ...]:
     """Return the files below what was archived that an epoch does not know to be there still.
 
-    The archive tells which of them it holds; it is not asked about actions that are never archived.
+    The archive decides which of them it holds. Actions that are never archived are left out.
 
     Args:
         epoch: The newest.

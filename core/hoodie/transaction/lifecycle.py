@@ -663,7 +663,7 @@ def _admit_executor(
         admission.admit_not_taken_back(client, instant, scope.timeline)
     else:
         attempt = admission.admit_attempt(client)
-    # A plan that is only requested needs no owner; a rollback is executed by whoever requested it.
+    # A requested plan has no owner yet; a rollback is executed by the process that requested it.
     if action is instants.Action.ROLLBACK or instant.state is instants.State.INFLIGHT:
         liveness.refuse_alive(client, scope.timeline, instant)
     scope.check()

@@ -200,7 +200,7 @@ class TableLock:
 
         In a table with a chain whoever is overtaken decides everything again, on the newest
         timeline (CH3). Somebody else's change was made each time, so that the table never stands
-        still. So does whoever misses a file of the timeline that was archived meanwhile.
+        still. The same holds if a file of the timeline was archived meanwhile and is missing.
 
         Raises:
             HoodieError: As `scope`, and what it raises itself.

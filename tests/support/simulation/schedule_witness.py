@@ -38,11 +38,6 @@ _PARTITIONED = table_config.TableConfig(
 )
 
 
-def _paths_of(file_slice: files.FileSlice) -> set[str]:
-    paths = {each.path for each in file_slice.log_files}
-    return paths if file_slice.base_file is None else {*paths, file_slice.base_file.path}
-
-
 class Witness:
     """Judges the changes of one table."""
 
@@ -433,7 +428,7 @@ class Witness:
             found = snapshots.take(self._storage, _PARTITIONED, timeline)
             needed = found.view.latest_slices(parsed.group.partition_path)
             self._require(
-                not any(path in _paths_of(each) for each in needed),
+                not any(path == file.path for each in needed for file in each.data_files),
                 f"X1: {process.name} deletes {path}, which is read",
             )
             return

@@ -92,7 +92,7 @@ def _show_archived(uri: str, limit: int, before: str | None, *, as_json: bool) -
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
         display.phase("reading the archived timeline")
-        # One more than the page tells whether there is another.
+        # One instant more than the page holds shows whether there is another page.
         found = list(itertools.islice(opened.archived_instants(end), limit + 1))
     page = found[:limit]
     shown = timelines.document_of_archive(opened.uri, page)

@@ -13,13 +13,12 @@ or by the next run: it drops what the history holds, and uses or replaces what w
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
 
 from hoodie import environment, errors
 from hoodie.maintenance.archiving import planning
-from hoodie.maintenance.cleaning import planning as cleaning
 from hoodie.maintenance.rollback import orphan_files
 from hoodie.model import instants, results, table_config
 from hoodie.storage.protocol import Storage
@@ -41,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Swept:
-    """What a sweep before the archiver tells."""
+    """The result of the sweep before archiving."""
 
     not_swept: frozenset[instants.InstantTime]
     rollbacks: frozenset[instants.InstantTime]
@@ -290,29 +289,14 @@ def _facts(
 
 
 def _last_clean(storage: Storage, timeline: active.ActiveTimeline) -> planning.LastClean | None:
-    """Return what the last completed clean says; a read."""
-    cleans = [
-        each
-        for each in timeline.instants
-        if each.is_completed and each.action is instants.Action.CLEAN
-    ]
-    if not cleans:
+    """Return what archiving needs of the last completed clean; a read."""
+    last = contents.read_last_clean(storage, timeline)
+    if last is None:
         return None
-    done = contents.read_clean(storage, cleans[-1])
+    instant, done = last
     return planning.LastClean(
-        requested_time=cleans[-1].requested_time,
+        requested_time=instant.requested_time,
         earliest_retained=done.earliest_retained,
-        savepoints=_savepoints(done.extra),
-        bound=_bound(done.extra),
+        savepoints=tuple(map(instants.checked_time, done.savepoints)),
+        bound=done.bound,
     )
-
-
-def _bound(extra: Mapping[str, str]) -> instants.InstantTime | None:
-    """Return the bound of a clean of ours: empty where it has cleaned nothing."""
-    text = extra.get(cleaning.BOUND_KEY)
-    return None if text is None else instants.InstantTime(text)
-
-
-def _savepoints(extra: Mapping[str, str]) -> tuple[instants.InstantTime, ...]:
-    texts = extra.get(cleaning.SAVEPOINTS_KEY, "").split(",")
-    return tuple(instants.checked_time(each.strip()) for each in texts if each.strip())

@@ -21,13 +21,6 @@ from hoodie.maintenance.cleaning import retention as retentions
 from hoodie.model import files, instants, plans
 from hoodie.timeline import active
 
-SAVEPOINTS_KEY = "savepointed_timestamps"
-"""Under which a clean says which savepoints it has seen, as Apache Hudi's do."""
-
-BOUND_KEY = "hoodie.operator.clean.bound"
-"""Under which a clean says its bound: what was replaced or retired before it is gone, but for what
-savepoints keep."""
-
 EMPTY_AFTER = 20
 """A clean that deletes nothing is recorded once so many commits are behind its bound that the last
 one had before it: the next one begins there."""
@@ -97,13 +90,13 @@ class Proposal:
         for each in self.removals:
             names.setdefault(each.data_file.group.partition_path, []).append(each.data_file.name)
         writes = self.timeline.completed_writes
-        savepoints = {SAVEPOINTS_KEY: ",".join(self.savepoints)} if self.savepoints else {}
+        savepoints = {plans.SAVEPOINTS_KEY: ",".join(self.savepoints)} if self.savepoints else {}
         return plans.CleanPlan(
             policy=self.policy.value,
             earliest_retained=self.earliest_retained,
             last_completed=max((each.requested_time for each in writes), default=None),
             file_names={path: tuple(sorted(found)) for path, found in sorted(names.items())},
-            extra={**extra, **savepoints, BOUND_KEY: self.hold.time},
+            extra={**extra, **savepoints, plans.BOUND_KEY: self.hold.time},
         )
 
 
@@ -128,8 +121,7 @@ def commits_since(
         return None
     if timeline.start is None or start < timeline.start:
         return None
-    seen = {each for each in last.extra.get(SAVEPOINTS_KEY, "").split(",") if each}
-    if seen - set(savepoints):
+    if set(last.savepoints) - set(savepoints):
         return None
     return [
         each
@@ -160,7 +152,7 @@ def removals(
             for each, replaced_at in replaced(slices, completion_time, retention.newer_kept):
                 if replaced_at < hold.time:
                     found += [
-                        Removal(data_file=file, replaced_at=replaced_at) for file in _files(each)
+                        Removal(data_file=file, replaced_at=replaced_at) for file in each.data_files
                     ]
     return found
 
@@ -194,7 +186,7 @@ def capped(
 ) -> tuple[list[Removal], retentions.Hold]:
     """Return the removals of one clean and its bound: those that were replaced first.
 
-    What was replaced at one time goes together, so that a bound tells what is left.
+    What was replaced at one time goes together, so that the bound separates what is left.
     """
     if len(found) <= files_max:
         return list(found), hold
@@ -244,7 +236,7 @@ def in_use(plan: plans.CleanPlan, snapshot: snapshots.Snapshot) -> frozenset[str
         file.path
         for partition_path in plan.file_names
         for each in view.latest_slices(partition_path)
-        for file in _files(each)
+        for file in each.data_files
     }
     return plan.paths & needed
 
@@ -259,8 +251,3 @@ def _retired(
             continue
         if snapshot.committed.is_committed(data_file.instant_time):
             yield Removal(data_file=data_file, replaced_at=retired_at)
-
-
-def _files(file_slice: files.FileSlice) -> list[files.BaseFile | files.LogFile]:
-    base = [file_slice.base_file] if file_slice.base_file is not None else []
-    return [*base, *file_slice.log_files]

@@ -2,8 +2,7 @@
 
 Terms:
     replaced   a file slice is replaced when the base file of a newer one completes, a file group
-               when the replace commit that retires it does; whoever begins to read later does not
-               need it
+               when the replace commit that retires it does; reads that begin later do not need it
     bound      a completion time: what was replaced before it may go
 
 Each holder says up to which time what was replaced is needed; the earliest one is the bound. All

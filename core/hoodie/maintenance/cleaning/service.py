@@ -1,13 +1,13 @@
 """Cleaning as an operation: propose without the lock, plan under it, delete, complete.
 
     take back    failed writes, whose files are nobody's            `rollback.failed_writes`
-    finish       a clean that is pending, whoever planned it; one at a time
+    finish       pending cleans of any engine, one at a time
     propose      a snapshot of the table, without the lock          `planning`
     plan         in one lock scope: the proposal holds on the newest timeline
     execute      the plan's files are deleted by tasks; the completed file
 
-Files of a plan are of slices that were replaced, and their names are never used again: whoever
-deletes them late, or twice, does no harm. A crash leaves a pending clean, which the next one
+Files of a plan belong to replaced slices, and their names are never used again: deleting them late,
+or twice, does no harm. A crash leaves a pending clean, which the next one
 finishes. Source: `CleanPlanActionExecutor.java`, `CleanActionExecutor.java` (1.2.0);
 protocol.md: Cleaning.
 """
@@ -128,7 +128,8 @@ def _proposal(
     saved = tuple(each.requested_time for each in timeline.savepoints)
     clock = clock_of(storage, timeline)
     hold = retention.bound(timeline, how, clock)
-    commits = planning.commits_since(timeline, _last_clean(storage, timeline), saved, how, hold)
+    last = contents.read_last_clean(storage, timeline)
+    commits = planning.commits_since(timeline, last and last[1], saved, how, hold)
     snapshot = snapshots.take(storage, config, timeline)
     partitions = (
         snapshot.view.partitions() if commits is None else sorted(_touched(storage, commits))
@@ -161,11 +162,6 @@ def clock_of(storage: Storage, timeline: active.ActiveTimeline) -> retention.Clo
         timeline,
         {each: modified_ms.get(instant_names.file_name(each), 0) for each in timeline.completed},
     )
-
-
-def _last_clean(storage: Storage, timeline: active.ActiveTimeline) -> plans.CleanDone | None:
-    cleans = [each for each in timeline.completed if each.action is instants.Action.CLEAN]
-    return contents.read_clean(storage, cleans[-1]) if cleans else None
 
 
 def _touched(storage: Storage, commits: Iterable[instants.Instant]) -> Iterator[str]:
@@ -277,7 +273,7 @@ def execute(
     requested_time: instants.InstantTime,
     delete_all: DeleteAll,
 ) -> results.CleanResult:
-    """Execute a plan, whoever made it, and complete it.
+    """Execute a plan of any engine and complete it.
 
     Args:
         client: Who executes it.
@@ -353,7 +349,7 @@ def _without(
             path: tuple(name for name in names if files.join(path, name) not in kept)
             for path, names in wanted.file_names.items()
         },
-        extra={**wanted.extra, planning.SAVEPOINTS_KEY: saved},
+        extra={**wanted.extra, plans.SAVEPOINTS_KEY: saved},
     )
 
 
