@@ -19,9 +19,10 @@ do about them.
 | reason | meaning | kinds, and the states they are in |
 |---|---|---|
 """
-_ABOUT_A_TABLE = "CompactionPolicy, for one of its tables"
+_ABOUT_A_TABLE = "`services` in the status of a HudiTable, `tables` in that of a policy"
 _ELSEWHERE = {
     Reason.OTHER_OPERATOR: "event of kinds with runs",
+    Reason.CONSENT_NEEDED: "HudiTable: condition RetentionDryRun",
     Reason.FOREIGN_INSTANT: "HudiTable: condition Interference",
 }
 

@@ -1,6 +1,7 @@
 """The chart, rendered: what values make, what they may not be, what an API server says of it."""
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,13 @@ import pytest
 import yaml
 
 from hoodie_operator.api import configuration, group, kinds, resources
+from hoodie_operator.cluster.control import metrics
 from support.kube import binaries, clusters
 from support.operators import chart
 
 EXPECTED: Mapping[str, Mapping[str, int]] = {
     "minimal": {
-        "ClusterRole": 1, "ClusterRoleBinding": 1, "ConfigMap": 1, "CustomResourceDefinition": 5,
+        "ClusterRole": 1, "ClusterRoleBinding": 1, "ConfigMap": 1, "CustomResourceDefinition": 7,
         "Deployment": 1, "PodDisruptionBudget": 1, "Role": 1, "RoleBinding": 1,
         "ServiceAccount": 1, "ValidatingAdmissionPolicy": 1, "ValidatingAdmissionPolicyBinding": 1,
     },
@@ -23,7 +25,7 @@ EXPECTED: Mapping[str, Mapping[str, int]] = {
         "ServiceAccount": 3,
     },
     "everything": {
-        "ClusterRole": 1, "ClusterRoleBinding": 1, "ConfigMap": 1, "CustomResourceDefinition": 5,
+        "ClusterRole": 1, "ClusterRoleBinding": 1, "ConfigMap": 1, "CustomResourceDefinition": 7,
         "Deployment": 1, "NetworkPolicy": 2, "PodDisruptionBudget": 1, "Role": 2, "RoleBinding": 2,
         "ServiceAccount": 2, "ValidatingAdmissionPolicy": 1, "ValidatingAdmissionPolicyBinding": 1,
     },
@@ -50,6 +52,18 @@ def test_lint_finds_nothing(helm: chart.Helm, values: chart.Values) -> None:
     told = helm.run("lint", "--strict", values=values)
     assert "[WARNING]" not in told
     assert "[ERROR]" not in told
+
+
+def test_alerts_are_about_metrics_that_exist(helm: chart.Helm) -> None:
+    values = {**chart.MINIMAL, "alerts": {"enabled": True, "labels": {"release": "prometheus"}}}
+    found = _of(helm.rendered(values), "PrometheusRule")
+    assert found["metadata"]["labels"]["release"] == "prometheus"
+    source = Path(metrics.__file__).read_text(encoding="utf-8")
+    rules = found["spec"]["groups"][0]["rules"]
+    names = {name for rule in rules for name in re.findall(r"hudi_\w+", rule["expr"])}
+    assert len(names) == len(rules)
+    assert [name for name in names if f'"{name}"' not in source] == []
+    assert "{{ $labels.service }}" in rules[1]["annotations"]["summary"]
 
 
 @pytest.mark.parametrize("name", VALUES)

@@ -395,6 +395,44 @@ def test_table_is_configured_for_its_writers(workshop: Workshop) -> None:
     assert found.chain != begun.chain
 
 
+def test_table_is_kept_small_and_keeps_what_a_savepoint_names(workshop: Workshop) -> None:
+    for number in range(6):
+        workshop.write(workshop.file(f"{number}", f"a,eu,{number},x\n"), attempt=number + 1)
+        workshop.run(workshop.spec(COMPACT, attempt=number + 1))
+    saved = workshop.run(workshop.spec(job_specs.CreateSavepoint(comment="x"), attempt=10))
+    (savepoint,) = saved.instants
+    assert savepoint.action == "savepoint"
+    assert saved.files > 0
+    again = workshop.run(workshop.spec(job_specs.CreateSavepoint(comment="x"), attempt=11))
+    assert again.instants == saved.instants
+    assert again.reason
+    how = job_specs.Clean(policy=job_specs.CleanPolicy.VERSIONS, retained=1, grace_ms=0)
+    before = sorted(Path(workshop.uri).rglob("*.parquet"))
+    dry = workshop.run(workshop.spec(replace(how, is_dry_run=True), attempt=12))
+    assert sorted(Path(workshop.uri).rglob("*.parquet")) == before
+    assert dry.files > 0
+    assert dry.bytes > 0
+    assert dry.findings[0].endswith(" bytes")
+    cleaned = workshop.run(workshop.spec(how, attempt=13))
+    assert [each.action for each in cleaned.instants] == ["clean"]
+    assert cleaned.files == dry.files
+    assert len(sorted(Path(workshop.uri).rglob("*.parquet"))) < len(before)
+    bounds = job_specs.Archive(commits_min=2, commits_max=3)
+    planned = workshop.run(workshop.spec(replace(bounds, is_dry_run=True), attempt=14))
+    archived = workshop.run(workshop.spec(bounds, attempt=15))
+    assert archived.archived == planned.archived > 0
+    gone = workshop.run(
+        workshop.spec(
+            job_specs.DeleteSavepoints(commits=(savepoint.requested_time, "20200101000000000")),
+            attempt=16,
+        )
+    )
+    assert [each.requested_time for each in gone.instants] == [savepoint.requested_time]
+    assert gone.findings == ("commit 20200101000000000 has no savepoint",)
+    assert workshop.table().savepoints() == []
+    assert workshop.table().read().read_all().num_rows == 1
+
+
 def test_plan_of_one_attempt_is_executed_by_the_next(
     workshop: Workshop, engine: engine_specs.EngineKind
 ) -> None:
@@ -421,9 +459,13 @@ def test_plan_of_one_attempt_is_executed_by_the_next(
         job_specs.Compact(step=job_specs.CompactionStep.EXECUTE, instant_time="20260101000000000"),
         job_specs.RollBack(),
         job_specs.RollBack(instant_time="20260101000000000"),
+        job_specs.Clean(policy=job_specs.CleanPolicy.COMMITS, retained=1, grace_ms=0),
+        job_specs.Archive(commits_min=20, commits_max=30),
+        job_specs.CreateSavepoint(),
+        job_specs.DeleteSavepoints(older_than_ms=1),
         DROP,
     ],
-    ids=["create", "write", "compact", "plan", "execute", "rollback all", "rollback", "drop"],
+    ids=lambda work: type(work).__name__,
 )
 def test_every_job_claims_its_attempt_record_first(
     workshop: Workshop, work: job_specs.Work

@@ -76,11 +76,13 @@ class JobResult:
         skipped_count: Batches that the timeline held already.
         records: Rows written, deletes not counted.
         deletes: Keys deleted.
-        files: Data files written; of a rollback, deleted.
+        files: Data files written; of a rollback or a clean, deleted; of a savepoint, kept.
         bytes: Their summed size.
         file_groups: File groups compacted, of a compaction.
-        left_out: File groups that did not fit into its plan.
-        reason: Why nothing was planned, of a compaction; empty where something was.
+        left_out: File groups, or files of a clean, that did not fit into its plan.
+        archived: Instants moved out of the active timeline, or that would be.
+        reason: Why nothing was planned, or what keeps what stays; empty where there is nothing to
+            tell.
         duration_ms: From start to end.
         read_ms: Spent reading and preparing input.
         write_ms: Spent merging, encoding and writing data.
@@ -101,6 +103,7 @@ class JobResult:
     bytes: int = 0
     file_groups: int = 0
     left_out: int = 0
+    archived: int = 0
     reason: str = ""
     duration_ms: int = 0
     read_ms: int = 0

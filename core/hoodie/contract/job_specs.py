@@ -83,6 +83,77 @@ class RollBack:
     instant_time: str | None = None
 
 
+class CleanPolicy(enum.Enum):
+    """By what the past that stays readable is measured."""
+
+    COMMITS = "commits"
+    HOURS = "hours"
+    VERSIONS = "versions"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clean:
+    """Delete the file versions that no reader needs any more.
+
+    Attributes:
+        policy: By what the past is measured.
+        retained: So many commits, hours or file versions stay.
+        grace_ms: What was replaced so recently stays for its readers.
+        files_max: About so many files are deleted at most; None for the default.
+        is_dry_run: Whether only what would be deleted is told.
+    """
+
+    policy: CleanPolicy
+    retained: int
+    grace_ms: int
+    files_max: int | None = None
+    is_dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """Move old instants out of the active timeline.
+
+    Attributes:
+        commits_min: So many commits are left by a run.
+        commits_max: Nothing is archived unless there are more.
+        clean_retained: How many commits the cleaner keeps readable; None if that is not known.
+        is_dry_run: Whether only what would be archived is told.
+    """
+
+    commits_min: int
+    commits_max: int
+    clean_retained: int | None = None
+    is_dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateSavepoint:
+    """Keep the files of a commit.
+
+    Attributes:
+        commit: Requested time of the commit; None for the write that completed last.
+        comment: Any text.
+    """
+
+    commit: str | None = None
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteSavepoints:
+    """Delete savepoints.
+
+    Attributes:
+        commits: Requested times of the commits that they keep; one that has none is passed over.
+        older_than_ms: Beside them, those that completed so long before the newest instant on the
+            timeline; None for no others.
+    """
+
+    commits: tuple[str, ...] = ()
+    older_than_ms: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigureTable:
     """Change which engines write the table.
@@ -114,7 +185,18 @@ class DropTable:
     is_protected: bool = True
 
 
-Work: TypeAlias = CreateTable | WriteBatches | Compact | RollBack | ConfigureTable | DropTable
+Work: TypeAlias = (
+    CreateTable
+    | WriteBatches
+    | Compact
+    | RollBack
+    | Clean
+    | Archive
+    | CreateSavepoint
+    | DeleteSavepoints
+    | ConfigureTable
+    | DropTable
+)
 """What a job can be asked to do."""
 
 
@@ -195,7 +277,12 @@ def decode_spec(content: bytes, source: str) -> JobSpec:
                 raise errors.InvalidInputError(
                     f"{source}.work.has_chain: is false, expected true without foreign writers"
                 )
-        case CreateTable() | RollBack() | DropTable():
+        case DeleteSavepoints() as work:
+            if not work.commits and work.older_than_ms is None:
+                raise errors.InvalidInputError(
+                    f"{source}.work: has no commits and no older_than_ms, expected one of them"
+                )
+        case CreateTable() | RollBack() | Clean() | Archive() | CreateSavepoint() | DropTable():
             pass
     return spec
 

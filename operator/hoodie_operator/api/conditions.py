@@ -23,6 +23,7 @@ class Type(enum.Enum):
     STALLED = "Stalled"
     SUSPENDED = "Suspended"
     INTERFERENCE = "Interference"
+    RETENTION_DRY_RUN = "RetentionDryRun"
 
 
 class ConditionStatus(enum.Enum):

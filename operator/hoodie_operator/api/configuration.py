@@ -5,12 +5,21 @@ where runs are processes: images, service accounts, pod resources, namespaces, o
 """
 
 import enum
-from typing import Annotated, Final
+from collections.abc import Sequence
+from typing import Annotated, Final, Self
 
+import pydantic
 from pydantic import Field, StringConstraints
 
 from hoodie import errors
-from hoodie_operator.api import execution, fields, manifests
+from hoodie_operator.api import (
+    compaction_policy,
+    execution,
+    fields,
+    manifests,
+    retention_policy,
+    rules,
+)
 
 _SHOWN_MAX: Final = 5
 
@@ -169,6 +178,51 @@ class Limits(fields.Block):
     )
 
 
+def _violated(spec: rules.Spec, of_spec: Sequence[rules.Rule[rules.Spec]], place: str) -> list[str]:
+    return [f"{place}.{each.field} {each.message}" for each in of_spec if not each.holds(spec)]
+
+
+class ServiceDefaults(fields.Block):
+    """What keeps tables small that no policy targets; null for nothing.
+
+    What deletes runs by these only on tables that the operator created or that say so. On others
+    it only reports.
+    """
+
+    compaction: compaction_policy.CompactionRules | None = compaction_policy.CompactionRules(
+        triggers=compaction_policy.Triggers(delta_commits=10)
+    )
+    retention: retention_policy.RetentionRules | None = retention_policy.RetentionRules(
+        cleaning=retention_policy.Cleaning(
+            keep=retention_policy.Keep(commits=retention_policy.COMMITS_KEPT)
+        ),
+        archiving=retention_policy.Archiving(),
+    )
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        found: list[str] = []
+        if self.compaction is not None:
+            of_compaction = compaction_policy.compaction_rules(compaction_policy.CompactionRules)
+            found += _violated(self.compaction, of_compaction, "compaction")
+        if self.retention is not None:
+            of_retention = retention_policy.retention_rules(retention_policy.RetentionRules)
+            found += _violated(self.retention, of_retention, "retention")
+        if found:
+            raise ValueError(found[0])
+        return self
+
+
+class Slots(fields.Block):
+    """How many TableActions run at once. Writers are not counted."""
+
+    total: int = Field(default=50, ge=1, le=100_000, description="In all namespaces.")
+    per_namespace: int = Field(default=20, ge=1, le=100_000, description="In one namespace.")
+    per_lock: int = Field(
+        default=10, ge=1, le=100_000, description="On tables of one LockProvider."
+    )
+
+
 class Configuration(fields.Block):
     """Everything that configures the operator itself."""
 
@@ -187,6 +241,8 @@ class Configuration(fields.Block):
     observers: Observers = Observers()
     lock_servers: LockServers = LockServers()
     limits: Limits = Limits()
+    services: ServiceDefaults = ServiceDefaults()
+    slots: Slots = Slots()
 
 
 def parse(content: bytes, source: str) -> Configuration:

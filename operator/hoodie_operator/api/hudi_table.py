@@ -257,6 +257,15 @@ class Services(fields.Block):
     """How each table service is run."""
 
     compaction: ServiceOwner = ServiceOwner.OPERATOR
+    cleaning: ServiceOwner | None = Field(
+        default=None,
+        description=(
+            "Default: Operator, if the operator created the table and no external writers are "
+            "admitted, or if a RetentionPolicy targets it. For other tables the operator only "
+            "reports what its defaults would delete, until this is set."
+        ),
+    )
+    archiving: ServiceOwner | None = Field(default=None, description="As cleaning.")
     deletes_kept: fields.Duration | None = Field(
         default=None,
         description=(
@@ -377,6 +386,53 @@ class PropertyMismatch(fields.Block):
     actual: fields.Text
 
 
+class Origin(enum.Enum):
+    """Where a table comes from."""
+
+    CREATED = "Created"
+    ADOPTED = "Adopted"
+
+
+class ServiceRun(fields.Block):
+    """A run of a service that has ended."""
+
+    action: fields.Word = Field(description="The TableAction.")
+    basis: fields.Word | None = Field(
+        default=None, description="The newest commit at the time when the run became due."
+    )
+    time: fields.Word = Field(description="When it ended.")
+    message: fields.Text | None = None
+
+
+class ServiceStatus(fields.Block):
+    """The state of one service of the table."""
+
+    name: fields.Word
+    owner: fields.Word = Field(description="Operator, External or Disabled.")
+    policy: fields.Word | None = Field(
+        default=None, description="The policy by which the service runs, or the default."
+    )
+    dry_run: bool | None = Field(
+        default=None, description="Whether runs only report what they would do."
+    )
+    reason: fields.Word = Field(description="Why the service does not run now, or that it does.")
+    message: fields.Text
+    action: fields.Word | None = Field(default=None, description="The active TableAction.")
+    due_since: fields.Word | None = Field(
+        default=None, description="Since when the service is due and has not run."
+    )
+    next_due: fields.Word | None = Field(
+        default=None, description="When the service is due or its window opens, if that is known."
+    )
+    overdue: bool | None = Field(
+        default=None, description="Whether it is due for longer than overdueAfter of its policy."
+    )
+    last: ServiceRun | None = Field(default=None, description="The last successful run.")
+    last_failure: ServiceRun | None = Field(
+        default=None, description="The last failed run, until one succeeds."
+    )
+
+
 class HudiTableStatus(conditions.Status):
     """The observed state of the table."""
 
@@ -393,6 +449,9 @@ class HudiTableStatus(conditions.Status):
     provisioned: bool = Field(
         default=False, description="Whether the table was created or adopted."
     )
+    origin: Origin | None = Field(
+        default=None, description="Whether the operator created or adopted the table."
+    )
     runs: attempts.Runs | None = Field(
         default=None,
         description="Runs that create the table, and that delete its data.",
@@ -405,6 +464,15 @@ class HudiTableStatus(conditions.Status):
         default=None, max_length=100, description="Writers with an active run."
     )
     mismatches: tuple[PropertyMismatch, ...] | None = Field(default=None, max_length=20)
+    services: tuple[ServiceStatus, ...] | None = Field(
+        default=None,
+        max_length=16,
+        description="What each table service does, and why it does not run now.",
+        json_schema_extra={
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+        },
+    )
 
 
 _SIMPLE_BUCKET_CEL = (

@@ -10,7 +10,9 @@ from hoodie_operator.api import (
     fields,
     hudi_table,
     lock_provider,
+    retention_policy,
     rules,
+    savepoint,
     states,
     table_action,
     writer,
@@ -113,6 +115,13 @@ WRITER: Final = Kind(
     ),
     selectable_fields=(".spec.tableRef.name",),
 )
+_OF_POLICIES: Final = (
+    PrinterColumn(name="Tables", type="integer", path=".status.matched"),
+    PrinterColumn(name="Running", type="integer", path=".status.running"),
+    PrinterColumn(name="Overdue", type="integer", path=".status.overdue"),
+    _STATE,
+    *_LAST,
+)
 COMPACTION_POLICY: Final = Kind(
     name="CompactionPolicy",
     plural="compactionpolicies",
@@ -121,13 +130,37 @@ COMPACTION_POLICY: Final = Kind(
     spec=compaction_policy.CompactionPolicySpec,
     status=compaction_policy.CompactionPolicyStatus,
     rules=compaction_policy.RULES,
-    states=states.COMPACTION_POLICY,
+    states=states.POLICY,
+    columns=_OF_POLICIES,
+)
+RETENTION_POLICY: Final = Kind(
+    name="RetentionPolicy",
+    plural="retentionpolicies",
+    short_names=("hret",),
+    short_word="retention",
+    spec=retention_policy.RetentionPolicySpec,
+    status=retention_policy.RetentionPolicyStatus,
+    rules=retention_policy.RULES,
+    states=states.POLICY,
+    columns=_OF_POLICIES,
+)
+SAVEPOINT: Final = Kind(
+    name="Savepoint",
+    plural="savepoints",
+    short_names=("hsp",),
+    short_word="savepoint",
+    spec=savepoint.SavepointSpec,
+    status=savepoint.SavepointStatus,
+    rules=savepoint.RULES,
+    states=states.SAVEPOINT,
     columns=(
-        PrinterColumn(name="Tables", type="integer", path=".status.matched"),
-        PrinterColumn(name="Running", type="integer", path=".status.running"),
+        PrinterColumn(name="Table", type="string", path=".spec.tableRef.name"),
+        PrinterColumn(name="Commit", type="string", path=".status.commit"),
         _STATE,
         *_LAST,
+        PrinterColumn(name="Comment", type="string", path=".spec.comment", is_wide=True),
     ),
+    selectable_fields=(".spec.tableRef.name",),
 )
 LOCK_PROVIDER: Final = Kind(
     name="LockProvider",
@@ -165,5 +198,15 @@ TABLE_ACTION: Final = Kind(
     selectable_fields=(".spec.tableRef.name", ".spec.type"),
 )
 
-KINDS: Final = (HUDI_TABLE, WRITER, COMPACTION_POLICY, LOCK_PROVIDER, TABLE_ACTION)
+KINDS: Final = (
+    HUDI_TABLE,
+    WRITER,
+    COMPACTION_POLICY,
+    RETENTION_POLICY,
+    SAVEPOINT,
+    LOCK_PROVIDER,
+    TABLE_ACTION,
+)
 BY_NAME: Final = {kind.name: kind for kind in KINDS}
+POLICIES: Final = (COMPACTION_POLICY, RETENTION_POLICY)
+"""Kinds of policies of table services."""

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from hoodie_operator.api import (
-    compaction_policy,
     conditions,
     fields,
     hudi_table,
     lock_provider,
+    savepoint,
+    service_policy,
     table_action,
     writer,
 )
@@ -90,9 +91,8 @@ class Object(Generic[SpecT_co, StatusT_co]):
 
 Table: TypeAlias = Object[hudi_table.HudiTableSpec, hudi_table.HudiTableStatus]
 Writer: TypeAlias = Object[writer.WriterSpec, writer.WriterStatus]
-Policy: TypeAlias = Object[
-    compaction_policy.CompactionPolicySpec, compaction_policy.CompactionPolicyStatus
-]
+Policy: TypeAlias = Object[service_policy.Policy, service_policy.PolicyStatus]
+Savepoint: TypeAlias = Object[savepoint.SavepointSpec, savepoint.SavepointStatus]
 Lock: TypeAlias = Object[lock_provider.LockProviderSpec, lock_provider.LockProviderStatus]
 Action: TypeAlias = Object[table_action.TableActionSpec, table_action.TableActionStatus]
 AnyObject: TypeAlias = Object[fields.Block, conditions.Status]

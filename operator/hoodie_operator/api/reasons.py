@@ -4,7 +4,7 @@ Reasons are part of the API: programs match on them, so that none changes its me
 """
 
 import enum
-from typing import Self
+from typing import Final, Self
 
 
 class Reason(enum.Enum):
@@ -42,6 +42,14 @@ class Reason(enum.Enum):
         ),
     )
     OWNED_ELSEWHERE = "OwnedElsewhere", "Another process is executing the same instant."
+    QUEUED = (
+        "Queued",
+        "Too many runs are active. The message gives the place in the queue and the limit.",
+    )
+    AWAITING_APPROVAL = (
+        "AwaitingApproval",
+        "The action needs approval. It starts when its spec.approved is true.",
+    )
     IN_USE = "InUse", "Other objects still refer to this one."
     API_REFUSED = "ApiRefused", "The API server refused a request. The operator retries it."
     FENCED_OFF = (
@@ -64,6 +72,15 @@ class Reason(enum.Enum):
             "Another engine has changed the table without the table lock, or although the table "
             "excludes other engines, or before a dead writer's commit could be published. Changes "
             "may be in conflict with each other; `hoodie check` reports them as well."
+        ),
+    )
+
+    # Of the condition RetentionDryRun.
+    CONSENT_NEEDED = (
+        "ConsentNeeded",
+        (
+            "The operator did not create the table. It only reports what its defaults would delete "
+            "until the table's spec.services or a RetentionPolicy says otherwise."
         ),
     )
 
@@ -111,6 +128,9 @@ class Reason(enum.Enum):
     WATCHING = "Watching", "The policy evaluates its triggers."
     SUSPENDED = "Suspended", "The object is suspended by its spec. No run starts."
     SUCCEEDED = "Succeeded", "The action is complete on the timeline."
+    CANCELLED = "Cancelled", "The action was cancelled by its spec."
+    SAVED = "Saved", "The table keeps the files of the commit."
+    EXPIRED = "Expired", "The savepoint has expired and is deleted from the table."
     NOTHING_TO_DO = "NothingToDo", "The action ended without changes: there was nothing to do."
 
     # A user has to change something.
@@ -184,6 +204,15 @@ class Reason(enum.Enum):
         "NothingToCompact",
         "The table has no delta commits since the last compaction.",
     )
-    DISABLED = "Disabled", "The table's services.compaction is not Operator."
+    DISABLED = "Disabled", "The table's spec.services does not leave the service to the operator."
     OTHER_POLICY = "OtherPolicy", "Another policy takes precedence on this table."
+    NO_POLICY = "NoPolicy", "No policy targets the table, and the operator has no default."
+    OUTSIDE_WINDOW = "OutsideWindow", "The service is due, and no window of its policy is open."
+    NOTHING_TO_CLEAN = "NothingToClean", "The table has no commits since the last clean."
+    NOTHING_TO_ARCHIVE = "NothingToArchive", "The table has no more commits than maxCommits."
+    NOTHING_EXPIRED = "NothingExpired", "No savepoint of the table has expired."
     ACTION_AT_WORK = "ActionAtWork", "A TableAction of the policy is active on the table."
+
+
+BY_WORD: Final = {each.value: each for each in Reason}
+"""Reasons by the word that statuses carry."""

@@ -21,6 +21,7 @@ class State(enum.Enum):
     PENDING = "Pending"
     PROVISIONING = "Provisioning"
     BLOCKED = "Blocked"
+    QUEUED = "Queued"
     STARTING = "Starting"
     RUNNING = "Running"
     STOPPING = "Stopping"
@@ -28,6 +29,9 @@ class State(enum.Enum):
     READY = "Ready"
     COMPLETED = "Completed"
     SUCCEEDED = "Succeeded"
+    CANCELLED = "Cancelled"
+    SAVED = "Saved"
+    EXPIRED = "Expired"
     SUSPENDED = "Suspended"
     DELETING = "Deleting"
     STALLED = "Stalled"
@@ -254,9 +258,11 @@ TABLE_ACTION: Final[Mapping[State, Row]] = {
         Reason.FENCED_OFF,
         limit_ms=24 * _HOUR_MS,
     ),
+    State.QUEUED: _waiting(Reason.QUEUED),
     **_RUN_STATES,
     State.SUCCEEDED: _good(Reason.SUCCEEDED, Reason.NOTHING_TO_DO),
-    State.SUSPENDED: _SUSPENDED,
+    State.CANCELLED: _good(Reason.CANCELLED),
+    State.SUSPENDED: replace(_SUSPENDED, reasons=_SUSPENDED.reasons | {Reason.AWAITING_APPROVAL}),
     State.DELETING: _DELETING,
     State.FAILED: _stalled(
         Reason.INVALID_SPEC,
@@ -272,7 +278,7 @@ TABLE_ACTION: Final[Mapping[State, Row]] = {
     ),
 }
 
-COMPACTION_POLICY: Final[Mapping[State, Row]] = {
+POLICY: Final[Mapping[State, Row]] = {
     State.PENDING: _waiting(
         Reason.REFERENCE_NOT_FOUND,
         Reason.NOT_OBSERVED,
@@ -289,6 +295,28 @@ COMPACTION_POLICY: Final[Mapping[State, Row]] = {
         Reason.ACTION_FAILED,
         Reason.POLICY_CONFLICT,
         Reason.DISABLED,
+        Reason.TIMED_OUT,
+    ),
+}
+
+SAVEPOINT: Final[Mapping[State, Row]] = {
+    State.PENDING: _waiting(
+        Reason.NOT_OBSERVED,
+        Reason.REFERENCE_NOT_FOUND,
+        Reason.TABLE_NOT_READY,
+        Reason.API_REFUSED,
+        limit_ms=10 * _MINUTE_MS,
+    ),
+    State.PROVISIONING: _waiting(Reason.CREATING, Reason.ACTION_AT_WORK),
+    State.SAVED: _good(Reason.SAVED),
+    State.EXPIRED: _good(Reason.EXPIRED),
+    State.SUSPENDED: _SUSPENDED,
+    State.DELETING: _DELETING,
+    State.STALLED: _stalled(
+        Reason.INVALID_SPEC,
+        Reason.REFERENCE_NOT_FOUND,
+        Reason.TABLE_NOT_READY,
+        Reason.ACTION_FAILED,
         Reason.TIMED_OUT,
     ),
 }
@@ -311,7 +339,9 @@ LOCK_PROVIDER: Final[Mapping[State, Row]] = {
 TABLE: Final[Mapping[str, Mapping[State, Row]]] = {
     "HudiTable": HUDI_TABLE,
     "Writer": WRITER,
-    "CompactionPolicy": COMPACTION_POLICY,
+    "CompactionPolicy": POLICY,
+    "RetentionPolicy": POLICY,
+    "Savepoint": SAVEPOINT,
     "LockProvider": LOCK_PROVIDER,
     "TableAction": TABLE_ACTION,
 }

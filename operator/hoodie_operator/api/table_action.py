@@ -12,7 +12,15 @@ from typing import Annotated, Final
 import pydantic
 from pydantic import Field, StringConstraints
 
-from hoodie_operator.api import attempts, compaction_plan, conditions, execution, fields, rules
+from hoodie_operator.api import (
+    attempts,
+    compaction_plan,
+    conditions,
+    execution,
+    fields,
+    retention_policy,
+    rules,
+)
 
 
 class ActionType(enum.Enum):
@@ -20,6 +28,10 @@ class ActionType(enum.Enum):
 
     COMPACTION = "Compaction"
     ROLLBACK = "Rollback"
+    CLEAN = "Clean"
+    ARCHIVE = "Archive"
+    CREATE_SAVEPOINT = "CreateSavepoint"
+    DELETE_SAVEPOINTS = "DeleteSavepoints"
     CONFIGURE = "Configure"
     CREATE = "Create"
     DELETE = "Delete"
@@ -62,6 +74,70 @@ class RollbackParameters(fields.Block):
     )
 
 
+class CleanParameters(fields.Block):
+    """Parameters of a clean."""
+
+    keep: retention_policy.Keep
+    reader_grace: fields.Duration = Field(
+        default="1h",
+        description="Maximum duration of a query: what was replaced more recently is kept.",
+    )
+    max_files: int | None = Field(
+        default=None,
+        ge=1,
+        le=100_000_000,
+        description="Maximum number of files to delete, about. 1000000 by default.",
+    )
+
+
+class ArchiveParameters(fields.Block):
+    """Parameters of archiving."""
+
+    min_commits: int = Field(
+        default=retention_policy.COMMITS_MIN,
+        ge=1,
+        le=1_000_000,
+        description="Number of commits that are left.",
+    )
+    max_commits: int = Field(
+        default=retention_policy.COMMITS_MAX,
+        ge=1,
+        le=1_000_000,
+        description="Nothing is archived unless there are more commits.",
+    )
+    readable_commits: int | None = Field(
+        default=None,
+        ge=1,
+        le=1_000_000,
+        description="Number of commits that cleaning keeps readable, less than minCommits.",
+    )
+
+
+class CreateSavepointParameters(fields.Block):
+    """Parameters of the creation of a savepoint."""
+
+    commit: Annotated[str, StringConstraints(pattern=r"^[0-9]{17}$", max_length=17)] | None = Field(
+        default=None, description="Requested time of the commit. By default the newest one."
+    )
+    comment: Annotated[str, StringConstraints(max_length=1024)] = ""
+
+
+class DeleteSavepointsParameters(fields.Block):
+    """Parameters of the deletion of savepoints."""
+
+    commits: (
+        tuple[Annotated[str, StringConstraints(pattern=r"^[0-9]{17}$", max_length=17)], ...] | None
+    ) = Field(
+        default=None,
+        min_length=1,
+        max_length=1000,
+        description="Requested times of the commits that the savepoints keep.",
+    )
+    older_than: fields.Duration | None = Field(
+        default=None, description="Age of savepoints, by the newest commit."
+    )
+
+
 class ConfigureParameters(fields.Block):
     """Parameters of a change of the table's configuration."""
 
@@ -75,7 +151,7 @@ class ConfigureParameters(fields.Block):
 
 
 class TableActionSpec(fields.Block):
-    """What is done to which table. Only suspend can be changed."""
+    """What is done to which table. Only approved, cancel and suspend can be changed."""
 
     table_ref: fields.Reference
     type: Annotated[
@@ -86,7 +162,33 @@ class TableActionSpec(fields.Block):
     ]
     compaction: CompactionParameters | None = None
     rollback: RollbackParameters | None = None
+    clean: CleanParameters | None = None
+    archive: ArchiveParameters | None = None
+    create_savepoint: CreateSavepointParameters | None = None
+    delete_savepoints: DeleteSavepointsParameters | None = None
     configure: ConfigureParameters | None = None
+    dry_run: bool = Field(
+        default=False,
+        description="With type Clean or Archive: only report what would be deleted or archived.",
+    )
+    priority: int = Field(
+        default=0,
+        ge=-100,
+        le=100,
+        description="Actions with a higher priority start first when too many are waiting.",
+    )
+    approval: bool = Field(
+        default=False, description="Whether no run starts before approved is true."
+    )
+    approved: bool = Field(default=False, description="Whether the action was approved.")
+    cancel: bool = Field(default=False, description="Stop the active run. No other run starts.")
+    ttl_after_finished: fields.Duration | None = Field(
+        default=None,
+        description=(
+            "Time after which an action that is done or cancelled is deleted. By default it is "
+            "kept, or kept as the history of its policy says."
+        ),
+    )
     runtime: execution.Runtime = execution.Runtime()
     retry: execution.Retry = execution.Retry()
     time_limit: fields.Duration = Field(
@@ -108,7 +210,11 @@ class ActionResult(fields.Block):
 
     file_groups: int | None = None
     left_out: int | None = Field(
-        default=None, description="Number of file groups that did not fit into the plan."
+        default=None,
+        description="Number of file groups, or files of a clean, that did not fit into the plan.",
+    )
+    archived: int | None = Field(
+        default=None, description="Number of instants moved out of the active timeline."
     )
     files: int | None = None
     bytes: int | None = None
@@ -130,18 +236,29 @@ class TableActionStatus(conditions.Status):
     finished_time: fields.Word | None = None
 
 
+REPORTING: Final = frozenset({ActionType.CLEAN, ActionType.ARCHIVE})
+"""Types that can only report."""
+
 _PARAMETERS: Final[Mapping[ActionType, Callable[[TableActionSpec], fields.Block | None]]] = {
     ActionType.COMPACTION: lambda spec: spec.compaction,
     ActionType.ROLLBACK: lambda spec: spec.rollback,
+    ActionType.CLEAN: lambda spec: spec.clean,
+    ActionType.ARCHIVE: lambda spec: spec.archive,
+    ActionType.CREATE_SAVEPOINT: lambda spec: spec.create_savepoint,
+    ActionType.DELETE_SAVEPOINTS: lambda spec: spec.delete_savepoints,
     ActionType.CONFIGURE: lambda spec: spec.configure,
 }
 """The parameters of each type, in the field of its name, which goes with that type only."""
 
 
+def _field(action_type: ActionType) -> str:
+    return action_type.value[0].lower() + action_type.value[1:]
+
+
 def _goes_with(
     action_type: ActionType, get: Callable[[TableActionSpec], fields.Block | None]
 ) -> rules.Rule[TableActionSpec]:
-    field = action_type.value.lower()
+    field = _field(action_type)
     return rules.Rule(
         name=f"{field}-block",
         field=field,
@@ -172,6 +289,62 @@ RULES: rules.Rules[TableActionSpec] = rules.Rules(
                 or spec.compaction.plan is None
             ),
         ),
+        rules.Rule(
+            name="dry-run",
+            field="dryRun",
+            message="is valid with type Clean and Archive only",
+            cel="!self.dryRun || self.type in ['Clean', 'Archive']",
+            holds=lambda spec: not spec.dry_run or spec.type in REPORTING,
+        ),
+        rules.Rule(
+            name="clean-needs-keep",
+            field="clean",
+            message="is required with type Clean",
+            cel="self.type != 'Clean' || has(self.clean)",
+            holds=lambda spec: spec.type is not ActionType.CLEAN or spec.clean is not None,
+        ),
+        rules.Rule(
+            name="savepoints-to-delete",
+            field="deleteSavepoints",
+            message="needs commits or olderThan with type DeleteSavepoints",
+            cel=(
+                "self.type != 'DeleteSavepoints' || (has(self.deleteSavepoints) && "
+                "(has(self.deleteSavepoints.commits) || has(self.deleteSavepoints.olderThan)))"
+            ),
+            holds=lambda spec: (
+                spec.type is not ActionType.DELETE_SAVEPOINTS
+                or (
+                    (found := spec.delete_savepoints) is not None
+                    and (found.commits is not None or found.older_than is not None)
+                )
+            ),
+        ),
+        rules.Rule(
+            name="archive-bounds",
+            field="archive.maxCommits",
+            message="is expected to be greater than minCommits",
+            cel="!has(self.archive) || self.archive.maxCommits > self.archive.minCommits",
+            holds=lambda spec: (
+                spec.archive is None or spec.archive.max_commits > spec.archive.min_commits
+            ),
+        ),
+        rules.Rule(
+            name="archive-after-cleaning",
+            field="archive.minCommits",
+            message="is expected to be greater than readableCommits",
+            cel=(
+                "!has(self.archive) || !has(self.archive.readableCommits) "
+                "|| self.archive.minCommits > self.archive.readableCommits"
+            ),
+            holds=lambda spec: (
+                spec.archive is None
+                or spec.archive.readable_commits is None
+                or spec.archive.min_commits > spec.archive.readable_commits
+            ),
+        ),
+        retention_policy.keep_rule(
+            "clean", lambda spec: None if spec.clean is None else spec.clean.keep
+        ),
         *compaction_plan.plan_rules("compaction.plan", _plan),
         *execution.runtime_rules(lambda spec: spec.runtime),
     ),
@@ -179,9 +352,12 @@ RULES: rules.Rules[TableActionSpec] = rules.Rules(
         rules.immutable("tableRef", lambda spec: spec.table_ref),
         rules.immutable("type", lambda spec: spec.type),
         *(
-            rules.immutable_optional(action_type.value.lower(), get)
+            rules.immutable_optional(_field(action_type), get)
             for action_type, get in _PARAMETERS.items()
         ),
+        rules.immutable("dryRun", lambda spec: spec.dry_run),
+        rules.immutable("priority", lambda spec: spec.priority),
+        rules.immutable("approval", lambda spec: spec.approval),
         rules.immutable("runtime", lambda spec: spec.runtime),
         rules.immutable("retry", lambda spec: spec.retry),
         rules.immutable("timeLimit", lambda spec: spec.time_limit),

@@ -9,7 +9,6 @@ alone has a token.
 import dataclasses
 import json
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -32,14 +31,6 @@ _SPEC_BYTES_MAX: Final = 900_000
 
 _VOLUME: Final = "run"
 _OVERHEAD_MIB_MIN: Final = 384
-_PROGRAMS: Final[Mapping[type, str]] = {
-    job_specs.CreateTable: "hoodie_jobs.create",
-    job_specs.WriteBatches: "hoodie_jobs.write",
-    job_specs.Compact: "hoodie_jobs.compact",
-    job_specs.RollBack: "hoodie_jobs.rollback",
-    job_specs.ConfigureTable: "hoodie_jobs.configure",
-    job_specs.DropTable: "hoodie_jobs.drop",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,7 +288,7 @@ def _driver(attempt: Attempt) -> pods.Pod:
     container = pods.Container(
         name=naming.DRIVER,
         image=attempt.image,
-        arguments=(*pods.PYTHON, _PROGRAMS[type(attempt.start.work)], f"{FOLDER}/{SPEC}"),
+        arguments=(*pods.PYTHON, attempt.start.program, f"{FOLDER}/{SPEC}"),
         resources=attempt.resources,
         storage=attempt.table.spec.storage,
         runtime=attempt.start.runtime,

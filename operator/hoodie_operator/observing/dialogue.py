@@ -78,6 +78,8 @@ class Table:
     properties: Mapping[str, str] | None = None
     commits: tuple[facts.Commit, ...] = ()
     pending: tuple[facts.Pending, ...] = ()
+    last_clean: instants.InstantTime | None = None
+    savepoints: tuple[facts.Savepoint, ...] = ()
     ledger: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     has_partition_buckets: bool = False
     interference: tuple[str, ...] = ()
@@ -142,6 +144,8 @@ def told_table(seen: facts.TableFacts, known: str = "") -> TableAnswer:
         properties=None if seen.config is None else dict(seen.config.properties),
         commits=seen.commits,
         pending=seen.pending,
+        last_clean=seen.last_clean,
+        savepoints=seen.savepoints,
         ledger=seen.ledger,
         has_partition_buckets=seen.has_partition_buckets,
         interference=seen.interference,
@@ -171,6 +175,10 @@ def heard_table(told: Table, observed_ms: int) -> facts.TableFacts:
         target = () if pending.target is None else (pending.target,)
         _check_instant(pending.action, pending.requested_time, *target)
         _check_number("attempt", pending.attempt or 0)
+    if told.last_clean is not None:
+        _check_instant(instants.Action.CLEAN.value, told.last_clean)
+    for saved in told.savepoints:
+        _check_instant(instants.Action.SAVEPOINT.value, saved.requested_time, saved.completion_time)
     config = None
     if told.properties is not None:
         config = table_config.from_properties(told.properties)
@@ -182,6 +190,8 @@ def heard_table(told: Table, observed_ms: int) -> facts.TableFacts:
         config=config,
         commits=told.commits,
         pending=told.pending,
+        last_clean=told.last_clean,
+        savepoints=told.savepoints,
         ledger=told.ledger,
         has_partition_buckets=told.has_partition_buckets,
         interference=told.interference,

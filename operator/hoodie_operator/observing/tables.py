@@ -103,6 +103,21 @@ class TableObserver:
             config=config,
             commits=tuple(each.commit for each in seen),
             pending=self._pending(storage, target, timeline),
+            last_clean=next(
+                (
+                    each.requested_time
+                    for each in reversed(timeline.completed)
+                    if each.action is instants.Action.CLEAN
+                ),
+                None,
+            ),
+            savepoints=tuple(
+                facts.Savepoint(
+                    requested_time=each.requested_time,
+                    completion_time=each.completion_time or each.requested_time,
+                )
+                for each in timeline.savepoints
+            ),
             ledger=next((each.ledger for each in reversed(seen) if each.ledger is not None), {}),
             has_partition_buckets=bool(partition_buckets.listed(storage)),
             interference=_interference(storage, config),

@@ -7,7 +7,16 @@ A decision about one of a thousand tables must not look at the others. Decisions
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
-from hoodie_operator.api import compaction_policy, hudi_table, kinds, objects, table_action, writer
+from hoodie_operator.api import (
+    hudi_table,
+    kinds,
+    objects,
+    savepoint,
+    service_policy,
+    table_action,
+    writer,
+)
+from hoodie_operator.api.states import State
 
 _ANY: Final = ""
 """In place of a table's name: of objects that choose tables by their labels."""
@@ -39,6 +48,7 @@ class CatalogView(Mapping[objects.ObjectKey, objects.AnyObject]):
         self._by_owner: dict[str, _Group] = {}
         self._at: dict[str, _Group] = {}
         self._below: dict[str, _Group] = {}
+        self._queued: _Group = {}
         self._places: dict[objects.ObjectKey, str] = {}
         self._spots: dict[objects.ObjectKey, str] = {}
 
@@ -73,6 +83,10 @@ class CatalogView(Mapping[objects.ObjectKey, objects.AnyObject]):
     def owned_by(self, uid: str) -> Collection[objects.AnyObject]:
         """Return the objects that were made for an object."""
         return self._by_owner.get(uid, {}).values()
+
+    def queued(self) -> Collection[objects.AnyObject]:
+        """Return the TableActions that tell that they wait for a slot."""
+        return self._queued.values()
 
     def overlapping(self, table: objects.Table) -> list[objects.AnyObject]:
         """Return the HudiTables of all namespaces at a table's place, in it and around it."""
@@ -113,13 +127,17 @@ class Catalog(CatalogView):
     def put(self, found: objects.AnyObject) -> None:
         """Hold an object, in place of the one of its key."""
         before = self._by_key.get(found.key)
+        if found.status.state == State.QUEUED.value:
+            self._queued[found.key] = found
+        else:
+            self._queued.pop(found.key, None)
         if before is not None and before.spec is found.spec:
             # A status, most often: everything it is found by stays.
             for group in self._groups(before):
                 group[found.key] = found
             self._by_key[found.key] = found
             return
-        self.remove(found.key)
+        self._remove(found.key)
         self._by_key[found.key] = found
         if isinstance(found.spec, hudi_table.HudiTableSpec):
             place = self._locate(found.spec)
@@ -131,6 +149,10 @@ class Catalog(CatalogView):
 
     def remove(self, key: objects.ObjectKey) -> None:
         """Hold an object no longer; nothing when it is not held."""
+        self._queued.pop(key, None)
+        self._remove(key)
+
+    def _remove(self, key: objects.ObjectKey) -> None:
         before = self._by_key.pop(key, None)
         if before is None:
             return
@@ -157,9 +179,9 @@ class Catalog(CatalogView):
 
 def _table_of(found: objects.AnyObject) -> str | None:
     match found.spec:
-        case writer.WriterSpec() | table_action.TableActionSpec():
+        case writer.WriterSpec() | table_action.TableActionSpec() | savepoint.SavepointSpec():
             return found.spec.table_ref.name
-        case compaction_policy.CompactionPolicySpec():
+        case service_policy.Policy():
             reference = found.spec.target.table_ref
             return _ANY if reference is None else reference.name
     return None

@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from hoodie_operator.api import kinds, objects
 from hoodie_operator.reconcile import (
-    compaction_policies,
     hudi_tables,
     lock_providers,
+    policies,
     refusals,
+    savepoints,
     table_actions,
     verdicts,
     writers,
@@ -32,7 +33,9 @@ _Decide = Callable[[World, Any], Sequence[Effect]]
 _DECISIONS: Final[Mapping[str, _Decide]] = {
     kinds.LOCK_PROVIDER.name: lock_providers.decide,
     kinds.HUDI_TABLE.name: hudi_tables.decide,
-    kinds.COMPACTION_POLICY.name: compaction_policies.decide,
+    kinds.COMPACTION_POLICY.name: policies.decide,
+    kinds.RETENTION_POLICY.name: policies.decide,
+    kinds.SAVEPOINT.name: savepoints.decide,
     kinds.WRITER.name: writers.decide,
     kinds.TABLE_ACTION.name: table_actions.decide,
 }

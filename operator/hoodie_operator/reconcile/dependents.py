@@ -1,18 +1,21 @@
 """Whom a change concerns: the objects whose decisions look at the one that changed."""
 
 from collections.abc import Iterator
-from typing import cast
+from typing import Final, cast
 
 from hoodie_operator.api import (
-    compaction_policy,
     hudi_table,
     kinds,
     lock_provider,
     objects,
+    savepoint,
+    service_policy,
     table_action,
     writer,
 )
 from hoodie_operator.reconcile import catalog
+
+_NEXT_MAX: Final = 32
 
 
 def of(found: catalog.CatalogView, changed: objects.AnyObject) -> Iterator[objects.ObjectKey]:
@@ -34,10 +37,17 @@ def of(found: catalog.CatalogView, changed: objects.AnyObject) -> Iterator[objec
             yield from _users(found, key)
         case hudi_table.HudiTableSpec():
             yield from of_table(found, cast("objects.Table", changed))
-        case writer.WriterSpec() | table_action.TableActionSpec():
+        case writer.WriterSpec() | table_action.TableActionSpec() | savepoint.SavepointSpec():
             yield from _beside(found, key.namespace, changed.spec.table_ref.name)
-        case compaction_policy.CompactionPolicySpec():
-            yield from _policies_beside(found, key.namespace, changed.spec)
+            if isinstance(changed.spec, table_action.TableActionSpec):
+                # Its slot may be free.
+                yield from _next_queued(found)
+        case service_policy.Policy() if _has_new_rules(found, cast("objects.Policy", changed)):
+            # It may have targeted others before.
+            for each in found.of(kinds.HUDI_TABLE, key.namespace):
+                yield each.key
+            for kind in kinds.POLICIES:
+                yield from (each.key for each in found.of(kind, key.namespace))
 
 
 def lock_of(found: catalog.CatalogView, asking: objects.AnyObject) -> objects.ObjectKey | None:
@@ -49,7 +59,8 @@ def lock_of(found: catalog.CatalogView, asking: objects.AnyObject) -> objects.Ob
     """
     namespace = asking.key.namespace
     table: objects.AnyObject | None = asking
-    if isinstance(asking.spec, writer.WriterSpec | table_action.TableActionSpec):
+    of_tables = writer.WriterSpec | table_action.TableActionSpec | savepoint.SavepointSpec
+    if isinstance(asking.spec, of_tables):
         name = asking.spec.table_ref.name
         key = objects.ObjectKey(kind=kinds.HUDI_TABLE.name, namespace=namespace, name=name)
         table = found.get(key)
@@ -79,22 +90,25 @@ def _users(found: catalog.CatalogView, lock: objects.ObjectKey) -> Iterator[obje
 
 
 def _beside(found: catalog.CatalogView, namespace: str, table: str) -> Iterator[objects.ObjectKey]:
-    """Yield a table's key, and those of its Writers, TableActions and policies."""
+    """Yield a table's key, and those of all that name it, or choose tables of its namespace."""
     yield objects.ObjectKey(kind=kinds.HUDI_TABLE.name, namespace=namespace, name=table)
-    for kind in (kinds.WRITER, kinds.TABLE_ACTION, kinds.COMPACTION_POLICY):
+    of_table = (kinds.WRITER, kinds.TABLE_ACTION, kinds.SAVEPOINT, *kinds.POLICIES)
+    for kind in of_table:
         yield from (each.key for each in found.of_table(kind, namespace, table))
-    for each in found.choosing_tables(kinds.COMPACTION_POLICY, namespace):
-        yield each.key
+    for kind in kinds.POLICIES:
+        yield from (each.key for each in found.choosing_tables(kind, namespace))
 
 
-def _policies_beside(
-    found: catalog.CatalogView, namespace: str, spec: compaction_policy.CompactionPolicySpec
-) -> Iterator[objects.ObjectKey]:
-    reference = spec.target.table_ref
-    if reference is None:
-        beside = found.of(kinds.COMPACTION_POLICY, namespace)
-    else:
-        beside = found.of_table(kinds.COMPACTION_POLICY, namespace, reference.name)
-    yield from (each.key for each in beside)
-    for each in found.choosing_tables(kinds.COMPACTION_POLICY, namespace):
-        yield each.key
+def _next_queued(found: catalog.CatalogView) -> Iterator[objects.ObjectKey]:
+    """Yield those that may be next: not all, which are many, as each of them looks at all."""
+    queued = sorted(
+        (cast("objects.Action", each) for each in found.queued()),
+        key=lambda each: (-each.spec.priority, each.created_ms, each.uid),
+    )
+    yield from (each.key for each in queued[:_NEXT_MAX])
+
+
+def _has_new_rules(found: catalog.CatalogView, policy: objects.Policy) -> bool:
+    """Return whether a change of a policy may be one of what it says, and not of its status."""
+    is_told = policy.status.observed_generation == policy.generation
+    return not is_told or policy.is_deleting or policy.key not in found

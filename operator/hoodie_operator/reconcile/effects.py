@@ -1,8 +1,8 @@
 """What a decision asks the outside to do; every effect may be carried out again without harm."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from hoodie.contract import engine_specs, job_specs
 from hoodie_operator.api import conditions, execution, fields, objects
@@ -11,6 +11,19 @@ from hoodie_operator.reconcile import effective, facts
 _ENGINES = {
     execution.Engine.LOCAL: engine_specs.EngineKind.LOCAL,
     execution.Engine.SPARK: engine_specs.EngineKind.SPARK,
+}
+
+_PROGRAMS: Final[Mapping[type, str]] = {
+    job_specs.CreateTable: "hoodie_jobs.create",
+    job_specs.WriteBatches: "hoodie_jobs.write",
+    job_specs.Compact: "hoodie_jobs.compact",
+    job_specs.RollBack: "hoodie_jobs.rollback",
+    job_specs.Clean: "hoodie_jobs.clean",
+    job_specs.Archive: "hoodie_jobs.archive",
+    job_specs.CreateSavepoint: "hoodie_jobs.savepoint",
+    job_specs.DeleteSavepoints: "hoodie_jobs.savepoint",
+    job_specs.ConfigureTable: "hoodie_jobs.configure",
+    job_specs.DropTable: "hoodie_jobs.drop",
 }
 
 
@@ -41,6 +54,11 @@ class StartRun:
     memory_percent: int
     writer_id: str | None
     action_id: str | None
+
+    @property
+    def program(self) -> str:
+        """The module that does the work."""
+        return _PROGRAMS[type(self.work)]
 
     @property
     def engine(self) -> engine_specs.EngineSpec:

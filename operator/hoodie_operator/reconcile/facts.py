@@ -79,6 +79,19 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Savepoint:
+    """A completed savepoint.
+
+    Attributes:
+        requested_time: Of the commit that it keeps.
+        completion_time: Of itself.
+    """
+
+    requested_time: instants.InstantTime
+    completion_time: instants.InstantTime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableFacts:
     """What a table's storage tells.
 
@@ -88,6 +101,8 @@ class TableFacts:
         config: The stored configuration; None when there is no table.
         commits: Completed, in the order of their completion.
         pending: In the order of their requested times.
+        last_clean: Requested time of the clean that completed last; None for none on the timeline.
+        savepoints: In the order of their completion.
         ledger: Batches by writer id that the table remembers beyond its active timeline.
         has_partition_buckets: Whether it has bucket counts by partition, which no run writes.
         interference: What other engines did to a table with a chain that its users should know.
@@ -98,6 +113,8 @@ class TableFacts:
     config: table_config.TableConfig | None = None
     commits: tuple[Commit, ...] = ()
     pending: tuple[Pending, ...] = ()
+    last_clean: instants.InstantTime | None = None
+    savepoints: tuple[Savepoint, ...] = ()
     ledger: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     has_partition_buckets: bool = False
     interference: tuple[str, ...] = ()

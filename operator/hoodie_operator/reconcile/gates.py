@@ -6,8 +6,7 @@ gates, in order: rules, suspension, table, its suspension, its readiness, its co
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from hoodie_operator.api import kinds, objects
-from hoodie_operator.api.conditions import Type
+from hoodie_operator.api import kinds, objects, table_action
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import allowances, effective, facts, hudi_tables, references, runs
@@ -84,6 +83,10 @@ def unwanted(world: World, me: Runner, found: Target, run: facts.Run) -> str | N
     for is_so, why in (
         (me.is_deleting, f"the {me.key.kind} is deleted"),
         (me.spec.suspend, f"the {me.key.kind} is suspended"),
+        (
+            isinstance(me.spec, table_action.TableActionSpec) and me.spec.cancel,
+            f"the {me.key.kind} is cancelled",
+        ),
         (table is None, f"HudiTable {me.spec.table_ref.name} does not exist"),
         (
             table is not None and table.is_deleting,
@@ -125,7 +128,7 @@ def enter(world: World, me: Runner, found: Target) -> OpenTarget | Verdict:
     table = found.table
     if table is None:
         return references.missing(world, me, kinds.HUDI_TABLE, me.spec.table_ref.name)
-    closed = check_ready(table, me)
+    closed = references.check_ready(table, me)
     if closed is not None:
         return closed
     if isinstance(found.wanted, effective.EffectiveTable):
@@ -146,33 +149,6 @@ def _variables_refusal(world: World, me: Runner) -> Verdict | None:
         return None
     why = allowances.refused_variables("runtime.env", me.spec.runtime.env, allowed)
     return None if why is None else stalled(me, Reason.NOT_ALLOWED, why)
-
-
-def check_ready(table: objects.Table, asking: objects.AnyObject) -> Verdict | None:
-    """Return why a table is not to be used now; None when it is.
-
-    What only a user can mend about the table, only a user can mend here.
-    """
-    if table.spec.suspend and not table.is_deleting:
-        return _suspended(Reason.TABLE_SUSPENDED, f"HudiTable {table.name} is suspended")
-    if table.is_deleting:
-        # Those who still need it are what it waits for.
-        return stalled(asking, Reason.TABLE_NOT_READY, f"HudiTable {table.name} is being deleted")
-    ready = table.status.condition(Type.READY)
-    why = f": {ready.message}" if ready else ""
-    if table.status.observed_generation == table.generation:
-        if table.status.is_true(Type.READY):
-            return None
-        if table.status.is_true(Type.STALLED):
-            return stalled(
-                asking, Reason.TABLE_NOT_READY, f"HudiTable {table.name} is stalled{why}"
-            )
-    is_runner = State.BLOCKED in kinds.BY_NAME[asking.key.kind].states
-    return Verdict(
-        state=State.BLOCKED if is_runner else State.PENDING,
-        reason=Reason.TABLE_NOT_READY,
-        message=f"HudiTable {table.name} is not ready{why}",
-    )
 
 
 def _suspended(reason: Reason, message: str) -> Verdict:

@@ -27,6 +27,7 @@ from hoodie_operator.reconcile import (
     own_runs,
     references,
     runs,
+    table_services,
     timelines,
 )
 from hoodie_operator.reconcile.effects import Effect, SetStatus
@@ -42,12 +43,23 @@ from hoodie_operator.reconcile.world import World
 
 
 def decide(world: World, table: objects.Table) -> Sequence[Effect]:
-    """Return what to do about a table."""
+    """Return what to do about a table, and about its services."""
     resolved = resolve(world, table)
     if table.is_deleting:
         return deletions.decide(world, table, _cleared(world, table, resolved))
+    services = table_services.look(world, table)
+    status = _told(world, table, resolved).model_copy(update={"services": services.services})
+    return [*_decide(world, table, resolved, status), *services.effects]
+
+
+def _decide(
+    world: World,
+    table: objects.Table,
+    resolved: effective.EffectiveTable | Verdict,
+    status: hudi_table.HudiTableStatus,
+) -> Sequence[Effect]:
+    """Return what to do about a table itself."""
     found = own_runs.situation(world, table, Purpose.CREATION, resolved)
-    status = _told(world, table, resolved)
     if found.run is not None or not table.status.provisioned:
         status = status.model_copy(update={"runs": found.status})
     if found.run is not None:
@@ -243,6 +255,10 @@ def _provision(
     refused = _creation_refusal(table, wanted, seen, found)
     if refused is not None:
         return [_set(table, status, refused, world)]
+    if status.origin is None:
+        is_created = seen.config is None or _may_be_ours(found)
+        origin = hudi_table.Origin.CREATED if is_created else hudi_table.Origin.ADOPTED
+        status = status.model_copy(update={"origin": origin})
     adoption = table.spec.adoption
     work = job_specs.CreateTable(
         may_create=adoption is not hudi_table.Adoption.ADOPT_ONLY,
@@ -361,11 +377,31 @@ def _provisioning(
 def _set(
     table: objects.Table, status: hudi_table.HudiTableStatus, verdict: Verdict, world: World
 ) -> SetStatus:
-    status = stated(status, table, verdict, world.now(table), _statements(world, table))
+    statements = [*_interference(world, table), *_unconfirmed(status)]
+    status = stated(status, table, verdict, world.now(table), statements)
     return SetStatus(key=table.key, uid=table.uid, status=status)
 
 
-def _statements(world: World, table: objects.Table) -> Sequence[Statement]:
+def _unconfirmed(status: hudi_table.HudiTableStatus) -> Sequence[Statement]:
+    """Return what is to be said of services that only report, until a user decides."""
+    found = [
+        each
+        for each in status.services or ()
+        if each.dry_run and each.policy == table_services.DEFAULT
+    ]
+    if not found:
+        return ()
+    told = "; ".join(f"{each.name}: {each.message}" for each in found)
+    statement = Statement(
+        type=Type.RETENTION_DRY_RUN,
+        status=ConditionStatus.TRUE,
+        reason=Reason.CONSENT_NEEDED.value,
+        message=told,
+    )
+    return (statement,)
+
+
+def _interference(world: World, table: objects.Table) -> Sequence[Statement]:
     """Return what is to be said of other engines, as far as it was observed; events of the past."""
     seen = world.seen.tables.get(table.uid)
     if seen is not None and seen.problem is None:

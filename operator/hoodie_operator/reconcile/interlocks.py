@@ -9,7 +9,7 @@
     R14  of two HudiTables with one location the younger is refused (in `hudi_tables`)
 
 What is refused needs a user; what waits does not. R1 and R4 are asked where the answer is needed:
-in `compaction_policies` and `table_actions`. A table has one effective configuration, whose hash
+in `table_services` and `table_actions`. A table has one effective configuration, whose hash
 every run carries and a fence checks as well, and `states` limits every wait (R15).
 """
 

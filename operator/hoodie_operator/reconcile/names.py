@@ -1,10 +1,12 @@
 """Names of objects that are made, not declared: deterministic, so that none is made twice."""
 
 import hashlib
+import re
 
 from hoodie_operator.api import objects, table_action
 
 _LENGTH_MAX = 63
+_BASIS = re.compile(r"-([0-9]{17})(?:-rest)?-[gd][0-9a-f]+$", re.ASCII)
 
 
 def action(table: objects.Table, action_type: table_action.ActionType, basis: str) -> str:
@@ -21,6 +23,12 @@ def action(table: objects.Table, action_type: table_action.ActionType, basis: st
         digest = hashlib.sha256(head.encode()).hexdigest()[:6]
         head = f"{head[: _LENGTH_MAX - len(tail) - 7]}-{digest}"
     return head + tail
+
+
+def basis(name: str) -> str | None:
+    """Return the instant in the name of a TableAction that `action` made; None for none."""
+    found = _BASIS.search(name)
+    return None if found is None else found[1]
 
 
 def owner(owning: objects.AnyObject) -> objects.Owner:

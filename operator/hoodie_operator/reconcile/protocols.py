@@ -94,6 +94,8 @@ APART: Final[Mapping[str, str]] = {
     "conflict_retries": "retries of one writer do not affect other writers",
     "early_conflict_detection": "the moment of detection does not affect other writers",
     "delete_marker": "a HudiTable does not have one",
+    "cleaning": "it selects the process that starts runs, not what they do",
+    "archiving": "it selects the process that starts runs, not what they do",
     "deletes_kept": "each compaction may use its own value",
     "metadata_partitions": "it is read from the table",
     "metadata_partitions_inflight": "it is read from the table",

@@ -14,6 +14,8 @@ _STATES: Final = {
     kinds.WRITER.name: State.BLOCKED,
     kinds.TABLE_ACTION.name: State.BLOCKED,
     kinds.COMPACTION_POLICY.name: State.PENDING,
+    kinds.RETENTION_POLICY.name: State.PENDING,
+    kinds.SAVEPOINT.name: State.PENDING,
     kinds.LOCK_PROVIDER.name: State.PENDING,
 }
 """The state of each kind in which it waits for others."""

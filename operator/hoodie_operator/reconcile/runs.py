@@ -229,6 +229,12 @@ def is_overtaken(run: facts.Run, current_hash: str) -> bool:
     return is_kept_back and run.run_hash not in ("", current_hash)
 
 
+def may_start(found: Situation) -> bool:
+    """Return whether `advance` would start an attempt."""
+    is_free = attempts.STEPS[found.phase, True] is Step.START
+    return is_free and not found.is_at_work and not _was_in_vain(found)
+
+
 def advance(found: Situation, job: Job | None) -> Outcome:
     """Return what to do about runs that are wanted.
 

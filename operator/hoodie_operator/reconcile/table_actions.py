@@ -6,11 +6,14 @@ one type may create any other. Actions of a retired type start nothing and are r
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hoodie.contract import job_results
 from hoodie_operator.api import fields, objects, states, table_action, times
+from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import (
+    admission,
     facts,
     gates,
     interlocks,
@@ -26,7 +29,7 @@ from hoodie_operator.reconcile.world import World
 def decide(world: World, me: objects.Action) -> Sequence[Effect]:
     """Return what to do about a TableAction."""
     if me.status.finished_time is not None:
-        is_gone = me.is_deleting or me.spec.type in table_action.RETIRED
+        is_gone = me.is_deleting or me.spec.type in table_action.RETIRED or _is_outlived(world, me)
         return [RemoveObject(key=me.key, uid=me.uid)] if is_gone else []
     target = gates.target(world, me)
     found = _situation(world, me, target)
@@ -39,14 +42,28 @@ def decide(world: World, me: objects.Action) -> Sequence[Effect]:
         return [*step.effects, _set(world, me, status, step.verdict)]
     if me.is_deleting:
         return [RemoveObject(key=me.key, uid=me.uid)]
-    job = _job(world, me, target, found)
+    job = _cancelled(me) or _job(world, replace(me, status=status), target, found)
     if isinstance(job, Verdict):
-        if job.state is State.SUCCEEDED:
+        if job.state in (State.SUCCEEDED, State.CANCELLED):
             status = status.model_copy(update={"finished_time": times.text(world.now_ms)})
         return [_set(world, me, status, job)]
     step = runs.advance(found, job)
     status = status.model_copy(update={"runs": step.status})
     return [*step.effects, _set(world, me, status, step.verdict)]
+
+
+def _cancelled(me: objects.Action) -> Verdict | None:
+    if not me.spec.cancel:
+        return None
+    return Verdict(state=State.CANCELLED, reason=Reason.CANCELLED, message="spec.cancel is true")
+
+
+def _is_outlived(world: World, me: objects.Action) -> bool:
+    """Return whether an action that is done has been kept for as long as it is to be."""
+    ttl, finished = me.spec.ttl_after_finished, me.status.finished_time
+    if ttl is None or finished is None:
+        return False
+    return world.now_ms - times.epoch_ms(finished) > fields.duration_ms(ttl)
 
 
 def _retired(me: objects.Action, found: runs.Situation) -> Sequence[Effect]:
@@ -84,23 +101,33 @@ def _job(
     if isinstance(seen, Verdict):
         return seen
     service = registry.BY_TYPE[me.spec.type]
-    done = service.done(me, seen, found)
-    if done is not None:
-        return done
-    work = service.work(me, opened.table, seen)
+    work = service.done(me, seen, found) or service.work(me, opened.table, seen)
     if isinstance(work, Verdict):
         return work
-    conflict = service.conflict(world, me, opened.table, seen) or interlocks.check_alone(
-        world, opened.table, opened.wanted, me
+    waits = (
+        _unapproved(me)
+        or service.conflict(world, me, opened.table, seen)
+        or interlocks.check_alone(world, opened.table, opened.wanted, me)
+        or (admission.check(world, me) if runs.may_start(found) else None)
     )
-    if conflict is not None:
-        return conflict
+    if waits is not None:
+        return waits
     return runs.Job(
         table=opened.wanted,
         work=work,
         runtime=me.spec.runtime,
         run_hash=opened.run_hash(world, me),
         action_id=me.name,
+    )
+
+
+def _unapproved(me: objects.Action) -> Verdict | None:
+    if me.spec.approved or not me.spec.approval:
+        return None
+    return Verdict(
+        state=State.SUSPENDED,
+        reason=Reason.AWAITING_APPROVAL,
+        message="spec.approved is false: no run starts",
     )
 
 
@@ -113,6 +140,8 @@ def _told(
     if seen is not None and instant is None:
         made = timelines.commits_of_action(seen, me.name)
         instant = made[-1].requested_time if made else service.planned_instant(me, seen)
+    if instant is None:
+        instant = _told_instant(world, me)
     if instant is not None:
         update["instant"] = instant
     result = _result(world, me)
@@ -140,6 +169,7 @@ def _result(world: World, me: objects.Action) -> table_action.ActionResult | Non
     return table_action.ActionResult(
         file_groups=last.file_groups,
         left_out=last.left_out or None,
+        archived=last.archived or None,
         files=last.files,
         bytes=last.bytes,
         records=last.records,
@@ -148,6 +178,12 @@ def _result(world: World, me: objects.Action) -> table_action.ActionResult | Non
         lock_hold_ms=last.lock_hold_ms,
         findings=tuple(finding[:1000] for finding in _findings(last)[:20]) or None,
     )
+
+
+def _told_instant(world: World, me: objects.Action) -> str | None:
+    """Return the last instant that the newest attempt that told anything made."""
+    told = [run.result for run in world.runs(me) if run.result is not None]
+    return told[-1].instants[-1].requested_time if told and told[-1].instants else None
 
 
 def _findings(result: job_results.JobResult) -> Sequence[str]:

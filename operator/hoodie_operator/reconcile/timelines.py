@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from hoodie import errors
 from hoodie.model import instants
 from hoodie_operator.api import hudi_table
 from hoodie_operator.reconcile import facts
@@ -22,6 +23,25 @@ def latest_commit(seen: facts.TableFacts) -> hudi_table.LatestCommit | None:
 def pending_compactions(seen: facts.TableFacts) -> list[facts.Pending]:
     """Return the compactions that are planned or being executed, the oldest first."""
     return [pending for pending in seen.pending if pending.action in _PLANS]
+
+
+def pending_cleans(seen: facts.TableFacts) -> list[facts.Pending]:
+    """Return the cleans that are planned or being executed, the oldest first."""
+    clean = instants.Action.CLEAN.value
+    return [pending for pending in seen.pending if pending.action == clean]
+
+
+def newest_ms(seen: facts.TableFacts) -> int | None:
+    """Return when the newest commit completed, by the timeline; None for none."""
+    return epoch_ms(seen.commits[-1].completion_time) if seen.commits else None
+
+
+def epoch_ms(time: str) -> int:
+    """Return the milliseconds of an instant time; 0 of one that no calendar has."""
+    try:
+        return instants.parse_time(time)
+    except errors.InvalidInputError:
+        return 0
 
 
 def last_planned(seen: facts.TableFacts) -> str:

@@ -28,6 +28,8 @@ class Limits:
         image_deadline_ms: An attempt waits no longer for its image and container.
         start_deadline_ms: An attempt that tells of no progress for this long was not started.
         stop_grace_ms: Between asking an attempt to stop and killing it.
+        services: What keeps tables small that no policy targets; None for nothing.
+        slots: How many TableActions run at once; None for no limit.
         run_defaults: What runs get where nothing is declared, as a text that changes with it.
     """
 
@@ -40,6 +42,8 @@ class Limits:
     image_deadline_ms: int = 600_000
     start_deadline_ms: int = 180_000
     stop_grace_ms: int = 60_000
+    services: configuration.ServiceDefaults | None = None
+    slots: configuration.Slots | None = None
     run_defaults: str = ""
 
 
@@ -78,14 +82,14 @@ class World:
         """Return the HudiTables of all namespaces at a table's place, in it or around it."""
         return cast("Collection[objects.Table]", self.by_key.overlapping(table))
 
-    def actions_for(self, policy: objects.Policy) -> Collection[objects.Action]:
-        """Return the TableActions that say that they were made for a CompactionPolicy."""
+    def actions_for(self, owner: objects.AnyObject) -> Collection[objects.Action]:
+        """Return the TableActions that say that they were made for an object."""
         return [
             cast("objects.Action", found)
-            for found in self.by_key.owned_by(policy.uid)
+            for found in self.by_key.owned_by(owner.uid)
             if found.key.kind == kinds.TABLE_ACTION.name
-            and found.key.namespace == policy.key.namespace
-            and found.owner == names.owner(policy)
+            and found.key.namespace == owner.key.namespace
+            and found.owner == names.owner(owner)
         ]
 
     def policies_naming(self, kind: kinds.Kind, table: objects.Table) -> Collection[objects.Policy]:
@@ -105,6 +109,22 @@ class World:
         """Return a table's TableActions, the oldest first."""
         found = cast("Collection[objects.Action]", self._of_table(kinds.TABLE_ACTION, table))
         return sorted(found, key=lambda action: action.seniority)
+
+    def queued_actions(self) -> Collection[objects.Action]:
+        """Return the TableActions of all namespaces that wait for a slot, as they tell."""
+        return cast("Collection[objects.Action]", self.by_key.queued())
+
+    def owning_policy(self, action: objects.Action) -> objects.Policy | None:
+        """Return the policy that a TableAction was made for; None for none."""
+        owner = action.owner
+        if owner is None or owner.kind not in {kind.name for kind in kinds.POLICIES}:
+            return None
+        found = self._get(kinds.BY_NAME[owner.kind], action.key.namespace, owner.name)
+        return None if found is None or found.uid != owner.uid else cast("objects.Policy", found)
+
+    def savepoints_of(self, table: objects.Table) -> Collection[objects.Savepoint]:
+        """Return a table's Savepoints."""
+        return cast("Collection[objects.Savepoint]", self._of_table(kinds.SAVEPOINT, table))
 
     def table(self, namespace: str, name: str) -> objects.Table | None:
         """Return a HudiTable; None when there is none."""
@@ -141,14 +161,15 @@ class World:
         A deleted object's pods take their time to end.
         """
         name = f"{table.key.namespace}/{table.name}"
-        for run in self._at_work():
+        for run in self.runs_at_work():
             if run.table != name:
                 continue
             owner = self.by_key.get(run.id.owner)
             if owner is None or owner.uid != run.id.uid:
                 yield run
 
-    def _at_work(self) -> Iterable[facts.Run]:
+    def runs_at_work(self) -> Iterable[facts.Run]:
+        """Return the attempts of all objects that have not ended."""
         if self.seen.at_work is not None:
             return self.seen.at_work
         return (run for runs in self.seen.runs.values() for run in runs if run.is_running)

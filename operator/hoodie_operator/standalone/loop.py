@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hoodie import clock, environment, errors, identity
-from hoodie_operator.api import kinds, manifests, objects
+from hoodie_operator.api import configuration, kinds, manifests, objects
 from hoodie_operator.api.conditions import Type
 from hoodie_operator.observing.inputs import InputObserver
 from hoodie_operator.observing.tables import TableObserver, TableTarget
@@ -95,7 +95,11 @@ class Operator:
             StorageError: The state folder cannot be read.
         """
         self.problems: tuple[manifests.Problem, ...] | None = None
-        self.limits = world.Limits(data_roots=(str(options.data_root),))
+        self.limits = world.Limits(
+            data_roots=(str(options.data_root),),
+            services=configuration.ServiceDefaults(),
+            slots=configuration.Slots(),
+        )
         self._options = options
         self._folder = folder
         self._clock: clock.Clock = env.clock

@@ -37,14 +37,6 @@ from hoodie_operator.standalone import launch, state_files
 
 logger = logging.getLogger(__name__)
 
-PROGRAMS: Mapping[type, str] = {
-    job_specs.CreateTable: "hoodie_jobs.create",
-    job_specs.WriteBatches: "hoodie_jobs.write",
-    job_specs.Compact: "hoodie_jobs.compact",
-    job_specs.RollBack: "hoodie_jobs.rollback",
-    job_specs.ConfigureTable: "hoodie_jobs.configure",
-    job_specs.DropTable: "hoodie_jobs.drop",
-}
 _KEPT_PER_OWNER = 5
 _CLOSING_S_MAX = 10.0
 
@@ -68,7 +60,7 @@ class Processes:
         operator_clock: clock.Clock,
         *,
         allowed_roots: tuple[str, ...] = (),
-        programs: Mapping[type, str] = PROGRAMS,
+        programs: Mapping[type, str] | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         """Take the state folder.
@@ -77,14 +69,14 @@ class Processes:
             state: The folder.
             operator_clock: For start, stop and end times.
             allowed_roots: What every table and input lies below, told to the jobs.
-            programs: The module that does each kind of work.
+            programs: Other modules for kinds of work than the usual ones.
             environment: Of the jobs; by default the operator's own.
         """
         self._runs = state / "runs"
         self._fences = state / "fences"
         self._clock = operator_clock
         self._allowed_roots = allowed_roots
-        self._programs = programs
+        self._programs = programs or {}
         self._environment = environment
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._ended: dict[str, float] = {}
@@ -104,7 +96,8 @@ class Processes:
         self._write_intent(effect, folder)
         # -P: the folder that the operator was started in is nobody's to import from.
         python = [sys.executable, "-P", "-m"]
-        program = [*python, self._programs[type(effect.work)], str(folder / "spec.json")]
+        module = self._programs.get(type(effect.work), effect.program)
+        program = [*python, module, str(folder / "spec.json")]
         command = [*python, launch.__name__, str(folder), *program]
         try:
             with (folder / "log.txt").open("ab") as log:

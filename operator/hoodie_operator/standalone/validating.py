@@ -2,8 +2,16 @@
 
 from collections.abc import Iterator
 
-from hoodie_operator.api import hudi_table, kinds, manifests, objects, table_action, writer
-from hoodie_operator.api.compaction_policy import CompactionPolicySpec
+from hoodie_operator.api import (
+    hudi_table,
+    kinds,
+    manifests,
+    objects,
+    savepoint,
+    service_policy,
+    table_action,
+    writer,
+)
 from hoodie_operator.reconcile import effective
 from hoodie_operator.standalone.folder import FolderState
 
@@ -33,9 +41,11 @@ def _referred(manifest: manifests.Manifest) -> Iterator[tuple[str, kinds.Kind, s
             if spec.concurrency.lock_ref is not None:
                 name = spec.concurrency.lock_ref.name
                 yield "spec.concurrency.lockRef", kinds.LOCK_PROVIDER, name
-        case writer.WriterSpec() | table_action.TableActionSpec() as spec:
+        case (
+            writer.WriterSpec() | table_action.TableActionSpec() | savepoint.SavepointSpec() as spec
+        ):
             yield "spec.tableRef", kinds.HUDI_TABLE, spec.table_ref.name
-        case CompactionPolicySpec() as spec:
+        case service_policy.Policy() as spec:
             if spec.target.table_ref is not None:
                 yield "spec.target.tableRef", kinds.HUDI_TABLE, spec.target.table_ref.name
 

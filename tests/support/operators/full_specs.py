@@ -94,7 +94,12 @@ _TABLE: Spec = {
         "clockSkew": "200ms",
         "heartbeatInterval": "60s",
     },
-    "services": {"compaction": "Operator", "deletesKept": "36h"},
+    "services": {
+        "compaction": "Operator",
+        "cleaning": "External",
+        "archiving": "Disabled",
+        "deletesKept": "36h",
+    },
     "files": {"logBlockFormat": "Parquet", "codec": "Zstd", "logFileSize": "1Gi"},
     "adoption": "CreateOrAdopt",
     "deletionPolicy": "Retain",
@@ -122,7 +127,19 @@ _WRITER: Spec = {
     "progressDeadline": "1h",
     "suspend": False,
 }
+_SCHEDULE: Spec = {
+    "windows": [
+        {"days": ["Saturday", "Sunday"], "start": "00:00", "end": "23:59"},
+        {"start": "22:30", "end": "04:00"},
+    ],
+    "timeZone": "Europe/Berlin",
+    "overdueAfter": "1d",
+    "priority": 10,
+    "maxRuns": 3,
+    "approval": True,
+}
 _POLICY: Spec = {
+    **_SCHEDULE,
     "target": {"tableRef": _REFERENCE},
     "triggers": {"match": "All", "deltaCommits": 4, "logBytes": "1Gi", "elapsed": "1h"},
     "plan": _PLAN,
@@ -132,10 +149,42 @@ _POLICY: Spec = {
     "history": {"successful": 10, "failed": 5},
     "suspend": False,
 }
+_RETENTION: Spec = {
+    **_SCHEDULE,
+    "target": {"tableRef": _REFERENCE},
+    "cleaning": {
+        "keep": {"commits": 10},
+        "readerGrace": "2h",
+        "maxFiles": 1000,
+        "triggers": {"match": "All", "commits": 5, "elapsed": "1h"},
+    },
+    "archiving": {"minCommits": 20, "maxCommits": 30},
+    "savepoints": {"expireAfter": "30d"},
+    "dryRun": True,
+    "runtime": _RUNTIME,
+    "retry": _RETRY,
+    "timeLimit": "2h",
+    "history": {"successful": 10, "failed": 5},
+    "suspend": False,
+}
+_SAVEPOINT: Spec = {
+    "tableRef": _REFERENCE,
+    "commit": "20250101000000000",
+    "comment": "before the migration",
+    "expireAfter": "7d",
+    "deletionPolicy": "Retain",
+    "retry": _RETRY,
+}
 _ACTION: Spec = {
     "tableRef": _REFERENCE,
     "type": "Compaction",
     "compaction": {"instant": "20250101000000000"},
+    "dryRun": False,
+    "priority": 5,
+    "approval": True,
+    "approved": True,
+    "cancel": False,
+    "ttlAfterFinished": "1d",
     "runtime": _RUNTIME,
     "retry": _RETRY,
     "timeLimit": "2h",
@@ -163,6 +212,15 @@ FULL: Mapping[str, Sequence[Spec]] = {
         _POLICY,
         {"target": {"tableSelector": {"matchLabels": {"a": "b"}}}, "triggers": {"elapsed": "1h"}},
     ],
+    "RetentionPolicy": [
+        _RETENTION,
+        {
+            "target": {"tableSelector": {"matchLabels": {"a": "b"}}},
+            "cleaning": {"keep": {"hours": 24}},
+        },
+        {"target": {"tableRef": _REFERENCE}, "cleaning": {"keep": {"versions": 2}}},
+    ],
+    "Savepoint": [_SAVEPOINT],
     "LockProvider": [
         {
             "type": "ZooKeeper",
@@ -188,5 +246,27 @@ FULL: Mapping[str, Sequence[Spec]] = {
         {"tableRef": _REFERENCE, "type": "Compaction", "compaction": {"plan": _PLAN}},
         {"tableRef": _REFERENCE, "type": "Rollback", "rollback": {"instant": "20250101000000000"}},
         {"tableRef": _REFERENCE, "type": "Configure", "configure": {"chain": False}},
+        {
+            "tableRef": _REFERENCE,
+            "type": "Clean",
+            "clean": {"keep": {"commits": 3}, "readerGrace": "1h", "maxFiles": 10},
+        },
+        {"tableRef": _REFERENCE, "type": "Clean", "clean": {"keep": {"hours": 3}}},
+        {"tableRef": _REFERENCE, "type": "Clean", "clean": {"keep": {"versions": 3}}},
+        {
+            "tableRef": _REFERENCE,
+            "type": "Archive",
+            "archive": {"minCommits": 20, "maxCommits": 30, "readableCommits": 10},
+        },
+        {
+            "tableRef": _REFERENCE,
+            "type": "CreateSavepoint",
+            "createSavepoint": {"commit": "20250101000000000", "comment": "a"},
+        },
+        {
+            "tableRef": _REFERENCE,
+            "type": "DeleteSavepoints",
+            "deleteSavepoints": {"commits": ["20250101000000000"], "olderThan": "7d"},
+        },
     ],
 }

@@ -25,11 +25,24 @@ POLICY: Spec = {"target": {"tableRef": {"name": "flights"}}, "triggers": {"delta
 LOCK: Spec = {"type": "ZooKeeper", "embedded": True}
 DYNAMODB: Spec = {"region": "eu-west-1", "table": "locks"}
 HIVE: Spec = {"servers": ["metastore:9083"], "database": "lake"}
+RETENTION: Spec = {
+    "target": {"tableRef": {"name": "flights"}},
+    "cleaning": {"keep": {"commits": 10}},
+    "archiving": {"minCommits": 20, "maxCommits": 30},
+}
+SAVEPOINT: Spec = {"tableRef": {"name": "flights"}}
+CLEAN: Spec = {
+    "tableRef": {"name": "flights"},
+    "type": "Clean",
+    "clean": {"keep": {"commits": 10}},
+}
 ACTION: Spec = {"tableRef": {"name": "flights"}, "type": "Compaction"}
 VALID: Mapping[str, Spec] = {
     "HudiTable": TABLE,
     "Writer": WRITER,
     "CompactionPolicy": POLICY,
+    "RetentionPolicy": RETENTION,
+    "Savepoint": SAVEPOINT,
     "LockProvider": LOCK,
     "TableAction": ACTION,
 }
@@ -186,6 +199,7 @@ def _plan_examples(kind: str, base: Spec, place: str) -> Mapping[tuple[str, str]
 WITHIN: Mapping[tuple[str, str], Examples] = {
     **_runtime_examples("Writer"),
     **_runtime_examples("CompactionPolicy"),
+    **_runtime_examples("RetentionPolicy"),
     **_runtime_examples("TableAction"),
     ("HudiTable", "variables-of-storage"): _variables_examples(TABLE, "storage__env"),
     ("HudiTable", "one-schema"): Examples(
@@ -422,9 +436,91 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
         ],
         refused=[edited(POLICY, triggers={}), edited(POLICY, triggers={"match": "All"})],
     ),
+    ("RetentionPolicy", "one-target"): Examples(
+        accepted=[
+            RETENTION,
+            edited(RETENTION, target={"tableSelector": {"matchLabels": {"a": "b"}}}),
+        ],
+        refused=[
+            edited(RETENTION, target={}),
+            edited(RETENTION, target__tableSelector={"matchLabels": {"a": "b"}}),
+        ],
+    ),
+    ("RetentionPolicy", "one-service"): Examples(
+        accepted=[
+            edited(RETENTION, cleaning=None),
+            edited(RETENTION, archiving=None),
+            edited(RETENTION, cleaning=None, archiving=None, savepoints={"expireAfter": "7d"}),
+        ],
+        refused=[edited(RETENTION, cleaning=None, archiving=None)],
+    ),
+    ("RetentionPolicy", "one-measure"): Examples(
+        accepted=[
+            edited(RETENTION, cleaning__keep={"hours": 24}),
+            edited(RETENTION, cleaning__keep={"versions": 3}),
+        ],
+        refused=[
+            edited(RETENTION, cleaning__keep={}),
+            edited(RETENTION, cleaning__keep={"commits": 5, "hours": 24}),
+        ],
+    ),
+    ("RetentionPolicy", "cleaning-trigger"): Examples(
+        accepted=[
+            edited(RETENTION, cleaning__triggers={"commits": 1}),
+            edited(RETENTION, cleaning__triggers={"elapsed": "1h"}),
+        ],
+        refused=[edited(RETENTION, cleaning__triggers={"match": "All"})],
+    ),
+    ("RetentionPolicy", "archiving-bounds"): Examples(
+        accepted=[edited(RETENTION, archiving={"minCommits": 11, "maxCommits": 12})],
+        refused=[
+            edited(RETENTION, archiving={"minCommits": 20, "maxCommits": 20}),
+            edited(RETENTION, archiving={"minCommits": 40}),
+        ],
+    ),
+    ("RetentionPolicy", "archiving-after-cleaning"): Examples(
+        accepted=[
+            edited(RETENTION, cleaning__keep={"commits": 19}),
+            edited(RETENTION, cleaning__keep={"hours": 100}),
+        ],
+        refused=[edited(RETENTION, cleaning__keep={"commits": 20})],
+    ),
     **_plan_examples("CompactionPolicy", POLICY, "plan"),
     **_plan_examples("Writer", WRITER, "compaction__plan"),
     **_plan_examples("TableAction", ACTION, "compaction__plan"),
+    ("TableAction", "dry-run"): Examples(
+        accepted=[edited(CLEAN, dryRun=True), edited(ACTION, type="Archive", dryRun=True)],
+        refused=[edited(ACTION, dryRun=True), edited(ACTION, type="Rollback", dryRun=True)],
+    ),
+    ("TableAction", "clean-needs-keep"): Examples(
+        accepted=[CLEAN], refused=[edited(ACTION, type="Clean")]
+    ),
+    ("TableAction", "one-measure"): Examples(
+        accepted=[edited(CLEAN, clean__keep={"hours": 24})],
+        refused=[edited(CLEAN, clean__keep={}), edited(CLEAN, clean__keep__versions=2)],
+    ),
+    ("TableAction", "savepoints-to-delete"): Examples(
+        accepted=[
+            edited(ACTION, type="DeleteSavepoints", deleteSavepoints={"olderThan": "7d"}),
+            edited(
+                ACTION,
+                type="DeleteSavepoints",
+                deleteSavepoints={"commits": ["20250101000000000"]},
+            ),
+        ],
+        refused=[
+            edited(ACTION, type="DeleteSavepoints"),
+            edited(ACTION, type="DeleteSavepoints", deleteSavepoints={}),
+        ],
+    ),
+    ("TableAction", "archive-bounds"): Examples(
+        accepted=[edited(ACTION, type="Archive", archive={"minCommits": 2, "maxCommits": 3})],
+        refused=[edited(ACTION, type="Archive", archive={"minCommits": 3, "maxCommits": 3})],
+    ),
+    ("TableAction", "archive-after-cleaning"): Examples(
+        accepted=[edited(ACTION, type="Archive", archive={"readableCommits": 19})],
+        refused=[edited(ACTION, type="Archive", archive={"readableCommits": 20})],
+    ),
     ("TableAction", "instant-or-plan"): Examples(
         accepted=[edited(ACTION, compaction={"instant": "20250101000000000"})],
         refused=[
@@ -474,6 +570,21 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
         accepted=[edited(ACTION, type="Rollback", rollback={"instant": "20250101000000000"})],
         refused=[edited(ACTION, rollback={})],
     ),
+    ("TableAction", "clean-block"): Examples(
+        accepted=[CLEAN], refused=[edited(ACTION, clean={"keep": {"commits": 1}})]
+    ),
+    ("TableAction", "archive-block"): Examples(
+        accepted=[edited(ACTION, type="Archive"), edited(ACTION, type="Archive", archive={})],
+        refused=[edited(ACTION, archive={})],
+    ),
+    ("TableAction", "createSavepoint-block"): Examples(
+        accepted=[edited(ACTION, type="CreateSavepoint", createSavepoint={"comment": "a"})],
+        refused=[edited(ACTION, createSavepoint={})],
+    ),
+    ("TableAction", "deleteSavepoints-block"): Examples(
+        accepted=[edited(ACTION, type="DeleteSavepoints", deleteSavepoints={"olderThan": "1d"})],
+        refused=[edited(ACTION, deleteSavepoints={"olderThan": "1d"})],
+    ),
     ("TableAction", "configure-block"): Examples(
         accepted=[edited(ACTION, type="Configure", configure={"chain": False})],
         refused=[edited(ACTION, configure={})],
@@ -511,6 +622,27 @@ BETWEEN: Mapping[tuple[str, str], TransitionExamples] = {
     ("TableAction", "immutable-configure"): changes(
         edited(ACTION, type="Configure"), "configure", None, {"chain": False}
     ),
+    ("TableAction", "immutable-clean"): changes(
+        CLEAN, "clean__keep", {"commits": 1}, {"commits": 2}
+    ),
+    ("TableAction", "immutable-archive"): changes(
+        edited(ACTION, type="Archive"), "archive", None, {}
+    ),
+    ("TableAction", "immutable-createSavepoint"): changes(
+        edited(ACTION, type="CreateSavepoint"), "createSavepoint", None, {"comment": "a"}
+    ),
+    ("TableAction", "immutable-deleteSavepoints"): changes(
+        edited(ACTION, type="DeleteSavepoints"),
+        "deleteSavepoints",
+        {"olderThan": "1d"},
+        {"olderThan": "2d"},
+    ),
+    ("TableAction", "immutable-dryRun"): changes(CLEAN, "dryRun", False, True),
+    ("TableAction", "immutable-priority"): changes(ACTION, "priority", 0, 1),
+    ("TableAction", "immutable-approval"): changes(ACTION, "approval", False, True),
+    ("Savepoint", "immutable-tableRef"): changes(SAVEPOINT, "tableRef__name", "a", "b"),
+    ("Savepoint", "immutable-commit"): changes(SAVEPOINT, "commit", None, "20250101000000000"),
+    ("Savepoint", "immutable-comment"): changes(SAVEPOINT, "comment", None, "a"),
     ("TableAction", "immutable-runtime"): changes(ACTION, "runtime__engine", "Local", "Spark"),
     ("TableAction", "immutable-retry"): changes(ACTION, "retry__limit", 5, 6),
     ("TableAction", "immutable-timeLimit"): changes(ACTION, "timeLimit", "2h", "3h"),

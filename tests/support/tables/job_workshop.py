@@ -11,7 +11,18 @@ from hoodie import clock, environment, table
 from hoodie.contract import engine_specs, input_sources, job_results, job_specs
 from hoodie.format import file_names
 from hoodie.model import commits, schemas, settings, table_config
-from hoodie_jobs import cancellation, compact, configure, create, drop, rollback, write
+from hoodie_jobs import (
+    archive,
+    cancellation,
+    clean,
+    compact,
+    configure,
+    create,
+    drop,
+    rollback,
+    savepoint,
+    write,
+)
 from hoodie_jobs.run import Run
 
 SCHEMA = pa.schema(
@@ -30,6 +41,10 @@ PERFORM: Mapping[type, Callable[[Run], None]] = {
     job_specs.WriteBatches: write.perform,
     job_specs.Compact: compact.perform,
     job_specs.RollBack: rollback.perform,
+    job_specs.Clean: clean.perform,
+    job_specs.Archive: archive.perform,
+    job_specs.CreateSavepoint: savepoint.create,
+    job_specs.DeleteSavepoints: savepoint.delete,
     job_specs.ConfigureTable: configure.perform,
     job_specs.DropTable: drop.perform,
 }

@@ -227,6 +227,20 @@ _TABLES: Final = {
         "When the oldest of them was requested.",
         ("action",),
     ),
+    "hudi_table_service_due_timestamp_seconds": (
+        "Since when a service is due and has not run.",
+        ("service",),
+    ),
+    "hudi_table_service_overdue": (
+        "Whether a service is due for longer than its policy wants.",
+        ("service",),
+    ),
+    "hudi_table_service_failed": ("Whether its last run failed.", ("service",)),
+    "hudi_table_service_last_success_timestamp_seconds": (
+        "When its last successful run ended.",
+        ("service",),
+    ),
+    "hudi_table_interference": ("Whether another engine changed it as it must not.", ()),
 }
 
 
@@ -236,6 +250,18 @@ def _told(
     mode = spec.concurrency.mode.value
     yield "hudi_table_info", (spec.table_type.value, str(spec.table_version), mode), 1
     yield "hudi_table_state", (status.state or "",), 1
+    yield "hudi_table_interference", (), status.is_true(Type.INTERFERENCE)
+    assert isinstance(status, hudi_table.HudiTableStatus)
+    for each in status.services or ():
+        labels = (each.name,)
+        yield "hudi_table_service_overdue", labels, bool(each.overdue)
+        yield "hudi_table_service_failed", labels, each.last_failure is not None
+        if each.due_since is not None:
+            due_s = times.epoch_ms(each.due_since) / 1000
+            yield "hudi_table_service_due_timestamp_seconds", labels, due_s
+        if each.last is not None:
+            last_s = times.epoch_ms(each.last.time) / 1000
+            yield "hudi_table_service_last_success_timestamp_seconds", labels, last_s
 
 
 def _figures(

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hoodie_operator.api import conditions, group, hudi_table, kinds, objects, resources
+from hoodie_operator.api import conditions, group, hudi_table, kinds, objects, resources, savepoint
 from hoodie_operator.api.resources import Manifest
 from hoodie_operator.cluster.client import api, api_errors
 from hoodie_operator.cluster.informer import store
@@ -60,7 +60,7 @@ class Statuses:
     async def keep_finalizer(
         self, key: objects.ObjectKey, stored: store.Stored, *, is_wanted: bool
     ) -> Manifest:
-        """Have our finalizer on a HudiTable, or not.
+        """Have our finalizer on an object, or not.
 
         Returns:
             The object as it now is; all but gone when the last finalizer went.
@@ -97,11 +97,12 @@ class Statuses:
 
 def is_finalizer_wanted(found: objects.AnyObject) -> bool:
     """Return whether an object must not go before its data has."""
-    spec = found.spec
-    return (
-        isinstance(spec, hudi_table.HudiTableSpec)
-        and spec.deletion_policy is hudi_table.DeletionPolicy.DELETE
-    )
+    match found.spec:
+        case hudi_table.HudiTableSpec() as spec:
+            return spec.deletion_policy is hudi_table.DeletionPolicy.DELETE
+        case savepoint.SavepointSpec() as spec:
+            return spec.deletion_policy is savepoint.DeletionPolicy.DELETE
+    return False
 
 
 async def known_fields(server: api.Api) -> Known:

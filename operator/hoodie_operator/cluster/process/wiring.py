@@ -54,6 +54,8 @@ def settings(told: configuration.Configuration) -> controller.Settings:
             image_deadline_ms=fields.duration_ms(limits.image_deadline),
             start_deadline_ms=fields.duration_ms(limits.start_deadline),
             stop_grace_ms=fields.duration_ms(limits.stop_grace),
+            services=told.services,
+            slots=told.slots,
             run_defaults=told.model_dump_json(include={"image", "resources", "service_accounts"}),
         ),
         namespaces=told.watch_namespaces,

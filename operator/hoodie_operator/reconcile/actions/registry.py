@@ -6,12 +6,22 @@ from typing import Final
 from hoodie_operator.api.table_action import ActionType
 from hoodie_operator.reconcile.actions.compaction import Compaction
 from hoodie_operator.reconcile.actions.configure import Configure
+from hoodie_operator.reconcile.actions.retention import (
+    Archive,
+    Clean,
+    CreateSavepoint,
+    DeleteSavepoints,
+)
 from hoodie_operator.reconcile.actions.rollback import Rollback
 from hoodie_operator.reconcile.actions.services import ActionService
 
 BY_TYPE: Final[Mapping[ActionType, ActionService]] = {
     ActionType.COMPACTION: Compaction(),
     ActionType.ROLLBACK: Rollback(),
+    ActionType.CLEAN: Clean(),
+    ActionType.ARCHIVE: Archive(),
+    ActionType.CREATE_SAVEPOINT: CreateSavepoint(),
+    ActionType.DELETE_SAVEPOINTS: DeleteSavepoints(),
     ActionType.CONFIGURE: Configure(),
 }
 """All but those of earlier releases (`table_action.RETIRED`), which start nothing."""

@@ -42,6 +42,7 @@ PENDING = st.builds(
     target=MAYBE,
     is_alive=st.booleans(),
 )
+SAVEPOINTS = st.builds(facts.Savepoint, requested_time=TEXTS, completion_time=TEXTS)
 PROBLEMS = st.none() | st.builds(
     facts.Problem, kind=TEXTS, message=TEXTS, is_transient=st.booleans()
 )
@@ -69,6 +70,8 @@ def tables() -> st.SearchStrategy[dialogue.Table]:
         properties=properties(),
         commits=st.lists(COMMITS, max_size=2).map(tuple),
         pending=st.lists(PENDING, max_size=2).map(tuple),
+        last_clean=MAYBE,
+        savepoints=st.lists(SAVEPOINTS, max_size=2).map(tuple),
         ledger=st.dictionaries(TEXTS, st.lists(TEXTS, max_size=2).map(tuple), max_size=2),
     )
 

@@ -1,0 +1,181 @@
+"""What is done about a Savepoint: the table gets one, which goes with the object or expires.
+
+Both are TableActions, owned by the object. Expiry is by the newest commit of the table and not by a
+clock: a table that nothing is written to does not age.
+"""
+
+from collections.abc import Sequence
+
+from hoodie_operator.api import fields, kinds, objects, savepoint, table_action
+from hoodie_operator.api.conditions import Type
+from hoodie_operator.api.reasons import Reason
+from hoodie_operator.api.states import State
+from hoodie_operator.reconcile import facts, names, references, timelines
+from hoodie_operator.reconcile.effects import CreateObject, Effect, RemoveObject, SetStatus
+from hoodie_operator.reconcile.verdicts import Verdict, broken_rule, stalled, stated
+from hoodie_operator.reconcile.world import World
+
+_CREATION = table_action.ActionType.CREATE_SAVEPOINT
+_DELETION = table_action.ActionType.DELETE_SAVEPOINTS
+
+
+def decide(world: World, me: objects.Savepoint) -> Sequence[Effect]:
+    """Return what to do about a Savepoint."""
+    table = world.table(me.key.namespace, me.spec.table_ref.name)
+    if me.is_deleting:
+        return _let_go(world, me, table)
+    broken = broken_rule(me)
+    if broken is not None:
+        return [_set(world, me, me.status, broken)]
+    if table is None:
+        verdict = references.missing(world, me, kinds.HUDI_TABLE, me.spec.table_ref.name)
+        return [_set(world, me, me.status, verdict)]
+    return _keep(world, me, table)
+
+
+def _keep(world: World, me: objects.Savepoint, table: objects.Table) -> Sequence[Effect]:
+    """Have the table keep the files for as long as they are to be kept."""
+    if me.status.expired:
+        return _delete(world, me, table, _expired(me))
+    if me.status.commit is None:
+        return _create(world, me, table)
+    seen = world.seen.tables.get(table.uid)
+    if seen is not None and _has_expired(me, me.status.commit, seen):
+        expired = me.status.model_copy(update={"expired": True})
+        return [_set(world, me, expired, _expired(me))]
+    return [_set(world, me, me.status, _saved(me))]
+
+
+def _create(world: World, me: objects.Savepoint, table: objects.Table) -> Sequence[Effect]:
+    """Have the savepoint created; done when its action is."""
+    parameters = table_action.CreateSavepointParameters(
+        commit=me.spec.commit, comment=me.spec.comment
+    )
+    spec = _spec(me, _CREATION).model_copy(update={"create_savepoint": parameters})
+    key = _action_key(me, table, _CREATION)
+    action = world.action(key)
+    if action is None:
+        closed = references.check_ready(table, me)
+        if closed is not None:
+            return [_set(world, me, me.status, closed)]
+        verdict = _at_work(f"TableAction {key.name} creates it")
+        status = me.status.model_copy(update={"action": key.name})
+        made = CreateObject(key=key, owner=names.owner(me), spec=spec)
+        return [_set(world, me, status, verdict), made]
+    if action.status.is_true(Type.STALLED):
+        return [*_again(world, me, action), _set(world, me, me.status, _failed(me, action))]
+    if action.status.finished_time is None or action.status.instant is None:
+        return [_set(world, me, me.status, _at_work(f"TableAction {key.name} is active"))]
+    status = me.status.model_copy(update={"commit": action.status.instant, "action": None})
+    return [_set(world, me, status, _saved(me, action.status.instant))]
+
+
+def _let_go(world: World, me: objects.Savepoint, table: objects.Table | None) -> Sequence[Effect]:
+    """Have the table's savepoint deleted, where there is one, and the object go."""
+    gone = [RemoveObject(key=me.key, uid=me.uid)]
+    is_kept = me.spec.deletion_policy is savepoint.DeletionPolicy.RETAIN
+    if table is None or table.is_deleting or world.is_namespace_ending(me):
+        return gone
+    creation = world.action(_action_key(me, table, _CREATION))
+    if creation is not None and world.has_run_at_work(creation):
+        verdict = _deleting(f"waiting for the end of TableAction {creation.name}")
+        return [_set(world, me, me.status, verdict)]
+    if is_kept or me.status.commit is None:
+        return gone
+    action = world.action(_action_key(me, table, _DELETION))
+    if action is not None and action.status.finished_time is not None:
+        return gone
+    return _delete(world, me, table, _deleting("the savepoint is being deleted from the table"))
+
+
+def _delete(
+    world: World, me: objects.Savepoint, table: objects.Table, verdict: Verdict
+) -> Sequence[Effect]:
+    """Have the savepoint deleted from the table."""
+    assert me.status.commit is not None
+    parameters = table_action.DeleteSavepointsParameters(commits=(me.status.commit,))
+    spec = _spec(me, _DELETION).model_copy(update={"delete_savepoints": parameters})
+    key = _action_key(me, table, _DELETION)
+    action = world.action(key)
+    if action is None:
+        status = me.status.model_copy(update={"action": key.name})
+        return [
+            _set(world, me, status, verdict),
+            CreateObject(key=key, owner=names.owner(me), spec=spec),
+        ]
+    if action.status.is_true(Type.STALLED):
+        return [*_again(world, me, action), _set(world, me, me.status, _failed(me, action))]
+    is_done = action.status.finished_time is not None
+    status = me.status.model_copy(update={"action": None if is_done else key.name})
+    return [_set(world, me, status, verdict)]
+
+
+def _again(world: World, me: objects.Savepoint, failed: objects.Action) -> list[Effect]:
+    """Return the removal of an action that has failed, where the object was changed since."""
+    del world
+    stalled_at = failed.status.condition(Type.STALLED)
+    assert stalled_at is not None
+    is_new = me.status.observed_generation is not None and (
+        me.status.observed_generation < me.generation
+    )
+    return [RemoveObject(key=failed.key, uid=failed.uid)] if is_new else []
+
+
+def _has_expired(me: objects.Savepoint, commit: str, seen: facts.TableFacts) -> bool:
+    """Return whether the savepoint in the table is older than it is to be."""
+    if me.spec.expire_after is None:
+        return False
+    now_ms = timelines.newest_ms(seen)
+    for each in seen.savepoints:
+        if each.requested_time == commit and now_ms is not None:
+            age_ms = now_ms - timelines.epoch_ms(each.completion_time)
+            return age_ms > fields.duration_ms(me.spec.expire_after)
+    return False
+
+
+def _spec(
+    me: objects.Savepoint, action_type: table_action.ActionType
+) -> table_action.TableActionSpec:
+    return table_action.TableActionSpec(
+        table_ref=me.spec.table_ref, type=action_type, retry=me.spec.retry
+    )
+
+
+def _action_key(
+    me: objects.Savepoint, table: objects.Table, action_type: table_action.ActionType
+) -> objects.ObjectKey:
+    name = names.action(table, action_type, me.uid[:8].lower())
+    return objects.ObjectKey(kind=kinds.TABLE_ACTION.name, namespace=me.key.namespace, name=name)
+
+
+def _saved(me: objects.Savepoint, commit: str | None = None) -> Verdict:
+    message = f"the files of commit {commit or me.status.commit} are kept"
+    return Verdict(state=State.SAVED, reason=Reason.SAVED, message=message)
+
+
+def _expired(me: objects.Savepoint) -> Verdict:
+    message = f"older than {me.spec.expire_after} by the newest commit: deleted from the table"
+    return Verdict(state=State.EXPIRED, reason=Reason.EXPIRED, message=message)
+
+
+def _at_work(message: str) -> Verdict:
+    return Verdict(state=State.PROVISIONING, reason=Reason.ACTION_AT_WORK, message=message)
+
+
+def _deleting(message: str) -> Verdict:
+    return Verdict(state=State.DELETING, reason=Reason.DELETING, message=message)
+
+
+def _failed(me: objects.Savepoint, action: objects.Action) -> Verdict:
+    ready = action.status.condition(Type.READY)
+    told = f"{ready.reason}: {ready.message}" if ready else ""
+    if me.is_deleting:
+        hint = "; to delete only the object, set deletionPolicy Retain"
+        return stalled(me, Reason.ACTION_FAILED, f"TableAction {action.name}: {told}{hint}")
+    return stalled(me, Reason.ACTION_FAILED, f"TableAction {action.name}: {told}")
+
+
+def _set(
+    world: World, me: objects.Savepoint, status: savepoint.SavepointStatus, verdict: Verdict
+) -> SetStatus:
+    return SetStatus(key=me.key, uid=me.uid, status=stated(status, me, verdict, world.now(me)))

@@ -1,0 +1,93 @@
+"""When a clean of a table is due.
+
+All times are the timeline's: a clock that is ahead makes no clean due.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from hoodie_operator.api import (
+    configuration,
+    fields,
+    hudi_table,
+    kinds,
+    objects,
+    retention_policy,
+    service_policy,
+    table_action,
+)
+from hoodie_operator.api.reasons import Reason
+from hoodie_operator.reconcile import facts, timelines
+from hoodie_operator.reconcile.services.protocol import Appraisal, Case, Due, Idle, Trigger, combine
+
+
+class Cleaning:
+    """Cleaning, as a RetentionPolicy has it done."""
+
+    name = "Cleaning"
+    policy_kind = kinds.RETENTION_POLICY
+    action_type = table_action.ActionType.CLEAN
+    is_deleting = True
+
+    def declared_owner(self, table: objects.Table) -> hudi_table.ServiceOwner | None:
+        """Return whom the table leaves its cleaning to."""
+        return table.spec.services.cleaning
+
+    def is_ruled_by(self, rules: service_policy.Schedule) -> bool:
+        """Return whether a policy has a block for it."""
+        return isinstance(rules, retention_policy.RetentionRules) and rules.cleaning is not None
+
+    def default_rules(
+        self, defaults: configuration.ServiceDefaults
+    ) -> service_policy.Schedule | None:
+        """Return the operator's own bounds."""
+        return defaults.retention
+
+    def inapplicable(self, table: objects.Table) -> Idle | None:
+        """Return that every table may need it."""
+        del table
+        return None
+
+    def appraise(self, case: Case) -> Appraisal:
+        """Return whether a pending clean is to be finished, or a new one is due."""
+        assert isinstance(case.rules, retention_policy.RetentionRules)
+        how = case.rules.cleaning
+        assert how is not None
+        parameters = {
+            "clean": table_action.CleanParameters(
+                keep=how.keep, reader_grace=how.reader_grace, max_files=how.max_files
+            )
+        }
+        for pending in timelines.pending_cleans(case.seen):
+            instant = pending.requested_time
+            # Once: one that another process executes stays pending.
+            if not any(f"-{instant}-" in action.name for action in case.actions):
+                return Due(
+                    message=f"clean {instant} is pending", basis=instant, parameters=parameters
+                )
+        since = max(case.seen.last_clean or "", case.last_basis or "")
+        waiting = [each for each in case.seen.commits if each.completion_time > since]
+        if case.last_basis is not None:
+            waiting = [each for each in waiting if each.requested_time != case.last_basis]
+        if not waiting:
+            return Idle(reason=Reason.NOTHING_TO_CLEAN, message="no commits since the last clean")
+        fired = combine(how.triggers.match, list(_triggers(how.triggers, since, waiting)))
+        if not fired.is_due:
+            return Idle(reason=Reason.NOT_DUE, message=fired.message)
+        return Due(message=fired.message, basis=waiting[-1].requested_time, parameters=parameters)
+
+
+def _triggers(
+    triggers: retention_policy.CleaningTriggers, since: str, waiting: Sequence[facts.Commit]
+) -> Iterator[Trigger]:
+    if triggers.commits is not None:
+        yield Trigger(
+            is_fired=len(waiting) >= triggers.commits,
+            message=f"{len(waiting)} of {triggers.commits} commits",
+        )
+    if triggers.elapsed is not None:
+        begin = since or waiting[0].requested_time
+        elapsed_ms = timelines.epoch_ms(waiting[-1].completion_time) - timelines.epoch_ms(begin)
+        yield Trigger(
+            is_fired=elapsed_ms >= fields.duration_ms(triggers.elapsed),
+            message=f"{elapsed_ms // 60_000} min of {triggers.elapsed} between commits",
+        )

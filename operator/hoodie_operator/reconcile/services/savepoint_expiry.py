@@ -1,0 +1,67 @@
+"""When savepoints of a table have expired, by the newest commit on its timeline."""
+
+from hoodie_operator.api import (
+    configuration,
+    fields,
+    hudi_table,
+    kinds,
+    objects,
+    retention_policy,
+    service_policy,
+    table_action,
+    times,
+)
+from hoodie_operator.api.reasons import Reason
+from hoodie_operator.reconcile import timelines
+from hoodie_operator.reconcile.services.protocol import Appraisal, Case, Due, Idle
+
+
+class SavepointExpiry:
+    """The deletion of old savepoints, as a RetentionPolicy has it done."""
+
+    name = "SavepointExpiry"
+    policy_kind = kinds.RETENTION_POLICY
+    action_type = table_action.ActionType.DELETE_SAVEPOINTS
+    is_deleting = True
+
+    def declared_owner(self, table: objects.Table) -> hudi_table.ServiceOwner | None:
+        """Return that of cleaning, which savepoints hold back."""
+        return table.spec.services.cleaning
+
+    def is_ruled_by(self, rules: service_policy.Schedule) -> bool:
+        """Return whether a policy has a block for it."""
+        return isinstance(rules, retention_policy.RetentionRules) and rules.savepoints is not None
+
+    def default_rules(
+        self, defaults: configuration.ServiceDefaults
+    ) -> service_policy.Schedule | None:
+        """Return the operator's own bounds."""
+        return defaults.retention
+
+    def inapplicable(self, table: objects.Table) -> Idle | None:
+        """Return that every table may need it."""
+        del table
+        return None
+
+    def appraise(self, case: Case) -> Appraisal:
+        """Return whether a savepoint has expired."""
+        assert isinstance(case.rules, retention_policy.RetentionRules)
+        how = case.rules.savepoints
+        assert how is not None
+        if not case.seen.savepoints:
+            return Idle(reason=Reason.NOTHING_EXPIRED, message="no savepoints")
+        oldest = case.seen.savepoints[0]
+        now_ms = timelines.newest_ms(case.seen)
+        due_ms = timelines.epoch_ms(oldest.completion_time) + fields.duration_ms(how.expire_after)
+        if now_ms is None or now_ms <= due_ms:
+            return Idle(
+                reason=Reason.NOTHING_EXPIRED,
+                message=f"the oldest savepoint, of commit {oldest.requested_time}, expires with "
+                f"the first commit after {times.text(due_ms)}",
+            )
+        parameters = table_action.DeleteSavepointsParameters(older_than=how.expire_after)
+        return Due(
+            message=f"the savepoint of commit {oldest.requested_time} has expired",
+            basis=oldest.requested_time,
+            parameters={"delete_savepoints": parameters},
+        )

@@ -1,0 +1,44 @@
+"""Whether a window of a policy is open, and when the next one opens."""
+
+import datetime
+import zoneinfo
+from collections.abc import Iterator
+
+from hoodie_operator.api import service_policy
+
+_WEEK = tuple(service_policy.Day)
+_DAYS_AHEAD = 9
+"""Every window opens once in so many days from yesterday on."""
+
+
+def next_opening_ms(rules: service_policy.Schedule, now_ms: int) -> int | None:
+    """Return when the next window opens; None while one is open, and where there are none."""
+    if rules.windows is None:
+        return None
+    openings = []
+    for begin_ms, end_ms in _intervals(rules, now_ms):
+        if begin_ms <= now_ms < end_ms:
+            return None
+        if begin_ms > now_ms:
+            openings.append(begin_ms)
+    return min(openings)
+
+
+def _intervals(rules: service_policy.Schedule, now_ms: int) -> Iterator[tuple[int, int]]:
+    zone = zoneinfo.ZoneInfo(rules.time_zone)
+    today = datetime.datetime.fromtimestamp(now_ms / 1000, zone).date()
+    for offset in range(-1, _DAYS_AHEAD):
+        day = today + datetime.timedelta(days=offset)
+        for window in rules.windows or ():
+            if window.days is not None and _WEEK[day.weekday()] not in window.days:
+                continue
+            begin = _moment(day, window.start, zone)
+            end = _moment(day, window.end, zone)
+            if end <= begin:
+                end = _moment(day + datetime.timedelta(days=1), window.end, zone)
+            yield begin, end
+
+
+def _moment(day: datetime.date, time: str, zone: zoneinfo.ZoneInfo) -> int:
+    at = datetime.datetime.combine(day, datetime.time.fromisoformat(time), tzinfo=zone)
+    return round(at.timestamp() * 1000)

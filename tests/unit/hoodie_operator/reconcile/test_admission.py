@@ -1,0 +1,118 @@
+"""Which runs start when more want to than there are slots."""
+
+import dataclasses
+import random
+
+import pytest
+
+from hoodie_operator.api import configuration, kinds
+from hoodie_operator.reconcile import admission
+from support.operators import operator_world as ow
+from support.operators.flights_world import Flights
+from support.operators.rule_examples import edited
+
+TOTAL = "the operator"
+
+
+def request(
+    uid: str, age: int, *, priority: int = 0, limit: int = 2, **others: int
+) -> admission.Request:
+    """Return a request for a slot of the operator, and of others by name."""
+    return admission.Request(
+        uid=uid, order=(-priority, age, uid), holders=((TOTAL, limit), *others.items())
+    )
+
+
+def test_older_ones_go_first_and_a_priority_before_them() -> None:
+    waiting = [request("young", 3), request("old", 1), request("urgent", 9, priority=1)]
+    at_work = [request("running", 0)]
+    assert admission.place(waiting, at_work, "urgent") is None
+    found = admission.place(waiting, at_work, "old")
+    assert found == admission.Place(number=1, waiting=3, full=TOTAL, limit=2)
+    assert admission.place(waiting, at_work, "young") == dataclasses.replace(found, number=2)
+
+
+def test_one_that_is_full_holds_up_no_others() -> None:
+    waiting = [request("a", 1, policy=1), request("b", 2, other=1)]
+    at_work = [request("running", 0, policy=1)]
+    assert admission.place(waiting, at_work, "b") is None
+    found = admission.place(waiting, at_work, "a")
+    assert found is not None
+    assert found.full == "policy"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_huge_table_starves_no_small_ones(seed: int) -> None:
+    """Five hundred small tables and a huge one that always wants more, on three slots."""
+    chance = random.Random(seed)
+    slots, now = 3, 0
+    duration = {f"small-{number:03}": chance.randint(1, 3) for number in range(500)}
+    waiting = {name: request(name, chance.randint(0, 50), limit=slots) for name in duration}
+    at_work: dict[str, int] = {}
+    waited: dict[str, int] = {}
+    huge = 0
+    while any(name.startswith("small") for name in waiting):
+        if not any(name.startswith("huge") for name in (*waiting, *at_work)):
+            huge += 1
+            waiting[f"huge-{huge}"] = request(f"huge-{huge}", now, limit=slots)
+        for name in sorted(waiting):
+            running = [request(each, 0, limit=slots) for each in at_work]
+            if admission.place(waiting.values(), running, name) is None:
+                del waiting[name]
+                at_work[name] = now + duration.get(name, 40)
+                waited[name] = now
+        now += 1
+        at_work = {name: end for name, end in at_work.items() if end > now}
+    work = sum(duration.values())
+    # The huge one has a slot at most: what the others wait for is their own work on the rest.
+    assert max(waited.values()) <= work / (slots - 1) + 40
+    assert huge > 1, "the huge table was served meanwhile, too"
+
+
+def test_actions_beyond_the_slots_wait_in_the_queue_and_follow() -> None:
+    here = Flights()
+    slots = configuration.Slots(total=1)
+    here.limits = dataclasses.replace(here.limits, slots=slots)
+    other = here.add(kinds.HUDI_TABLE, "others", edited(ow.TABLE, storage__path="others"))
+    here.see_table(other)
+    here.settle()
+    here.end(here.uid(other), is_told=True)
+    here.see_table(other)
+    here.settle()
+    here.started.clear()
+    keys = [
+        here.add(kinds.TABLE_ACTION, f"a-{name}", {"tableRef": {"name": name}, "type": "Archive"})
+        for name in ("flights", "others")
+    ]
+    here.settle()
+    assert [start.id.name for start in here.started] == ["a-flights"]
+    assert here.condition(keys[1]) == (
+        "Queued",
+        "Queued",
+        "place 1 of 1 in the queue: the operator has 1 slot, all taken",
+    )
+    here.end(here.uid(keys[0]), is_told=True)
+    here.see_table(here.table_key)
+    here.settle()
+    assert [start.id.name for start in here.started] == ["a-flights", "a-others"]
+
+
+def test_policy_has_so_many_runs_at_most() -> None:
+    here = Flights()
+    here.limits = dataclasses.replace(here.limits, slots=configuration.Slots())
+    here.see_table(here.table_key, [ow.commit(n) for n in range(1, 9)])
+    here.add(
+        kinds.RETENTION_POLICY,
+        "kept",
+        {
+            "target": {"tableRef": {"name": "flights"}},
+            "cleaning": {"keep": {"commits": 2}, "triggers": {"commits": 3}},
+            "archiving": {"minCommits": 3, "maxCommits": 5},
+            "maxRuns": 1,
+        },
+    )
+    here.settle()
+    (start,) = here.started
+    assert [here.condition(key)[0] for key in here.actions() if key.name != start.id.name] == [
+        "Queued"
+    ]

@@ -1,0 +1,464 @@
+"""What is decided about cleaning, archiving and savepoints, by policies and by default."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from hoodie.contract import job_results, job_specs
+from hoodie.model import instants
+from hoodie_operator.api import configuration, hudi_table, kinds, objects
+from hoodie_operator.api.conditions import Type
+from hoodie_operator.reconcile import facts
+from support.operators import operator_world as ow
+from support.operators.flights_world import Flights
+from support.operators.rule_examples import edited
+
+RETENTION = {
+    "target": {"tableRef": {"name": "flights"}},
+    "cleaning": {"keep": {"commits": 2}, "triggers": {"commits": 3}},
+    "archiving": {"minCommits": 3, "maxCommits": 5},
+}
+
+
+class Retained(Flights):
+    """A table with old commits."""
+
+    def retain(self, name: str = "kept", **edits: object) -> objects.ObjectKey:
+        return self.add(kinds.RETENTION_POLICY, name, edited(RETENTION, **edits))
+
+    def commit(self, *numbers: int, **told: object) -> None:
+        """Have the table seen with the commits of these numbers."""
+        self.see_table(self.table_key, [ow.commit(number) for number in numbers])
+        uid = self.uid(self.table_key)
+        self.tables[uid] = dataclasses.replace(self.tables[uid], **told)  # type: ignore[arg-type]
+
+    def service(self, name: str) -> hudi_table.ServiceStatus:
+        """Return what the table tells of a service."""
+        services = self.status(self.table_key).services
+        found: hudi_table.ServiceStatus
+        (found,) = (each for each in services if each.name == name)
+        return found
+
+    def of_type(self, action_type: str) -> list[objects.ObjectKey]:
+        """Return the keys of the actions of a type."""
+        found: list[objects.ObjectKey] = []
+        for key in self.actions():
+            spec: Any = self.by_key[key].spec
+            if spec.type.value == action_type:
+                found.append(key)
+        return found
+
+    def finish(self, key: objects.ObjectKey, **result: Any) -> None:  # noqa: ANN401 - fields of it
+        """End an action's run well."""
+        uid = self.uid(key)
+        told = job_results.JobResult(attempt=self.run(uid).id.attempt, **result)
+        self.end(uid, result=told)
+        seen = self.tables[self.uid(self.table_key)]
+        self.now_ms += 1
+        self.tables[self.uid(self.table_key)] = dataclasses.replace(
+            seen, observed_ms=self.monotonic_ms
+        )
+        self.settle()
+
+    @property
+    def works(self) -> list[job_specs.Work]:
+        return [start.work for start in self.started]
+
+
+def test_clean_is_due_after_so_many_commits_and_told_on_the_table() -> None:
+    here = Retained()
+    policy = here.retain(archiving=None)
+    here.commit(1, 2)
+    here.settle()
+    told = here.service("Cleaning")
+    assert (told.owner, told.policy) == ("Operator", "RetentionPolicy/kept")
+    assert (told.reason, told.message) == ("NotDue", "2 of 3 commits")
+    assert here.condition(policy)[2] == "flights: 2 of 3 commits"
+    here.commit(1, 2, 3)
+    here.settle()
+    (action,) = here.of_type("Clean")
+    assert action.name == f"flights-clean-000002-{ow.time(3)}-g1"
+    assert here.works == [
+        job_specs.Clean(policy=job_specs.CleanPolicy.COMMITS, retained=2, grace_ms=3_600_000)
+    ]
+    assert here.service("Cleaning").action == action.name
+    here.finish(action, files=7, reason="older versions stay because of x")
+    told = here.service("Cleaning")
+    assert told.last is not None
+    assert told.last.basis == ow.time(3)
+    assert told.last.message == "deleted 7 files; older versions stay because of x"
+    assert told.reason == "NothingToClean"
+    assert here.condition(action)[2] == "deleted 7 files"
+    here.commit(1, 2, 3, 4, 5)
+    here.settle()
+    assert here.service("Cleaning").message == "2 of 3 commits"
+    assert len(here.started) == 1
+    here.commit(1, 2, 3, 4, 5, 6)
+    here.settle()
+    assert len(here.of_type("Clean")) == 2
+
+
+def test_clean_that_another_engine_planned_is_finished_once() -> None:
+    here = Retained()
+    here.retain(archiving=None)
+    pending = facts.Pending(requested_time=ow.time(2), action="clean")
+    here.commit(1, pending=(pending,))
+    here.settle()
+    (action,) = here.of_type("Clean")
+    assert ow.time(2) in action.name
+    here.finish(action)
+    assert here.service("Cleaning").reason == "NothingToClean"
+    assert len(here.started) == 1
+
+
+def test_archiving_is_due_above_the_bound_and_not_at_each_commit_in_vain() -> None:
+    here = Retained()
+    here.retain(cleaning__triggers={"commits": 100})
+    here.commit(1, 2, 3, 4, 5)
+    here.settle()
+    assert here.service("Archiving").reason == "NothingToArchive"
+    here.commit(1, 2, 3, 4, 5, 6)
+    here.settle()
+    (action,) = here.of_type("Archive")
+    assert here.works == [job_specs.Archive(commits_min=3, commits_max=5, clean_retained=2)]
+    # Something holds them all back.
+    here.finish(action, findings=("savepoint x holds them back",))
+    assert "savepoint x" in (here.service("Archiving").last or RAISE).message
+    here.commit(1, 2, 3, 4, 5, 6, 7)
+    here.settle()
+    assert here.service("Archiving").message == "7 of 5 commits, 1 of 2 since the last run"
+    here.commit(1, 2, 3, 4, 5, 6, 7, 8)
+    here.settle()
+    assert len(here.of_type("Archive")) == 2
+
+
+RAISE: Any = None
+
+
+@pytest.mark.parametrize("ahead_ms", [0, 10 * 365 * 86_400_000])
+def test_clock_that_jumps_ahead_makes_nothing_due_that_deletes(ahead_ms: int) -> None:
+    here = Retained()
+    here.retain(
+        cleaning={"keep": {"hours": 1}, "triggers": {"elapsed": "1h"}},
+        savepoints={"expireAfter": "1h"},
+    )
+    saved = facts.Savepoint(requested_time=ow.time(1), completion_time=ow.time(2))
+    here.commit(1, 2, 3, savepoints=(saved,))
+    here.now_ms += ahead_ms
+    here.commit(1, 2, 3, savepoints=(saved,))
+    here.settle()
+    assert not here.started
+    assert here.service("SavepointExpiry").reason == "NothingExpired"
+    later = [*range(1, 4), 3_700]
+    here.commit(*later, savepoints=(saved,))
+    here.settle()
+    assert {type(work) for work in here.works} == {job_specs.Clean, job_specs.DeleteSavepoints}
+    assert job_specs.DeleteSavepoints(older_than_ms=3_600_000) in here.works
+
+
+def by_default(here: Flights) -> None:
+    """Have the operator keep tables small that no policy targets."""
+    here.limits = dataclasses.replace(here.limits, services=configuration.ServiceDefaults())
+
+
+def come_from(here: Flights, origin: hudi_table.Origin | None) -> None:
+    """Have the table be one that the operator created, or not, or one of an earlier release."""
+    found = here.by_key[here.table_key]
+    status = found.status.model_copy(update={"origin": origin})
+    here.by_key[here.table_key] = dataclasses.replace(found, status=status)
+
+
+def test_table_that_the_operator_created_is_kept_small_by_default() -> None:
+    here = Retained()
+    come_from(here, hudi_table.Origin.CREATED)
+    by_default(here)
+    here.commit(*range(1, 35))
+    here.settle()
+    assert {type(work) for work in here.works} == {
+        job_specs.Compact,
+        job_specs.Clean,
+        job_specs.Archive,
+    }
+    assert {each.policy for each in here.status(here.table_key).services if each.action} == {
+        "default"
+    }
+    assert here.by_key[here.of_type("Clean")[0]].owner == objects.Owner(
+        kind="HudiTable", name="flights", uid=here.uid(here.table_key)
+    )
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_origin_is_told(is_there: bool) -> None:
+    here = Retained(is_ready=False)
+    here.see_table(here.table_key, is_there=is_there)
+    here.settle()
+    here.end(here.uid(here.table_key), is_told=True)
+    here.see_table(here.table_key)
+    here.settle()
+    expected = hudi_table.Origin.ADOPTED if is_there else hudi_table.Origin.CREATED
+    assert here.status(here.table_key).origin is expected
+
+
+@pytest.mark.parametrize("origin", [None, hudi_table.Origin.ADOPTED])
+def test_table_of_another_origin_is_only_reported_on_until_it_consents(
+    origin: hudi_table.Origin | None,
+) -> None:
+    here = Retained()
+    come_from(here, origin)
+    by_default(here)
+    here.commit(*range(1, 35))
+    here.settle()
+    dry = [work for work in here.works if isinstance(work, job_specs.Clean | job_specs.Archive)]
+    assert len(dry) == 2
+    assert all(work.is_dry_run for work in dry)
+    for key in (*here.of_type("Clean"), *here.of_type("Archive")):
+        here.finish(key, files=5)
+    condition = here.by_key[here.table_key].status.condition(Type.RETENTION_DRY_RUN)
+    assert condition is not None
+    assert condition.reason == "ConsentNeeded"
+    assert "would delete 5 files" in condition.message
+    here.started.clear()
+    here.commit(*range(1, 99))
+    here.settle()
+    assert not [each for each in here.works if not isinstance(each, job_specs.Compact)]
+    here.edit(here.table_key, services__cleaning="Operator")
+    here.settle()
+    (clean,) = (work for work in here.works if isinstance(work, job_specs.Clean))
+    assert not clean.is_dry_run
+
+
+def test_policy_is_consent() -> None:
+    here = Retained()
+    by_default(here)
+    here.retain(archiving=None)
+    here.commit(1, 2, 3)
+    here.settle()
+    (clean,) = (work for work in here.works if isinstance(work, job_specs.Clean))
+    assert not clean.is_dry_run
+    assert here.service("Archiving").policy == "default"
+
+
+def test_external_writers_clean_themselves() -> None:
+    spec = edited(ow.TABLE, concurrency__externalWriters=True)
+    here = Retained(spec)
+    come_from(here, hudi_table.Origin.CREATED)
+    by_default(here)
+    here.commit(*range(1, 12))
+    here.settle()
+    (clean,) = (work for work in here.works if isinstance(work, job_specs.Clean))
+    assert clean.is_dry_run
+
+
+def test_policy_of_a_service_that_the_table_keeps_for_others_is_stalled() -> None:
+    here = Retained(edited(ow.TABLE, services={"cleaning": "External"}))
+    policy = here.retain(archiving=None)
+    here.commit(1, 2, 3)
+    here.settle()
+    assert not here.started
+    assert here.condition(policy)[:2] == ("Stalled", "Disabled")
+
+
+def test_policy_without_a_block_leaves_it_to_another_policy() -> None:
+    here = Retained()
+    here.retain("cleaning", archiving=None)
+    selecting = here.retain("archiving", cleaning=None, target=SELECTING)
+    here.commit(*range(1, 7))
+    here.settle()
+    assert here.service("Cleaning").policy == "RetentionPolicy/cleaning"
+    assert here.service("Archiving").policy == "RetentionPolicy/archiving"
+    assert here.condition(selecting)[:2] == ("Ready", "Watching")
+
+
+SELECTING = {"tableSelector": {"matchLabels": {"tier": "gold"}}}
+
+
+def test_dry_run_of_a_policy_changes_nothing() -> None:
+    here = Retained()
+    here.retain(dryRun=True)
+    here.commit(*range(1, 7))
+    here.settle()
+    assert len(here.works) == 2
+    for work in here.works:
+        assert isinstance(work, job_specs.Clean | job_specs.Archive)
+        assert work.is_dry_run
+
+
+def test_run_waits_for_its_window_unless_it_is_overdue() -> None:
+    here = Retained()
+    # The world's time begins on a Friday at 08:00 UTC.
+    policy = here.retain(
+        archiving=None, windows=[{"start": "22:00", "end": "23:00"}], overdueAfter="3h"
+    )
+    here.commit(1, 2, 3)
+    here.settle()
+    told = here.service("Cleaning")
+    assert told.reason == "OutsideWindow"
+    assert told.next_due == "2027-01-15T22:00:00Z"
+    assert told.due_since == "2027-01-15T08:00:00Z"
+    assert here.status(policy).overdue is None
+    here.now_ms += 2 * 3_600_000
+    here.commit(1, 2, 3)
+    here.settle()
+    assert not here.started
+    here.now_ms += 2 * 3_600_000
+    here.commit(1, 2, 3)
+    here.settle()
+    assert len(here.started) == 1
+    assert here.service("Cleaning").overdue
+    assert here.status(policy).overdue == 1
+    here.finish(here.of_type("Clean")[0])
+    assert here.service("Cleaning").due_since is None
+    assert here.status(policy).overdue is None
+
+
+def test_run_waits_for_approval() -> None:
+    here = Retained()
+    here.retain(archiving=None, approval=True)
+    here.commit(1, 2, 3)
+    here.settle()
+    (action,) = here.of_type("Clean")
+    assert here.condition(action)[:2] == ("Suspended", "AwaitingApproval")
+    assert not here.started
+    here.edit(action, approved=True)
+    here.settle()
+    assert len(here.started) == 1
+
+
+def test_cancelled_action_ends_for_good_and_goes_when_its_time_is_over() -> None:
+    here = Retained()
+    here.commit(1)
+    spec = {
+        "tableRef": {"name": "flights"},
+        "type": "Archive",
+        "ttlAfterFinished": "1h",
+    }
+    key = here.add(kinds.TABLE_ACTION, "mine", spec)
+    here.settle()
+    here.edit(key, cancel=True)
+    here.settle()
+    assert here.stopped[-1].reason == "the TableAction is cancelled"
+    here.end(here.uid(key), "Cancelled")
+    here.settle()
+    assert here.condition(key)[:2] == ("Cancelled", "Cancelled")
+    here.now_ms += 3_500_000
+    here.settle()
+    assert key in here.by_key
+    here.now_ms += 200_000
+    here.settle()
+    assert key not in here.by_key
+
+
+def test_failed_clean_is_told_with_its_basis_and_tried_again_after_commits() -> None:
+    here = Retained()
+    policy = here.retain(archiving=None)
+    here.commit(1, 2, 3)
+    here.settle()
+    (action,) = here.of_type("Clean")
+    here.end(here.uid(action), "Configuration")
+    here.commit(1, 2, 3)
+    here.settle()
+    told = here.service("Cleaning")
+    assert told.reason == "ActionFailed"
+    assert told.last_failure is not None
+    assert told.last_failure.basis == ow.time(3)
+    assert here.condition(policy)[:2] == ("Stalled", "ActionFailed")
+    here.commit(1, 2, 3, 4)
+    here.settle()
+    newest = here.of_type("Clean")[-1]
+    assert newest != action
+    here.now_ms += 5_000
+    here.finish(newest)
+    assert here.service("Cleaning").last_failure is None
+
+
+# Savepoints
+
+
+def save(here: Retained, **edits: object) -> objects.ObjectKey:
+    """Declare a Savepoint and have its action end well."""
+    spec = edited({"tableRef": {"name": "flights"}, "comment": "before"}, **edits)
+    key = here.add(kinds.SAVEPOINT, "mine", spec)
+    here.settle()
+    (action,) = here.of_type("CreateSavepoint")
+    assert here.works[-1] == job_specs.CreateSavepoint(comment="before")
+    assert here.condition(key)[:2] == ("Provisioning", "ActionAtWork")
+    saved = job_results.CommittedInstant(
+        requested_time=ow.time(2), completion_time=ow.time(9), action="savepoint"
+    )
+    here.finish(action, instants=(saved,))
+    return key
+
+
+def saved_at(number: int) -> tuple[facts.Savepoint, ...]:
+    return (facts.Savepoint(requested_time=ow.time(2), completion_time=ow.time(number)),)
+
+
+def test_savepoint_is_created_and_goes_with_its_object() -> None:
+    here = Retained()
+    here.commit(1, 2)
+    key = save(here)
+    assert here.condition(key) == ("Saved", "Saved", f"the files of commit {ow.time(2)} are kept")
+    here.commit(1, 2, savepoints=saved_at(9))
+    here.delete(key)
+    here.settle()
+    assert here.condition(key)[:2] == ("Deleting", "Deleting")
+    assert here.works[-1] == job_specs.DeleteSavepoints(commits=(ow.time(2),))
+    here.finish(here.of_type("DeleteSavepoints")[0])
+    assert key not in here.by_key
+
+
+def test_savepoint_may_outlive_its_object() -> None:
+    here = Retained()
+    here.commit(1, 2)
+    key = save(here, deletionPolicy="Retain")
+    here.delete(key)
+    here.settle()
+    assert key not in here.by_key
+    assert len(here.started) == 1
+
+
+def test_savepoint_expires_by_the_newest_commit_and_not_by_a_clock() -> None:
+    here = Retained()
+    here.commit(1, 2)
+    key = save(here, expireAfter="1h")
+    here.now_ms += 86_400_000
+    here.commit(1, 2, savepoints=saved_at(9))
+    here.settle()
+    assert here.condition(key)[0] == "Saved"
+    here.commit(1, 2, 3_700, savepoints=saved_at(9))
+    here.settle()
+    assert here.condition(key)[:2] == ("Expired", "Expired")
+    assert here.works[-1] == job_specs.DeleteSavepoints(commits=(ow.time(2),))
+    here.finish(here.of_type("DeleteSavepoints")[0])
+    assert here.condition(key)[0] == "Expired"
+    here.delete(key)
+    here.settle()
+    assert key not in here.by_key
+
+
+def test_savepoint_that_cannot_be_created_says_why() -> None:
+    here = Retained()
+    here.commit(1, 2)
+    key = here.add(kinds.SAVEPOINT, "mine", {"tableRef": {"name": "flights"}})
+    here.settle()
+    here.end(here.uid(here.of_type("CreateSavepoint")[0]), "NotFound")
+    here.commit(1, 2)
+    here.settle()
+    assert here.condition(key)[:2] == ("Stalled", "ActionFailed")
+    assert "as told" in here.condition(key)[2]
+    here.delete(key)
+    here.settle()
+    assert key not in here.by_key
+
+
+def test_times_that_no_calendar_has_make_nothing_due() -> None:
+    here = Retained()
+    here.retain(
+        cleaning={"keep": {"hours": 1}, "triggers": {"elapsed": "1h"}},
+        savepoints={"expireAfter": "1h"},
+    )
+    strange = instants.InstantTime("20269999999999999")
+    here.commit(1, savepoints=(facts.Savepoint(requested_time=strange, completion_time=strange),))
+    here.settle()
+    assert here.service("SavepointExpiry").reason in ("NothingExpired", "ActionAtWork")

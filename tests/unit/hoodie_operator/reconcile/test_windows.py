@@ -1,0 +1,61 @@
+"""When a window of a policy is open: over midnight, on some days, with summer time."""
+
+import datetime
+import json
+from typing import Any
+
+import pytest
+
+from hoodie_operator.api import service_policy
+from hoodie_operator.reconcile import windows
+
+NIGHT = {"start": "22:00", "end": "04:00"}
+
+
+def rules(*found: dict[str, Any], zone: str = "UTC") -> service_policy.Schedule:
+    text = {"windows": list(found) or None, "timeZone": zone}
+    return service_policy.Schedule.model_validate_json(json.dumps(text))
+
+
+def at(text: str) -> int:
+    return round(datetime.datetime.fromisoformat(text).timestamp() * 1000)
+
+
+@pytest.mark.parametrize(
+    ("window", "zone", "now", "opens"),
+    [
+        (NIGHT, "UTC", "2026-11-25T21:59:59+00:00", "2026-11-25T22:00:00+00:00"),
+        (NIGHT, "UTC", "2026-11-25T22:00:00+00:00", None),
+        (NIGHT, "UTC", "2026-11-26T03:59:59+00:00", None),
+        (NIGHT, "UTC", "2026-11-26T04:00:00+00:00", "2026-11-26T22:00:00+00:00"),
+        (NIGHT, "Europe/Berlin", "2026-11-25T21:30:00+00:00", None),
+        (NIGHT, "Europe/Berlin", "2026-06-25T20:30:00+00:00", None),
+        # The night of Saturday ends on Sunday.
+        ({**NIGHT, "days": ["Saturday"]}, "UTC", "2026-11-29T03:00:00+00:00", None),
+        (
+            {**NIGHT, "days": ["Saturday"]},
+            "UTC",
+            "2026-11-29T05:00:00+00:00",
+            "2026-12-05T22:00:00+00:00",
+        ),
+        # 02:30 does not exist on the day when summer time begins.
+        (
+            {"start": "02:30", "end": "03:30", "days": ["Sunday"]},
+            "Europe/Berlin",
+            "2026-03-29T00:00:00+00:00",
+            "2026-03-29T01:30:00+00:00",
+        ),
+    ],
+)
+def test_next_opening(window: dict[str, Any], zone: str, now: str, opens: str | None) -> None:
+    found = windows.next_opening_ms(rules(window, zone=zone), at(now))
+    assert found == (None if opens is None else at(opens))
+
+
+def test_no_window_is_always_open() -> None:
+    assert windows.next_opening_ms(rules(), at("2026-11-25T00:00:00+00:00")) is None
+
+
+def test_time_zone_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected a time zone such as Europe/Berlin"):
+        rules(zone="Atlantis/Poseidonis")
