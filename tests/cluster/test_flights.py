@@ -93,7 +93,7 @@ def test_flights_are_written_to_an_object_store(
             assert each not in text, name
 
 
-def test_run_survives_its_leader_and_the_next_one_resumes_after_a_driver(
+def test_run_survives_its_leader_and_its_driver_and_the_table_is_kept_small(
     real_lake: installed_operator.Lake,
 ) -> None:
     days_table.declare(real_lake)
@@ -117,6 +117,7 @@ def test_run_survives_its_leader_and_the_next_one_resumes_after_a_driver(
     runs = days_table.status(real_lake)["runs"]
     assert (runs["attempts"], runs["history"][-1]["outcome"]) == (2, "Succeeded")
     days_table.check(real_lake)
+    days_table.keep_small(real_lake)
 
 
 def test_executors_that_no_node_takes_are_told_until_less_is_asked_for(

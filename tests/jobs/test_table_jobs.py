@@ -14,6 +14,7 @@ from hoodie.contract import engine_specs, input_sources, job_specs
 from hoodie.engine import local, protocol
 from hoodie.engine.protocol import Item, Result
 from hoodie.model import commits, schemas, settings
+from hoodie.transaction import writer_batches
 from hoodie.write import sessions
 from hoodie_jobs import cancellation, drop, opening
 from hoodie_jobs.run import Run
@@ -431,6 +432,20 @@ def test_table_is_kept_small_and_keeps_what_a_savepoint_names(workshop: Workshop
     assert gone.findings == ("commit 20200101000000000 has no savepoint",)
     assert workshop.table().savepoints() == []
     assert workshop.table().read().read_all().num_rows == 1
+
+
+def test_batch_of_an_archived_commit_is_not_written_again(workshop: Workshop) -> None:
+    """More batches than a ledger remembers, whose commits have left the active timeline (WR1)."""
+    count = writer_batches.KEPT + 8
+    files = [workshop.file(f"{number:03}", f"a,eu,{number},x\n") for number in range(count)]
+    workshop.write(*files)
+    archived = workshop.run(
+        workshop.spec(job_specs.Archive(commits_min=2, commits_max=3), attempt=2)
+    )
+    assert archived.archived > count - writer_batches.KEPT
+    result = workshop.write(*files, attempt=3)
+    assert (result.skipped_count, result.commit_count) == (count, 0)
+    assert workshop.rows()["a"][2] == count - 1
 
 
 def test_plan_of_one_attempt_is_executed_by_the_next(

@@ -5,6 +5,7 @@ Source: `HoodieCommitMetadata.avsc`, `HoodieWriteStat.avsc` (1.2.0). Their Avro 
 """
 
 import enum
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -38,6 +39,15 @@ class Operation(enum.Enum):
     BULK_INSERT = "BULK_INSERT"
     DELETE = "DELETE"
     COMPACT = "COMPACT"
+
+
+def batch_files(extra: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what the files of a commit's batch are remembered by; none where it has none."""
+    try:
+        data = json.loads(extra.get(BATCH_FILES_KEY, "[]"))
+    except ValueError:
+        return ()
+    return tuple(str(each) for each in data) if isinstance(data, list) else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

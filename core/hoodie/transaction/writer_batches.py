@@ -12,7 +12,8 @@ ledger knows all writes (`THROUGH_KEY`); those between that and its own are aske
 A completed write that a pending rollback takes back may stand or go. Ledgers leave it out, and know
 no write that completed later: so it is asked itself, until the rollback has ended.
 
-The newest `KEPT` batches of a writer are remembered; `committed` knows all of the active timeline.
+The newest `KEPT` batches of a writer are remembered; `committed` knows all, those of archived
+commits (`archived_batches`) too.
 """
 
 import json
@@ -23,7 +24,7 @@ from hoodie import errors
 from hoodie.model import commits, instants
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, contents
-from hoodie.transaction import authors, fencing
+from hoodie.transaction import archived_batches, authors, fencing
 
 LEDGER_KEY = "hoodie.operator.batches"
 """Extra metadata key of commits: the ledger."""
@@ -120,7 +121,7 @@ def read(storage: Storage, timeline: active.ActiveTimeline, known: Ledger | None
     Raises:
         FormatError: A commit's metadata is broken.
     """
-    return _read(storage, timeline, _contested(storage, timeline), known)
+    return _read(storage, timeline, contested(storage, timeline), known)
 
 
 def _read(
@@ -177,8 +178,8 @@ def known_to(
     Raises:
         FormatError: A commit's metadata is broken.
     """
-    contested = _contested(storage, timeline)
-    ledger = _read(storage, timeline, contested)
+    taken_back = contested(storage, timeline)
+    ledger = _read(storage, timeline, taken_back)
     writer_id = author.writer_id
     if writer_id is None or attempt is None:
         return KnownBatches(ledger=ledger)
@@ -192,18 +193,18 @@ def known_to(
         write = timeline.find(instants.checked_time(time))
         if write is None:
             continue
-        if not write.is_completed or write in contested:
+        if not write.is_completed or write in taken_back:
             pending[time] = batch_id
         elif _is_of_batch(storage, write, writer_id, batch_id):
             late.append(batch_id)
     return KnownBatches(
         ledger=ledger.including(writer_id, late) if late else ledger,
         earlier=fencing.EarlierBatches(late=tuple(late), pending=pending),
-        contested=frozenset(_own_batches(storage, contested, writer_id)),
+        contested=frozenset(_own_batches(storage, taken_back, writer_id)),
     )
 
 
-def _contested(storage: Storage, timeline: active.ActiveTimeline) -> tuple[instants.Instant, ...]:
+def contested(storage: Storage, timeline: active.ActiveTimeline) -> tuple[instants.Instant, ...]:
     """Return the completed writes that pending rollbacks take back; a request for each of these."""
     first = instants.InstantTime("")
     targets = contents.read_rollback_targets(storage, timeline, first, is_pending_only=True)
@@ -222,18 +223,19 @@ def _own_batches(
 
 
 def committed(storage: Storage, timeline: active.ActiveTimeline, writer_id: str) -> frozenset[str]:
-    """Return all batches of a writer that the active timeline, or the ledger, holds.
+    """Return all batches of a writer that the timeline, archived commits included, holds.
 
-    Reads every commit of the active timeline: for the start of a run, not for each write.
+    Reads every commit of the active timeline and what is recorded of archived ones: for the start
+    of a run, not for each write.
 
     Raises:
         FormatError: A commit's metadata is broken.
     """
-    found: set[str] = set()
+    found = set(archived_batches.load(storage).get(writer_id, ()))
     has_ledger = False
-    contested = _contested(storage, timeline)
+    taken_back = contested(storage, timeline)
     for instant in reversed(timeline.completed_writes):
-        if instant in contested:
+        if instant in taken_back:
             continue
         extra = contents.read_commit(storage, instant).extra
         if extra.get(commits.WRITER_ID_KEY) == writer_id and commits.BATCH_ID_KEY in extra:

@@ -5,10 +5,9 @@ the HudiTable (`status.services`); a policy sums up.
 """
 
 import enum
-import zoneinfo
 from typing import Annotated, Final, TypeVar
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from hoodie_operator.api import conditions, execution, fields, rules
 
@@ -51,19 +50,8 @@ TimeOfDay = Annotated[str, StringConstraints(pattern=_OF_DAY, max_length=5)]
 """Hours and minutes: `22:30`."""
 
 
-def _checked_zone(name: str) -> str:
-    try:
-        zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError("expected a time zone such as Europe/Berlin or UTC") from None
-    return name
-
-
-TimeZone = Annotated[
-    str,
-    StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_+/-]*$", max_length=64),
-    AfterValidator(_checked_zone),
-]
+TimeZone = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_+/-]*$", max_length=64)]
+"""A name of the time zone database: `Europe/Berlin`."""
 
 
 class Window(fields.Block):

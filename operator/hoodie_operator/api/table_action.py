@@ -151,7 +151,7 @@ class ConfigureParameters(fields.Block):
 
 
 class TableActionSpec(fields.Block):
-    """What is done to which table. Only approved, cancel and suspend can be changed."""
+    """What is done to which table. Most fields cannot be changed."""
 
     table_ref: fields.Reference
     type: Annotated[

@@ -80,6 +80,7 @@ class Table:
     pending: tuple[facts.Pending, ...] = ()
     last_clean: instants.InstantTime | None = None
     savepoints: tuple[facts.Savepoint, ...] = ()
+    archived: Mapping[str, str] = field(default_factory=dict)
     ledger: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     has_partition_buckets: bool = False
     interference: tuple[str, ...] = ()
@@ -146,6 +147,7 @@ def told_table(seen: facts.TableFacts, known: str = "") -> TableAnswer:
         pending=seen.pending,
         last_clean=seen.last_clean,
         savepoints=seen.savepoints,
+        archived=seen.archived,
         ledger=seen.ledger,
         has_partition_buckets=seen.has_partition_buckets,
         interference=seen.interference,
@@ -192,6 +194,7 @@ def heard_table(told: Table, observed_ms: int) -> facts.TableFacts:
         pending=told.pending,
         last_clean=told.last_clean,
         savepoints=told.savepoints,
+        archived=told.archived,
         ledger=told.ledger,
         has_partition_buckets=told.has_partition_buckets,
         interference=told.interference,

@@ -4,10 +4,9 @@ Completed commits never change, so that each is read once.
 """
 
 import functools
-import json
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 
 from hoodie import clock, environment, errors
@@ -23,7 +22,7 @@ from hoodie.timeline import (
     table_properties,
     transitions,
 )
-from hoodie.transaction import heartbeats, liveness, writer_batches
+from hoodie.transaction import archived_batches, heartbeats, liveness, writer_batches
 from hoodie_operator.reconcile import facts
 
 logger = logging.getLogger(__name__)
@@ -66,6 +65,7 @@ class TableObserver:
     def __init__(self, env: environment.Environment) -> None:
         """Take what the outside gives."""
         self._environment = env
+        self._batches: dict[str, dict[str, archived_batches.Batches]] = {}
         self._commits: OrderedDict[tuple[str, str], _Seen] = OrderedDict()
 
     def look(self, target: TableTarget) -> facts.TableFacts:
@@ -118,6 +118,7 @@ class TableObserver:
                 )
                 for each in timeline.savepoints
             ),
+            archived=_digests(storage, self._batches.setdefault(target.uri, {})),
             ledger=next((each.ledger for each in reversed(seen) if each.ledger is not None), {}),
             has_partition_buckets=bool(partition_buckets.listed(storage)),
             interference=_interference(storage, config),
@@ -131,7 +132,6 @@ class TableObserver:
             return known
         metadata = contents.read_commit(storage, instant)
         extra = metadata.extra
-        files = extra.get(commits.BATCH_FILES_KEY)
         ledger = extra.get(writer_batches.LEDGER_KEY)
         commit = facts.Commit(
             requested_time=instant.requested_time,
@@ -141,7 +141,7 @@ class TableObserver:
             or metadata.operation == commits.Operation.COMPACT.value,
             writer_id=extra.get(commits.WRITER_ID_KEY),
             batch_id=extra.get(commits.BATCH_ID_KEY),
-            files=_texts(files) if files is not None else (),
+            files=commits.batch_files(extra),
             action_id=extra.get(commits.ACTION_ID_KEY),
             log_bytes=sum(stat.size_bytes for stat in metadata.stats if stat.log_files),
         )
@@ -192,6 +192,14 @@ class TableObserver:
         return tuple(found)
 
 
+def _digests(
+    storage: Storage, known: MutableMapping[str, archived_batches.Batches]
+) -> Mapping[str, str]:
+    """Return the digests of the batches that archived commits held, by writer."""
+    found = archived_batches.load(storage, known)
+    return {writer_id: facts.digests(ids) for writer_id, ids in found.items()}
+
+
 def _interference(storage: Storage, config: table_config.TableConfig) -> tuple[str, ...]:
     opened = chain.opened(storage, config)
     found = () if opened is None else opened.findings()
@@ -231,11 +239,3 @@ def _ids(storage: Storage, instant: instants.Instant) -> Mapping[str, str]:
 
 def _number(text: str | None) -> int | None:
     return int(text) if text is not None and text.isdecimal() else None
-
-
-def _texts(encoded: str) -> tuple[str, ...]:
-    try:
-        data = json.loads(encoded)
-    except ValueError:
-        return ()
-    return tuple(str(each) for each in data) if isinstance(data, list) else ()

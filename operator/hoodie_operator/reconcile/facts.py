@@ -5,12 +5,36 @@ only stand on what was seen after its end: both by the monotonic time of the pro
 """
 
 import enum
-from collections.abc import Collection, Mapping, Sequence
+import functools
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hoodie.contract import job_results
 from hoodie.model import instants, table_config
 from hoodie_operator.api import objects
+
+_DIGEST_LENGTH = 16
+
+
+def digests(batches: Iterable[str]) -> str:
+    """Return batches as one text of digests, which is shorter: there may be very many."""
+    return "".join(sorted(map(_digest, batches)))
+
+
+@functools.lru_cache(maxsize=256)
+def _digests_in(text: str) -> frozenset[str]:
+    starts = range(0, len(text), _DIGEST_LENGTH)
+    return frozenset(text[start : start + _DIGEST_LENGTH] for start in starts)
+
+
+def holds(text: str, batch: str) -> bool:
+    """Return whether a batch is one of those of `digests`."""
+    return bool(text) and _digest(batch) in _digests_in(text)
+
+
+def _digest(batch: str) -> str:
+    return hashlib.sha256(batch.encode(errors="surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +127,7 @@ class TableFacts:
         pending: In the order of their requested times.
         last_clean: Requested time of the clean that completed last; None for none on the timeline.
         savepoints: In the order of their completion.
+        archived: Batches that archived commits held, by writer id: see `digests`.
         ledger: Batches by writer id that the table remembers beyond its active timeline.
         has_partition_buckets: Whether it has bucket counts by partition, which no run writes.
         interference: What other engines did to a table with a chain that its users should know.
@@ -115,6 +140,7 @@ class TableFacts:
     pending: tuple[Pending, ...] = ()
     last_clean: instants.InstantTime | None = None
     savepoints: tuple[Savepoint, ...] = ()
+    archived: Mapping[str, str] = field(default_factory=dict)
     ledger: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     has_partition_buckets: bool = False
     interference: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hoodie_operator.api import hudi_table, kinds, objects, service_policy
 from hoodie_operator.api.reasons import BY_WORD, Reason
 from hoodie_operator.api.states import State
-from hoodie_operator.reconcile import references, table_services
+from hoodie_operator.reconcile import references, table_services, windows
 from hoodie_operator.reconcile.effects import Effect, RemoveObject, SetStatus
 from hoodie_operator.reconcile.services import registry
 from hoodie_operator.reconcile.services.protocol import TableService
@@ -51,6 +51,9 @@ def decide(world: World, me: objects.Policy) -> Sequence[Effect]:
     if me.is_deleting:
         return [RemoveObject(key=me.key, uid=me.uid)]
     broken = broken_rule(me)
+    no_zone = windows.refusal(me.spec)
+    if no_zone is not None:
+        broken = broken or stalled(me, Reason.INVALID_SPEC, no_zone)
     if broken is not None:
         return [_set(world, me, (), broken)]
     if me.spec.suspend:

@@ -7,7 +7,7 @@ again.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from hoodie.contract import input_sources
 from hoodie_operator.reconcile import facts
@@ -35,18 +35,27 @@ def committed_tokens(commits: Iterable[facts.Commit]) -> frozenset[str]:
 
 
 def remaining(
-    source: facts.SourceFacts, committed: frozenset[str]
+    source: facts.SourceFacts, committed: Collection[str], archived: str = ""
 ) -> tuple[input_sources.Batch, ...]:
-    """Return the batches to write, in order, without the files that are written already."""
+    """Return the batches to write, in order, without the files that are written already.
+
+    Args:
+        source: The files.
+        committed: Files and batches that are written, by token and id.
+        archived: Those of archived commits, as of `facts.digests`.
+    """
     batches = []
     taken = set(committed)
     for group in source.groups:
         files = []
         for file in group:
-            if file.token not in taken:
+            if file.token not in taken and not facts.holds(archived, file.token):
                 taken.add(file.token)
                 files.append(file)
-        if files and (batch := _batch(files)).id not in committed:
+        if not files:
+            continue
+        batch = _batch(files)
+        if batch.id not in committed and not facts.holds(archived, batch.id):
             batches.append(batch)
     return tuple(batches)
 

@@ -201,6 +201,9 @@ class _Look:
         broken = mandate.policy and verdicts.broken_rule(mandate.policy)
         if broken:
             return broken.reason, broken.message
+        no_zone = windows.refusal(mandate.rules)
+        if no_zone is not None:
+            return Reason.INVALID_SPEC, no_zone
         not_ready = references.check_ready(self._table, self._table)
         if not_ready is not None:
             is_pending = not_ready.state is State.PENDING

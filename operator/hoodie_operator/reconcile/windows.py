@@ -11,6 +11,17 @@ _DAYS_AHEAD = 9
 """Every window opens once in so many days from yesterday on."""
 
 
+def refusal(rules: service_policy.Schedule) -> str | None:
+    """Return what is wrong with the time zone of windows; None for nothing."""
+    try:
+        zoneinfo.ZoneInfo(rules.time_zone)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return (
+            f"spec.timeZone is {rules.time_zone}, expected a time zone such as Europe/Berlin or UTC"
+        )
+    return None
+
+
 def next_opening_ms(rules: service_policy.Schedule, now_ms: int) -> int | None:
     """Return when the next window opens; None while one is open, and where there are none."""
     if rules.windows is None:

@@ -177,7 +177,8 @@ def _remaining(
     source = interlocks.source_of(world, me)
     if source is None or seen is None:
         return ()
-    return sources.remaining(source, _committed(me, seen))
+    archived = seen.archived.get(effective.writer_id(me), "")
+    return sources.remaining(source, _committed(me, seen), archived)
 
 
 def _committed(me: objects.Writer, seen: facts.TableFacts) -> frozenset[str]:
@@ -249,10 +250,12 @@ def _told(
         update["columns"] = tuple(sorted(columns)) if columns is not None else None
         if seen is not None and seen.problem is None:
             committed = _committed(me, seen)
+            archived = seen.archived.get(effective.writer_id(me), "")
             tokens = [file.token for group in source.groups for file in group]
-            update["files"] = writer.Batches(
-                total=len(tokens), committed=sum(token in committed for token in tokens)
-            )
+            written = [
+                token for token in tokens if token in committed or facts.holds(archived, token)
+            ]
+            update["files"] = writer.Batches(total=len(tokens), committed=len(written))
     if seen is not None:
         mine = list(timelines.commits_of(seen, effective.writer_id(me)))
         if mine:

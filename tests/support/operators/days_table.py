@@ -5,9 +5,11 @@ from typing import Any, Final
 
 from hoodie import environment, table
 from hoodie_operator.api import group
+from support.kube import programs
 from support.operators import flights_example, installed_operator
 
 DAYS: Final = 6
+_END_S: Final = 180.0
 ENOUGH: Final = (
     "{engine: Local, resources: {requests: {cpu: 50m, memory: 512Mi}, limits: {memory: 1Gi}}}"
 )
@@ -40,6 +42,26 @@ spec:
   runtime: RUNTIME
   pacing: {commitInterval: 10s}
   retry: {backoff: {initial: 1s}}
+"""
+
+_KEPT = """
+apiVersion: hudi.dev/v1alpha1
+kind: Savepoint
+metadata: {name: all-days}
+spec: {tableRef: {name: days}, comment: "all days"}
+---
+apiVersion: hudi.dev/v1alpha1
+kind: CompactionPolicy
+metadata: {name: days}
+spec: {target: {tableRef: {name: days}}, triggers: {deltaCommits: 1}}
+---
+apiVersion: hudi.dev/v1alpha1
+kind: RetentionPolicy
+metadata: {name: days}
+spec:
+  target: {tableRef: {name: days}}
+  cleaning: {keep: {versions: 1}, readerGrace: 1ms, triggers: {commits: 7}}
+  archiving: {minCommits: 2, maxCommits: 4}
 """
 
 
@@ -86,5 +108,34 @@ def check(lake: installed_operator.Lake) -> None:
     """Check that each file was committed once, and that the table holds what they say."""
     opened = table.open_table(str(lake.folder / "days"), environment.system(parallelism=1))
     assert len(flights_example.commits(opened)["days"]) == DAYS
+    _check_rows(opened)
+
+
+def _check_rows(opened: table.Table) -> None:
     rows = {row["id"]: row["day"] for row in opened.read().read_all().to_pylist()}
     assert rows == {**{f"k{day}": day for day in range(DAYS)}, "all": DAYS - 1}
+
+
+def keep_small(lake: installed_operator.Lake) -> None:
+    """Have the table compacted, cleaned and archived, and a savepoint kept until it is let go."""
+    opened = table.open_table(str(lake.folder / "days"), environment.system(parallelism=1))
+    newest = opened.timeline().completed_writes[-1].requested_time
+    lake.kubectl("apply", "-f", "-", stdin=_KEPT)
+    programs.wait_until(lambda: _last(lake, "Cleaning") != "", "the table is cleaned", _END_S)
+    programs.wait_until(lambda: _last(lake, "Archiving") != "", "old commits leave", _END_S)
+    assert [each.instant.requested_time for each in opened.savepoints()] == [newest]
+    # What the savepoint names stays, and no commit from it on leaves.
+    assert "deleted 0 files" in _last(lake, "Cleaning")
+    lake.await_ready()
+    lake.kubectl("delete", "savepoint.hudi.dev", "all-days", f"--timeout={_END_S:.0f}s")
+    assert opened.savepoints() == []
+    _check_rows(opened)
+
+
+def _last(lake: installed_operator.Lake, service: str) -> str:
+    """Return what the table tells of the last run of a service; empty for none."""
+    (found,) = lake.list("huditables")
+    for each in (found.get("status") or {}).get("services", ()):
+        if each["name"] == service and "last" in each:
+            return str(each["last"]["message"])
+    return ""

@@ -32,7 +32,14 @@ from hoodie.timeline import (
     transitions,
 )
 from hoodie.timeline.history_tree import TreeFile
-from hoodie.transaction import admission, manager, publication, table_lock
+from hoodie.transaction import (
+    admission,
+    archived_batches,
+    manager,
+    publication,
+    table_lock,
+    writer_batches,
+)
 from hoodie.transaction.client import Client
 
 logger = logging.getLogger(__name__)
@@ -149,8 +156,23 @@ def _run(
     if swept is None or not plan.chosen:
         return replace(plan, chosen=(), is_partial=False)
     plan, added = _staged(client, scope, facts, policy, plan)
+    _remember_batches(client, facts.timeline, plan)
     _publish(client, scope, tree, facts.timeline, plan, added)
     return plan
+
+
+def _remember_batches(client: Client, timeline: active.ActiveTimeline, plan: planning.Plan) -> None:
+    """Have the batches of what is archived remembered: a read for each commit.
+
+    That a commit is recorded which then stays on the timeline does no harm.
+    """
+    taken_back = writer_batches.contested(client.storage, timeline)
+    found = [
+        contents.read_commit(client.storage, each)
+        for each in plan.chosen
+        if each.action.is_write and each not in taken_back
+    ]
+    archived_batches.record(client.storage, archived_batches.of_commits(found))
 
 
 def _staged(

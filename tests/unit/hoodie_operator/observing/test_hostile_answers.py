@@ -71,6 +71,7 @@ def tables() -> st.SearchStrategy[dialogue.Table]:
         commits=st.lists(COMMITS, max_size=2).map(tuple),
         pending=st.lists(PENDING, max_size=2).map(tuple),
         last_clean=MAYBE,
+        archived=st.dictionaries(TEXTS, TEXTS, max_size=2),
         savepoints=st.lists(SAVEPOINTS, max_size=2).map(tuple),
         ledger=st.dictionaries(TEXTS, st.lists(TEXTS, max_size=2).map(tuple), max_size=2),
     )

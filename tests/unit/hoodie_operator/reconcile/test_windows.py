@@ -8,6 +8,7 @@ import pytest
 
 from hoodie_operator.api import service_policy
 from hoodie_operator.reconcile import windows
+from support.operators.flights_world import Flights
 
 NIGHT = {"start": "22:00", "end": "04:00"}
 
@@ -56,6 +57,10 @@ def test_no_window_is_always_open() -> None:
     assert windows.next_opening_ms(rules(), at("2026-11-25T00:00:00+00:00")) is None
 
 
-def test_time_zone_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected a time zone such as Europe/Berlin"):
-        rules(zone="Atlantis/Poseidonis")
+def test_policy_with_a_time_zone_that_does_not_exist_is_stalled() -> None:
+    here = Flights()
+    policy = here.add_policy(timeZone="Atlantis/Poseidonis")
+    here.settle()
+    state, reason, message = here.condition(policy)
+    assert (state, reason) == ("Stalled", "InvalidSpec")
+    assert "Atlantis/Poseidonis, expected a time zone such as Europe/Berlin" in message

@@ -136,6 +136,19 @@ def test_batch_of_several_files_lists_them_in_its_commit() -> None:
     assert batch.id.startswith("1+1@")
 
 
+def test_batch_of_an_archived_commit_is_not_written_again() -> None:
+    """Its commit has left the active timeline, and more batches came since than ledgers hold."""
+    here = Flights()
+    key = here.add_writer("left", files=("1", "2", "3"))
+    here.see_table(here.table_key, [ow.commit(1, writer_id="left", batch_id="3@0")])
+    uid = here.uid(here.table_key)
+    archived = {"left": facts.digests(["2@0", "1@0"]), "right": facts.digests(["9@0"])}
+    here.tables[uid] = dataclasses.replace(here.tables[uid], archived=archived)
+    here.settle()
+    assert here.condition(key) == ("Completed", "UpToDate", "all 3 files committed")
+    assert not here.started
+
+
 def test_batch_that_only_the_ledger_remembers_is_not_written_again() -> None:
     here = Flights()
     key = here.add_writer("left")
