@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hoodie.filegroup import slicing, snapshots
+from hoodie.maintenance import consumers as declared_consumers
 from hoodie.maintenance.cleaning import retention as retentions
 from hoodie.model import files, instants, plans
 from hoodie.timeline import active
@@ -55,6 +56,7 @@ class Proposal:
         partitions_seen: How many partitions were looked at.
         left_out: How many files more might go, and stay for the next clean.
         protected: How many files stay because savepoints name them.
+        consumers: The declared ones.
     """
 
     timeline: active.ActiveTimeline
@@ -68,6 +70,7 @@ class Proposal:
     partitions_seen: int
     left_out: int
     protected: int
+    consumers: tuple[declared_consumers.Consumer, ...] = ()
 
     @property
     def is_worth_recording(self) -> bool:
@@ -239,6 +242,18 @@ def in_use(plan: plans.CleanPlan, snapshot: snapshots.Snapshot) -> frozenset[str
         for file in each.data_files
     }
     return plan.paths & needed
+
+
+def held(
+    plan: plans.CleanPlan, snapshot: snapshots.Snapshot, hold: retentions.Hold
+) -> frozenset[str]:
+    """Return the paths of a plan's files that are there and were not replaced before a hold."""
+    there = {each.path for path in plan.file_names for each in snapshot.listing.files(path)}
+    whatever_stays = retentions.Retention(retained=1)
+    gone = {
+        each.data_file.path for each in removals(snapshot, plan.file_names, whatever_stays, hold)
+    }
+    return (plan.paths & there) - gone
 
 
 def _retired(
