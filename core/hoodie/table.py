@@ -352,8 +352,9 @@ class Table:
         """Record how far a consumer has read, which holds cleaning back; a new name declares one.
 
         Raises:
-            InvalidInputError: The name is none, or the time is later than all that completed.
-            ConflictError: It would move back; or a new one begins before what is certainly there.
+            InvalidInputError: The name is none; the time is later than all that completed, or would
+                move the consumer back; or a new one begins before what is certainly there.
+            ConflictError: It is elsewhere than expected, or a clean began meanwhile.
             FormatError: Its file is damaged.
         """
         return consumer_files.advance(self._storage, self.timeline, name, progress, self._env)

@@ -185,9 +185,10 @@ def advance(
         env: The environment.
 
     Raises:
-        InvalidInputError: The name is none, or the time is later than all that completed.
-        ConflictError: It would move back, or is elsewhere than expected; or others changed it each
-            time that this was tried. Of a new one: it begins before what is certainly there.
+        InvalidInputError: The name is none; the time is later than all that completed, or would
+            move the consumer back; or a new one begins before what is certainly there.
+        ConflictError: It is elsewhere than expected, or others changed it each time that this was
+            tried; or a clean began while a new one was declared, which is declared all the same.
         FormatError: Its file is damaged.
     """
     checked_name(name)
@@ -288,8 +289,8 @@ def _next(
     """Return the next content of a consumer's file.
 
     Raises:
-        ConflictError: It would move back, or is elsewhere than expected.
-        InvalidInputError: It would be later than the newest completed instant.
+        ConflictError: It is elsewhere than expected.
+        InvalidInputError: It would move back, or be later than the newest completed instant.
     """
     newest = instants.format_time(0)
     if timeline.completed:
@@ -304,7 +305,7 @@ def _next(
     consumed = progress.to or place or newest
     if place is not None and consumed < place:
         assert before is not None
-        raise errors.ConflictError(
+        raise errors.InvalidInputError(
             f"consumer {name} of {uri} has read up to {place}, as {before.updated_by} says: it "
             f"does not move back to {consumed}; use another name to read again what was read"
         )
@@ -331,19 +332,19 @@ def _refuse_passed(
     """Refuse to declare a consumer of what may be gone.
 
     Raises:
-        ConflictError: It begins before the active timeline, or a clean has passed it.
+        InvalidInputError: It begins before the active timeline, or a clean has passed it.
     """
     consumed = instants.InstantTime(record.consumed)
     start = timeline.start or timeline.first
     if start is not None and consumed < start and archived.newest_manifest(storage) is not None:
-        raise errors.ConflictError(
+        raise errors.InvalidInputError(
             f"consumer {record.consumer} would begin at {consumed}, before {start}, with which the "
             f"active timeline of {storage.uri} begins: which files were cleaned since then is not "
             "known; read the table, and begin at a later time"
         )
     passed_by = passing(storage, timeline, consumed)
     if passed_by is not None:
-        raise errors.ConflictError(
+        raise errors.InvalidInputError(
             f"consumer {record.consumer} would begin at {consumed}, and {passed_by} of "
             f"{storage.uri} deletes what was replaced since then: read the table, and begin at a "
             "later time"

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hoodie.cli import grids, quantities
-from hoodie.cli.views import consumers, slices
+from hoodie.cli.views import consumers as consumer_views
+from hoodie.cli.views import slices
 from hoodie.services import table_stats
 
 _ALL = "all"
@@ -107,7 +108,7 @@ class Document:
     pending: tuple[PlanRow, ...]
     compaction: CompactionRow
     savepoints: tuple[str, ...]
-    consumers: tuple[consumers.ConsumerRow, ...] = ()
+    consumers: tuple[consumer_views.ConsumerRow, ...] = ()
 
 
 def document(uri: str, found: table_stats.TableStats) -> Document:
@@ -135,7 +136,7 @@ def document(uri: str, found: table_stats.TableStats) -> Document:
             reason=planned.reason,
         ),
         savepoints=tuple(found.savepoints),
-        consumers=tuple(map(consumers.row, found.consumers)),
+        consumers=tuple(map(consumer_views.row, found.consumers)),
     )
 
 
@@ -213,7 +214,7 @@ def lines(shown: Document) -> Iterator[str]:
         )
     else:
         yield f"compaction: would do nothing: {planned.reason}"
-    yield from consumers.lines(shown.consumers)
+    yield from consumer_views.lines(shown.consumers)
     kept = quantities.counted(len(shown.savepoints), "savepoint")
     limit = f", less what {kept} keep" if len(shown.savepoints) > 1 else ""
     if len(shown.savepoints) == 1:
