@@ -127,7 +127,7 @@ def grid(shown: Document) -> grids.Grid:
             ),
             grids.Column(heading="consumed", importance=3),
             grids.Column(heading="limit", importance=2),
-            grids.Column(heading="passed by clean", importance=1),
+            grids.Column(heading="missed by clean", importance=1),
             grids.Column(heading="updated by", importance=0, width_min=8),
         ),
         rows=tuple(
@@ -157,7 +157,7 @@ def passed_line(consumer: str, passed_by: str) -> str:
     """Return the warning about a consumer that a clean has passed."""
     return (
         f"clean {passed_by} deleted, or may delete, file versions that consumer {consumer} has not "
-        "read: read the table anew, then advance the consumer"
+        "read: read the whole table, then advance the consumer"
     )
 
 

@@ -8,6 +8,7 @@ replaced at its time or later stays, until its limit is over.
 import json
 import os
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,13 +18,16 @@ from hoodie import errors, table
 from hoodie.engine import local
 from hoodie.filegroup import snapshots
 from hoodie.maintenance import consumers
+from hoodie.maintenance.archiving import planning as archive_planning
 from hoodie.maintenance.cleaning import planning, retention
+from hoodie.maintenance.cleaning import service as cleaning
 from hoodie.maintenance.consumers import Progress, State
 from hoodie.model import instants, settings, table_config
 from hoodie.model.instants import Action, InstantTime
 from hoodie.services import checking
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active
+from hoodie.timeline import active, contents
+from hoodie.transaction import manager
 from hoodie.write import sessions
 from support.tables.cleans import clean_plan
 from support.tables.tables import CONFIG, SmallTable
@@ -222,6 +226,25 @@ class TestLimit:
         assert advance(small, times[1]).passed_by is not None
         assert advance(small, times[-1]).passed_by is None
 
+    def test_update_while_a_clean_reads_the_file_counts(self, tmp_path: Path) -> None:
+        """What it reads may be older than the time that the storage says, and not the reverse."""
+        small = filled(tmp_path / "t")
+        times = completions(small)
+        for number in range(9):
+            small.table.remove_consumer("c")
+            advance(small, times[0], limit_ms=DAY_MS)
+            age(small, 2 * DAY_MS)
+            other = Hooked(small, number, lambda: advance(small, times[1]))
+            read = consumers.read_all(other.storage, small.table.timeline())
+            if not other.is_done:
+                break
+            assert (read[0].consumed, read[0].state_at(times[-1])) in {
+                (times[0], State.HOLDING),
+                (times[1], State.HOLDING),
+            }
+        else:
+            pytest.fail("reading a consumer takes more requests than expected")
+
 
 def age(small: SmallTable, by_ms: int) -> None:
     """Let the file of the consumer be older, by the storage."""
@@ -302,6 +325,36 @@ class TestUpdates:
         assert not small.table.remove_consumer(name)
 
 
+class TestArchiving:
+    POLICY = archive_planning.Policy(commits_min=1, commits_max=2)
+
+    @CHAINS
+    def test_archiving_waits_with_the_commit_that_was_read_last(
+        self, config: table_config.TableConfig, tmp_path: Path
+    ) -> None:
+        small = filled(tmp_path / "t", config)
+        writes = small.table.timeline().completed_writes
+        advance(small, writes[1].completion_time, limit_ms=DAY_MS)
+        done = small.table.archive(small.options().transaction, self.POLICY)
+        assert done.archived == writes[:1]
+        assert any("consumer c has read up to" in each for each in done.holds)
+        age(small, 2 * DAY_MS)
+        done = small.table.archive(small.options().transaction, self.POLICY)
+        assert done.archived == writes[1:3]
+
+    def test_damaged_file_holds_all(self, tmp_path: Path) -> None:
+        small = filled(tmp_path / "t")
+        file_of(small).write_bytes(b"?")
+        done = small.table.archive(small.options().transaction, self.POLICY)
+        assert not done.archived
+        assert any("hoodie consumer remove" in each for each in done.holds)
+
+    def test_consumer_that_has_read_all_holds_nothing(self, tmp_path: Path) -> None:
+        small = filled(tmp_path / "t")
+        advance(small)
+        assert len(small.table.archive(small.options().transaction, self.POLICY).archived) == 3
+
+
 class TestDamage:
     @pytest.mark.parametrize(
         ("content", "message"),
@@ -368,7 +421,7 @@ class TestDeclaring:
 
     def test_what_was_archived_cannot(self, tmp_path: Path) -> None:
         small = filled(tmp_path / "t", ALONE)
-        policy = table.archive_planning.Policy(commits_min=1, commits_max=2)
+        policy = archive_planning.Policy(commits_min=1, commits_max=2)
         early = completions(small)[0]
         assert small.table.archive(small.options().transaction, policy).archived
         with pytest.raises(errors.InvalidInputError, match="before"):
@@ -477,6 +530,15 @@ class TestRaces:
         assert set(clean(small)) >= wanted - {*done.deleted} - needed(small, times[3])
         assert not checking.errors_of(small.table.check(small.options().transaction.settings))
 
+    def test_clean_that_looks_again_keeps_the_bound_of_a_consumer(self, tmp_path: Path) -> None:
+        """A proposal of before the consumer does not hold under the lock."""
+        small = filled(tmp_path / "t")
+        proposal = small.table.propose_clean(NOW)
+        advance(small, completions(small)[1])
+        client = manager.open_client(small.table._target, small.options().transaction, small.env)
+        with closing(client), pytest.raises(cleaning.OutdatedError):
+            cleaning.plan(client, small.table.config, NOW, proposal)
+
     def test_plan_of_another_engine_that_says_no_bound(self, tmp_path: Path) -> None:
         """Nothing counts as cleaned by it: it may have left what it does not say."""
         small = filled(tmp_path / "t")
@@ -493,7 +555,7 @@ class TestRaces:
 
 def retention_of_last_clean(small: SmallTable) -> tuple[str | None, str | None]:
     """Return the bound of the last clean, and when the write completed that it begins with."""
-    last = table.cleaning.contents.read_last_clean(storage_of(small), small.table.timeline())
+    last = contents.read_last_clean(storage_of(small), small.table.timeline())
     assert last is not None
     earliest = last[1].earliest_retained
     timeline = small.table.timeline()
@@ -611,6 +673,7 @@ class Hooked:
             open_storage=lambda uri: Counting(small.env.open_storage(uri), self._before_each),
         )
         self.table = table.open_table(str(small.path), env)
+        self.storage: Storage = env.open_storage(str(small.path))
         self._left = number
 
     def _before_each(self) -> None:
