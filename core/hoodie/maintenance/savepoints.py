@@ -472,6 +472,9 @@ class _With:
         found = [*self._there.files(partition_path), *self._more.get(partition_path, ())]
         return sorted(found, key=lambda each: each.name)
 
+    def change_data(self, partition_path: str) -> list[listing.ChangeDataFile]:
+        return self._there.change_data(partition_path)
+
     def is_partition(self, partition_path: str) -> bool:
         return partition_path in self._more or self._there.is_partition(partition_path)
 

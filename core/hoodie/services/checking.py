@@ -30,7 +30,15 @@ from hoodie.maintenance import consumers
 from hoodie.model import commits, files, instants, results, schemas, settings, table_config
 from hoodie.services import table_stats
 from hoodie.storage import paths, protocol
-from hoodie.timeline import active, chain, contents, epochs, partition_buckets, transitions
+from hoodie.timeline import (
+    active,
+    archived,
+    chain,
+    contents,
+    epochs,
+    partition_buckets,
+    transitions,
+)
 from hoodie.transaction import heartbeats, layout, liveness, manager, markers
 
 Findings = Iterator[results.Finding]
@@ -346,10 +354,27 @@ def _of_consumers(storage: protocol.Storage, timeline: active.ActiveTimeline) ->
                 f"{each.passed_by} deleted, or may delete, file versions that it has not read: "
                 "it has to read the whole table",
             )
+        elif _is_archived_unread(storage, timeline, each.consumer):
+            yield _note(
+                subject,
+                "has not read instants that another engine has archived: what was cleaned of them "
+                "is not known, so that it has to read the whole table",
+            )
         elif each.state is consumers.State.EXPIRED:
             yield _note(
                 subject, "was silent for longer than its limit, and does not hold back cleaning"
             )
+
+
+def _is_archived_unread(
+    storage: protocol.Storage, timeline: active.ActiveTimeline, consumer: consumers.Consumer
+) -> bool:
+    """Return whether the timeline begins after what a consumer has read last.
+
+    Archiving of hoodie stops before that while the consumer holds.
+    """
+    first = min((each.completion_time or "" for each in timeline.completed_writes), default="")
+    return first > consumer.consumed and archived.newest_manifest(storage) is not None
 
 
 def _is_alive(lives: heartbeats.Heartbeats, name: str) -> bool:
