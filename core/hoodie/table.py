@@ -15,6 +15,7 @@ from hoodie import environment, errors
 from hoodie.engine import ahead
 from hoodie.filegroup import snapshots
 from hoodie.format import timeline_avro
+from hoodie.maintenance import consumers as consumer_files
 from hoodie.maintenance import savepoints as savepoint_service
 from hoodie.maintenance import table_service
 from hoodie.maintenance.archiving import planning as archive_planning
@@ -344,6 +345,27 @@ class Table:
         """
         with closing(manager.open_client(self._target, transaction, self._env)) as client:
             return savepoint_service.delete(client, self.config, doomed)
+
+    def advance_consumer(
+        self, name: str, progress: consumer_files.Progress
+    ) -> consumer_files.Advanced:
+        """Record how far a consumer has read, which holds cleaning back; a new name declares one.
+
+        Raises:
+            InvalidInputError: The name is none; the time is later than all that completed, or would
+                move the consumer back; or a new one begins before what is certainly there.
+            ConflictError: It is elsewhere than expected, or a clean began meanwhile.
+            FormatError: Its file is damaged.
+        """
+        return consumer_files.advance(self._storage, self.timeline, name, progress, self._env)
+
+    def consumers(self) -> list[table_stats.ConsumerStats]:
+        """Return the declared consumers, by name, and whether cleaning waits for them."""
+        return table_stats.of_consumers(self._storage, self.timeline())
+
+    def remove_consumer(self, name: str) -> bool:
+        """Remove a consumer: cleaning does not wait for it any more; False if there is none."""
+        return consumer_files.remove(self._storage, name)
 
     def archive(
         self,

@@ -197,3 +197,25 @@ def test_retired_file_groups_go(kind: str, judge: Judge, tmp_path: Path) -> None
     assert not any(name.startswith("south/") and "_0-" in name for name in data_files(path))
     assert_same_rows(judge.read(path), before, KEY)
     assert_same_rows(peer_ours.read(path), before, KEY)
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_change_data_goes_with_its_slice(kind: str, judge: Judge, tmp_path: Path) -> None:
+    """Log files of change data, which Apache Hudi writes: both plan to delete the same ones."""
+    peer, path = TABLES[kind], tmp_path / "table"
+    options = peer.shared_options(filesystem_lock()) | {"hoodie.table.cdc.enabled": "true"}
+    for number in range(6):
+        judge.write(path, rows_of(1000 + number), options)
+        if peer.merge_on_read and number % 2:
+            judge.compact(path, options)
+    assert any(name.endswith(".cdc") for name in data_files(path))
+    policy, retained = retention.Policy.COMMITS, 2
+    proposal = opened(path).propose_clean(how(policy, retained))
+    theirs = options_of(peer, policy, retained) | {"hoodie.table.cdc.enabled": "true"}
+    assert judge.schedule_clean(path, theirs) is not None
+    ours = {each.data_file.path for each in proposal.removals}
+    assert ours == planned(path).paths
+    assert any(name.endswith(".cdc") for name in ours)
+    opened(path).clean(how(policy, retained), transaction())
+    assert not ours & data_files(path)
+    assert_same_rows(judge.read(path), rows_of(1005), KEY)

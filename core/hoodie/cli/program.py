@@ -59,6 +59,10 @@ _COMMANDS = {
     "clean": ("Table services", "Delete the file versions that no reader needs any more."),
     "rollback": ("Table services", "Roll back failed writes."),
     "savepoint": ("Table services", "Create, list or delete savepoints, which keep files."),
+    "consumer": (
+        "Table services",
+        "Record how far readers of increments have read, for which cleaning waits.",
+    ),
     "archive": (
         "Table services",
         "Archive a table: move old instants out of the active timeline.",

@@ -12,6 +12,7 @@ table's files are none of the outer one's: not read, and above all not removed a
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from hoodie.format import file_names
@@ -20,6 +21,8 @@ from hoodie.storage import protocol
 from hoodie.timeline import partition_buckets
 
 DataFile = files.BaseFile | files.LogFile
+ChangeDataFile = files.LogFile
+"""A log file of change data: no read of rows looks at it."""
 
 _OWN_FOLDER = ".hoodie/"
 _OTHER_FOLDER = f"/{_OWN_FOLDER}"
@@ -61,6 +64,10 @@ class Listing(Protocol):
         """Return the data files of a partition, sorted by name; empty when there is none such."""
         ...
 
+    def change_data(self, partition_path: str) -> list[ChangeDataFile]:
+        """Return the log files of change data of a partition, sorted by name."""
+        ...
+
     def is_partition(self, partition_path: str) -> bool:
         """Return whether a partition has its metadata file."""
         ...
@@ -89,6 +96,7 @@ class StorageListing:
         self._is_partitioned = is_partitioned
         self._everything: tuple[list[str], Mapping[str, list[DataFile]]] | None = None
         self._hashing_configs: list[str] = []
+        self._change_data: dict[str, list[ChangeDataFile]] = {}
         self._some: dict[str, tuple[list[DataFile], bool]] = {}
 
     def partitions(self) -> list[str]:
@@ -100,6 +108,11 @@ class StorageListing:
         if self._everything is not None:
             return list(self._everything[1].get(partition_path, ()))
         return list(self._list(partition_path)[0])
+
+    def change_data(self, partition_path: str) -> list[ChangeDataFile]:
+        """Return the log files of change data of a partition; requests as `files`."""
+        self.files(partition_path)
+        return self._change_data.get(partition_path, [])
 
     def is_partition(self, partition_path: str) -> bool:
         """Return whether a partition has its metadata file; requests as `files`."""
@@ -118,6 +131,7 @@ class StorageListing:
             infos = self._storage.list(partition_path)
             is_partition = any(file_names.is_partition_metadata(info.name) for info in infos)
             found = _data_files(infos).get(partition_path, [])
+            self._change_data[partition_path] = _change_data(infos).get(partition_path, [])
             self._some[partition_path] = found, is_partition
         return self._some[partition_path]
 
@@ -135,6 +149,7 @@ class StorageListing:
                 if file_names.is_partition_metadata(info.name)
             )
             by_partition = _data_files(infos)
+            self._change_data = _change_data(infos)
             self._everything = (
                 partitions,
                 {path: by_partition.get(path, []) for path in partitions},
@@ -148,4 +163,17 @@ def _data_files(infos: list[protocol.FileInfo]) -> dict[str, list[DataFile]]:
         parsed = file_names.parse(info.path, info.size_bytes)
         if parsed is not None:
             by_partition.setdefault(parsed.group.partition_path, []).append(parsed)
+    return by_partition
+
+
+def _change_data(infos: list[protocol.FileInfo]) -> dict[str, list[ChangeDataFile]]:
+    by_partition: dict[str, list[ChangeDataFile]] = {}
+    for info in infos:
+        if not info.name.endswith(file_names.CHANGE_DATA):
+            continue
+        plain = info.path.removesuffix(file_names.CHANGE_DATA)
+        parsed = file_names.parse(plain, info.size_bytes)
+        if isinstance(parsed, files.LogFile):
+            found = by_partition.setdefault(parsed.group.partition_path, [])
+            found.append(replace(parsed, name=info.name))
     return by_partition

@@ -419,10 +419,18 @@ def _planned_deletions(
         requested = each.pending_in(instants.State.REQUESTED)
         if not scope.timeline.has_file(requested):
             raise errors.ConflictError(
-                f"{each} of {storage.uri} has no plan: it may delete anything"
+                f"{each} of {storage.uri} has no plan: run hoodie clean, which removes it once its "
+                "owner is dead, then create the savepoint"
             )
         with _just_listed(storage, requested):
-            found |= dict.fromkeys(contents.read_clean_plan(storage, requested).paths, each)
+            try:
+                plan = contents.read_clean_plan(storage, requested)
+            except errors.FormatError as error:
+                raise errors.ConflictError(
+                    f"{error}: what it deletes is not known; if the file is empty, run hoodie "
+                    "clean, which removes it once its owner is dead, then create the savepoint"
+                ) from error
+            found |= dict.fromkeys(plan.paths, each)
     return found
 
 
@@ -463,6 +471,9 @@ class _With:
     def files(self, partition_path: str) -> list[listing.DataFile]:
         found = [*self._there.files(partition_path), *self._more.get(partition_path, ())]
         return sorted(found, key=lambda each: each.name)
+
+    def change_data(self, partition_path: str) -> list[listing.ChangeDataFile]:
+        return self._there.change_data(partition_path)
 
     def is_partition(self, partition_path: str) -> bool:
         return partition_path in self._more or self._there.is_partition(partition_path)

@@ -3,6 +3,7 @@
     timeline    each action completed once, times in order, metadata readable, its files there
     chain       its epochs are whole and in order; what other engines did beside it
     pending     a note while its owner lives, a finding after
+    holds       savepoints and consumers readable, cleans not left empty
     files       none that no instant knows, a bucket has one file group, partitions are marked
     content     log blocks whole and of their file's instant, base files readable, records in the
                 partition and bucket that their key says
@@ -25,9 +26,19 @@ from hoodie.filegroup import listing, reading, snapshots
 from hoodie.format import file_names, log_blocks
 from hoodie.index import protocol as index_protocol
 from hoodie.index import tables
+from hoodie.maintenance import consumers
 from hoodie.model import commits, files, instants, results, schemas, settings, table_config
+from hoodie.services import table_stats
 from hoodie.storage import paths, protocol
-from hoodie.timeline import active, chain, contents, epochs, partition_buckets
+from hoodie.timeline import (
+    active,
+    archived,
+    chain,
+    contents,
+    epochs,
+    partition_buckets,
+    transitions,
+)
 from hoodie.transaction import heartbeats, layout, liveness, manager, markers
 
 Findings = Iterator[results.Finding]
@@ -57,6 +68,9 @@ def check(
         *_of_chain(target),
         *_of_pending(liveness.pending(target.storage, snapshot.timeline, write_settings, env)),
         *_of_leftovers(target.storage, snapshot.timeline, lives),
+        *_of_savepoints(target.storage, snapshot.timeline),
+        *_of_cleans(target.storage, snapshot.timeline),
+        *_of_consumers(target.storage, snapshot.timeline),
         *_of_files(snapshot, _index(target.config, snapshot)),
         *_of_orphans(snapshot, read),
         *_of_all_files(target.storage, snapshot.timeline),
@@ -291,6 +305,76 @@ def _of_leftovers(
     }
     for name in sorted(marked - pending):
         yield _leftover(f"{layout.MARKERS}/{name}", "are markers of an instant that is not pending")
+
+
+def _of_savepoints(storage: protocol.Storage, timeline: active.ActiveTimeline) -> Findings:
+    for each in timeline.savepoints:
+        try:
+            contents.read_savepoint(storage, each)
+        except errors.NotFoundError:
+            continue  # It was deleted meanwhile.
+        except errors.FormatError as error:
+            yield _error(
+                str(each),
+                f"{error}: which files it keeps is not known, so that nothing is cleaned; run "
+                f"hoodie savepoint delete --instant {each.requested_time}",
+            )
+
+
+def _of_cleans(storage: protocol.Storage, timeline: active.ActiveTimeline) -> Findings:
+    """Find cleans that an engine left empty when it crashed."""
+    for each in timeline.instants:
+        if each.action is not instants.Action.CLEAN:
+            continue
+        requested = each.pending_in(instants.State.REQUESTED)
+        told = each if each.is_completed else requested
+        try:
+            is_empty = not storage.stat(transitions.path(told)).size_bytes
+        except errors.NotFoundError:
+            # A completed one, or the whole of a pending one, is gone since the listing.
+            is_empty = each.is_pending and timeline.has_file(each) and each != requested
+        if is_empty and each.is_pending:
+            yield _note(str(each), "has no plan, since its engine crashed: hoodie clean removes it")
+        elif is_empty:
+            yield _note(
+                str(each),
+                "is empty, since its engine crashed: the next hoodie clean looks at the whole "
+                "table, and records a clean that says what it did",
+            )
+
+
+def _of_consumers(storage: protocol.Storage, timeline: active.ActiveTimeline) -> Findings:
+    for each in table_stats.of_consumers(storage, timeline):
+        subject = f"consumer {each.consumer.name}"
+        if each.state is consumers.State.DAMAGED:
+            yield _error(subject, f"{each.consumer.defect}; until then nothing is cleaned")
+        elif each.passed_by is not None:
+            yield _note(
+                subject,
+                f"{each.passed_by} deleted, or may delete, file versions that it has not read: "
+                "it has to read the whole table",
+            )
+        elif _is_archived_unread(storage, timeline, each.consumer):
+            yield _note(
+                subject,
+                "has not read instants that another engine has archived: what was cleaned of them "
+                "is not known, so that it has to read the whole table",
+            )
+        elif each.state is consumers.State.EXPIRED:
+            yield _note(
+                subject, "was silent for longer than its limit, and does not hold back cleaning"
+            )
+
+
+def _is_archived_unread(
+    storage: protocol.Storage, timeline: active.ActiveTimeline, consumer: consumers.Consumer
+) -> bool:
+    """Return whether the timeline begins after what a consumer has read last.
+
+    Archiving of hoodie stops before that while the consumer holds.
+    """
+    first = min((each.completion_time or "" for each in timeline.completed_writes), default="")
+    return first > consumer.consumed and archived.newest_manifest(storage) is not None
 
 
 def _is_alive(lives: heartbeats.Heartbeats, name: str) -> bool:

@@ -19,6 +19,8 @@ from dataclasses import dataclass, fields, replace
 
 from hoodie import errors
 from hoodie.filegroup import snapshots
+from hoodie.maintenance import consumers
+from hoodie.maintenance.cleaning import service as cleaning
 from hoodie.maintenance.compaction import planning, service
 from hoodie.model import files, instants, plans, table_config
 from hoodie.storage import protocol
@@ -116,6 +118,21 @@ class NextCompaction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerStats:
+    """A declared consumer, and what it means to cleaning now.
+
+    Attributes:
+        consumer: Its file.
+        state: Whether cleaning waits for it.
+        passed_by: A clean that deleted, or may delete, what it has not read; None without one.
+    """
+
+    consumer: consumers.Consumer
+    state: consumers.State
+    passed_by: instants.Instant | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableStats:
     """What is known of a table's files.
 
@@ -126,6 +143,7 @@ class TableStats:
         pending: Plans of table services, by requested time.
         compaction: What one would do now.
         savepoints: Requested times of the commits that savepoints keep; a clean frees less.
+        consumers: The declared consumers, by name; a clean waits for those that hold.
     """
 
     small_file_bytes: int
@@ -134,6 +152,7 @@ class TableStats:
     pending: tuple[PendingPlan, ...]
     compaction: NextCompaction
     savepoints: tuple[instants.InstantTime, ...]
+    consumers: tuple[ConsumerStats, ...] = ()
 
 
 def of_table(
@@ -173,7 +192,30 @@ def of_table(
         pending=_pending(snapshot.timeline, snapshot.compactions),
         compaction=_compaction(snapshot, config, candidates),
         savepoints=tuple(each.requested_time for each in snapshot.timeline.savepoints),
+        consumers=tuple(of_consumers(storage, snapshot.timeline)),
     )
+
+
+def of_consumers(storage: protocol.Storage, timeline: active.ActiveTimeline) -> list[ConsumerStats]:
+    """Return the consumers that a timeline shows; no request without any.
+
+    Two requests each, a listing, and a read for each clean that was requested after what one of
+    them has read.
+    """
+    declared = consumers.read_all(storage, timeline)
+    if not declared:
+        return []
+    now = cleaning.clock_of(storage, timeline).now
+    return [
+        ConsumerStats(
+            consumer=each,
+            state=each.state_at(now),
+            passed_by=None
+            if each.record is None
+            else consumers.passing(storage, timeline, each.consumed),
+        )
+        for each in declared
+    ]
 
 
 def _partition(

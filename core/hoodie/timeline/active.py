@@ -53,6 +53,8 @@ from hoodie.timeline import archived
 
 DIRECTORY = ".hoodie/timeline"
 
+_CONSUMER_PREFIX, _CONSUMER_SUFFIX = "consumer-", ".json"
+
 _STATES = tuple(State)
 
 _CHANGES_MAX = 10
@@ -109,6 +111,7 @@ class ActiveTimeline:
         late: Requested times of pending writes that came to the timeline after it had been archived
             past them, in a table with a chain: they begin nothing, and never complete.
         archive: Completion times of what is older, looked up on demand.
+        consumers: Names of the declared consumers that have a file beside the instants.
     """
 
     instants: tuple[Instant, ...]
@@ -122,6 +125,7 @@ class ActiveTimeline:
     completed_writes: tuple[Instant, ...] = field(compare=False, repr=False)
     greatest: Instant | None = field(compare=False, repr=False)
     write_completion_times: Mapping[InstantTime, InstantTime] = field(compare=False, repr=False)
+    consumers: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def pending(self) -> tuple[Instant, ...]:
@@ -274,6 +278,11 @@ def with_contents(
     return read(timeline)
 
 
+def consumer_path(name: str) -> str:
+    """Return the path of the file of a consumer, below the table's root."""
+    return f"{DIRECTORY}/{_CONSUMER_PREFIX}{name}{_CONSUMER_SUFFIX}"
+
+
 def completion_of(name: str) -> str:
     """Return the completion time in a file's name; empty text if it has none."""
     instant = instant_names.parse(name)
@@ -393,7 +402,8 @@ def without_archived(
         gone: Files that are still there, or again.
     """
     if gone:
-        timeline = from_files(set(timeline.files).difference(gone), timeline.archive)
+        left = from_files(set(timeline.files).difference(gone), timeline.archive)
+        timeline = replace(left, consumers=timeline.consumers)
     late = frozenset(
         each.requested_time
         for each in timeline.pending_of(*WRITES)
@@ -416,9 +426,13 @@ class _Recent:
         """Return the timeline of a listing of these names."""
         before, timeline = self._known
         if before - names or len(names) > 2 * len(before):
-            timeline = from_files(_parsed(names))
+            timeline = replace(from_files(_parsed(names)), consumers=_consumers(names))
         elif names != before:
-            timeline = extended(timeline, _parsed(names - before))
+            added = names - before
+            consumers = {*timeline.consumers, *_consumers(added)}
+            timeline = replace(
+                extended(timeline, _parsed(added)), consumers=tuple(sorted(consumers))
+            )
         self._known = (names, timeline)
         return timeline
 
@@ -432,6 +446,17 @@ def _recent(uri: str) -> _Recent:
 def _parsed(names: Iterable[str]) -> list[Instant]:
     found = (instant_names.parse(name) for name in names)
     return [instant for instant in found if instant is not None]
+
+
+def _consumers(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the consumers of which a listing has a file, sorted."""
+    return tuple(
+        sorted(
+            each.removeprefix(_CONSUMER_PREFIX).removesuffix(_CONSUMER_SUFFIX)
+            for each in names
+            if each.startswith(_CONSUMER_PREFIX) and each.endswith(_CONSUMER_SUFFIX)
+        )
+    )
 
 
 class _NoArchive:

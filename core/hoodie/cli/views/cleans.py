@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hoodie.cli import grids, quantities
+from hoodie.maintenance import consumers
 from hoodie.maintenance.cleaning import planning
 from hoodie.model import results
 
@@ -70,6 +71,11 @@ def proposed(uri: str, proposal: planning.Proposal) -> Document:
         held_by=proposal.hold.reason,
         left_out=proposal.left_out,
         protected=proposal.protected,
+        findings=tuple(
+            f"consumer {each.name} was silent for longer than its limit, and holds nothing back"
+            for each in proposal.consumers
+            if each.state_at(proposal.clock.now) is consumers.State.EXPIRED
+        ),
     )
 
 

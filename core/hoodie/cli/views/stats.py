@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hoodie.cli import grids, quantities
+from hoodie.cli.views import consumers as consumer_views
 from hoodie.cli.views import slices
 from hoodie.services import table_stats
 
@@ -97,6 +98,7 @@ class Document:
         pending: Plans of table services.
         compaction: What one would do now.
         savepoints: Requested times of the commits that savepoints keep.
+        consumers: The declared ones, for which a clean waits.
     """
 
     table: str
@@ -106,6 +108,7 @@ class Document:
     pending: tuple[PlanRow, ...]
     compaction: CompactionRow
     savepoints: tuple[str, ...]
+    consumers: tuple[consumer_views.ConsumerRow, ...] = ()
 
 
 def document(uri: str, found: table_stats.TableStats) -> Document:
@@ -133,6 +136,7 @@ def document(uri: str, found: table_stats.TableStats) -> Document:
             reason=planned.reason,
         ),
         savepoints=tuple(found.savepoints),
+        consumers=tuple(map(consumer_views.row, found.consumers)),
     )
 
 
@@ -210,6 +214,7 @@ def lines(shown: Document) -> Iterator[str]:
         )
     else:
         yield f"compaction: would do nothing: {planned.reason}"
+    yield from consumer_views.lines(shown.consumers)
     kept = quantities.counted(len(shown.savepoints), "savepoint")
     limit = f", less what {kept} keep" if len(shown.savepoints) > 1 else ""
     if len(shown.savepoints) == 1:

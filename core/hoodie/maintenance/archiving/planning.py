@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hoodie import errors
+from hoodie.maintenance import consumers as declared_consumers
 from hoodie.model import instants
 from hoodie.timeline import active, epochs
 
@@ -52,6 +53,7 @@ class Reason(enum.Enum):
     NOT_CLEANED = "replace commit that is not cleaned"
     COMPACTION = "delta commits until the next compaction"
     CLEAN_RETAINS = "clean that retains more"
+    CONSUMER = "consumer that has not read them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +141,7 @@ class Facts:
         last_clean: None if the table was never cleaned.
         not_swept: Requested times of instants that are over, and left data files.
         swept_rollbacks: Completed rollbacks whose leftovers are removed; None for all.
+        consumers: The declared consumers within their limits.
     """
 
     timeline: active.ActiveTimeline
@@ -146,6 +149,7 @@ class Facts:
     last_clean: LastClean | None = None
     not_swept: Collection[instants.InstantTime] = ()
     swept_rollbacks: Collection[instants.InstantTime] | None = None
+    consumers: Collection[declared_consumers.Consumer] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,6 +261,7 @@ def _holds(facts: Facts, policy: Policy) -> list[Hold]:
         _not_swept(facts),
         _savepoint(timeline),
         _not_cleaned(facts),
+        *(_unread(facts.timeline, each) for each in facts.consumers),
     ]
     if not facts.is_copy_on_write:
         found.append(_before_compaction(timeline, policy))
@@ -326,6 +331,23 @@ def _savepoint(timeline: active.ActiveTimeline) -> Hold | None:
             text = f"the table has a savepoint of {each.requested_time}"
             return Hold(reason=Reason.SAVEPOINT, below=each.requested_time, text=text)
     return None
+
+
+def _unread(timeline: active.ActiveTimeline, consumer: declared_consumers.Consumer) -> Hold | None:
+    """Keep what a consumer has not read, and what it has read last.
+
+    Apache Hudi 1.2.0 returns no rows for an increment of archived delta commits. Of a damaged file
+    everything counts as unread.
+    """
+    writes = timeline.completed_writes
+    consumed = "" if consumer.record is None else consumer.consumed
+    unread = [each for each in writes if (each.completion_time or "") > consumed]
+    if not unread:
+        return None
+    read = [each for each in writes if (each.completion_time or "") <= consumed]
+    kept = [each.requested_time for each in (*unread, *read[-1:])]
+    text = consumer.defect or f"consumer {consumer.name} has read up to {consumed}"
+    return Hold(reason=Reason.CONSUMER, below=min(kept), text=text)
 
 
 def _not_cleaned(facts: Facts) -> Hold | None:

@@ -18,7 +18,9 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from hoodie import environment, errors
+from hoodie.maintenance import consumers
 from hoodie.maintenance.archiving import planning
+from hoodie.maintenance.cleaning import service as cleaning
 from hoodie.maintenance.rollback import orphan_files
 from hoodie.model import instants, results, table_config
 from hoodie.storage.protocol import Storage
@@ -307,7 +309,17 @@ def _facts(
         last_clean=_last_clean(storage, timeline),
         not_swept=swept.not_swept if swept else (),
         swept_rollbacks=swept.rollbacks if swept else None,
+        consumers=_consumers(storage, timeline),
     )
+
+
+def _consumers(storage: Storage, timeline: active.ActiveTimeline) -> tuple[consumers.Consumer, ...]:
+    """Return the consumers that have to be waited for; no request without any."""
+    declared = consumers.read_all(storage, timeline)
+    if not declared:
+        return ()
+    now = cleaning.clock_of(storage, timeline).now
+    return tuple(each for each in declared if each.state_at(now) is not consumers.State.EXPIRED)
 
 
 def _last_clean(storage: Storage, timeline: active.ActiveTimeline) -> planning.LastClean | None:

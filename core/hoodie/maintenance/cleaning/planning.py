@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hoodie.filegroup import slicing, snapshots
+from hoodie.maintenance import consumers as declared_consumers
 from hoodie.maintenance.cleaning import retention as retentions
 from hoodie.model import files, instants, plans
 from hoodie.timeline import active
@@ -55,6 +56,7 @@ class Proposal:
         partitions_seen: How many partitions were looked at.
         left_out: How many files more might go, and stay for the next clean.
         protected: How many files stay because savepoints name them.
+        consumers: The declared ones.
     """
 
     timeline: active.ActiveTimeline
@@ -68,6 +70,7 @@ class Proposal:
     partitions_seen: int
     left_out: int
     protected: int
+    consumers: tuple[declared_consumers.Consumer, ...] = ()
 
     @property
     def is_worth_recording(self) -> bool:
@@ -148,13 +151,48 @@ def removals(
     found: list[Removal] = []
     for partition_path in partitions:
         found += _retired(snapshot, partition_path, hold)
+        change_data: dict[files.FileGroupId, list[files.LogFile]] = {}
+        for log_file in snapshot.listing.change_data(partition_path):
+            change_data.setdefault(log_file.group, []).append(log_file)
         for slices in view.slices(partition_path):
-            for each, replaced_at in replaced(slices, completion_time, retention.newer_kept):
-                if replaced_at < hold.time:
-                    found += [
-                        Removal(data_file=file, replaced_at=replaced_at) for file in each.data_files
-                    ]
+            gone = [
+                (each, replaced_at)
+                for each, replaced_at in replaced(slices, completion_time, retention.newer_kept)
+                if replaced_at < hold.time
+            ]
+            for each, replaced_at in gone:
+                found += [
+                    Removal(data_file=file, replaced_at=replaced_at) for file in each.data_files
+                ]
+            if gone and slices[0].group in change_data:
+                logs = change_data[slices[0].group]
+                found += _of_change_data(logs, slices, gone, completion_time)
     return found
+
+
+def _of_change_data(
+    log_files: Iterable[files.LogFile],
+    slices: Sequence[files.FileSlice],
+    gone: Iterable[tuple[files.FileSlice, instants.InstantTime]],
+    completion_time: slicing.CompletionTime,
+) -> Iterable[Removal]:
+    """Yield the change data of slices that go: its log files belong to slices as others do (Q1).
+
+    Args:
+        log_files: Of change data, of one file group.
+        slices: Of the file group, newest first.
+        gone: Those that go, each with the time at which it was replaced.
+        completion_time: Files of what is not known to have completed stay.
+    """
+    replaced_at = {each.base_instant_time: time for each, time in gone}
+    for log_file in log_files:
+        completed = completion_time(log_file.instant_time)
+        if completed is None:
+            continue
+        starts = (each.base_instant_time for each in slices)
+        start = next((each for each in starts if each <= completed), None)
+        if start in replaced_at:
+            yield Removal(data_file=log_file, replaced_at=replaced_at[start])
 
 
 def replaced(
@@ -241,11 +279,29 @@ def in_use(plan: plans.CleanPlan, snapshot: snapshots.Snapshot) -> frozenset[str
     return plan.paths & needed
 
 
+def held(
+    plan: plans.CleanPlan, snapshot: snapshots.Snapshot, hold: retentions.Hold
+) -> frozenset[str]:
+    """Return the paths of a plan's files that are there and were not replaced before a hold."""
+    listing = snapshot.listing
+    there = {
+        each.path
+        for path in plan.file_names
+        for each in (*listing.files(path), *listing.change_data(path))
+    }
+    whatever_stays = retentions.Retention(retained=1)
+    gone = {
+        each.data_file.path for each in removals(snapshot, plan.file_names, whatever_stays, hold)
+    }
+    return (plan.paths & there) - gone
+
+
 def _retired(
     snapshot: snapshots.Snapshot, partition_path: str, hold: retentions.Hold
 ) -> Iterable[Removal]:
     """Yield the files of file groups that a replace commit retired before the bound."""
-    for data_file in snapshot.listing.files(partition_path):
+    listing = snapshot.listing
+    for data_file in (*listing.files(partition_path), *listing.change_data(partition_path)):
         retired_at = snapshot.replaced.get(data_file.group)
         if retired_at is None or retired_at >= hold.time or data_file.instant_time > retired_at:
             continue

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hoodie import errors
+from hoodie.maintenance import consumers
 from hoodie.model import instants
 from hoodie.timeline import active
 
@@ -130,24 +131,57 @@ def clock_of(timeline: active.ActiveTimeline, modified_ms: Mapping[instants.Inst
     )
 
 
-def bound(timeline: active.ActiveTimeline, retention: Retention, clock: Clock) -> Hold:
+def bound(
+    timeline: active.ActiveTimeline,
+    retention: Retention,
+    clock: Clock,
+    declared: Iterable[consumers.Consumer] = (),
+) -> Hold:
     """Return what holds cleaning back the most.
 
     Args:
         timeline: Of the table.
         retention: How much stays.
         clock: The time.
+        declared: The table's consumers.
     """
-    return min(holds(timeline, retention, clock), key=lambda hold: hold.time)
+    return min(holds(timeline, retention, clock, declared), key=lambda hold: hold.time)
 
 
-def holds(timeline: active.ActiveTimeline, retention: Retention, clock: Clock) -> list[Hold]:
+def holds(
+    timeline: active.ActiveTimeline,
+    retention: Retention,
+    clock: Clock,
+    declared: Iterable[consumers.Consumer] = (),
+) -> list[Hold]:
     """Return everything that holds cleaning back."""
     return [
         _of_policy(timeline, retention, clock.now),
         _of_readers(timeline, retention, clock),
         *_of_pending(timeline),
+        *of_consumers(declared, clock.now),
     ]
+
+
+def of_consumers(
+    declared: Iterable[consumers.Consumer], now: instants.InstantTime
+) -> Iterable[Hold]:
+    """Yield a hold for each consumer that is not silent for longer than its limit.
+
+    What was replaced at the time up to which it has read stays, so that it may read that change
+    once more. What a damaged file says is not known: all stays.
+    """
+    for each in declared:
+        match each.state_at(now):
+            case consumers.State.DAMAGED:
+                yield Hold(time=_NEVER, reason=each.defect)
+            case consumers.State.HOLDING:
+                yield Hold(
+                    time=each.consumed,
+                    reason=f"consumer {each.name} has read up to {each.consumed}",
+                )
+            case consumers.State.EXPIRED:
+                pass
 
 
 def earliest_retained(

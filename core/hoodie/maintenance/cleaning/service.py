@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from hoodie import environment, errors
 from hoodie.filegroup import snapshots
 from hoodie.format import clean_avro, instant_names
-from hoodie.maintenance import savepoints
+from hoodie.maintenance import consumers, savepoints
 from hoodie.maintenance.cleaning import planning, retention
 from hoodie.maintenance.rollback import failed_writes
 from hoodie.model import files, instants, plans, results, table_config
@@ -127,7 +127,8 @@ def _proposal(
     protected = savepoints.protected_paths(storage, timeline)
     saved = tuple(each.requested_time for each in timeline.savepoints)
     clock = clock_of(storage, timeline)
-    hold = retention.bound(timeline, how, clock)
+    declared = consumers.read_all(storage, timeline)
+    hold = retention.bound(timeline, how, clock, declared)
     last = contents.read_last_clean(storage, timeline)
     commits = planning.commits_since(timeline, last and last[1], saved, how, hold)
     snapshot = snapshots.take(storage, config, timeline)
@@ -152,6 +153,7 @@ def _proposal(
         partitions_seen=len(partitions),
         left_out=len(found) - len(kept),
         protected=len(may_go) - len(found),
+        consumers=declared,
     )
 
 
@@ -199,7 +201,8 @@ def plan(
         if pending:
             raise OutdatedError(f"{pending[0]} is pending")
         saved = [each.requested_time for each in timeline.savepoints]
-        hold = retention.bound(timeline, how, proposal.clock)
+        declared = consumers.read_all(client.storage, timeline)
+        hold = retention.bound(timeline, how, proposal.clock, declared)
         if not planning.still_holds(proposal, timeline, hold, saved):
             raise OutdatedError("the timeline has changed")
         return clean_avro.encode_plan(proposal.plan(extra), client.storage.uri)
@@ -292,9 +295,9 @@ def execute(
     try:
         planned = opened.requested
         wanted = contents.read_clean_plan(client.storage, planned)
-        kept = _protected(client, config, opened.timeline, planned, wanted)
+        kept = _kept(client, config, opened.timeline, planned, wanted)
         lifecycle.start(client, opened)
-        deleted = _without(wanted, kept, opened.timeline)
+        deleted = kept.taken_from(wanted, opened.timeline)
         delete_all(sorted(deleted.paths))
         duration_ms = round((client.clock.monotonic_s() - begun_s) * 1000)
         content = clean_avro.encode_metadata(deleted, requested_time, duration_ms)
@@ -302,55 +305,99 @@ def execute(
     except BaseException:
         lifecycle.abort(client, opened)
         raise
-    findings = [f"{path} is kept, since a savepoint names it" for path in sorted(kept)]
     return results.CleanResult(
         instant=completion.instant,
         deleted=tuple(sorted(deleted.paths)),
         lock_wait_ms=completion.lock_times.wait_ms,
         lock_hold_ms=completion.lock_times.hold_ms,
-        findings=(*completion.findings, *findings),
+        findings=(*completion.findings, *kept.findings),
     )
 
 
-def _protected(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    """Files of a plan that stay, since they came to be needed after it was made.
+
+    Attributes:
+        saved: Those that savepoints name.
+        held: Those that a consumer needs.
+        hold: Of that consumer; None for no such file.
+    """
+
+    saved: frozenset[str]
+    held: frozenset[str] = frozenset()
+    hold: retention.Hold | None = None
+
+    @property
+    def findings(self) -> list[str]:
+        """What the user should know."""
+        found = [f"{path} is kept, since a savepoint names it" for path in sorted(self.saved)]
+        if self.hold is not None:
+            found.append(f"{len(self.held)} files of the plan are kept: {self.hold.reason}")
+        return found
+
+    def taken_from(
+        self, wanted: plans.CleanPlan, timeline: active.ActiveTimeline
+    ) -> plans.CleanPlan:
+        """Return a plan without these files, so that a later clean looks for them again.
+
+        Once one of the savepoints is deleted, that looks at the whole table. For a consumer it
+        begins with what was replaced at its time, and nothing is cleaned from there on.
+        """
+        kept = self.saved | self.held
+        if not kept:
+            return wanted
+        extra, earliest = dict(wanted.extra), wanted.earliest_retained
+        if self.saved:
+            extra[plans.SAVEPOINTS_KEY] = ",".join(
+                each.requested_time for each in timeline.savepoints
+            )
+        if self.hold is not None:
+            extra[plans.BOUND_KEY] = min(extra.get(plans.BOUND_KEY, ""), self.hold.time)
+            earliest = retention.earliest_retained(timeline, self.hold.time)
+        return replace(
+            wanted,
+            earliest_retained=earliest,
+            file_names={
+                path: tuple(name for name in names if files.join(path, name) not in kept)
+                for path, names in wanted.file_names.items()
+            },
+            extra=extra,
+        )
+
+
+def _kept(
     client: Client,
     config: table_config.TableConfig,
     timeline: active.ActiveTimeline,
     planned: instants.Instant,
     wanted: plans.CleanPlan,
-) -> frozenset[str]:
-    """Return the files of a plan that savepoints name, which another engine made since.
+) -> _Kept:
+    """Return the files of a plan that savepoints name or consumers need, which came since.
 
     Raises:
         ConflictError: The plan names files that a read needs.
     """
-    used = planning.in_use(wanted, snapshots.take(client.storage, config, timeline))
+    snapshot = snapshots.take(client.storage, config, timeline)
+    used = planning.in_use(wanted, snapshot)
     if used:
         raise errors.ConflictError(
             f"{planned} of {client.storage.uri} deletes {min(used)}, which is in use: expected "
             "files of replaced file slices; look at it with the engine that planned it"
         )
-    return wanted.paths & savepoints.protected_paths(client.storage, timeline)
+    saved = wanted.paths & savepoints.protected_paths(client.storage, timeline)
+    hold = _consumers_hold(client.storage, timeline)
+    held = frozenset() if hold is None else planning.held(wanted, snapshot, hold)
+    return _Kept(saved=saved, held=held, hold=hold if held else None)
 
 
-def _without(
-    wanted: plans.CleanPlan, kept: frozenset[str], timeline: active.ActiveTimeline
-) -> plans.CleanPlan:
-    """Return a plan without files that are kept, with the savepoints that keep them.
-
-    Once one of these is deleted, the next clean looks at the whole table.
-    """
-    if not kept:
-        return wanted
-    saved = ",".join(each.requested_time for each in timeline.savepoints)
-    return replace(
-        wanted,
-        file_names={
-            path: tuple(name for name in names if files.join(path, name) not in kept)
-            for path, names in wanted.file_names.items()
-        },
-        extra={**wanted.extra, plans.SAVEPOINTS_KEY: saved},
-    )
+def _consumers_hold(storage: Storage, timeline: active.ActiveTimeline) -> retention.Hold | None:
+    """Return the hold of the consumer that is the farthest behind; no request without any."""
+    declared = consumers.read_all(storage, timeline)
+    if not declared:
+        return None
+    found = retention.of_consumers(declared, clock_of(storage, timeline).now)
+    return min(found, key=lambda hold: hold.time, default=None)
 
 
 def _tasks(table_uri: str, paths: Sequence[str]) -> list[DeleteTask]:

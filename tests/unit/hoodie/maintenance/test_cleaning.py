@@ -332,6 +332,27 @@ class TestCleaning:
         assert not small.problems()
 
     @KINDS
+    def test_change_data_goes_with_the_slice_of_its_write(
+        self, config: table_config.TableConfig, tmp_path: Path
+    ) -> None:
+        """Apache Hudi writes such files; no read of rows looks at them."""
+        small = filled(tmp_path / "t", config)
+        bases = {each for each in data_files(small) if each.endswith(".parquet")}
+        gone = paths(small.table.propose_clean(NOW).removals)
+        for path in bases:
+            partition_path, _, name = path.rpartition("/")
+            file_id, _, time_and_end = name.split("_")
+            log = f".{file_id}_{time_and_end.removesuffix('.parquet')}.log.1_0-0-0.cdc"
+            (small.path / partition_path / log).touch()
+        change_data = {each for each in data_files(small) if each.endswith(".cdc")}
+        removed = paths(small.table.propose_clean(NOW).removals) & change_data
+        assert len(removed) == len(gone & bases) > 0
+        small.table.clean(NOW, small.options().transaction)
+        assert {each for each in data_files(small) if each.endswith(".cdc")} == (
+            change_data - removed
+        )
+
+    @KINDS
     def test_next_clean_looks_only_where_commits_were(
         self, config: table_config.TableConfig, tmp_path: Path
     ) -> None:

@@ -274,7 +274,7 @@ class TestCleaned:
         alone.write("a")
         name = f"{alone.next_time()}.clean.inflight"
         (alone.path / ".hoodie/timeline" / name).write_bytes(b"")
-        with pytest.raises(errors.ConflictError, match="has no plan: it may delete anything"):
+        with pytest.raises(errors.ConflictError, match="has no plan: run hoodie clean"):
             alone.create()
 
     def test_missing_file_is_told(self, alone: Saved) -> None:

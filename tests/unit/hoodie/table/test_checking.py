@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from support.tables.tables import SmallTable
+from hoodie import errors
+from hoodie.maintenance import consumers, savepoints
+from hoodie.maintenance.cleaning import retention
+from hoodie.timeline import active
+from support.tables.tables import QUICK, SmallTable
 
 
 def damaged(tmp_path: Path) -> SmallTable:
@@ -79,3 +83,53 @@ def test_damage_is_found(
     damage(small)
     problems = small.problems()
     assert any(finding in problem for problem in problems), problems
+
+
+def notes(small: SmallTable) -> list[str]:
+    return [f"{each.subject}: {each.message}" for each in small.table.check(QUICK)]
+
+
+def test_damaged_savepoint_is_found_and_can_be_deleted(tmp_path: Path) -> None:
+    small = damaged(tmp_path)
+    transaction = small.options().transaction
+    made = small.table.create_savepoint(savepoints.Wanted(), transaction).instant
+    one(small, ".hoodie/timeline/*_*.savepoint").write_bytes(b"no Avro")
+    (problem,) = small.problems()
+    assert f"hoodie savepoint delete --instant {made.requested_time}" in problem
+    doomed = savepoints.Doomed(commits=frozenset((made.requested_time,)))
+    small.table.delete_savepoints(doomed, transaction)
+    assert not notes(small)
+
+
+@pytest.mark.parametrize(
+    ("name", "note"),
+    [
+        ("20200101000000000.clean.requested", "has no plan"),
+        ("20200101000000000.clean.inflight", "has no plan"),
+        ("20200101000000000_20200101000000001.clean", "looks at the whole table"),
+    ],
+)
+def test_clean_that_a_crash_left_empty_is_found(name: str, note: str, tmp_path: Path) -> None:
+    small = damaged(tmp_path)
+    path = small.path / ".hoodie/timeline" / name
+    path.touch()
+    os.utime(path, (0, 0))
+    assert any(note in each for each in notes(small)), notes(small)
+    if path.suffix != ".clean":
+        with pytest.raises(errors.ConflictError, match="run hoodie clean"):
+            small.table.create_savepoint(savepoints.Wanted(), small.options().transaction)
+        small.table.clean(retention.Retention(), small.options().transaction)
+        assert not notes(small)
+        assert small.table.create_savepoint(savepoints.Wanted(), small.options().transaction)
+
+
+def test_consumers_that_matter_to_cleaning_are_found(tmp_path: Path) -> None:
+    small = damaged(tmp_path)
+    small.table.advance_consumer("c", consumers.Progress(limit_ms=1))
+    assert not notes(small)
+    path = small.path / active.consumer_path("c")
+    os.utime(path, (0, 0))
+    assert any("was silent for longer" in each for each in notes(small))
+    path.write_bytes(b"?")
+    (problem,) = small.problems()
+    assert "until then nothing is cleaned" in problem
