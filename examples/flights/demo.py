@@ -8,7 +8,7 @@ they write. All of it is declared in the manifests beside this file.
 
 Then it is proved, by program: that the two overlapped in one file group with a compaction planned
 in between; that the table equals the source in every row and column, before and after the last
-compaction; and that hudi-rs, which is not ours, reads the same.
+compaction; that old file versions were cleaned; and that hudi-rs, which is not ours, reads the same.
 """
 
 import argparse
@@ -83,6 +83,7 @@ def main() -> None:
     say("One more compaction, declared as an object of its own")
     operate(work, [HERE / "manifests", HERE / "last-compaction"])
     prove_content("after the last compaction", read(opened), source)
+    prove_cleaned(opened)
     prove_content("as hudi-rs reads it", read_with_hudi_rs(work / "flights"), source)
     say(f"All proved, {time.monotonic() - start:.0f} s after the input was ready")
     console.print(f"The table is {work / 'flights'}. Look at it:")
@@ -110,6 +111,18 @@ def operate(work: Path, folders: Sequence[Path]) -> None:
         subprocess.run([*operator, "get", kind, *state], check=False)
     if ended.returncode:
         raise SystemExit(f"demo: the operator ended with {ended.returncode}")
+
+
+def prove_cleaned(opened: table.Table) -> None:
+    """Prove that a clean deleted what nobody reads any more."""
+    cleans = [
+        each
+        for each in opened.timeline().instants
+        if each.action is instants.Action.CLEAN and each.is_completed
+    ]
+    if not cleans:
+        raise SystemExit("demo: no clean was completed")
+    console.print(f"[green]✓[/] {len(cleans)} cleans have deleted replaced file versions")
 
 
 def spans_of(opened: table.Table) -> list[Span]:

@@ -36,6 +36,8 @@ class World(ow.Outside):
         self.choosing = self.add(
             kinds.COMPACTION_POLICY, "choosing", {**choosing, "triggers": {"deltaCommits": 2}}
         )
+        self.retention = self.add(kinds.RETENTION_POLICY, "retention", rule_examples.RETENTION)
+        self.savepoint = self.add(kinds.SAVEPOINT, "saved", rule_examples.SAVEPOINT)
         self.action = self.add(kinds.TABLE_ACTION, "action", rule_examples.ACTION)
         self.see_lock(self.lock)
         for key in (self.table, self.other, self.within):
@@ -63,6 +65,7 @@ EDITS = {
     "other": edited(ow.TABLE, storage={"path": "flights/others"}),
     "left": ow.writer_spec(suspend=True),
     "policy": {**rule_examples.POLICY, "suspend": True},
+    "retention": {**rule_examples.RETENTION, "suspend": True},
     "choosing": {"target": {"tableRef": {"name": "flights"}}, "triggers": {"deltaCommits": 9}},
 }
 
@@ -81,7 +84,7 @@ def test_edit_concerns_all_whose_decision_it_alters(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["lock", "table", "other", "within", "left", "action"],
+    ["lock", "table", "other", "within", "left", "action", "policy", "retention"],
 )
 def test_end_concerns_all_whose_decision_it_alters(name: str) -> None:
     here = World()
@@ -123,5 +126,5 @@ def test_lock_of_an_object_is_that_of_its_table() -> None:
     for key in (here.table, here.left, here.action):
         assert dependents.lock_of(found, here.by_key[key]) == here.lock
     lonely = here.add(kinds.WRITER, "lonely", ow.writer_spec(tableRef={"name": "none"}))
-    for key in (here.lock, here.policy, lonely):
+    for key in (here.lock, here.policy, here.retention, lonely):
         assert dependents.lock_of(found, here.by_key[key]) is None
