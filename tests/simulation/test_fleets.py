@@ -41,6 +41,7 @@ SEEDS = {
     Scenario.CHAINED: 60,
     Scenario.LYING: 60,
     Scenario.CLEANED: 60,
+    Scenario.RETAINED: 60,
     Scenario.STORMY: 40,
 }
 CHUNK = 10
@@ -99,6 +100,16 @@ def test_readers_read_while_others_write() -> None:
         fleet.run()
         sizes |= {len(read.writes) for read in fleet.world.reads}
     assert sizes >= {0, 1, 2, 3, 4}
+
+
+def test_archivers_archive_while_others_work() -> None:
+    """Else what is found of archived instants would prove nothing, of either kind of lock."""
+    counts = collections.Counter[bool]()
+    for seed in range(20):
+        fleet = Fleet(plan_of(Scenario.RETAINED, seed))
+        fleet.run()
+        counts[fleet.plan.is_lying] += fleet.world.archived
+    assert min(counts[True], counts[False]) > 20
 
 
 def test_deletes_outlive_compactions_that_readers_read() -> None:

@@ -101,6 +101,7 @@ class Fleet:
         if plan.cleaners:
             # A write that was rolled back while it was paused holds no clean back any more.
             self.transient = (*self.transient, errors.NotFoundError)
+        self.world.is_archived = plan.archivers > 0
         self.world.has_engines = plan.engines > 0
         if plan.engines:
             # It may have made what we do not maintain, and remove it later.
@@ -115,6 +116,7 @@ class Fleet:
             ("reader", plan.readers, self._read_until_done),
             ("engine", plan.engines, self._act_as_another_engine),
             ("cleaner", plan.cleaners, self._clean_until_done),
+            ("archiver", plan.archivers, self._archive_until_done),
         ):
             for number in range(count):
                 self._start(f"{kind}{number}", work)
@@ -304,6 +306,17 @@ class Fleet:
                 self.time.note(f"{service.author}: {error.kind}: {error}")
             service.clock.sleep_s(2.0)
 
+    def _archive_until_done(self, service: Client) -> None:
+        while True:
+            is_last = self._are_writers_done
+            try:
+                self.world.archive(service)
+                if is_last:
+                    return
+            except self.transient as error:
+                self.time.note(f"{service.author}: {error.kind}: {error}")
+            service.clock.sleep_s(2.0)
+
     @property
     def _retention(self) -> retention.Retention:
         """How much of the past stays: as little as may be, so that much goes."""
@@ -365,14 +378,17 @@ class Fleet:
                 self.world.compact(service, planned.requested_time)
             if self.plan.cleaners:
                 self.world.clean(service, replace(self._retention, grace_ms=0, files_max=1_000))
+        if self.plan.archivers:
+            self.world.archive(self.world.writer("last archiver"))
+            self.world.check_archived()
         if self.plan.cleaners:
             self.world.check_cleaned(replace(self._retention, grace_ms=0))
         read = self.world.read(self.world.writer("last reader"))
         timeline = self.world.check()
         if self.plan.has_shared_columns:
             invariants.check_merged_in_order(self.world.reads, self.world.excused)
-        invariants.check_quiescence(self.world.storage, timeline, self.world.strays)
-        invariants.check_everything_is_read(self.world.storage, timeline, read, self.world.excused)
+        invariants.check_quiescence(self.world.whole, timeline, self.world.strays)
+        invariants.check_everything_is_read(self.world.whole, timeline, read, self.world.excused)
 
 
 def _has_changes(timeline: active.ActiveTimeline) -> bool:

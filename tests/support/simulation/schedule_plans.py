@@ -37,6 +37,7 @@ class Scenario(enum.Enum):
     CHAINED = "chained"  # Another engine, or other troubles, in a table with a chain.
     LYING = "lying"  # Everybody has the lock at once, and all of these troubles come together.
     CLEANED = "cleaned"  # Cleaners beside all of them, whatever the lock says.
+    RETAINED = "retained"  # Archivers beside cleaners, and a chain.
     STORMY = "stormy"  # Several of these troubles at once, each at a rate that chance chooses.
 
 
@@ -56,6 +57,7 @@ class Plan:
         readers: How many.
         engines: Processes of another engine.
         cleaners: Cleaning services.
+        archivers: Archiving services.
         grace_ms: How long cleaners leave a reader.
         has_shared_columns: Whether all writers write one column, and so wait for each other.
         switch_rate: How often somebody else goes on, of all calls.
@@ -93,6 +95,7 @@ class Plan:
     readers: int = 1
     engines: int = 0
     cleaners: int = 0
+    archivers: int = 0
     grace_ms: int = 0
     has_shared_columns: bool = False
     switch_rate: float = 1.0
@@ -363,6 +366,21 @@ def _with_cleaners(plan: Plan, source: random.Random) -> Plan:
     )
 
 
+def _with_archivers(plan: Plan, source: random.Random) -> Plan:
+    """Return a plan in which the timeline is archived, beside cleaners, under a lock or none."""
+    trouble = source.choice((_with_a_lying_lock, _with_several_troubles))
+    plan = trouble(plan, source)
+    return replace(
+        plan,
+        batches=3,
+        cleaners=1,
+        archivers=source.choice((1, 1, 2)),
+        grace_ms=source.choice((0, 1_000)),
+        has_chain=not plan.is_lying,
+        page_names=source.choice((None, 24)),
+    )
+
+
 VICTIMS = ("w", "w", "compactor", "compactor", "janitor", "")
 
 
@@ -482,4 +500,5 @@ _TROUBLED = {
     Scenario.CHAINED: _with_a_chain,
     Scenario.LYING: _with_a_lying_lock,
     Scenario.CLEANED: _with_cleaners,
+    Scenario.RETAINED: _with_archivers,
 }

@@ -119,6 +119,7 @@ def _smaller(plan: Plan) -> Iterator[Plan]:
         replace(plan, step_rate=0.0),
         replace(plan, has_shared_columns=False),
         replace(plan, engines=0),
+        replace(plan, archivers=0),
         replace(plan, readers=0),
         replace(plan, readers=max(plan.readers - 1, 0)),
         replace(plan, janitors=0),

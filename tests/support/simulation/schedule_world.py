@@ -15,6 +15,8 @@ from hoodie import errors, identity
 from hoodie.filegroup import snapshots
 from hoodie.format import file_names, timeline_avro
 from hoodie.index import bucket
+from hoodie.maintenance.archiving import planning as archive_planning
+from hoodie.maintenance.archiving import service as archiving
 from hoodie.maintenance.cleaning import retention
 from hoodie.maintenance.cleaning import service as cleaning
 from hoodie.maintenance.compaction import planning as compaction_planning
@@ -42,7 +44,13 @@ from hoodie.transaction.client import (
     OpenAction,
 )
 from hoodie.write import compatibility, conflicts, placement
-from support.simulation import faulty_storage, invariants, schedule, schedule_witness
+from support.simulation import (
+    faulty_storage,
+    invariants,
+    schedule,
+    schedule_witness,
+    whole_timeline,
+)
 
 CONFIG = table_config.TableConfig(
     name="t",
@@ -55,6 +63,7 @@ COPY_ON_WRITE = replace(
     CONFIG, table_type=table_config.TableType.COPY_ON_WRITE, has_partial_updates=False
 )
 SCHEMA = schemas.from_arrow(pa.schema([("id", pa.string()), ("part", pa.string())]), "t")
+ARCHIVE = archive_planning.Policy(commits_min=1, commits_max=2, compaction_delta_commits=1)
 EVERYTHING = tasks.Query(columns=("id",))
 ANY_COMPACTION = compaction_options.CompactionOptions()
 SETTINGS = settings.WriteSettings(
@@ -98,12 +107,15 @@ class World:
         self.names_groups = False  # Whether each writer names the groups of empty buckets itself.
         self.plans_beside_rate = 0.0  # How often a compaction is planned while one is pending.
         self.is_cleaned = False  # Whether there are cleaners, which readers have to look for.
+        self.is_archived = False  # Whether instants leave the timeline; judges see them all.
+        self.archived = 0  # How many have left it.
         self.has_engines = False  # Whether other engines change the table.
         self.misjudgement_rate = 0.0  # How often a living process is proved dead.
         self.misjudged: set[str] = set()  # Names of those that everybody takes for dead.
         self.has_partial_writes = False  # Or every write writes to every file group.
         self.store = store or MemoryStore(schedule.VirtualClock(self.time))
         self.storage: Storage = MemoryStorage(self.store)
+        self._whole = whole_timeline.WholeStorage(self.store)
         self.lock = schedule.SessionLock(self.time)
         self.witness = schedule_witness.Witness(
             self.time, MemoryStorage(self.store), self.lock, write_settings.heartbeat_expiry_ms
@@ -221,7 +233,12 @@ class World:
 
     @property
     def timeline(self) -> active.ActiveTimeline:
-        return active.load(self.storage)
+        return active.load(self.whole)
+
+    @property
+    def whole(self) -> Storage:
+        """The storage as judges see it: with the instants that were archived."""
+        return self._whole if self.is_archived else self.storage
 
     @property
     def surplus(self) -> frozenset[instants.Instant]:
@@ -246,16 +263,16 @@ class World:
         alone = {told.completed for told in self.told if told.is_said_to_be_alone}
         late = {each.requested_time for each in self.late - alone}
         timeline = invariants.check_all(
-            self.storage, self.told, excused, self.surplus, self.strays, self.late
+            self.whole, self.told, excused, self.surplus, self.strays, self.late
         )
-        invariants.check_reads(self.storage, timeline, self.told, self.reads, late, excused)
+        invariants.check_reads(self.whole, timeline, self.told, self.reads, late, excused)
         invariants.check_increments(timeline, self.reads, late | excused)
         if not self.keeps_attempts:
-            invariants.check_attempts_write_once(self.storage, timeline)
+            invariants.check_attempts_write_once(self.whole, timeline)
         if self.names_groups:
-            invariants.check_one_group_a_bucket(self.storage, timeline, excused)
+            invariants.check_one_group_a_bucket(self.whole, timeline, excused)
         if self.is_optimistic:
-            invariants.check_serial(self.storage, timeline, self.told)
+            invariants.check_serial(self.whole, timeline, self.told)
         if self.is_ordered:
             assert not self.late | self.posthumous, "what a chain orders is never late"
             if self.is_chained_from_the_start:
@@ -334,12 +351,29 @@ class World:
             planned = cleaning.plan(service, self.config, how, proposal)
             cleaning.execute(service, self.config, planned, delete_all)
 
+    def archive(self, service: Client) -> None:
+        """Archive all but a few commits."""
+        done = archiving.archive_by(service, self.config, ARCHIVE)
+        self.archived += len(done.archived)
+
+    def check_archived(self) -> None:
+        """I8, I10: the timeline holds nothing that the archive has, and no more than it should."""
+        timeline = active.load(self.storage)
+        for each in timeline.completed:
+            if each.action in archive_planning.ARCHIVED:
+                held = timeline.archive.completion_time(each.requested_time)
+                assert held is None, f"archived, and on the timeline: {each}"
+        for told in self.told:
+            if told.completed is not None:
+                found = timeline.completion_time(told.requested_time)
+                assert found == told.completed.completion_time, f"{told}: {found} was looked up"
+
     def check_cleaned(self, how: retention.Retention) -> None:
         """I8, I10: what may go is gone, and nothing that a read needs."""
         proposal = cleaning.propose(self.storage, self.config, how)
         assert not proposal.removals, f"still there: {proposal.removals}"
         there = {info.path for info in self.storage.list("", is_recursive=True)}
-        left = invariants.cleaned(self.storage, self.timeline) & there
+        left = invariants.cleaned(self.whole, self.timeline) & there
         assert not left, f"cleaned, and still there: {sorted(left)}"
 
     def read(self, reader: Client) -> invariants.Read:
@@ -424,8 +458,9 @@ class World:
         """Return the groups that buckets have, or names of the writer's own, as Apache Hudi's."""
         written = {
             bucket.bucket_of(stat.file_id): stat.file_id
-            for each in opened.timeline.completed_writes
-            for stat in contents.read_commit(self.storage, each).stats
+            for each in (self if self.is_archived else opened).timeline.completed_writes
+            if not self.is_archived or opened.timeline.is_committed(each.requested_time)
+            for stat in contents.read_commit(self.whole, each).stats
         }
         numbers = [bucket.bucket_of(group.file_id) for group in groups]
         return [
@@ -494,6 +529,8 @@ class World:
 
     def see_deletion(self, process: schedule.Process, path: str, is_late: bool) -> None:
         """Judge what is deleted."""
+        if self.is_archived:
+            self._whole.see_deletion(path)
         if self.is_lying:
             return
         self._record_change(process, path, is_late)

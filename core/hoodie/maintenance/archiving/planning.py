@@ -7,6 +7,7 @@ Invariants:
       that is pending, nor past one whose files a rollback has not removed;
     - a write that completed after a pending one had begun stays, since the pending one looks for
       conflicts with it;
+    - the write that completed last stays: its record of batches is the one that writers go on from;
     - the last completed clean stays, from which Apache Hudi cleans on; savepoints, restores and
       indexing stay for ever.
 
@@ -48,6 +49,7 @@ class Reason(enum.Enum):
     TOO_FEW = "too few commits"
     PENDING = "pending write"
     OVERLAPPING = "commit that a pending write may conflict with"
+    LAST_COMPLETED = "commit that completed last"
     NOT_SWEPT = "orphan files"
     SAVEPOINT = "savepoint"
     NOT_CLEANED = "replace commit that is not cleaned"
@@ -258,6 +260,7 @@ def _holds(facts: Facts, policy: Policy) -> list[Hold]:
     found = [
         _pending(timeline),
         _overlapping(timeline),
+        _last_completed(timeline),
         _not_swept(facts),
         _savepoint(timeline),
         _not_cleaned(facts),
@@ -312,6 +315,18 @@ def _overlapping(timeline: active.ActiveTimeline) -> Hold | None:
                 text=f"{each} completed after {oldest} had begun, which may conflict with it",
             )
     return None
+
+
+def _last_completed(timeline: active.ActiveTimeline) -> Hold | None:
+    """Keep what completed last, though others were requested later: it records all batches."""
+    if not timeline.completed_writes:
+        return None
+    last = timeline.completed_writes[-1]
+    return Hold(
+        reason=Reason.LAST_COMPLETED,
+        below=last.requested_time,
+        text=f"{last} completed last: its record of batches is the newest",
+    )
 
 
 def _not_swept(facts: Facts) -> Hold | None:

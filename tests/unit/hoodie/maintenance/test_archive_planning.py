@@ -98,6 +98,13 @@ def test_commit_that_a_pending_write_has_seen_goes() -> None:
     assert numbers(found) == [10, 20, 30, 40]
 
 
+def test_write_that_completed_last_stays_though_others_were_requested_later() -> None:
+    """WR1: its record of batches is the newest, and theirs lack its batch (`retained:143`)."""
+    found = plan(*commits(10, 20), done(30, completed=95), *commits(40, 50, 60, 70))
+    assert numbers(found) == [10, 20]
+    assert Reason.LAST_COMPLETED in reasons(found)
+
+
 @pytest.mark.parametrize(("left", "gone"), [(5, []), (25, [10]), (70, [10, 20, 30, 40])])
 def test_files_that_are_not_swept_are_not_passed(left: int, gone: list[int]) -> None:
     found = plan(*SIX, not_swept={time(left), time(90)})
