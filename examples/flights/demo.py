@@ -8,7 +8,7 @@ they write. All of it is declared in the manifests beside this file.
 
 Then it is proved, by program: that the two overlapped in one file group with a compaction planned
 in between; that the table equals the source in every row and column, before and after the last
-compaction; that old file versions were cleaned; and that hudi-rs, which is not ours, reads the same.
+compaction; that file versions were cleaned; and that hudi-rs, which is not ours, reads the same.
 """
 
 import argparse

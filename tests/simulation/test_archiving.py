@@ -18,7 +18,14 @@ from hoodie.maintenance.archiving import planning, service
 from hoodie.maintenance.rollback import failed_writes
 from hoodie.model import files, instants, settings, table_config
 from hoodie.storage.memory import MemoryStorage, MemoryStore
-from hoodie.timeline import active, archived, chain, history_tree, history_writing
+from hoodie.timeline import (
+    active,
+    archived,
+    chain,
+    history_tree,
+    history_writing,
+    transitions,
+)
 from hoodie.transaction import lifecycle, markers
 from hoodie.transaction.client import Client, Completion
 from support.simulation import faulty_storage, schedule
@@ -293,6 +300,22 @@ def test_writer_paused_before_any_call_while_others_archive_past_it() -> None:
         assert before.items() <= instants_of(world).items(), number
         number += 1
     assert number > 20
+
+
+def test_requested_file_that_appears_after_its_write_was_archived_takes_nothing_back() -> None:
+    """A retried request may take effect as late as that; what was acknowledged stays."""
+    world = world_with(faulty_storage.NoFaults(), {"is_lying": True})
+    newest = archived.ArchivedTimeline(world.storage).newest_first()
+    gone = next(each.instant for each in newest if each.instant.action.is_write)
+    late = replace(gone, state=instants.State.REQUESTED, completion_time=None)
+    world.storage.create(transitions.path(late), b"")
+    world.time.now_ms += SETTINGS.heartbeat_expiry_ms + 1
+    janitor = world.writer("janitor")
+    listed = active.listed(janitor.storage)
+    assert late in listed.pending
+    assert failed_writes.roll_back_all(janitor, world.config, listed).done == ()
+    write(world, 1)
+    assert late not in active.listed(janitor.storage).pending
 
 
 def test_claim_that_comes_after_its_time_was_archived_is_taken_again() -> None:

@@ -10,6 +10,7 @@ from support.operators import flights_example, installed_operator
 
 DAYS: Final = 6
 _END_S: Final = 180.0
+_READY: Final = ("--for=condition=Ready", f"--timeout={_END_S:.0f}s")
 ENOUGH: Final = (
     "{engine: Local, resources: {requests: {cpu: 50m, memory: 512Mi}, limits: {memory: 1Gi}}}"
 )
@@ -44,12 +45,13 @@ spec:
   retry: {backoff: {initial: 1s}}
 """
 
-_KEPT = """
+_SAVED = """
 apiVersion: hudi.dev/v1alpha1
 kind: Savepoint
 metadata: {name: all-days}
 spec: {tableRef: {name: days}, comment: "all days"}
----
+"""
+_KEPT = """
 apiVersion: hudi.dev/v1alpha1
 kind: CompactionPolicy
 metadata: {name: days}
@@ -120,6 +122,8 @@ def keep_small(lake: installed_operator.Lake) -> None:
     """Have the table compacted, cleaned and archived, and a savepoint kept until it is let go."""
     opened = table.open_table(str(lake.folder / "days"), environment.system(parallelism=1))
     newest = opened.timeline().completed_writes[-1].requested_time
+    lake.kubectl("apply", "-f", "-", stdin=_SAVED)
+    lake.kubectl("wait", "savepoint.hudi.dev/all-days", *_READY)
     lake.kubectl("apply", "-f", "-", stdin=_KEPT)
     programs.wait_until(lambda: _last(lake, "Cleaning") != "", "the table is cleaned", _END_S)
     programs.wait_until(lambda: _last(lake, "Archiving") != "", "old commits leave", _END_S)
