@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hoodie_operator.api import objects
+from hoodie_operator.api import kinds, objects
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import dependents
@@ -94,7 +94,8 @@ def check(world: World, me: objects.Action) -> Verdict | None:
 
 
 def _at_work(world: World) -> Sequence[Request]:
-    actions = (world.action(run.id.owner) for run in world.runs_at_work())
+    owners = (run.id.owner for run in world.runs_at_work())
+    actions = (world.action(each) for each in owners if each.kind == kinds.TABLE_ACTION.name)
     # A run whose action is gone is soon gone too.
     return [_request(world, each) for each in actions if each is not None]
 

@@ -97,6 +97,16 @@ def test_actions_beyond_the_slots_wait_in_the_queue_and_follow() -> None:
     assert [start.id.name for start in here.started] == ["a-flights", "a-others"]
 
 
+def test_writers_take_no_slots() -> None:
+    here = Flights()
+    here.limits = dataclasses.replace(here.limits, slots=configuration.Slots(total=1))
+    here.add_writer("left")
+    here.settle()
+    here.add(kinds.TABLE_ACTION, "a", {"tableRef": {"name": "flights"}, "type": "Archive"})
+    here.settle()
+    assert [start.id.name for start in here.started] == ["left", "a"]
+
+
 def test_policy_has_so_many_runs_at_most() -> None:
     here = Flights()
     here.limits = dataclasses.replace(here.limits, slots=configuration.Slots())
