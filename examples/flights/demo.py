@@ -122,7 +122,7 @@ def prove_cleaned(opened: table.Table) -> None:
     ]
     if not cleans:
         raise SystemExit("demo: no clean was completed")
-    console.print(f"[green]✓[/] {len(cleans)} cleans have deleted replaced file versions")
+    console.print(f"[green]proved[/] {len(cleans)} cleans have deleted replaced file versions")
 
 
 def spans_of(opened: table.Table) -> list[Span]:

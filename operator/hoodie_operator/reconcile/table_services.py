@@ -181,7 +181,7 @@ class _Look:
             message = f"its services.{field} is {owner.value}"
             return self._told(owner, Reason.DISABLED, message)
         if self._mandate is None:
-            message = f"no {self._service.policy_kind.name} targets it and has a block for this"
+            message = f"no {self._service.policy_kind.name} of the table covers it"
             return self._told(owner, Reason.NO_POLICY, message)
         inapplicable = self._service.inapplicable(self._table)
         if inapplicable is not None:

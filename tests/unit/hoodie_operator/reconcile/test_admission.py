@@ -41,7 +41,7 @@ def test_one_that_is_full_holds_up_no_others() -> None:
     assert found.full == "policy"
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_one_huge_table_starves_no_small_ones(seed: int) -> None:
     """Five hundred small tables and a huge one that always wants more, on three slots."""
     chance = random.Random(seed)
@@ -55,7 +55,7 @@ def test_one_huge_table_starves_no_small_ones(seed: int) -> None:
         if not any(name.startswith("huge") for name in (*waiting, *at_work)):
             huge += 1
             waiting[f"huge-{huge}"] = request(f"huge-{huge}", now, limit=slots)
-        for name in sorted(waiting):
+        for name in sorted(waiting, key=lambda each: waiting[each].order)[:8]:
             running = [request(each, 0, limit=slots) for each in at_work]
             if admission.place(waiting.values(), running, name) is None:
                 del waiting[name]
