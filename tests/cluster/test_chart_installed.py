@@ -131,6 +131,8 @@ OPERATOR_RIGHTS = {
     "huditables.hudi.dev": {*LOOK, "patch"},
     "writers.hudi.dev": LOOK,
     "compactionpolicies.hudi.dev": LOOK,
+    "retentionpolicies.hudi.dev": LOOK,
+    "savepoints.hudi.dev": {*LOOK, "patch"},
     "lockproviders.hudi.dev": LOOK,
     "tableactions.hudi.dev": {*LOOK, "create", "patch", "delete"},
     **{f"{kind.plural}/status.hudi.dev": {"get", "patch"} for kind in kinds.KINDS},

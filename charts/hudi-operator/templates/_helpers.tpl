@@ -69,9 +69,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 - apiGroups: [hudi.dev]
   resources: [huditables/finalizers, writers/finalizers, compactionpolicies/finalizers, retentionpolicies/finalizers, savepoints/finalizers, lockproviders/finalizers, tableactions/finalizers]
   verbs: [update]
-{{- /* The finalizer of tables whose data goes with them. */}}
+{{- /* The finalizer of tables whose data goes with them, and of savepoints likewise. */}}
 - apiGroups: [hudi.dev]
-  resources: [huditables]
+  resources: [huditables, savepoints]
   verbs: [patch]
 {{- /* Policies make actions, and forget old ones. */}}
 - apiGroups: [hudi.dev]
