@@ -170,8 +170,8 @@ def check(
             expected[row["id"]] = row["a"]
     clean_and_archive(small)
     assert list(small.table.archived_instants()), "nothing was archived"
-    done = [*small.table.archived_instants(), *small.table.timeline().completed]
-    actions = {getattr(each, "instant", each).action for each in done}
+    archived = [each.instant for each in small.table.archived_instants()]
+    actions = {each.action for each in (*archived, *small.table.timeline().completed)}
     assert instants.Action.CLEAN in actions or operation is not commits.Operation.UPSERT
     found = [(row["id"], row["a"]) for row in small.rows()]
     assert sorted(found, key=str) == sorted(expected.items(), key=str)

@@ -40,7 +40,8 @@ def _keep(world: World, me: objects.Savepoint, table: objects.Table) -> Sequence
     if me.status.commit is None:
         return _create(world, me, table)
     seen = world.seen.tables.get(table.uid)
-    if seen is not None and _has_expired(me, me.status.commit, seen):
+    has_expired = seen is not None and _has_expired(me, me.status.commit, seen)
+    if has_expired and not _is_shared(world, me, table):
         expired = me.status.model_copy(update={"expired": True})
         return [_set(world, me, expired, _expired(me))]
     return [_set(world, me, me.status, _saved(me))]
@@ -80,7 +81,7 @@ def _let_go(world: World, me: objects.Savepoint, table: objects.Table | None) ->
     if creation is not None and world.has_run_at_work(creation):
         verdict = _deleting(f"waiting for the end of TableAction {creation.name}")
         return [_set(world, me, me.status, verdict)]
-    if is_kept or me.status.commit is None:
+    if is_kept or me.status.commit is None or _is_shared(world, me, table):
         return gone
     action = world.action(_action_key(me, table, _DELETION))
     if action is not None and action.status.finished_time is not None:
@@ -121,14 +122,24 @@ def _again(world: World, me: objects.Savepoint, failed: objects.Action) -> list[
     return [RemoveObject(key=failed.key, uid=failed.uid)] if is_new else []
 
 
+def _is_shared(world: World, me: objects.Savepoint, table: objects.Table) -> bool:
+    """Return whether another Savepoint keeps the same commit: the last one deletes it."""
+    return any(
+        other.uid != me.uid
+        and other.status.commit == me.status.commit
+        and not other.is_deleting
+        and not other.status.expired
+        for other in world.savepoints_of(table)
+    )
+
+
 def _has_expired(me: objects.Savepoint, commit: str, seen: facts.TableFacts) -> bool:
     """Return whether the savepoint in the table is older than it is to be."""
     if me.spec.expire_after is None:
         return False
-    now_ms = timelines.newest_ms(seen)
     for each in seen.savepoints:
-        if each.requested_time == commit and now_ms is not None:
-            age_ms = now_ms - timelines.epoch_ms(each.completion_time)
+        age_ms = timelines.age_ms(seen, each.completion_time)
+        if each.requested_time == commit and age_ms is not None:
             return age_ms > fields.duration_ms(me.spec.expire_after)
     return False
 

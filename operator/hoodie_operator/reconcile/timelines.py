@@ -31,17 +31,22 @@ def pending_cleans(seen: facts.TableFacts) -> list[facts.Pending]:
     return [pending for pending in seen.pending if pending.action == clean]
 
 
-def newest_ms(seen: facts.TableFacts) -> int | None:
-    """Return when the newest commit completed, by the timeline; None for none."""
-    return epoch_ms(seen.commits[-1].completion_time) if seen.commits else None
-
-
 def epoch_ms(time: str) -> int:
     """Return the milliseconds of an instant time; 0 of one that no calendar has."""
     try:
         return instants.parse_time(time)
     except errors.InvalidInputError:
         return 0
+
+
+def age_ms(seen: facts.TableFacts, time: str) -> int | None:
+    """Return by how much the newest commit is younger than a time; None where none can tell."""
+    if not seen.commits:
+        return None
+    try:
+        return instants.parse_time(seen.commits[-1].completion_time) - instants.parse_time(time)
+    except errors.InvalidInputError:
+        return None
 
 
 def last_planned(seen: facts.TableFacts) -> str:

@@ -228,6 +228,60 @@ def test_table_of_another_origin_is_only_reported_on_until_it_consents(
     assert not clean.is_dry_run
 
 
+def test_consent_has_done_what_was_only_reported_at_the_same_commit() -> None:
+    here = Retained()
+    by_default(here)
+    here.commit(*range(1, 12))
+    here.settle()
+    here.finish(here.of_type("Clean")[0], files=5)
+    here.edit(here.table_key, services__cleaning="Operator")
+    here.settle()
+    cleans = [work for work in here.works if isinstance(work, job_specs.Clean)]
+    assert [work.is_dry_run for work in cleans] == [True, False]
+
+
+def test_dry_run_of_a_policy_deletes_no_savepoint() -> None:
+    here = Retained()
+    here.retain(cleaning=None, archiving=None, savepoints={"expireAfter": "1h"}, dryRun=True)
+    here.commit(1, 2, 9_000, savepoints=saved_at(9))
+    here.settle()
+    assert not here.actions()
+    assert here.service("SavepointExpiry").message.endswith("has expired; a dry run leaves it")
+
+
+@pytest.mark.parametrize("change", ["rules", "owner", "gone"])
+def test_clean_that_waits_is_withdrawn_when_its_rules_are_gone(change: str) -> None:
+    """It waits for approval, a slot or a retry; meanwhile the table may be to keep more."""
+    here = Retained()
+    policy = here.retain(archiving=None, approval=True)
+    here.commit(1, 2, 3)
+    here.settle()
+    (action,) = here.of_type("Clean")
+    if change == "rules":
+        here.edit(policy, cleaning__keep={"commits": 100})
+    elif change == "owner":
+        here.edit(here.table_key, services__cleaning="External")
+    else:
+        here.delete(policy)
+    here.edit(action, approved=True)
+    here.settle()
+    assert not [work for work in here.works if isinstance(work, job_specs.Clean)]
+    if action in here.by_key:
+        assert here.condition(action)[:2] == ("Cancelled", "Cancelled")
+
+
+def test_commit_that_completed_after_the_last_clean_was_due_is_counted() -> None:
+    """The clean was due at a commit of an earlier requested time that completed late."""
+    here = Retained()
+    here.retain(archiving=None, cleaning__triggers={"commits": 1})
+    late = ow.commit(1, completion_time=ow.time(5))
+    here.see_table(here.table_key, [ow.commit(3), late])
+    here.settle()
+    here.finish(here.of_type("Clean")[0])
+    assert here.service("Cleaning").reason == "NothingToClean"
+    assert len(here.of_type("Clean")) == 1
+
+
 def test_policy_is_consent() -> None:
     here = Retained()
     by_default(here)
@@ -435,6 +489,27 @@ def test_savepoint_expires_by_the_newest_commit_and_not_by_a_clock() -> None:
     here.delete(key)
     here.settle()
     assert key not in here.by_key
+
+
+def test_savepoint_of_a_commit_that_another_object_keeps_is_left_to_that() -> None:
+    here = Retained()
+    here.commit(1, 2)
+    key = save(here)
+    other = here.add(
+        kinds.SAVEPOINT, "theirs", {"tableRef": {"name": "flights"}, "comment": "before"}
+    )
+    here.settle()
+    saved = job_results.CommittedInstant(
+        requested_time=ow.time(2), completion_time=ow.time(9), action="savepoint"
+    )
+    here.finish(here.of_type("CreateSavepoint")[-1], instants=(saved,))
+    here.delete(key)
+    here.settle()
+    assert key not in here.by_key
+    assert not here.of_type("DeleteSavepoints")
+    here.delete(other)
+    here.settle()
+    assert here.works[-1] == job_specs.DeleteSavepoints(commits=(ow.time(2),))
 
 
 def test_savepoint_that_cannot_be_created_says_why() -> None:

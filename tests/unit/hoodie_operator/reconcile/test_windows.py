@@ -46,6 +46,13 @@ def at(text: str) -> int:
             "2026-03-29T00:00:00+00:00",
             "2026-03-29T01:30:00+00:00",
         ),
+        # It begins at 03:00 then, which is when a window to 03:00 would end: it is as long as ever.
+        (
+            {"start": "02:00", "end": "03:00", "days": ["Sunday"]},
+            "Europe/Berlin",
+            "2026-03-29T01:30:00+00:00",
+            None,
+        ),
     ],
 )
 def test_next_opening(window: dict[str, Any], zone: str, now: str, opens: str | None) -> None:
