@@ -32,6 +32,7 @@ from support.operators import cluster_operator, rule_examples
 
 RESULTS = Path(__file__).with_name("CLUSTER.md")
 NAMESPACE = "bench"
+LABELS = {"bench": "all"}
 EDITS = 100
 REST_S = 60.0
 SETTLE_S = 60.0
@@ -84,6 +85,7 @@ def measure(cluster: clusters.Cluster, folder: Path, count: int, runs: int) -> d
     clusters.install_crds(cluster)
     cluster.api.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
     CONSOLE.print(f"{count} tables are declared")
+    _declare_retention(cluster)
     _declare_all(cluster, range(count))
     lake = folder / "lake"
     lake.mkdir()
@@ -152,7 +154,16 @@ def _declare(cluster: clusters.Cluster, number: int) -> None:
         (kinds.COMPACTION_POLICY, policy, target),
     ):
         made = objects.document(kind, name, declared)
+        made["metadata"]["labels"] = LABELS
         cluster.api.create(objects.collection(kind, NAMESPACE), made)
+
+
+def _declare_retention(cluster: clusters.Cluster) -> None:
+    spec = rule_examples.edited(
+        rule_examples.RETENTION, target={"tableSelector": {"matchLabels": LABELS}}
+    )
+    made = objects.document(kinds.RETENTION_POLICY, "all", spec)
+    cluster.api.create(objects.collection(kinds.RETENTION_POLICY, NAMESPACE), made)
 
 
 def _seconds_until(holds: Callable[[], bool]) -> float:
@@ -242,7 +253,8 @@ Written by `make bench-cluster` on {datetime.now(UTC):%Y-%m-%d}.
 {machine.circumstances()}.
 
 One operator beside a real kube-apiserver and etcd on the same machine; each table has a
-CompactionPolicy, all are in one namespace, and tables are looked at every 30 s. What runs and
+CompactionPolicy, one RetentionPolicy selects them all, all are in one namespace, and tables are
+looked at every 30 s. What runs and
 observers do is left out; runs at work are Jobs that nobody carries out.
 """
 

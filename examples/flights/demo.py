@@ -73,7 +73,7 @@ def main() -> None:
     start = time.monotonic()
 
     say("The operator takes the manifests and runs what they declare")
-    operate(work, [HERE / "manifests"])
+    operate(work, [HERE / "manifests", HERE / "retention"])
     opened = table.open_table(str(work / "flights"), environment.system())
     spans = spans_of(opened)
     show_timeline(spans)
@@ -81,7 +81,7 @@ def main() -> None:
     prove_content("before the last compaction", read(opened), source)
 
     say("One more compaction, declared as an object of its own")
-    operate(work, [HERE / "manifests", HERE / "last-compaction"])
+    operate(work, [HERE / "manifests", HERE / "retention", HERE / "last-compaction"])
     prove_content("after the last compaction", read(opened), source)
     prove_cleaned(opened)
     prove_content("as hudi-rs reads it", read_with_hudi_rs(work / "flights"), source)

@@ -198,7 +198,6 @@ def test_bounded_compaction_reports_what_it_left_out(workshop: Workshop) -> None
     assert late.reason == "not due: 0 of 5 delta commits"
 
 
-@pytest.mark.parametrize("engine", engine_specs.EngineKind)
 def test_write_job_plans_a_compaction_after_the_commit_that_makes_it_due(
     engine: engine_specs.EngineKind, workshop: Workshop
 ) -> None:
