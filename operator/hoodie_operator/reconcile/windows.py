@@ -43,11 +43,18 @@ def _intervals(rules: service_policy.Schedule, now_ms: int) -> Iterator[tuple[in
         for window in rules.windows or ():
             if window.days is not None and _WEEK[day.weekday()] not in window.days:
                 continue
+            is_over_midnight = window.end <= window.start
+            last_day = day + datetime.timedelta(days=1) if is_over_midnight else day
             begin = _moment(day, window.start, zone)
-            end = _moment(day, window.end, zone)
-            if end <= begin:
-                end = _moment(day + datetime.timedelta(days=1), window.end, zone)
-            yield begin, end
+            end = _moment(last_day, window.end, zone)
+            # Where summer time begins, the start may come to lie after the end.
+            yield begin, end if end > begin else begin + _length_ms(window)
+
+
+def _length_ms(window: service_policy.Window) -> int:
+    """Return how long a window that opens and closes on one day is open."""
+    start, end = map(datetime.time.fromisoformat, (window.start, window.end))
+    return ((end.hour - start.hour) * 60 + end.minute - start.minute) * 60_000
 
 
 def _moment(day: datetime.date, time: str, zone: zoneinfo.ZoneInfo) -> int:
