@@ -1,8 +1,10 @@
 """What is done about a TableAction: runs of its type, to its end, as the timeline shows it.
 
 What all types share: the gates, attempts, interlocks, the status. What a type adds is in `actions`,
-one module each. Owner reference, name and labels of an action have no effect: anyone who may create
-one type may create any other. Actions of a retired type start nothing and are removed.
+one module each. Owner reference, name and labels of an action permit nothing: anyone who may create
+one type may create any other. They only end what a policy or the defaults planned that deletes,
+once other rules stand (`table_services.withdrawal`). Actions of a retired type start nothing and
+are removed.
 """
 
 from collections.abc import Sequence
@@ -18,6 +20,7 @@ from hoodie_operator.reconcile import (
     gates,
     interlocks,
     runs,
+    table_services,
     timelines,
 )
 from hoodie_operator.reconcile.actions import registry
@@ -105,7 +108,8 @@ def _job(
     if isinstance(work, Verdict):
         return work
     waits = (
-        _unapproved(me)
+        _withdrawn(world, me, opened.table)
+        or _unapproved(me)
         or service.conflict(world, me, opened.table, seen)
         or interlocks.check_alone(world, opened.table, opened.wanted, me)
         or (admission.check(world, me) if runs.may_start(found) else None)
@@ -119,6 +123,13 @@ def _job(
         run_hash=opened.run_hash(world, me),
         action_id=me.name,
     )
+
+
+def _withdrawn(world: World, me: objects.Action, table: objects.Table) -> Verdict | None:
+    why = table_services.withdrawal(world, table, me)
+    if why is None:
+        return None
+    return Verdict(state=State.CANCELLED, reason=Reason.CANCELLED, message=why)
 
 
 def _unapproved(me: objects.Action) -> Verdict | None:

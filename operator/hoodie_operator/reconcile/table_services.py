@@ -138,14 +138,42 @@ def _mandate(world: World, table: objects.Table, service: TableService) -> Manda
     rules = None if defaults is None else service.default_rules(defaults)
     if rules is None or not service.is_ruled_by(rules):
         return None
+    is_dry_run = bool(getattr(rules, "dry_run", False)) or (
+        service.is_deleting and not _has_consent(table, service)
+    )
+    # With consent, what was only reported is done, at the same commit too.
+    text = f"{rules.model_dump_json()} {is_dry_run}"
     return Mandate(
         rules=rules,
         policy=None,
         owner=names.owner(table),
-        edition=f"d{hashlib.sha256(rules.model_dump_json().encode()).hexdigest()[:_HASH_LENGTH]}",
-        is_dry_run=bool(getattr(rules, "dry_run", False))
-        or (service.is_deleting and not _has_consent(table, service)),
+        edition=f"d{hashlib.sha256(text.encode()).hexdigest()[:_HASH_LENGTH]}",
+        is_dry_run=is_dry_run,
     )
+
+
+def withdrawal(world: World, table: objects.Table, action: objects.Action) -> str | None:
+    """Return why what was planned here must not start any more; None where it may.
+
+    Only for what deletes: it waits for slots, approval or a retry, and meanwhile the table may be
+    left to others, or the rules may keep more or be a dry run.
+    """
+    services = [each for each in registry.SERVICES if each.action_type is action.spec.type]
+    makers = {kinds.HUDI_TABLE.name, *(kind.name for kind in kinds.POLICIES)}
+    is_planned = action.owner is not None and action.owner.kind in makers
+    if not is_planned or names.basis(action.name) is None:
+        return None
+    for service in services:
+        if not service.is_deleting:
+            continue
+        owner = service.declared_owner(table) or hudi_table.ServiceOwner.OPERATOR
+        if owner is not hudi_table.ServiceOwner.OPERATOR:
+            return f"the table leaves {service.name} to {owner.value}"
+        mandate = _mandate(world, table, service)
+        is_same = mandate is not None and mandate.owner == action.owner
+        if mandate is None or not is_same or not action.name.endswith(f"-{mandate.edition}"):
+            return "the rules have changed since it was planned"
+    return None
 
 
 def _has_consent(table: objects.Table, service: TableService) -> bool:
@@ -191,7 +219,10 @@ class _Look:
             return self._at_work(owner, running.name)
         closed = self._closed(self._mandate)
         if closed is not None:
-            return self._told(owner, *closed)
+            # Who begins to lead has seen nothing yet: what is due stays so.
+            was_due = self._before is not None and self._before.due_since is not None
+            is_due = closed[0] is Reason.NOT_OBSERVED and was_due
+            return self._told(owner, *closed, is_due=is_due)
         return self._appraised(owner, self._mandate, effects)
 
     def _closed(self, mandate: Mandate) -> tuple[Reason, str] | None:
@@ -245,6 +276,8 @@ class _Look:
         effects: list[Effect],
     ) -> hudi_table.ServiceStatus:
         """Have the action made, unless it was, or no window is open."""
+        if mandate.is_dry_run and self._service.action_type not in table_action.REPORTING:
+            return self._told(owner, Reason.NOT_DUE, f"{due.message}; a dry run leaves it")
         name = names.action(
             self._table, self._service.action_type, f"{due.basis}-{mandate.edition}"
         )
@@ -338,7 +371,7 @@ class _Look:
             for action in self._actions
             if action.status.finished_time is not None
             and action.spec.dry_run is (is_dry and action.spec.type in table_action.REPORTING)
-            and not action.spec.cancel
+            and action.status.state != State.CANCELLED.value
         ]
         if not done:
             return before

@@ -44,6 +44,16 @@ def epoch_ms(time: str) -> int:
         return 0
 
 
+def age_ms(seen: facts.TableFacts, time: str) -> int | None:
+    """Return by how much the newest commit is younger than a time; None where none can tell."""
+    if not seen.commits:
+        return None
+    try:
+        return instants.parse_time(seen.commits[-1].completion_time) - instants.parse_time(time)
+    except errors.InvalidInputError:
+        return None
+
+
 def last_planned(seen: facts.TableFacts) -> str:
     """Return the requested time of the newest compaction, pending or done; empty for none."""
     planned = [pending.requested_time for pending in pending_compactions(seen)]

@@ -59,21 +59,26 @@ class Cleaning:
         }
         for pending in timelines.pending_cleans(case.seen):
             instant = pending.requested_time
-            # Once: one that another process executes stays pending.
-            if not any(f"-{instant}-" in action.name for action in case.actions):
+            # Once: one that another process executes stays pending. Later runs have met it, too.
+            is_met = case.last_basis is not None and case.last_basis >= instant
+            if not is_met and not any(f"-{instant}-" in action.name for action in case.actions):
                 return Due(
                     message=f"clean {instant} is pending", basis=instant, parameters=parameters
                 )
-        since = max(case.seen.last_clean or "", case.last_basis or "")
+        since = max(case.seen.last_clean or "", _completion(case.seen, case.last_basis))
         waiting = [each for each in case.seen.commits if each.completion_time > since]
-        if case.last_basis is not None:
-            waiting = [each for each in waiting if each.requested_time != case.last_basis]
         if not waiting:
             return Idle(reason=Reason.NOTHING_TO_CLEAN, message="no commits since the last clean")
         fired = combine(how.triggers.match, list(_triggers(how.triggers, since, waiting)))
         if not fired.is_due:
             return Idle(reason=Reason.NOT_DUE, message=fired.message)
         return Due(message=fired.message, basis=waiting[-1].requested_time, parameters=parameters)
+
+
+def _completion(seen: facts.TableFacts, basis: str | None) -> str:
+    """Return when the commit completed at which the last run was due; empty for none."""
+    found = (each.completion_time for each in seen.commits if each.requested_time == basis)
+    return next(found, basis or "")
 
 
 def _triggers(

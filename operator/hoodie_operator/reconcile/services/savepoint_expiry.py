@@ -12,7 +12,7 @@ from hoodie_operator.api import (
     times,
 )
 from hoodie_operator.api.reasons import Reason
-from hoodie_operator.reconcile import timelines
+from hoodie_operator.reconcile import facts, timelines
 from hoodie_operator.reconcile.services.protocol import Appraisal, Case, Due, Idle
 
 
@@ -51,17 +51,26 @@ class SavepointExpiry:
         if not case.seen.savepoints:
             return Idle(reason=Reason.NOTHING_EXPIRED, message="no savepoints")
         oldest = case.seen.savepoints[0]
-        now_ms = timelines.newest_ms(case.seen)
+        for each in case.seen.savepoints:
+            age_ms = timelines.age_ms(case.seen, each.completion_time)
+            if age_ms is not None and age_ms > fields.duration_ms(how.expire_after):
+                return _expired(each, how)
         due_ms = timelines.epoch_ms(oldest.completion_time) + fields.duration_ms(how.expire_after)
-        if now_ms is None or now_ms <= due_ms:
-            return Idle(
-                reason=Reason.NOTHING_EXPIRED,
-                message=f"the oldest savepoint, of commit {oldest.requested_time}, expires with "
-                f"the first commit after {times.text(due_ms)}",
-            )
-        parameters = table_action.DeleteSavepointsParameters(older_than=how.expire_after)
-        return Due(
-            message=f"the savepoint of commit {oldest.requested_time} has expired",
-            basis=oldest.requested_time,
-            parameters={"delete_savepoints": parameters},
+        return Idle(
+            reason=Reason.NOTHING_EXPIRED,
+            message=f"the oldest savepoint, of commit {oldest.requested_time}, expires with "
+            f"the first commit after {times.text(due_ms)}",
         )
+
+
+def _expired(oldest: facts.Savepoint, how: retention_policy.Savepoints) -> Due:
+    return Due(
+        message=f"the savepoint of commit {oldest.requested_time} has expired",
+        # Of itself: the commit may get another one, which expires in its turn.
+        basis=oldest.completion_time,
+        parameters={
+            "delete_savepoints": table_action.DeleteSavepointsParameters(
+                older_than=how.expire_after
+            )
+        },
+    )
