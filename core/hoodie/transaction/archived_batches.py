@@ -100,7 +100,7 @@ def _listed(storage: Storage) -> list[str]:
 
 def _put(storage: Storage, level: int, batches: Batches) -> None:
     by_writer = {writer_id: sorted(batches[writer_id]) for writer_id in sorted(batches)}
-    content = json.dumps(by_writer, ensure_ascii=False, separators=(",", ":")).encode()
+    content = json.dumps(by_writer, separators=(",", ":")).encode()
     digest = hashlib.sha256(content).hexdigest()[:_DIGEST_LENGTH]
     path = f"{DIRECTORY}/{level}-{digest}.json"
     try:

@@ -5,6 +5,7 @@ clock: a table that nothing is written to does not age.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hoodie_operator.api import fields, kinds, objects, savepoint, table_action
 from hoodie_operator.api.conditions import Type
@@ -40,8 +41,7 @@ def _keep(world: World, me: objects.Savepoint, table: objects.Table) -> Sequence
     if me.status.commit is None:
         return _create(world, me, table)
     seen = world.seen.tables.get(table.uid)
-    has_expired = seen is not None and _has_expired(me, me.status.commit, seen)
-    if has_expired and not _is_shared(world, me, table):
+    if seen is not None and _has_expired(me, me.status.commit, seen):
         expired = me.status.model_copy(update={"expired": True})
         return [_set(world, me, expired, _expired(me))]
     return [_set(world, me, me.status, _saved(me))]
@@ -63,7 +63,7 @@ def _create(world: World, me: objects.Savepoint, table: objects.Table) -> Sequen
         status = me.status.model_copy(update={"action": key.name})
         made = CreateObject(key=key, owner=names.owner(me), spec=spec)
         return [_set(world, me, status, verdict), made]
-    if action.status.is_true(Type.STALLED):
+    if _has_failed(action) and action.status.instant is None:
         return [*_again(world, me, action), _set(world, me, me.status, _failed(me, action))]
     if action.status.finished_time is None or action.status.instant is None:
         return [_set(world, me, me.status, _at_work(f"TableAction {key.name} is active"))]
@@ -78,13 +78,19 @@ def _let_go(world: World, me: objects.Savepoint, table: objects.Table | None) ->
     if table is None or table.is_deleting or world.is_namespace_ending(me):
         return gone
     creation = world.action(_action_key(me, table, _CREATION))
-    if creation is not None and world.has_run_at_work(creation):
+    if creation is not None and (
+        world.has_run_at_work(creation) or (not is_kept and _may_have_made(creation))
+    ):
         verdict = _deleting(f"waiting for the end of TableAction {creation.name}")
         return [_set(world, me, me.status, verdict)]
+    if creation is not None and me.status.commit is None:
+        # It ended before it was told here.
+        status = me.status.model_copy(update={"commit": creation.status.instant})
+        me = replace(me, status=status)
     if is_kept or me.status.commit is None or _is_shared(world, me, table):
         return gone
     action = world.action(_action_key(me, table, _DELETION))
-    if action is not None and action.status.finished_time is not None:
+    if action is not None and action.status.finished_time is not None and not _has_failed(action):
         return gone
     return _delete(world, me, table, _deleting("the savepoint is being deleted from the table"))
 
@@ -98,13 +104,15 @@ def _delete(
     spec = _spec(me, _DELETION).model_copy(update={"delete_savepoints": parameters})
     key = _action_key(me, table, _DELETION)
     action = world.action(key)
+    if action is None and _is_shared(world, me, table):
+        return [_set(world, me, me.status, verdict)]
     if action is None:
         status = me.status.model_copy(update={"action": key.name})
         return [
             _set(world, me, status, verdict),
             CreateObject(key=key, owner=names.owner(me), spec=spec),
         ]
-    if action.status.is_true(Type.STALLED):
+    if _has_failed(action):
         return [*_again(world, me, action), _set(world, me, me.status, _failed(me, action))]
     is_done = action.status.finished_time is not None
     status = me.status.model_copy(update={"action": None if is_done else key.name})
@@ -114,23 +122,10 @@ def _delete(
 def _again(world: World, me: objects.Savepoint, failed: objects.Action) -> list[Effect]:
     """Return the removal of an action that has failed, where the object was changed since."""
     del world
-    stalled_at = failed.status.condition(Type.STALLED)
-    assert stalled_at is not None
     is_new = me.status.observed_generation is not None and (
         me.status.observed_generation < me.generation
     )
     return [RemoveObject(key=failed.key, uid=failed.uid)] if is_new else []
-
-
-def _is_shared(world: World, me: objects.Savepoint, table: objects.Table) -> bool:
-    """Return whether another Savepoint keeps the same commit: the last one deletes it."""
-    return any(
-        other.uid != me.uid
-        and other.status.commit == me.status.commit
-        and not other.is_deleting
-        and not other.status.expired
-        for other in world.savepoints_of(table)
-    )
 
 
 def _has_expired(me: objects.Savepoint, commit: str, seen: facts.TableFacts) -> bool:
@@ -138,10 +133,34 @@ def _has_expired(me: objects.Savepoint, commit: str, seen: facts.TableFacts) -> 
     if me.spec.expire_after is None:
         return False
     for each in seen.savepoints:
-        age_ms = timelines.age_ms(seen, each.completion_time)
-        if each.requested_time == commit and age_ms is not None:
-            return age_ms > fields.duration_ms(me.spec.expire_after)
+        if each.requested_time == commit:
+            age_ms = timelines.age_ms(seen, each.completion_time)
+            return age_ms is not None and age_ms > fields.duration_ms(me.spec.expire_after)
     return False
+
+
+def _is_shared(world: World, me: objects.Savepoint, table: objects.Table) -> bool:
+    """Return whether another object keeps the same savepoint, or may be about to."""
+    commit = me.status.commit
+    for other in world.savepoints_of(table):
+        if other.uid == me.uid or other.is_deleting or other.status.expired:
+            continue
+        creation = world.action(_action_key(other, table, _CREATION))
+        made = None if creation is None else creation.status.instant
+        if commit in (other.status.commit or made, other.spec.commit):
+            return True
+    return False
+
+
+def _has_failed(action: objects.Action) -> bool:
+    is_cancelled = action.status.state == State.CANCELLED.value
+    return is_cancelled or action.status.is_true(Type.STALLED)
+
+
+def _may_have_made(creation: objects.Action) -> bool:
+    """Return whether an attempt was made whose result has not been told yet."""
+    tried = creation.status.runs is not None and creation.status.runs.attempts > 0
+    return tried and creation.status.finished_time is None and not _has_failed(creation)
 
 
 def _spec(

@@ -1,9 +1,10 @@
 """What is done about a TableAction: runs of its type, to its end, as the timeline shows it.
 
 What all types share: the gates, attempts, interlocks, the status. What a type adds is in `actions`,
-one module each. Owner reference, name and labels of an action have no effect: anyone who may create
-one type may create any other. An action that deletes, and that a policy or a default planned, ends
-with the rules by which it was planned. Actions of a retired type start nothing and are removed.
+one module each. Owner reference, name and labels of an action permit nothing: anyone who may create
+one type may create any other. They only end what a policy or the defaults planned that deletes,
+once other rules stand (`table_services.withdrawal`). Actions of a retired type start nothing and
+are removed.
 """
 
 from collections.abc import Sequence

@@ -26,6 +26,13 @@ def test_batches_and_their_files_are_remembered_by_writer() -> None:
     assert found == {"a": {"1", "2", "x", "y"}, "b": {"1"}}
 
 
+def test_any_text_is_remembered() -> None:
+    storage = MemoryStorage()
+    strange = frozenset({"ä", "\ud800", "", "a/b"})
+    archived_batches.record(storage, {"w": strange})
+    assert archived_batches.load(storage) == {"w": strange}
+
+
 def test_many_runs_leave_few_files() -> None:
     storage = MemoryStorage()
     for number in range(1_234):

@@ -7,7 +7,7 @@ import pytest
 
 from hoodie.contract import job_results, job_specs
 from hoodie.model import instants
-from hoodie_operator.api import configuration, hudi_table, kinds, objects
+from hoodie_operator.api import configuration, hudi_table, kinds, objects, retention_policy
 from hoodie_operator.api.conditions import Type
 from hoodie_operator.reconcile import facts
 from support.operators import operator_world as ow
@@ -536,4 +536,210 @@ def test_times_that_no_calendar_has_make_nothing_due() -> None:
     strange = instants.InstantTime("20269999999999999")
     here.commit(1, savepoints=(facts.Savepoint(requested_time=strange, completion_time=strange),))
     here.settle()
-    assert here.service("SavepointExpiry").reason in ("NothingExpired", "ActionAtWork")
+    assert here.service("SavepointExpiry").reason == "NothingExpired"
+
+
+def test_savepoint_with_a_strange_time_does_not_expire() -> None:
+    here = Retained()
+    here.commit(1, 2)
+    save(here, expireAfter="1h")
+    strange = instants.InstantTime("20269999999999999")
+    saved = facts.Savepoint(requested_time=ow.time(2), completion_time=strange)
+    here.commit(1, 2, savepoints=(saved,))
+    here.settle()
+    assert not here.of_type("DeleteSavepoints")
+
+
+MADE = job_results.CommittedInstant(
+    requested_time=ow.time(2), completion_time=ow.time(9), action="savepoint"
+)
+
+
+def test_savepoint_deleted_while_it_is_created_goes_from_the_table_too() -> None:
+    here = Retained()
+    here.commit(1, 2)
+    key = here.add(kinds.SAVEPOINT, "mine", {"tableRef": {"name": "flights"}})
+    here.settle()
+    (action,) = here.of_type("CreateSavepoint")
+    here.delete(key)
+    here.settle()
+    here.finish(action, instants=(MADE,))
+    assert here.works[-1] == job_specs.DeleteSavepoints(commits=(ow.time(2),))
+    here.finish(here.of_type("DeleteSavepoints")[0])
+    assert key not in here.by_key
+
+
+def test_savepoint_of_two_objects_goes_with_the_last_one() -> None:
+    here = Retained()
+    here.commit(1, 2)
+    keys = []
+    for number, name in enumerate(("one", "other")):
+        keys.append(here.add(kinds.SAVEPOINT, name, {"tableRef": {"name": "flights"}}))
+        here.settle()
+        here.finish(here.of_type("CreateSavepoint")[number], instants=(MADE,))
+    assert [here.condition(key)[0] for key in keys] == ["Saved", "Saved"]
+    here.commit(1, 2, savepoints=saved_at(9))
+    here.delete(keys[0])
+    here.settle()
+    assert keys[0] not in here.by_key
+    assert not here.of_type("DeleteSavepoints")
+    here.delete(keys[1])
+    here.settle()
+    assert here.works[-1] == job_specs.DeleteSavepoints(commits=(ow.time(2),))
+
+
+@pytest.mark.parametrize("action_type", ["CreateSavepoint", "DeleteSavepoints"])
+def test_savepoint_whose_action_was_cancelled_is_stalled(action_type: str) -> None:
+    here = Retained()
+    here.commit(1, 2)
+    if action_type == "CreateSavepoint":
+        key = here.add(kinds.SAVEPOINT, "mine", {"tableRef": {"name": "flights"}})
+    else:
+        key = save(here)
+        here.delete(key)
+    here.settle()
+    (action,) = here.of_type(action_type)
+    here.edit(action, cancel=True)
+    here.settle()
+    here.end(here.uid(action), "Cancelled")
+    here.commit(1, 2)
+    here.settle()
+    assert here.condition(key)[:2] == ("Stalled", "ActionFailed")
+
+
+# What must not be deleted
+
+
+def expired() -> facts.Savepoint:
+    return facts.Savepoint(requested_time=ow.time(1), completion_time=ow.time(2))
+
+
+def test_dry_run_deletes_no_savepoint() -> None:
+    here = Retained()
+    here.retain(dryRun=True, archiving=None, cleaning=None, savepoints={"expireAfter": "1h"})
+    here.commit(1, 2, 7_400, savepoints=(expired(),))
+    here.settle()
+    assert not here.works
+    assert "a dry run leaves it" in here.service("SavepointExpiry").message
+
+
+def test_default_without_consent_deletes_no_savepoint() -> None:
+    here = Retained()
+    come_from(here, hudi_table.Origin.ADOPTED)
+    plain = configuration.ServiceDefaults().retention or RAISE
+    bounds = retention_policy.Savepoints(expire_after="1h")
+    rules = plain.model_copy(update={"savepoints": bounds})
+    services = configuration.ServiceDefaults(retention=rules)
+    here.limits = dataclasses.replace(here.limits, services=services)
+    here.commit(1, 2, 7_400, savepoints=(expired(),))
+    here.settle()
+    assert not here.works
+
+
+@pytest.mark.parametrize(
+    "edits", [{"dryRun": True}, {"cleaning__keep": {"commits": 9}}, {"suspend": True}]
+)
+def test_clean_that_waits_does_not_start_under_other_rules(edits: dict[str, Any]) -> None:
+    here = Retained()
+    policy = here.retain(archiving=None, approval=True)
+    here.commit(1, 2, 3)
+    here.settle()
+    (action,) = here.of_type("Clean")
+    here.edit(policy, **edits)
+    here.settle()
+    here.edit(action, approved=True)
+    here.settle()
+    assert not here.works
+    assert here.condition(action)[0] == "Cancelled"
+
+
+def test_clean_that_waits_does_not_start_once_the_table_is_left_to_others() -> None:
+    here = Retained()
+    here.retain(archiving=None, approval=True)
+    here.commit(1, 2, 3)
+    here.settle()
+    (action,) = here.of_type("Clean")
+    here.edit(here.table_key, services={"cleaning": "External"})
+    here.settle()
+    here.edit(action, approved=True)
+    here.settle()
+    assert not here.works
+
+
+def test_consent_counts_without_a_new_commit() -> None:
+    here = Retained()
+    come_from(here, None)
+    by_default(here)
+    here.commit(*range(1, 12))
+    here.settle()
+    here.finish(here.of_type("Clean")[0], files=5)
+    here.started.clear()
+    here.edit(here.table_key, services__cleaning="Operator")
+    here.settle()
+    (clean,) = (work for work in here.works if isinstance(work, job_specs.Clean))
+    assert not clean.is_dry_run
+
+
+# What must happen once, and again
+
+
+def test_savepoint_of_a_commit_expires_each_time() -> None:
+    here = Retained()
+    here.retain(archiving=None, cleaning=None, savepoints={"expireAfter": "1h"})
+    here.commit(1, 2, 7_400, savepoints=(expired(),))
+    here.settle()
+    here.finish(here.of_type("DeleteSavepoints")[0])
+    again = facts.Savepoint(requested_time=ow.time(1), completion_time=ow.time(7_401))
+    here.commit(1, 2, 7_400, 20_000, savepoints=(again,))
+    here.settle()
+    assert len(here.works) == 2
+
+
+def finish_cleans(here: Retained, commits: list[facts.Commit], **told: Any) -> None:  # noqa: ANN401
+    """Have the table seen, and each clean that is made end, until none is."""
+    for _ in range(6):
+        here.see_table(here.table_key, commits, **told)
+        here.settle()
+        todo = [each for each in here.of_type("Clean") if not here.status(each).finished_time]
+        if not todo:
+            return
+        here.now_ms += 2_000
+        here.finish(todo[0])
+    raise AssertionError("cleans are made for ever")
+
+
+def test_clean_that_stays_pending_is_tried_once_whatever_the_history() -> None:
+    here = Retained()
+    here.retain(archiving=None, cleaning__triggers={"commits": 1}, history={"successful": 1})
+    pending = facts.Pending(requested_time=ow.time(2), action="clean")
+    for count in (3, 4, 5):
+        commits = [ow.commit(number) for number in range(1, count)]
+        finish_cleans(here, commits, pending=(pending,))
+    assert sum(ow.time(2) in start.id.name for start in here.started) == 1
+
+
+def test_commits_that_overlap_are_cleaned_after_once() -> None:
+    here = Retained()
+    here.retain(
+        archiving=None, cleaning__triggers={"commits": 1}, history={"successful": 0}, dryRun=True
+    )
+    first = ow.commit(2, completion_time=ow.time(4))
+    finish_cleans(here, [first, ow.commit(1, completion_time=ow.time(5))])
+    assert len(here.started) == 1
+
+
+def test_what_is_due_stays_so_when_another_process_leads() -> None:
+    here = Retained()
+    here.retain(archiving=None, windows=[{"start": "22:00", "end": "23:00"}], overdueAfter="3h")
+    here.commit(1, 2, 3)
+    here.settle()
+    here.now_ms += 2 * 3_600_000
+    here.lead_anew(clock_ahead_ms=0)
+    here.settle()
+    here.see_lock(here.lock_key)
+    here.commit(1, 2, 3)
+    here.settle()
+    here.now_ms += 2 * 3_600_000
+    here.commit(1, 2, 3)
+    here.settle()
+    assert len(here.started) == 1

@@ -71,3 +71,12 @@ def test_policy_with_a_time_zone_that_does_not_exist_is_stalled() -> None:
     state, reason, message = here.condition(policy)
     assert (state, reason) == ("Stalled", "InvalidSpec")
     assert "Atlantis/Poseidonis, expected a time zone such as Europe/Berlin" in message
+
+
+@pytest.mark.parametrize("end", ["03:00", "03:30"])
+def test_window_is_not_open_all_day_when_summer_time_begins(end: str) -> None:
+    window = {"start": "02:30", "end": end, "days": ["Sunday"]}
+    found = windows.next_opening_ms(
+        rules(window, zone="Europe/Berlin"), at("2026-03-29T12:00:00+00:00")
+    )
+    assert found == at("2026-04-05T00:30:00+00:00")
