@@ -13,7 +13,7 @@ from hoodie_jobs.run import Run
 
 
 def perform(run: Run) -> None:
-    """Archive what may go, or tell what would.
+    """Archive what may go, or report what would.
 
     Raises:
         ConfigurationError: The policy's bounds contradict each other.

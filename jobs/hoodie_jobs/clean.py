@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Final
 
-from hoodie.contract import job_results, job_specs
+from hoodie.contract import job_specs
 from hoodie.engine.progress import ProgressEngine
 from hoodie.maintenance.cleaning import planning, retention
 from hoodie.model import results
@@ -25,7 +25,7 @@ _POLICIES: Final = {
 
 
 def perform(run: Run) -> None:
-    """Clean the table, or tell what a clean would delete.
+    """Clean the table, or report what a clean would delete.
 
     Raises:
         ConfigurationError: A number of the policy is too small.
@@ -76,13 +76,8 @@ def _tell(run: Run, proposal: planning.Proposal) -> None:
 
 def _record(run: Run, found: results.CleanResults) -> None:
     for done in found.done:
-        run.add(
-            instant=job_results.CommittedInstant(
-                requested_time=done.instant.requested_time,
-                completion_time=done.instant.completion_time,
-                action=done.instant.action.value,
-            ),
-            commit_count=1,
+        run.complete(
+            done.instant,
             files=len(done.deleted),
             lock_wait_ms=done.lock_wait_ms,
             lock_hold_ms=done.lock_hold_ms,

@@ -6,7 +6,7 @@ for this process alone, whatever the spec's engine.
 
 import sys
 
-from hoodie.contract import job_results, job_specs
+from hoodie.contract import job_specs
 from hoodie.model import instants, results
 from hoodie_jobs import opening, program
 from hoodie_jobs.run import Run
@@ -37,13 +37,8 @@ def perform(run: Run) -> None:
 
 
 def _record(run: Run, done: results.RollbackResult) -> None:
-    run.add(
-        instant=job_results.CommittedInstant(
-            requested_time=done.instant.requested_time,
-            completion_time=done.instant.completion_time,
-            action=done.instant.action.value,
-        ),
-        commit_count=1,
+    run.complete(
+        done.instant,
         files=len(done.deleted),
         lock_wait_ms=done.lock_wait_ms,
         lock_hold_ms=done.lock_hold_ms,

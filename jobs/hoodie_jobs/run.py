@@ -6,7 +6,7 @@ from typing import Any
 
 from hoodie import clock, errors
 from hoodie.contract import job_results, job_specs
-from hoodie.model import results
+from hoodie.model import instants, results
 from hoodie_jobs import cancellation, files
 
 logger = logging.getLogger(__name__)
@@ -68,6 +68,15 @@ class Run:
         if instant is not None:
             changes["instants"] = (*self.result.instants, instant)
         self.result = dataclasses.replace(self.result, **changes)
+
+    def complete(self, instant: instants.Instant, **amounts: int) -> None:
+        """Add a completed instant to the result, and amounts as `add` does."""
+        committed = job_results.CommittedInstant(
+            requested_time=instant.requested_time,
+            completion_time=instant.completion_time,
+            action=instant.action.value,
+        )
+        self.add(instant=committed, commit_count=1, **amounts)
 
     def record(self, commit: results.CommitResult) -> None:
         """Add a commit to the result."""

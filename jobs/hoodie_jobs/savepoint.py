@@ -5,7 +5,7 @@ Done twice it is done once: a run that was killed is followed by one that finds 
 
 import sys
 
-from hoodie.contract import job_results, job_specs
+from hoodie.contract import job_specs
 from hoodie.maintenance import savepoints
 from hoodie.model import instants
 from hoodie_jobs import opening, program
@@ -27,8 +27,7 @@ def create(run: Run) -> None:
     commit = None if work.commit is None else instants.checked_time(work.commit)
     wanted = savepoints.Wanted(commit=commit, comment=work.comment)
     found = opened.create_savepoint(wanted, opening.transaction_of(run.spec))
-    _record(run, found.instant)
-    run.add(files=len(found.savepoint.paths))
+    run.complete(found.instant, files=len(found.savepoint.paths))
     if not found.is_new:
         run.explain("the commit has this savepoint already")
 
@@ -51,18 +50,7 @@ def delete(run: Run) -> None:
     if not there:
         return
     for each in opened.delete_savepoints(doomed, opening.transaction_of(run.spec)):
-        _record(run, each)
-
-
-def _record(run: Run, instant: instants.Instant) -> None:
-    run.add(
-        instant=job_results.CommittedInstant(
-            requested_time=instant.requested_time,
-            completion_time=instant.completion_time,
-            action=instant.action.value,
-        ),
-        commit_count=1,
-    )
+        run.complete(each)
 
 
 if __name__ == "__main__":

@@ -81,8 +81,7 @@ class JobResult:
         file_groups: File groups compacted, of a compaction.
         left_out: File groups, or files of a clean, that did not fit into its plan.
         archived: Instants moved out of the active timeline, or that would be.
-        reason: Why nothing was planned, or what keeps what stays; empty where there is nothing to
-            tell.
+        reason: Why nothing was planned, or what keeps the rest; empty if neither applies.
         duration_ms: From start to end.
         read_ms: Spent reading and preparing input.
         write_ms: Spent merging, encoding and writing data.

@@ -100,7 +100,7 @@ class Clean:
         retained: So many commits, hours or file versions stay.
         grace_ms: What was replaced so recently stays for its readers.
         files_max: About so many files are deleted at most; None for the default.
-        is_dry_run: Whether only what would be deleted is told.
+        is_dry_run: Whether to report only what would be deleted.
     """
 
     policy: CleanPolicy
@@ -118,7 +118,7 @@ class Archive:
         commits_min: So many commits are left by a run.
         commits_max: Nothing is archived unless there are more.
         clean_retained: How many commits the cleaner keeps readable; None if that is not known.
-        is_dry_run: Whether only what would be archived is told.
+        is_dry_run: Whether to report only what would be archived.
     """
 
     commits_min: int

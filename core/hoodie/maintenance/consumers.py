@@ -12,7 +12,7 @@ reads none of it, and its cleaner passes consumers (`passed_by`).
 No lock is needed, and none is relied on. A consumer changes its file by a conditional write, and
 looks at the timeline afterwards; a cleaner puts its plan on the timeline, and looks for consumers
 afterwards, before it deletes anything. So one of the two sees the other: the cleaner keeps what the
-consumer needs, or the consumer is told of the clean.
+consumer needs, or the consumer sees the clean.
 
 The limit counts from the modification time of the file to the time of the timeline, both by the
 storage: neither a clock of a consumer nor one of a cleaner shortens it. Source: protocol.md:
@@ -42,7 +42,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 _TRIES = 5
 
 Look = Callable[[], active.ActiveTimeline]
-"""Reads the table's timeline anew."""
+"""Reads the table's timeline again."""
 
 
 class State(enum.Enum):
@@ -146,7 +146,7 @@ class Advanced:
         consumer: As it is now.
         is_new: Whether this update declared it.
         passed_by: A clean that deleted, or may delete, what the consumer has not read yet: it has
-            to read the table anew.
+            to read the whole table again.
     """
 
     consumer: Consumer

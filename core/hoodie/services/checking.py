@@ -327,9 +327,9 @@ def _of_cleans(storage: protocol.Storage, timeline: active.ActiveTimeline) -> Fi
         if each.action is not instants.Action.CLEAN:
             continue
         requested = each.pending_in(instants.State.REQUESTED)
-        told = each if each.is_completed else requested
+        named = each if each.is_completed else requested
         try:
-            is_empty = not storage.stat(transitions.path(told)).size_bytes
+            is_empty = not storage.stat(transitions.path(named)).size_bytes
         except errors.NotFoundError:
             # A completed one, or the whole of a pending one, is gone since the listing.
             is_empty = each.is_pending and timeline.has_file(each) and each != requested

@@ -39,8 +39,8 @@ class CleaningTriggers(fields.Block):
     )
 
 
-class Cleaning(fields.Block):
-    """Deletion of file versions that no reader needs any more."""
+class CleanBounds(fields.Block):
+    """What one clean keeps, and how much it deletes."""
 
     keep: Keep
     reader_grace: fields.Duration = Field(
@@ -53,11 +53,16 @@ class Cleaning(fields.Block):
         le=100_000_000,
         description="Maximum number of files that one clean deletes, about. 1000000 by default.",
     )
+
+
+class Cleaning(CleanBounds):
+    """Deletion of file versions that no reader needs any more."""
+
     triggers: CleaningTriggers = CleaningTriggers(commits=10)
 
 
-class Archiving(fields.Block):
-    """Moving old commits out of the active timeline, which keeps commits fast."""
+class ArchiveBounds(fields.Block):
+    """How many commits stay on the active timeline."""
 
     min_commits: _Count = Field(
         default=COMMITS_MIN, description="Number of commits that a run leaves."
@@ -65,6 +70,10 @@ class Archiving(fields.Block):
     max_commits: _Count = Field(
         default=COMMITS_MAX, description="Nothing is archived unless there are more commits."
     )
+
+
+class Archiving(ArchiveBounds):
+    """Moving old commits out of the active timeline, which keeps commits fast."""
 
 
 class Savepoints(fields.Block):

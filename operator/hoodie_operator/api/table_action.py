@@ -74,37 +74,13 @@ class RollbackParameters(fields.Block):
     )
 
 
-class CleanParameters(fields.Block):
+class CleanParameters(retention_policy.CleanBounds):
     """Parameters of a clean."""
 
-    keep: retention_policy.Keep
-    reader_grace: fields.Duration = Field(
-        default="1h",
-        description="Maximum duration of a query: what was replaced more recently is kept.",
-    )
-    max_files: int | None = Field(
-        default=None,
-        ge=1,
-        le=100_000_000,
-        description="Maximum number of files to delete, about. 1000000 by default.",
-    )
 
-
-class ArchiveParameters(fields.Block):
+class ArchiveParameters(retention_policy.ArchiveBounds):
     """Parameters of archiving."""
 
-    min_commits: int = Field(
-        default=retention_policy.COMMITS_MIN,
-        ge=1,
-        le=1_000_000,
-        description="Number of commits that are left.",
-    )
-    max_commits: int = Field(
-        default=retention_policy.COMMITS_MAX,
-        ge=1,
-        le=1_000_000,
-        description="Nothing is archived unless there are more commits.",
-    )
     readable_commits: int | None = Field(
         default=None,
         ge=1,

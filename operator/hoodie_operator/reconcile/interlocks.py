@@ -58,6 +58,17 @@ def others_at_work(
         yield run, f"{process} still runs for {run.id.kind} {run.id.name}, which no longer exists"
 
 
+def same_type_at_work(
+    world: World, table: objects.Table, me: objects.Action
+) -> objects.Action | None:
+    """Return another TableAction of one's type with a run at work on a table; None for none."""
+    for other in world.actions_of(table):
+        is_such = other.uid != me.uid and other.spec.type is me.spec.type
+        if is_such and world.has_run_at_work(other):
+            return other
+    return None
+
+
 def is_run_by_other_process(world: World, table: objects.Table, pending: facts.Pending) -> bool:
     """Return whether a process that we do not know works on a pending instant.
 

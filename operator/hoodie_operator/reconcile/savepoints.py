@@ -64,7 +64,7 @@ def _create(world: World, me: objects.Savepoint, table: objects.Table) -> Sequen
         made = CreateObject(key=key, owner=names.owner(me), spec=spec)
         return [_set(world, me, status, verdict), made]
     if _has_failed(action) and action.status.instant is None:
-        return [*_again(world, me, action), _set(world, me, me.status, _failed(me, action))]
+        return [*_again(me, action), _set(world, me, me.status, _failed(me, action))]
     if action.status.finished_time is None or action.status.instant is None:
         return [_set(world, me, me.status, _at_work(f"TableAction {key.name} is active"))]
     status = me.status.model_copy(update={"commit": action.status.instant, "action": None})
@@ -113,15 +113,14 @@ def _delete(
             CreateObject(key=key, owner=names.owner(me), spec=spec),
         ]
     if _has_failed(action):
-        return [*_again(world, me, action), _set(world, me, me.status, _failed(me, action))]
+        return [*_again(me, action), _set(world, me, me.status, _failed(me, action))]
     is_done = action.status.finished_time is not None
     status = me.status.model_copy(update={"action": None if is_done else key.name})
     return [_set(world, me, status, verdict)]
 
 
-def _again(world: World, me: objects.Savepoint, failed: objects.Action) -> list[Effect]:
+def _again(me: objects.Savepoint, failed: objects.Action) -> list[Effect]:
     """Return the removal of an action that has failed, where the object was changed since."""
-    del world
     is_new = me.status.observed_generation is not None and (
         me.status.observed_generation < me.generation
     )

@@ -41,7 +41,6 @@ DEFAULT: Final = "default"
 
 _MESSAGE_LENGTH_MAX: Final = 1000
 _HASH_LENGTH: Final = 8
-_AT_WORK: Final = Reason.ACTION_AT_WORK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +84,10 @@ def look(world: World, table: objects.Table) -> Outcome:
     """Return the state of each service of a table, and the TableActions that are due."""
     told: list[hudi_table.ServiceStatus] = []
     effects: list[Effect] = []
+    actions = world.actions_of(table)
     for service in registry.SERVICES:
-        mandate = _mandate(world, table, service)
-        status = _Look(world, table, service, mandate).status(effects)
-        told.append(status)
+        mine = [action for action in actions if action.spec.type is service.action_type]
+        told.append(_Look(world, table, service, mine).status(effects))
     effects += forgotten(world, table, service_policy.History())
     return Outcome(services=tuple(told), effects=effects)
 
@@ -188,18 +187,20 @@ class _Look:
     """One service of one table."""
 
     def __init__(
-        self, world: World, table: objects.Table, service: TableService, mandate: Mandate | None
+        self,
+        world: World,
+        table: objects.Table,
+        service: TableService,
+        actions: Sequence[objects.Action],
     ) -> None:
         self._world = world
         self._table = table
         self._service = service
-        self._mandate = mandate
+        self._mandate = _mandate(world, table, service)
+        self._actions = actions
         self._before = next(
             (each for each in table.status.services or () if each.name == service.name), None
         )
-        self._actions = [
-            action for action in world.actions_of(table) if action.spec.type is service.action_type
-        ]
 
     def status(self, effects: list[Effect]) -> hudi_table.ServiceStatus:
         """Return what is told of the service; what is to be done for it is added to effects."""
@@ -322,7 +323,9 @@ class _Look:
         return None
 
     def _at_work(self, owner: hudi_table.ServiceOwner, action: str) -> hudi_table.ServiceStatus:
-        told = self._told(owner, _AT_WORK, f"TableAction {action} is active", is_due=True)
+        told = self._told(
+            owner, Reason.ACTION_AT_WORK, f"TableAction {action} is active", is_due=True
+        )
         return told.model_copy(update={"action": action})
 
     def _told(

@@ -87,15 +87,13 @@ class Compaction:
         self, world: World, me: objects.Action, table: objects.Table, seen: facts.TableFacts
     ) -> Verdict | None:
         """Return why a run waits: for another compaction, or for the process that executes it."""
-        for other in world.actions_of(table):
-            if other.uid == me.uid or other.spec.type is not me.spec.type:
-                continue
-            if world.has_run_at_work(other):
-                return Verdict(
-                    state=State.BLOCKED,
-                    reason=Reason.TABLE_BUSY,
-                    message=f"{other.key} has an active run, expected one compaction at a time",
-                )
+        other = interlocks.same_type_at_work(world, table, me)
+        if other is not None:
+            return Verdict(
+                state=State.BLOCKED,
+                reason=Reason.TABLE_BUSY,
+                message=f"{other.key} has an active run, expected one compaction at a time",
+            )
         instant = self._own_instant(me, seen)
         for pending in timelines.pending_compactions(seen):
             is_own = pending.requested_time == instant

@@ -10,7 +10,7 @@ from hoodie.contract import job_specs
 from hoodie_operator.api import fields, hudi_table, objects, retention_policy
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
-from hoodie_operator.reconcile import facts, runs
+from hoodie_operator.reconcile import facts, interlocks, runs
 from hoodie_operator.reconcile.verdicts import Verdict, stalled
 from hoodie_operator.reconcile.world import World
 
@@ -53,15 +53,14 @@ class _Retention(ABC):
     ) -> Verdict | None:
         """Return why a run waits: for another action of its type."""
         del seen
-        for other in world.actions_of(table):
-            is_other = other.uid != me.uid and other.spec.type is me.spec.type
-            if is_other and world.has_run_at_work(other):
-                return Verdict(
-                    state=State.BLOCKED,
-                    reason=Reason.TABLE_BUSY,
-                    message=f"{other.key} has an active run, expected one at a time",
-                )
-        return None
+        other = interlocks.same_type_at_work(world, table, me)
+        if other is None:
+            return None
+        return Verdict(
+            state=State.BLOCKED,
+            reason=Reason.TABLE_BUSY,
+            message=f"{other.key} has an active run, expected one at a time",
+        )
 
     def _message(self, me: objects.Action) -> str:
         return "nothing was changed" if me.spec.dry_run else "done"

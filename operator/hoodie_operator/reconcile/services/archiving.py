@@ -1,44 +1,29 @@
 """When old commits of a table are to leave its active timeline."""
 
 from hoodie_operator.api import (
-    configuration,
     hudi_table,
-    kinds,
     objects,
     retention_policy,
-    service_policy,
     table_action,
 )
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.reconcile.services.protocol import Appraisal, Case, Due, Idle
+from hoodie_operator.reconcile.services.retention import RetentionService
 
 
-class Archiving:
+class Archiving(RetentionService):
     """Archiving, as a RetentionPolicy has it done."""
 
     name = "Archiving"
-    policy_kind = kinds.RETENTION_POLICY
     action_type = table_action.ActionType.ARCHIVE
-    is_deleting = True
 
     def declared_owner(self, table: objects.Table) -> hudi_table.ServiceOwner | None:
         """Return whom the table leaves its archiving to."""
         return table.spec.services.archiving
 
-    def is_ruled_by(self, rules: service_policy.Schedule) -> bool:
-        """Return whether a policy has a block for it."""
-        return isinstance(rules, retention_policy.RetentionRules) and rules.archiving is not None
-
-    def default_rules(
-        self, defaults: configuration.ServiceDefaults
-    ) -> service_policy.Schedule | None:
-        """Return the operator's own bounds."""
-        return defaults.retention
-
-    def inapplicable(self, table: objects.Table) -> Idle | None:
-        """Return that every table may need it."""
-        del table
-        return None
+    def block(self, rules: retention_policy.RetentionRules) -> retention_policy.Archiving | None:
+        """Return what a policy says of it."""
+        return rules.archiving
 
     def appraise(self, case: Case) -> Appraisal:
         """Return whether there are too many commits, and enough new ones since the last run.
@@ -46,7 +31,7 @@ class Archiving:
         What holds them back may hold them for long: a run for each commit would be in vain.
         """
         assert isinstance(case.rules, retention_policy.RetentionRules)
-        how = case.rules.archiving
+        how = self.block(case.rules)
         assert how is not None
         commits = case.seen.commits
         message = f"{len(commits)} of {how.max_commits} commits"

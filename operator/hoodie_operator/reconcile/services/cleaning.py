@@ -6,51 +6,36 @@ All times are the timeline's: a clock that is ahead makes no clean due.
 from collections.abc import Iterator, Sequence
 
 from hoodie_operator.api import (
-    configuration,
     fields,
     hudi_table,
-    kinds,
     objects,
     retention_policy,
-    service_policy,
     table_action,
 )
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.reconcile import facts, timelines
 from hoodie_operator.reconcile.services.protocol import Appraisal, Case, Due, Idle, Trigger, combine
+from hoodie_operator.reconcile.services.retention import RetentionService
 
 
-class Cleaning:
+class Cleaning(RetentionService):
     """Cleaning, as a RetentionPolicy has it done."""
 
     name = "Cleaning"
-    policy_kind = kinds.RETENTION_POLICY
     action_type = table_action.ActionType.CLEAN
-    is_deleting = True
 
     def declared_owner(self, table: objects.Table) -> hudi_table.ServiceOwner | None:
         """Return whom the table leaves its cleaning to."""
         return table.spec.services.cleaning
 
-    def is_ruled_by(self, rules: service_policy.Schedule) -> bool:
-        """Return whether a policy has a block for it."""
-        return isinstance(rules, retention_policy.RetentionRules) and rules.cleaning is not None
-
-    def default_rules(
-        self, defaults: configuration.ServiceDefaults
-    ) -> service_policy.Schedule | None:
-        """Return the operator's own bounds."""
-        return defaults.retention
-
-    def inapplicable(self, table: objects.Table) -> Idle | None:
-        """Return that every table may need it."""
-        del table
-        return None
+    def block(self, rules: retention_policy.RetentionRules) -> retention_policy.Cleaning | None:
+        """Return what a policy says of it."""
+        return rules.cleaning
 
     def appraise(self, case: Case) -> Appraisal:
         """Return whether a pending clean is to be finished, or a new one is due."""
         assert isinstance(case.rules, retention_policy.RetentionRules)
-        how = case.rules.cleaning
+        how = self.block(case.rules)
         assert how is not None
         parameters = {
             "clean": table_action.CleanParameters(

@@ -1,52 +1,37 @@
 """When savepoints of a table have expired, by the newest commit on its timeline."""
 
 from hoodie_operator.api import (
-    configuration,
     fields,
     hudi_table,
-    kinds,
     objects,
     retention_policy,
-    service_policy,
     table_action,
     times,
 )
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.reconcile import facts, timelines
 from hoodie_operator.reconcile.services.protocol import Appraisal, Case, Due, Idle
+from hoodie_operator.reconcile.services.retention import RetentionService
 
 
-class SavepointExpiry:
+class SavepointExpiry(RetentionService):
     """The deletion of old savepoints, as a RetentionPolicy has it done."""
 
     name = "SavepointExpiry"
-    policy_kind = kinds.RETENTION_POLICY
     action_type = table_action.ActionType.DELETE_SAVEPOINTS
-    is_deleting = True
 
     def declared_owner(self, table: objects.Table) -> hudi_table.ServiceOwner | None:
         """Return that of cleaning, which savepoints hold back."""
         return table.spec.services.cleaning
 
-    def is_ruled_by(self, rules: service_policy.Schedule) -> bool:
-        """Return whether a policy has a block for it."""
-        return isinstance(rules, retention_policy.RetentionRules) and rules.savepoints is not None
-
-    def default_rules(
-        self, defaults: configuration.ServiceDefaults
-    ) -> service_policy.Schedule | None:
-        """Return the operator's own bounds."""
-        return defaults.retention
-
-    def inapplicable(self, table: objects.Table) -> Idle | None:
-        """Return that every table may need it."""
-        del table
-        return None
+    def block(self, rules: retention_policy.RetentionRules) -> retention_policy.Savepoints | None:
+        """Return what a policy says of it."""
+        return rules.savepoints
 
     def appraise(self, case: Case) -> Appraisal:
         """Return whether a savepoint has expired."""
         assert isinstance(case.rules, retention_policy.RetentionRules)
-        how = case.rules.savepoints
+        how = self.block(case.rules)
         assert how is not None
         if not case.seen.savepoints:
             return Idle(reason=Reason.NOTHING_EXPIRED, message="no savepoints")
