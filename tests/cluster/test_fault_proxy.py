@@ -148,6 +148,21 @@ def test_held_call_takes_effect_when_it_is_let_go(through: Through) -> None:
         assert made.result(30)["metadata"]["name"] == "a"
 
 
+def test_proxy_ends_while_a_call_has_not_reached_the_server(
+    cluster: clusters.Cluster, tmp_path: Path
+) -> None:
+    hold = Hold()
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        with FaultProxy(cluster.api, tmp_path / "proxy") as proxy:
+            proxy.add(Rule(matches=lambda _: True, fault=hold))
+            caller = api.connect(proxy.kubeconfig("of nobody"))
+            made = threads.submit(caller.get, "/api/v1/nodes")
+            assert hold.noticed.wait(30)
+        hold.go_on.set()
+        with pytest.raises((OSError, http.client.HTTPException)):
+            made.result(30)
+
+
 def test_open_connections_are_cut_at_once(through: Through) -> None:
     proxy, caller, path = through
     caller.create(path, _config_map("a"))

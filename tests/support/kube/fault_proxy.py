@@ -257,6 +257,9 @@ class FaultProxy:
     async def _end(self) -> None:
         self._listener.close()
         await self._cut_all()
+        # One that was about to call the API server has no connection yet that could be cut.
+        for serving in tuple(self._serving):
+            serving.cancel()
         others = asyncio.all_tasks() - {asyncio.current_task()}
         await asyncio.gather(*others, return_exceptions=True)
 
