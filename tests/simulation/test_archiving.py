@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie import errors
+from hoodie.format import instant_names
 from hoodie.maintenance.archiving import planning, service
 from hoodie.maintenance.rollback import failed_writes
 from hoodie.model import files, instants, settings, table_config
@@ -26,8 +27,8 @@ from hoodie.timeline import (
     history_writing,
     transitions,
 )
-from hoodie.transaction import lifecycle, markers
-from hoodie.transaction.client import Client, Completion
+from hoodie.transaction import lifecycle, markers, writer_batches
+from hoodie.transaction.client import AlreadyWritten, Client, Completion
 from support.simulation import faulty_storage, schedule
 from support.simulation.faulty_storage import Fault
 from support.simulation.schedule_world import (
@@ -302,20 +303,45 @@ def test_writer_paused_before_any_call_while_others_archive_past_it() -> None:
     assert number > 20
 
 
-def test_requested_file_that_appears_after_its_write_was_archived_takes_nothing_back() -> None:
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("is_completed", [False, True])
+def test_file_that_appears_after_its_write_was_archived_takes_nothing_back(
+    kind: Mapping[str, bool], is_completed: bool
+) -> None:
     """A retried request may take effect as late as that; what was acknowledged stays."""
-    world = world_with(faulty_storage.NoFaults(), {"is_lying": True})
-    newest = archived.ArchivedTimeline(world.storage).newest_first()
-    gone = next(each.instant for each in newest if each.instant.action.is_write)
-    late = replace(gone, state=instants.State.REQUESTED, completion_time=None)
-    world.storage.create(transitions.path(late), b"")
+    world = world_with(faulty_storage.NoFaults(), kind)
+    *_, oldest = archived.ArchivedTimeline(world.storage).newest_first()
+    late = oldest.instant if is_completed else oldest.instant.pending_in(instants.State.REQUESTED)
+    world.storage.create(transitions.path(late), oldest.metadata if is_completed else b"")
+    before, seen = instants_of(world), seen_by_a_reader(world)
+    assert late.requested_time not in {each.requested_time for each in loaded(world).instants}
     world.time.now_ms += SETTINGS.heartbeat_expiry_ms + 1
     janitor = world.writer("janitor")
-    listed = active.listed(janitor.storage)
-    assert late in listed.pending
-    assert failed_writes.roll_back_all(janitor, world.config, listed).done == ()
+    assert failed_writes.roll_back_all(janitor, world.config, loaded(world)).done == ()
+    assert (instants_of(world), seen_by_a_reader(world)) == (before, seen)
     write(world, 1)
-    assert late not in active.listed(janitor.storage).pending
+    archive(world, janitor)
+    assert instant_names.file_name(late) not in active.names(world.storage)
+    assert before.items() <= instants_of(world).items()
+
+
+def test_batch_of_a_commit_that_appeared_late_and_was_archived_is_held() -> None:
+    """No ledger holds it: those of later commits were made before it appeared."""
+    world = world_with(faulty_storage.NoFaults(), {}, archives=False)
+    late = world.writer("late")
+    world.write(late, "b1")
+    written = loaded(world).completed_writes[-1]
+    path = transitions.path(written)
+    content = world.storage.read(path)
+    world.storage.delete(path)
+    write(world, WRITES)
+    world.storage.create(path, content)
+    archive(world, world.writer("archiver"))
+    timeline = loaded(world)
+    assert timeline.is_archived(written.requested_time)
+    assert writer_batches.read(world.storage, timeline).last("late") is None
+    assert isinstance(world.write(late, "b1"), AlreadyWritten)
+    assert isinstance(world.write(late, "b2"), Completion)
 
 
 def test_claim_that_comes_after_its_time_was_archived_is_taken_again() -> None:

@@ -116,7 +116,8 @@ class RollbackResults:
 
     Attributes:
         done: Taken back, in that order.
-        passed_over: Why others were not: somebody alive works on them, or was faster.
+        passed_over: Why others were not: somebody alive works on them, or was faster; or they were
+            archived.
         leftovers: Files removed of instants that are not pending.
     """
 

@@ -66,6 +66,7 @@ def check(
         *_of_bucket_counts(snapshot),
         *_of_timeline(target, snapshot, read),
         *_of_chain(target),
+        *_of_remains(snapshot.timeline),
         *_of_pending(liveness.pending(target.storage, snapshot.timeline, write_settings, env)),
         *_of_leftovers(target.storage, snapshot.timeline, lives),
         *_of_savepoints(target.storage, snapshot.timeline),
@@ -262,6 +263,21 @@ def _of_succession(read: Commits) -> Findings:
                     f"what it wrote to {group} is hidden by {after}, which was made of the base "
                     f"file of {prev_commit}",
                 )
+
+
+def _of_remains(timeline: active.ActiveTimeline) -> Findings:
+    completed = {each.requested_time for each in timeline.remains if each.is_completed}
+    for each in timeline.remains:
+        if each.requested_time in completed:
+            yield _note(str(each), "is archived: the next hoodie archive deletes its file")
+        else:
+            yield results.Finding(
+                severity=results.Severity.ERROR,
+                subject=str(each),
+                message="was archived before, and looks pending to Apache Hudi, whose readers do "
+                "not show what was archived after it",
+                remedy=results.Remedy.ROLL_BACK,
+            )
 
 
 def _of_pending(found: Iterable[results.PendingInstant]) -> Findings:

@@ -82,7 +82,7 @@ class LocalStorage:
             return sorted(self._scan(start, is_recursive), key=lambda info: info.path)
 
     def names(self, directory: str) -> Sequence[str]:
-        """Return the names of the files in a directory, in any order; none is looked at.
+        """Return the names in a directory, in any order; no file is looked at.
 
         Raises:
             InvalidInputError: A symbolic link in it leads out of the table.
@@ -102,6 +102,8 @@ class LocalStorage:
                         self._refuse_escape(paths.joined(start, entry.name), Path(entry.path))
                     if entry.is_file():
                         found.append(entry.name)
+                    elif entry.is_dir():
+                        found.append(f"{entry.name}/")
         return found
 
     def _scan(self, start: str, is_recursive: bool) -> Iterator[FileInfo]:

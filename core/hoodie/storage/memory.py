@@ -113,12 +113,12 @@ class MemoryStorage:
             ]
 
     def names(self, directory: str) -> Sequence[str]:
-        """Return the names of the files in a directory."""
+        """Return the names in a directory."""
         name = paths.checked_directory(directory)
         begin = len(name) + 1 if name else 0
         with self._store.lock:
-            found = [path[begin:] for path in self._store.below(name)]
-        return [each for each in found if "/" not in each]
+            found = [path[begin:].partition("/")[:2] for path in self._store.below(name)]
+        return list(dict.fromkeys(map("".join, found)))
 
     def stat(self, path: str) -> FileInfo:
         """Return what is known of a file."""

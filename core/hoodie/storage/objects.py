@@ -81,23 +81,27 @@ class ObjectStorage:
         """Return the files in a directory, sorted by path; a request for each thousand files."""
         name = paths.checked_directory(directory)
         with self._reported("list", name):
-            found = [
-                self._info(meta)
-                for meta in self._listed(paths.joined(self._prefix, name), is_recursive)
-            ]
+            prefix = self._prefix_of(name)
+            if is_recursive:
+                chunks = obstore.list(self._store, prefix=prefix)
+                found = [self._info(meta) for chunk in chunks for meta in chunk]
+            else:
+                listing = obstore.list_with_delimiter(self._store, prefix=prefix)
+                found = [self._info(meta) for meta in listing["objects"]]
         return sorted(found, key=lambda info: info.path)
 
     def names(self, directory: str) -> Sequence[str]:
-        """Return the names of the files in a directory; a request for each thousand files."""
-        return [info.name for info in self.list(directory)]
+        """Return the names in a directory; a request for each thousand."""
+        name = paths.checked_directory(directory)
+        with self._reported("list", name):
+            prefix = self._prefix_of(name)
+            listing = obstore.list_with_delimiter(self._store, prefix=prefix)
+        files = (meta["path"] for meta in listing["objects"])
+        directories = (f"{each.rstrip('/')}/" for each in listing["common_prefixes"])
+        return [each[len(prefix) + 1 if prefix else 0 :] for each in (*files, *directories)]
 
-    def _listed(self, prefix: str, is_recursive: bool) -> "Iterator[obstore.ObjectMeta]":
-        prefix = prefix.rstrip("/")
-        if is_recursive:
-            for chunk in obstore.list(self._store, prefix=prefix or None):
-                yield from chunk
-        else:
-            yield from obstore.list_with_delimiter(self._store, prefix=prefix or None)["objects"]
+    def _prefix_of(self, directory: str) -> str | None:
+        return paths.joined(self._prefix, directory).rstrip("/") or None
 
     def stat(self, path: str) -> FileInfo:
         """Return what is known of a file."""

@@ -135,8 +135,8 @@ class Storage(Protocol):
     def names(self, directory: str) -> Sequence[str]:
         """Return the names of the files in a directory, as `list`, in any order.
 
-        For directories of many files of which only the names matter: a local disk need not look at
-        each.
+        Those of directories are among them, with a slash at their end. For directories of many
+        files of which only the names matter: a local disk need not look at each.
         """
         ...
 

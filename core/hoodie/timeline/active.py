@@ -7,6 +7,9 @@ Terms:
                        was archived, and Apache Hudi counts it as completed without looking
     gap                from the first write of all to the start: only writes that savepoints keep
                        are left there, if others were archived beyond them
+    remains            files of an archived instant that its archiver is still about to delete; or
+                       that are there again, since a store carried a request out so late. Taken for
+                       a pending write, it would begin the timeline, and be rolled back
 
 A timeline is read once and never changes; who needs a newer one lists again. It is made from the
 one before where files were only added: the table lock is not to be held the longer, the longer the
@@ -39,7 +42,7 @@ format.md: Timeline, Archived timeline, Visibility.
 import bisect
 import functools
 import itertools
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
@@ -52,6 +55,8 @@ from hoodie.storage.protocol import Storage
 from hoodie.timeline import archived
 
 DIRECTORY = ".hoodie/timeline"
+
+_HISTORY = archived.DIRECTORY.removeprefix(f"{DIRECTORY}/") + "/"
 
 _CONSUMER_PREFIX, _CONSUMER_SUFFIX = "consumer-", ".json"
 
@@ -112,6 +117,7 @@ class ActiveTimeline:
             past them, in a table with a chain: they begin nothing, and never complete.
         archive: Completion times of what is older, looked up on demand.
         consumers: Names of the declared consumers that have a file beside the instants.
+        remains: Files of archived instants, which are none of the others.
     """
 
     instants: tuple[Instant, ...]
@@ -126,6 +132,7 @@ class ActiveTimeline:
     greatest: Instant | None = field(compare=False, repr=False)
     write_completion_times: Mapping[InstantTime, InstantTime] = field(compare=False, repr=False)
     consumers: tuple[str, ...] = field(default=(), compare=False)
+    remains: tuple[Instant, ...] = field(default=(), compare=False)
 
     @property
     def pending(self) -> tuple[Instant, ...]:
@@ -218,9 +225,9 @@ def load(storage: Storage) -> ActiveTimeline:
         after = names(storage)
         kept = _cut(before, after)
         if not _has_gap(before - kept, kept):
-            return of_names(storage, kept)
+            return _without_remains(storage, kept)
         before = after
-    return of_names(storage, before)
+    return _without_remains(storage, before)
 
 
 def listed(storage: Storage) -> ActiveTimeline:
@@ -232,16 +239,16 @@ def listed(storage: Storage) -> ActiveTimeline:
     Raises:
         UnsupportedError: It holds a completed instant of timeline layout 1.
     """
-    return of_names(storage, names(storage))
+    return _without_remains(storage, names(storage))
 
 
 def names(storage: Storage) -> frozenset[str]:
-    """Return the names of the timeline's files; a listing."""
+    """Return the names of the timeline's files, and of the history's directory; a listing."""
     return frozenset(storage.names(DIRECTORY))
 
 
 def of_names(storage: Storage, found: frozenset[str]) -> ActiveTimeline:
-    """Return the timeline whose files have these names."""
+    """Return the timeline whose files have these names, remains among them."""
     return replace(
         _recent(storage.uri).timeline_of(found), archive=archived.ArchivedTimeline(storage)
     )
@@ -294,6 +301,53 @@ def _cut(before: frozenset[str], after: frozenset[str]) -> frozenset[str]:
     added = [each for each in after - before if completion_of(each)]
     last = max(map(completion_of, before), default="") if added else ""
     return after - {each for each in added if completion_of(each) > last}
+
+
+def _without_remains(storage: Storage, found: frozenset[str]) -> ActiveTimeline:
+    """Return the timeline whose files have these names, remains aside.
+
+    No request, unless the table was archived and an instant is in doubt; then some for the first.
+    """
+    timeline = of_names(storage, found)
+    if _HISTORY not in found:
+        return timeline
+    archived_times = {
+        each.requested_time
+        for each in _doubtful(timeline)
+        if timeline.archive.completion_time(each.requested_time) is not None
+    }
+    if not archived_times:
+        return timeline
+    remains = tuple(
+        each
+        for each in timeline.files
+        if each.requested_time in archived_times and each.action is not Action.SAVEPOINT
+    )
+    left = from_files(set(timeline.files).difference(remains), timeline.archive)
+    return replace(left, consumers=timeline.consumers, remains=remains)
+
+
+def _doubtful(timeline: ActiveTimeline) -> Iterator[Instant]:
+    """Yield the instants of which the archive may say that they are over.
+
+    It gets a prefix of the writes, but for those that savepoints keep. A completed instant has its
+    requested file until it is archived.
+    """
+    saved = {each.requested_time for each in timeline.savepoints}
+    for each in timeline.instants:
+        if each.action is Action.SAVEPOINT:
+            continue
+        is_whole = each.is_completed and _has_requested_file(timeline, each)
+        if not is_whole:
+            yield each
+        elif each.action.is_write and each.requested_time not in saved:
+            return
+
+
+def _has_requested_file(timeline: ActiveTimeline, instant: Instant) -> bool:
+    time = instant.requested_time
+    place = bisect.bisect_left(timeline.files, time, key=lambda each: each.requested_time)
+    return timeline.files[place].state is State.REQUESTED
 
 
 def _has_gap(vanished: Iterable[str], kept: Iterable[str]) -> bool:

@@ -392,7 +392,10 @@ class Chain:
         return View(head=head, timeline=timeline, has_foreign_writers=self._has_foreign_writers)
 
     def _listed(self) -> active.ActiveTimeline:
-        return active.listed(self._storage)
+        if self._has_foreign_writers:
+            return active.listed(self._storage)
+        # Its epochs say what was archived.
+        return active.of_names(self._storage, active.names(self._storage))
 
     def _finished(self, view: View, check: Check) -> View:
         """Return a view after what its head says and its timeline lacks was published.

@@ -30,7 +30,7 @@ protocol.md: State on storage, A write.
 import contextlib
 import enum
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from hoodie import errors
@@ -219,6 +219,21 @@ def forget(storage: Storage, inflight: instants.Instant) -> None:
     assert inflight.action is instants.Action.SAVEPOINT, inflight
     assert TRANSITIONS[inflight.state, Event.FORGET] is None
     storage.delete(path(inflight))
+
+
+def take_off(
+    storage: Storage, archived: Iterable[instants.Instant], check: Callable[[], object]
+) -> None:
+    """Delete files of archived instants: pending ones first, then completed, the oldest first.
+
+    Args:
+        storage: The table's.
+        archived: The files.
+        check: Called right before each deletion.
+    """
+    for each in sorted(archived, key=lambda file: (file.is_completed, str(file))):
+        check()
+        storage.delete(path(each))
 
 
 def _next(state: instants.State | None, event: Event) -> instants.State:

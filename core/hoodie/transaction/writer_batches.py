@@ -16,6 +16,7 @@ The newest `KEPT` batches of a writer are remembered; `committed` knows all, tho
 commits (`archived_batches`) too.
 """
 
+import functools
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -167,7 +168,8 @@ def known_to(
     """Return the batches as of a timeline, those included that the ledger does not hold yet.
 
     One that appeared late, its writer having been paused, may be unknown to the newest commit, and
-    stays so until a commit of the same author. A read for the ledger, and one for each of these.
+    stays so until a commit of the same author, even when it is archived. A read for the ledger, and
+    one for each of these; what is recorded of archived ones where one may be among them.
 
     Args:
         storage: The table's.
@@ -185,6 +187,7 @@ def known_to(
         return KnownBatches(ledger=ledger)
     record = attempt.record
     late = [batch for batch in record.late_batches if not ledger.holds(writer_id, batch)]
+    archived = functools.cache(lambda: archived_batches.load(storage).get(writer_id, ()))
     pending = {}
     recorded = {**record.pending_batches, record.requested_time: record.batch_id}
     for time, batch_id in recorded.items():
@@ -192,6 +195,8 @@ def known_to(
             continue
         write = timeline.find(instants.checked_time(time))
         if write is None:
+            if timeline.is_archived(instants.checked_time(time)) and batch_id in archived():
+                late.append(batch_id)
             continue
         if not write.is_completed or write in taken_back:
             pending[time] = batch_id

@@ -179,9 +179,9 @@ class StorageContract(ABC):
             "ab/c",
             "b",
         ]
-        assert [storage.names(directory) for directory in ("", "a", ".hidden")] == [
-            ["b"],
-            ["z"],
+        assert [sorted(storage.names(directory)) for directory in ("", "a", ".hidden")] == [
+            [".hidden/", "a/", "ab/", "b"],
+            ["b/", "z"],
             ["x"],
         ]
 

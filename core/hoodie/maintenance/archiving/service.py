@@ -267,6 +267,7 @@ def _without_archived(
     The history is asked about instants in the range of its files alone.
     """
     timeline = scope.timeline
+    transitions.take_off(client.storage, timeline.remains, scope.check)
     held = [
         each
         for each in timeline.instants
@@ -287,14 +288,12 @@ def _take_off(
     timeline: active.ActiveTimeline,
     archived: Iterable[instants.Instant],
 ) -> None:
-    """Delete the files of archived instants: pending ones first, then completed, oldest first."""
+    """Delete the files of archived instants."""
     keys = {(each.requested_time, each.action) for each in archived}
     found = [
         each for each in timeline.files if (each.requested_time, each.action.completed) in keys
     ]
-    for each in sorted(found, key=lambda file: (file.is_completed, str(file))):
-        scope.check()
-        client.storage.delete(transitions.path(each))
+    transitions.take_off(client.storage, found, scope.check)
 
 
 def _facts(

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from hoodie import errors
 from hoodie.maintenance.rollback import execution, planning
 from hoodie.model import instants, plans, results, table_config
-from hoodie.timeline import active, contents
-from hoodie.transaction import client, liveness, markers
+from hoodie.timeline import active, contents, transitions
+from hoodie.transaction import client, liveness, markers, table_lock
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ def roll_back_all(
         HoodieError: Storage or lock failed, or a plan cannot be read; the rest was not tried.
     """
     done: list[results.RollbackResult] = []
-    passed_over = []
+    passed_over = _take_off_remains(transaction_client, timeline)
     for each in _dead(transaction_client, timeline):
         if len(done) == count_max:
             break
@@ -93,6 +93,26 @@ def roll_back_all(
             logger.info("%s: passed over: %s", transaction_client.storage.uri, error)
             passed_over.append(str(error))
     return results.RollbackResults(done=tuple(done), passed_over=tuple(passed_over))
+
+
+def _take_off_remains(
+    transaction_client: client.Client, timeline: active.ActiveTimeline
+) -> list[str]:
+    """Delete what is left of archived instants; return what was done. No request without any."""
+    if not timeline.remains:
+        return []
+    storage = transaction_client.storage
+
+    def take_off(scope: table_lock.LockScope) -> None:
+        # In a table without foreign writers it was taken off before the scope was entered.
+        transitions.take_off(storage, scope.timeline.remains, scope.check)
+
+    transaction_client.lock.decide(take_off)
+    times = sorted({each.requested_time for each in timeline.remains})
+    done = [f"{time} was archived before: its files on the timeline were deleted" for time in times]
+    for each in done:
+        logger.warning("%s: %s", storage.uri, each)
+    return done
 
 
 def _dead(
