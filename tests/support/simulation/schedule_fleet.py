@@ -372,6 +372,9 @@ class Fleet:
         for number in range(2):
             self.time.advance(SETTINGS.heartbeat_expiry_ms + self.world.lock.session_ms)
             service = self.world.writer(f"last{number}")
+            # A change whose author does not know that it was made is published by the next one.
+            with service.lock.scope():
+                pass
             schedule_rollback.roll_back_dead(self.world, service)
             # One that lost the lock while it planned may have done so after all had ended.
             for planned in self.world.timeline.pending_compactions:
