@@ -16,6 +16,7 @@ import pytest
 from hoodie import errors
 from hoodie.format import instant_names
 from hoodie.maintenance.archiving import planning, service
+from hoodie.maintenance.cleaning import retention
 from hoodie.maintenance.rollback import failed_writes
 from hoodie.model import files, instants, settings, table_config
 from hoodie.storage.memory import MemoryStorage, MemoryStore
@@ -323,6 +324,62 @@ def test_file_that_appears_after_its_write_was_archived_takes_nothing_back(
     archive(world, janitor)
     assert instant_names.file_name(late) not in active.names(world.storage)
     assert before.items() <= instants_of(world).items()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_write_that_was_taken_back_and_appears_again_hides_nothing(
+    kind: Mapping[str, bool],
+) -> None:
+    """Taken for the beginning of the timeline, it would hide what was archived after it."""
+    world = world_with(faulty_storage.NoFaults(), kind, archives=False)
+    victim = world.writer("victim")
+    opened = world.begin(victim)
+    requested = opened.requested
+    content = world.storage.read(transitions.path(requested))
+    lifecycle.abort(victim, opened)
+    janitor = world.writer("janitor")
+    roll_back(world, janitor)
+    assert loaded(world).find(requested.requested_time) is None
+    write(world, WRITES)
+    archive(world, janitor)
+    before, seen = instants_of(world), seen_by_a_reader(world)
+    assert loaded(world).is_archived(requested.requested_time)
+    world.storage.create(transitions.path(requested), content)
+    assert loaded(world).late == {requested.requested_time}
+    assert (instants_of(world), seen_by_a_reader(world)) == (before, seen)
+    world.time.now_ms += SETTINGS.heartbeat_expiry_ms + 1
+    roll_back(world, janitor)
+    assert not loaded(world).late
+    assert before.items() <= instants_of(world).items()
+    assert seen_by_a_reader(world) == seen
+
+
+def test_compaction_that_was_taken_back_once_counts_when_it_is_archived() -> None:
+    """It is executed again; the rollback that took it back is still on the timeline."""
+    world = World(write_settings=OPTIMISTIC)
+    write(world, 2)
+    compactor = world.writer("compactor")
+    planned = world.schedule_compaction(compactor)
+    assert planned is not None
+    write(world, WRITES)
+    stopped = lifecycle.take_over(
+        compactor, instants.Action.COMPACTION, planned.requested_time, world.config
+    )
+    assert stopped is not None
+    lifecycle.start(compactor, stopped)
+    lifecycle.abort(compactor, stopped)
+    failed_writes.roll_back(compactor, world.config, planned.requested_time)
+    world.compact(compactor, planned.requested_time)
+    world.time.advance(SETTINGS.heartbeat_expiry_ms)
+    write(world, POLICY.commits_min)
+    newest_alone = retention.Retention(policy=retention.Policy.VERSIONS, retained=1, grace_ms=0)
+    world.clean(compactor, newest_alone)
+    before = seen_by_a_reader(world)
+    archive(world, world.writer("archiver"))
+    timeline = loaded(world)
+    assert timeline.is_archived(planned.requested_time)
+    assert [each.action for each in timeline.instants].count(instants.Action.ROLLBACK) == 1
+    assert seen_by_a_reader(world) == before
 
 
 def test_batch_of_a_commit_that_appeared_late_and_was_archived_is_held() -> None:

@@ -84,19 +84,20 @@ class CommittedFiles:
         """Return whether data files of that requested time are part of the table.
 
         The first time that it is asked of one older than the timeline: a request for each rollback.
-        Of one among writes that savepoints keep, which may be left of older ones: the archive.
+        Of one that a rollback took back, and of one among writes that savepoints keep, which may be
+        left of older ones: the archive.
         """
         if requested_time in self._known.completed:
             return True
         gap = self._known.gap
-        is_archived = requested_time not in self._known.late and (
-            gap.is_below(requested_time)
-            or (
-                gap.holds(requested_time)
-                and self._archive.completion_time(requested_time) is not None
-            )
-        )
-        return is_archived and requested_time not in self._targets()
+        if requested_time in self._known.late:
+            return False
+        is_below = gap.is_below(requested_time)
+        if is_below and requested_time not in self._targets():
+            return True
+        # A compaction that was taken back is executed again, and then archived as any other.
+        is_in_doubt = is_below or gap.holds(requested_time)
+        return is_in_doubt and self._archive.completion_time(requested_time) is not None
 
     def without_orphans(self, data_files: Iterable[DataFile]) -> list[DataFile]:
         """Return base files, or log files, without those that tasks of a completed instant left.

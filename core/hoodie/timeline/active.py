@@ -114,7 +114,7 @@ class ActiveTimeline:
         first: Requested time of the first write, whether a savepoint keeps it or not; None when it
             holds no write.
         late: Requested times of pending writes that came to the timeline after it had been archived
-            past them, in a table with a chain: they begin nothing, and never complete.
+            past them, or again: they begin nothing, and never complete.
         archive: Completion times of what is older, looked up on demand.
         consumers: Names of the declared consumers that have a file beside the instants.
         remains: Files of archived instants, which are none of the others.
@@ -225,9 +225,9 @@ def load(storage: Storage) -> ActiveTimeline:
         after = names(storage)
         kept = _cut(before, after)
         if not _has_gap(before - kept, kept):
-            return _without_remains(storage, kept)
+            return _settled(storage, kept)
         before = after
-    return _without_remains(storage, before)
+    return _settled(storage, before)
 
 
 def listed(storage: Storage) -> ActiveTimeline:
@@ -239,7 +239,7 @@ def listed(storage: Storage) -> ActiveTimeline:
     Raises:
         UnsupportedError: It holds a completed instant of timeline layout 1.
     """
-    return _without_remains(storage, names(storage))
+    return _settled(storage, names(storage))
 
 
 def names(storage: Storage) -> frozenset[str]:
@@ -303,19 +303,33 @@ def _cut(before: frozenset[str], after: frozenset[str]) -> frozenset[str]:
     return after - {each for each in added if completion_of(each) > last}
 
 
-def _without_remains(storage: Storage, found: frozenset[str]) -> ActiveTimeline:
-    """Return the timeline whose files have these names, remains aside.
+def _settled(storage: Storage, found: frozenset[str]) -> ActiveTimeline:
+    """Return the timeline whose files have these names, without remains, and with late writes.
 
     No request, unless the table was archived and an instant is in doubt; then some for the first.
     """
     timeline = of_names(storage, found)
-    if _HISTORY not in found:
+    doubtful = list(_doubtful(timeline)) if _HISTORY in found else []
+    if not doubtful:
         return timeline
+    archive = archived.ArchivedTimeline(storage)
     archived_times = {
         each.requested_time
-        for each in _doubtful(timeline)
-        if timeline.archive.completion_time(each.requested_time) is not None
+        for each in doubtful
+        if archive.completion_time(each.requested_time) is not None
     }
+    timeline = _without_remains(timeline, archived_times)
+    left = [each for each in doubtful if each.requested_time not in archived_times]
+    oldest = next((each for each in left if each.is_pending and each.action in WRITES), None)
+    if oldest is None:
+        return timeline
+    last = archive.last_write(after=oldest.requested_time)
+    return timeline if last is None else without_archived(timeline, last, ())
+
+
+def _without_remains(
+    timeline: ActiveTimeline, archived_times: Collection[InstantTime]
+) -> ActiveTimeline:
     if not archived_times:
         return timeline
     remains = tuple(
@@ -451,7 +465,7 @@ def without_archived(
     """Return a timeline as it is once it was archived.
 
     Args:
-        timeline: Of a table with a chain.
+        timeline: As the files say.
         archived_below: Requested time below which everything was archived that may be.
         gone: Files that are still there, or again.
     """

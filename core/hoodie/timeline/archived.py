@@ -71,6 +71,24 @@ class ArchivedTimeline:
                 self._files = None
         raise self._vanished()
 
+    def last_write(self, after: instants.InstantTime) -> instants.InstantTime | None:
+        """Return the greatest requested time of a write above a given one; None if there is none.
+
+        No request beside those for the manifest if no file reaches that far, else some for each
+        that does until a write is found: normally one.
+
+        Raises:
+            FormatError: As `completion_time`.
+            StorageError: As `completion_time`.
+        """
+        if self._files is None or any(each.last > after for each in self._files):
+            for found in self.newest_first():
+                if found.instant.requested_time <= after:
+                    break
+                if found.instant.action.is_write:
+                    return found.instant.requested_time
+        return None
+
     def newest_first(self, before: str | None = None) -> Iterator[ArchivedInstant]:
         """Yield archived instants by requested time, the newest first.
 
