@@ -6,8 +6,9 @@ from hoodie import errors
 from hoodie.filegroup import snapshots
 from hoodie.format import file_names
 from hoodie.maintenance.rollback import failed_writes
-from hoodie.model import files, instants
+from hoodie.model import commits, files, instants
 from hoodie.timeline import active, contents, transitions
+from hoodie.transaction import lifecycle
 from support.simulation import faulty_storage
 from support.simulation.schedule_world import GROUPS, World, write_data, writes_in
 
@@ -67,6 +68,31 @@ def test_late_log_file_of_a_completed_instant_is_not_read_or_planned() -> None:
     names = [name for each in plan.operations for name in each.log_file_names]
     assert len(names) == len(GROUPS)
     assert not [name for name in names if "9-9-9" in name]
+
+
+def test_archived_compaction_that_was_executed_again_after_a_rollback_is_read() -> None:
+    """The simulation found it: the rollback is on the timeline for longer than the compaction."""
+    world = World()
+    planned = planned_in(world)
+    process = world.process("victim")
+    victim = world.client(process)
+    opened = lifecycle.take_over(
+        victim, instants.Action.COMPACTION, planned.requested_time, world.config
+    )
+    lifecycle.start(victim, opened, commits.Operation.COMPACT)
+    process.is_dead = True
+    world.write(world.writer("second"))
+    failed_writes.roll_back(world.writer("janitor"), world.config, planned.requested_time)
+    world.compact(world.writer("service"), planned.requested_time)
+    last = world.schedule_compaction(world.writer("service"))
+    assert last is not None
+    world.compact(world.writer("service"), last.requested_time)
+    world.archive(world.writer("archiver"))
+    timeline = active.load(world.storage)
+    assert planned.requested_time not in timeline.write_completion_times
+    known = snapshots.committed_instants(timeline)
+    assert known.rollbacks
+    assert snapshots.CommittedFiles(world.storage, known).is_committed(planned.requested_time)
 
 
 def planned_in(world: World) -> instants.Instant:
