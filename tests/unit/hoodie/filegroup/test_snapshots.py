@@ -95,6 +95,29 @@ def test_archived_compaction_that_was_executed_again_after_a_rollback_is_read() 
     assert snapshots.CommittedFiles(world.storage, known).is_committed(planned.requested_time)
 
 
+def test_inflight_file_that_appears_after_its_write_was_archived_past_hides_nothing() -> None:
+    """The simulation found it: the next write built on a base file from before the archived ones.
+
+    A writer was paused before it created the file, and was judged dead.
+    """
+    world = World()
+    process = world.process("victim")
+    opened = world.begin(world.client(process))
+    process.is_dead = True
+    for number in range(4):
+        world.write(world.writer(f"writer{number}"))
+        if number == 0:
+            failed_writes.roll_back(world.writer("janitor"), world.config, opened.requested_time)
+    written = {each.requested_time for each in world.timeline.completed_writes}
+    world.archive(world.writer("archiver"))
+    world.storage.create(transitions.path(opened.inflight), b"")
+    timeline = active.load(world.storage)
+    assert len(timeline.completed_writes) < len(written)
+    known = snapshots.CommittedFiles(world.storage, snapshots.committed_instants(timeline))
+    assert all(known.is_committed(each) for each in written)
+    assert not known.is_committed(opened.requested_time)
+
+
 def planned_in(world: World) -> instants.Instant:
     """Write, and plan a compaction."""
     world.write(world.writer("writer"), "b1")
