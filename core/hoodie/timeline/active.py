@@ -318,7 +318,10 @@ def _completed_writes(names: Iterable[str]) -> list[Instant]:
 
 def _is_missed(writes: Iterable[Instant], timeline: ActiveTimeline) -> bool:
     start = timeline.start or timeline.first
-    return any(start is None or each.requested_time >= start for each in writes)
+    return any(
+        start is None or each.requested_time >= start or each.requested_time in timeline.late
+        for each in writes
+    )
 
 
 def from_files(files: Iterable[Instant], archive: CompletionTimes | None = None) -> ActiveTimeline:
