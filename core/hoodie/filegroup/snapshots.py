@@ -84,8 +84,7 @@ class CommittedFiles:
         """Return whether data files of that requested time are part of the table.
 
         The first time that it is asked of one older than the timeline: a request for each rollback.
-        Of one that a rollback took back, and of one among writes that savepoints keep, which may be
-        left of older ones: the archive.
+        Of one among writes that savepoints keep, which may be left of older ones: the archive.
         """
         if requested_time in self._known.completed:
             return True
@@ -97,11 +96,7 @@ class CommittedFiles:
                 and self._archive.completion_time(requested_time) is not None
             )
         )
-        # A compaction that was taken back may have been executed again before it was archived.
-        return is_archived and (
-            requested_time not in self._targets()
-            or self._archive.completion_time(requested_time) is not None
-        )
+        return is_archived and requested_time not in self._targets()
 
     def without_orphans(self, data_files: Iterable[DataFile]) -> list[DataFile]:
         """Return base files, or log files, without those that tasks of a completed instant left.

@@ -39,7 +39,7 @@ format.md: Timeline, Archived timeline, Visibility.
 import bisect
 import functools
 import itertools
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
@@ -109,9 +109,7 @@ class ActiveTimeline:
         first: Requested time of the first write, whether a savepoint keeps it or not; None when it
             holds no write.
         late: Requested times of pending writes that came to the timeline after it had been archived
-            past them, in a table with a chain; and of those before the start that nothing but an
-            inflight file is left of, which a process that was paused put there after a rollback.
-            They begin nothing, and never complete.
+            past them, in a table with a chain: they begin nothing, and never complete.
         archive: Completion times of what is older, looked up on demand.
         consumers: Names of the declared consumers that have a file beside the instants.
     """
@@ -318,10 +316,7 @@ def _completed_writes(names: Iterable[str]) -> list[Instant]:
 
 def _is_missed(writes: Iterable[Instant], timeline: ActiveTimeline) -> bool:
     start = timeline.start or timeline.first
-    return any(
-        start is None or each.requested_time >= start or each.requested_time in timeline.late
-        for each in writes
-    )
+    return any(start is None or each.requested_time >= start for each in writes)
 
 
 def from_files(files: Iterable[Instant], archive: CompletionTimes | None = None) -> ActiveTimeline:
@@ -339,14 +334,12 @@ def from_files(files: Iterable[Instant], archive: CompletionTimes | None = None)
     furthest = tuple(group[-1] for group in grouped)
     ended = [[each for each in group if each.is_completed] for group in grouped]
     writes = [each for each in furthest if each.is_completed and each.action.is_write]
-    late = _late(furthest, ordered)
     return ActiveTimeline(
         instants=furthest,
         files=ordered,
         duplicates=tuple(tuple(each) for each in ended if len(each) > 1),
-        start=_start(furthest, late),
-        first=_first(furthest, late),
-        late=late,
+        start=_start(furthest),
+        first=_first(furthest),
         archive=archive or _NoArchive(),
         completed=tuple(sorted(itertools.chain.from_iterable(ended), key=_completion_order)),
         completed_writes=tuple(sorted(writes, key=_completion_order)),
@@ -384,14 +377,12 @@ def extended(before: ActiveTimeline, added: Collection[Instant]) -> ActiveTimeli
         if greatest is None or _latest_order(greatest) < _latest_order(instant):
             greatest = instant
     new_writes = [each for each in added if each.is_completed and each.action.is_write]
-    late = _late(furthest, files)
     return ActiveTimeline(
         instants=tuple(furthest),
         files=tuple(files),
         duplicates=before.duplicates,
-        start=_start(furthest, late),
-        first=_first(furthest, late),
-        late=late,
+        start=_start(furthest),
+        first=_first(furthest),
         archive=before.archive,
         completed=tuple(completed),
         completed_writes=tuple(writes),
@@ -413,15 +404,15 @@ def without_archived(
     if gone:
         left = from_files(set(timeline.files).difference(gone), timeline.archive)
         timeline = replace(left, consumers=timeline.consumers)
-    late = timeline.late | {
+    late = frozenset(
         each.requested_time
         for each in timeline.pending_of(*WRITES)
         if each.requested_time < archived_below
-    }
-    if late == timeline.late:
+    )
+    if not late:
         return timeline
-    furthest = timeline.instants
-    return replace(timeline, start=_start(furthest, late), first=_first(furthest, late), late=late)
+    others = [each for each in timeline.instants if each.requested_time not in late]
+    return replace(timeline, start=_start(others), first=_first(others), late=late)
 
 
 class _Recent:
@@ -476,35 +467,16 @@ class _NoArchive:
         return None
 
 
-def _late(furthest: Iterable[Instant], files: Sequence[Instant]) -> frozenset[InstantTime]:
-    """Return the pending writes before the start that have no requested file."""
-    savepointed = _savepointed(furthest)
-    found = set()
-    for each in furthest:
-        if not each.action.is_write or each.requested_time in savepointed:
-            continue
-        place = bisect.bisect_left(files, each.requested_time, key=lambda file: file.requested_time)
-        if each.state is not State.INFLIGHT or files[place].state is State.REQUESTED:
-            break
-        found.add(each.requested_time)
-    return frozenset(found)
-
-
-def _savepointed(furthest: Iterable[Instant]) -> frozenset[InstantTime]:
-    return frozenset(each.requested_time for each in furthest if each.action is Action.SAVEPOINT)
-
-
-def _start(furthest: Iterable[Instant], late: Container[InstantTime]) -> InstantTime | None:
+def _start(furthest: Collection[Instant]) -> InstantTime | None:
     """Return the first write's requested time, passing by what savepoints keep from archiving."""
-    savepointed = _savepointed(furthest)
+    savepointed = {each.requested_time for each in furthest if each.action is Action.SAVEPOINT}
     times = (each.requested_time for each in furthest if each.action.is_write)
-    return next((time for time in times if time not in savepointed and time not in late), None)
+    return next((time for time in times if time not in savepointed), None)
 
 
-def _first(furthest: Iterable[Instant], late: Container[InstantTime]) -> InstantTime | None:
+def _first(furthest: Iterable[Instant]) -> InstantTime | None:
     """Return the first write's requested time."""
-    times = (each.requested_time for each in furthest if each.action.is_write)
-    return next((time for time in times if time not in late), None)
+    return next((each.requested_time for each in furthest if each.action.is_write), None)
 
 
 def _completion_times(
