@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie import errors
-from hoodie.maintenance import savepoints
 from hoodie.maintenance.archiving import planning, service
 from hoodie.maintenance.rollback import failed_writes
 from hoodie.model import files, instants, settings, table_config
@@ -516,16 +515,6 @@ def test_reader_whose_listing_lasts_while_others_archive_sees_no_gap() -> None:
     timeline = reader.timeline()
     assert all(timeline.is_committed(time) for time in before)
     assert all(timeline.completion_time(time) == before[time] for time in before)
-
-
-def test_table_of_which_a_savepoint_keeps_the_only_write_is_read() -> None:
-    """The simulation found it: what had just been archived seemed to be missing."""
-    world = World(is_lying=True, config=COPY_ON_WRITE)
-    write(world, WRITES)
-    savepoints.create(world.writer("saver"), world.config, savepoints.Wanted())
-    world.archive(world.writer("archiver"))
-    (last,) = chain.load(world.storage, world.config).completed_writes
-    assert active.load(world.storage).savepoints[0].requested_time == last.requested_time
 
 
 def test_policy_that_contradicts_itself_changes_nothing() -> None:

@@ -5,12 +5,13 @@ import pytest
 from hoodie import errors
 from hoodie.filegroup import snapshots
 from hoodie.format import file_names
+from hoodie.maintenance import savepoints
 from hoodie.maintenance.rollback import failed_writes
 from hoodie.model import commits, files, instants
-from hoodie.timeline import active, contents, transitions
+from hoodie.timeline import active, chain, contents, transitions
 from hoodie.transaction import lifecycle
 from support.simulation import faulty_storage
-from support.simulation.schedule_world import GROUPS, World, write_data, writes_in
+from support.simulation.schedule_world import COPY_ON_WRITE, GROUPS, World, write_data, writes_in
 
 
 def world_with_late_file() -> World:
@@ -116,6 +117,17 @@ def test_inflight_file_that_appears_after_its_write_was_archived_past_hides_noth
     known = snapshots.CommittedFiles(world.storage, snapshots.committed_instants(timeline))
     assert all(known.is_committed(each) for each in written)
     assert not known.is_committed(opened.requested_time)
+
+
+def test_table_of_which_a_savepoint_keeps_the_only_write_is_read() -> None:
+    """The simulation found it: what had just been archived seemed to be missing."""
+    world = World(is_lying=True, config=COPY_ON_WRITE)
+    for number in range(4):
+        world.write(world.writer(f"writer{number}"))
+    savepoints.create(world.writer("saver"), world.config, savepoints.Wanted())
+    world.archive(world.writer("archiver"))
+    (last,) = chain.load(world.storage, world.config).completed_writes
+    assert active.load(world.storage).savepoints[0].requested_time == last.requested_time
 
 
 def planned_in(world: World) -> instants.Instant:
