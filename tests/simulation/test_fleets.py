@@ -115,7 +115,7 @@ def test_archivers_archive_while_others_work() -> None:
 
 
 def test_savepoints_and_consumers_hold_much() -> None:
-    """Else that nothing of theirs is deleted would prove nothing."""
+    """T-N18, T-V05: else that nothing of theirs is deleted would prove nothing."""
     counts = collections.Counter[str]()
     for seed in range(20):
         fleet = Fleet(plan_of(Scenario.KEPT, seed))
