@@ -3,7 +3,7 @@
     python tests/processes/endure.py --mode optimistic --seconds 600 --seed 7 [--lock filesystem]
     python tests/processes/endure.py --mode optimistic --seconds 600 --lock lying [--storage s3]
 
-The lock of eight processes is a real ZooKeeper's by default, which is stopped, frozen and robbed of
+The lock of ten processes is a real ZooKeeper's by default, which is stopped, frozen and robbed of
 its sessions as well, beyond a network that is cut. A lying lock says yes to everybody: the table
 has a chain then, eight writers, and services beside them, and nothing is excused. S3 is an emulator
 that answers requests one by one.
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
     print(f"{where}, seed {options.seed}: every invariant held")
     print(
         f"  {verdict.batches} batches, {verdict.compactions} compactions, {verdict.cleans} cleans, "
-        f"{verdict.reads} reads, "
+        f"{verdict.archived} instants archived, {verdict.reads} reads, "
         f"{verdict.epochs} epochs, {verdict.late} published after their lock was lost"
     )
     print(f"  survived: {_counts(verdict.survived)}")

@@ -14,9 +14,9 @@ from hoodie.model import table_config
 from processes import worker
 from support.simulation import invariants
 
-Said = worker.Told | worker.Seen | worker.Survived
+Said = worker.Told | worker.Seen | worker.Shown | worker.Survived
 
-_WORDS = {each.__name__: each for each in (worker.Told, worker.Seen, worker.Survived)}
+_WORDS = {each.__name__: each for each in (worker.Told, worker.Seen, worker.Shown, worker.Survived)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class Crew:
         mode: How the writers write.
         columns: A writer each.
         compactors: How many there are.
-        has_cleaner: Whether file versions are cleaned meanwhile.
+        has_cleaner: Whether file versions are cleaned, and old instants archived, meanwhile.
     """
 
     mode: worker.ModeName
@@ -44,11 +44,12 @@ class Crew:
         yield "rollback", worker.Role.ROLLBACK
         if self.has_cleaner:
             yield "cleaner", worker.Role.CLEANER
+            yield "archiver", worker.Role.ARCHIVER
         yield "reader", worker.Role.READER
 
 
 def crew_of(mode: worker.ModeName, *, has_lock: bool) -> Crew:
-    """Return nine processes; or eight writers, and the services, where no lock slows them down."""
+    """Return ten processes; or eight writers, and the services, where no lock slows them down."""
     # A copy-on-write table has nothing to compact, and has more writers.
     is_compacted = worker.MODES[mode].table_type is table_config.TableType.MERGE_ON_READ
     if not has_lock:

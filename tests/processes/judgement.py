@@ -23,11 +23,12 @@ from hoodie import environment, errors, table
 from hoodie.format import timeline_avro
 from hoodie.index import bucket
 from hoodie.model import commits, files, instants, results
+from hoodie.storage import memory
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, transitions
 from hoodie.transaction import manager
 from processes import fleet, worker
-from support.simulation import invariants
+from support.simulation import invariants, moved_clock, whole_timeline
 
 _CLOCK_MS = 10
 """By how much the time of a file may lag, and a completion time be ahead."""
@@ -44,6 +45,7 @@ class Verdict:
         batches: Committed ones.
         compactions: Completed ones.
         cleans: Completed ones.
+        archived: Instants in the archive.
         reads: All were judged.
         survived: Errors that processes survived, by their kinds.
         late: Writes that were published after their lock was lost.
@@ -53,6 +55,7 @@ class Verdict:
     batches: int
     compactions: int
     cleans: int
+    archived: int
     reads: int
     survived: Mapping[str, int]
     late: int
@@ -81,6 +84,12 @@ class Judge:
             if actor.role is worker.Role.WRITER
         }
         self._seen = [each for _, each in said if isinstance(each, worker.Seen)]
+        self._shown_ms = {
+            path: modified_ms
+            for _, each in said
+            if isinstance(each, worker.Shown)
+            for path, modified_ms in each.modified_ms.items()
+        }
         survived = [each.kind for _, each in said if isinstance(each, worker.Survived)]
         self._survived = collections.Counter(survived)
 
@@ -97,6 +106,7 @@ class Judge:
             AssertionError: An invariant does not hold.
         """
         self._bring_to_rest(worker.transaction(self._mode, lock))
+        self._storage = _whole(self._storage, self._shown_ms)
         timeline = active.load(self._storage)
         late = self._late(timeline, lease_ms, expiries_ms)
         told = self._told_of_instants()
@@ -127,6 +137,7 @@ class Judge:
             batches=len(writes),
             compactions=len(checked.completed_writes) - len(writes),
             cleans=sum(each.action is instants.Action.CLEAN for each in checked.completed),
+            archived=sum(1 for _ in self._opened.archived_instants()),
             reads=len(reads),
             survived=self._survived,
             late=len(late),
@@ -160,6 +171,9 @@ class Judge:
             assert write.completion_time is not None
             from_ms = instants.parse_time(write.completion_time)
             to_ms = appeared[transitions.path(write)]
+            if not to_ms:
+                late.add(write.requested_time)  # It was archived before anything saw its file.
+                continue
             is_interrupted = any(
                 from_ms - _CLOCK_MS <= each <= to_ms + _CLOCK_MS for each in expiries_ms
             )
@@ -197,6 +211,33 @@ class Judge:
             if finding.severity is results.Severity.ERROR
         ]
         assert bad == []
+
+
+class _Times(moved_clock.MovedClock):
+    """The clock of a copy, whose files have the times of those that they were copied from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.modified_ms = 0
+
+    def now_ms(self) -> int:
+        return self.modified_ms
+
+
+def _whole(storage: Storage, shown_ms: Mapping[str, int]) -> Storage:
+    """Return a copy of a table whose archived instants are on the timeline.
+
+    Args:
+        storage: The table's.
+        shown_ms: When files of the timeline appeared, by their paths.
+    """
+    times = _Times()
+    store = memory.MemoryStore(times)
+    copy = memory.MemoryStorage(store)
+    for info in storage.list("", is_recursive=True):
+        times.modified_ms = info.modified_ms
+        copy.create(info.path, storage.read(info.path))
+    return whole_timeline.WholeStorage(store, shown_ms)
 
 
 class _Content:

@@ -4,7 +4,8 @@
 
 A writer writes batches FIRST, FIRST + 1, ... of the column of its name; what a batch holds follows
 from its number. All go on until they are killed, whatever happens to lock and storage, and print a
-JSON object for each thing that they were told or have seen (`Told`, `Seen` and `Survived` below).
+JSON object for each thing that they were told or have seen (`Told`, `Seen`, `Shown` and `Survived`
+below).
 """
 
 import enum
@@ -20,8 +21,10 @@ from dataclasses import asdict, dataclass
 import pyarrow as pa
 
 from hoodie import environment, errors, table
+from hoodie.maintenance.archiving import planning
 from hoodie.maintenance.cleaning import retention
 from hoodie.model import commits, results, schemas, settings, table_config
+from hoodie.timeline import active
 from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts
 from hoodie.write import batches, sessions, tasks
@@ -110,6 +113,10 @@ RETENTION = retention.Retention(retained=5, grace_ms=5_000, files_max=50)
 """So little stays that much is deleted while a fleet works."""
 
 
+ARCHIVE = planning.Policy(commits_min=8, commits_max=12, merged_files=3)
+"""So little stays on the timeline that levels of the archive are merged while a fleet works."""
+
+
 class Role(enum.StrEnum):
     """What a process does."""
 
@@ -117,6 +124,7 @@ class Role(enum.StrEnum):
     COMPACTOR = "compactor"
     ROLLBACK = "rollback"
     CLEANER = "cleaner"
+    ARCHIVER = "archiver"
     READER = "reader"
 
 
@@ -141,6 +149,13 @@ class Seen:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Shown:
+    """When the storage says that files of the timeline appeared, by their paths."""
+
+    modified_ms: dict[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Survived:
     """An error after which the process went on."""
 
@@ -148,7 +163,7 @@ class Survived:
     message: str
 
 
-def say(what: Told | Seen | Survived) -> None:
+def say(what: Told | Seen | Shown | Survived) -> None:
     print(json.dumps({"what": type(what).__name__, **asdict(what)}), flush=True)
 
 
@@ -258,6 +273,17 @@ class Worker:
                 survive(error)
             time.sleep(1.0)
 
+    def archive(self) -> None:
+        storage = environment.system().open_storage(self.opened.uri)
+        while True:
+            try:
+                infos = storage.list(active.DIRECTORY)
+                say(Shown(modified_ms={info.path: info.modified_ms for info in infos}))
+                self.opened.archive(self.transaction, ARCHIVE)
+            except errors.HoodieError as error:
+                survive(error)
+            time.sleep(0.5)
+
     def read(self) -> None:
         while True:
             begun_s = time.monotonic()
@@ -323,6 +349,8 @@ def main() -> None:
             worker.roll_back()
         case Role.CLEANER:
             worker.clean()
+        case Role.ARCHIVER:
+            worker.archive()
         case Role.READER:
             worker.read()
 

@@ -61,8 +61,8 @@ KINDS = [
 def _small_levels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have nearly each run merge files, so that it is killed and paused there as well."""
     if "levels" not in request.node.name:
-        small = functools.partial(history_tree.to_merge, batch_size=2)
-        monkeypatch.setattr(history_tree, "to_merge", small)
+        to_merge = history_tree.to_merge
+        monkeypatch.setattr(history_tree, "to_merge", lambda files, _: to_merge(files, 2))
 
 
 def world_with(

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from hoodie.model.instants import InstantTime, State
-from hoodie.timeline import transitions
+from hoodie.model.instants import Action, InstantTime, State
+from hoodie.timeline import history_writing, transitions
 from hoodie.transaction import lifecycle
 from hoodie.write import conflicts
 from support.simulation import chance, invariants, schedule, schedule_shrinking, schedule_world
@@ -42,6 +42,8 @@ SEEDS = {
     Scenario.LYING: 60,
     Scenario.CLEANED: 60,
     Scenario.RETAINED: 60,
+    Scenario.KEPT: 60,
+    Scenario.ARCHIVED: 60,
     Scenario.STORMY: 40,
 }
 CHUNK = 10
@@ -110,6 +112,33 @@ def test_archivers_archive_while_others_work() -> None:
         fleet.run()
         counts[fleet.plan.is_lying] += fleet.world.archived
     assert min(counts[True], counts[False]) > 20
+
+
+def test_savepoints_and_consumers_hold_much() -> None:
+    """T-N18, T-V05: else that nothing of theirs is deleted would prove nothing."""
+    counts = collections.Counter[str]()
+    for seed in range(20):
+        fleet = Fleet(plan_of(Scenario.KEPT, seed))
+        fleet.run()
+        counts.update(fleet.world.keepers.counts)
+        counts["cleaned"] += sum(
+            each.action is Action.CLEAN for each in fleet.world.timeline.completed
+        )
+    for what in ("savepoints", "deleted", "advanced", "cleaned"):
+        assert counts[what] > 20, counts
+
+
+def test_levels_of_the_archive_are_merged_with_a_chain_and_without() -> None:
+    """Else the archives of this scenario would prove nothing about merges."""
+    levels = collections.Counter[tuple[bool, int]]()
+    for seed in range(20):
+        fleet = Fleet(plan_of(Scenario.ARCHIVED, seed))
+        fleet.run()
+        tree = history_writing.read_tree(fleet.world.storage)
+        is_ordered = fleet.plan.is_lying
+        levels.update((is_ordered, each.level) for each in tree.files)
+    for is_ordered in (True, False):
+        assert any(levels[is_ordered, level] for level in (2, 3)), levels
 
 
 def test_deletes_outlive_compactions_that_readers_read() -> None:

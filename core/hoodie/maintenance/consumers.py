@@ -188,7 +188,8 @@ def advance(
         InvalidInputError: The name is none; the time is later than all that completed, or would
             move the consumer back; or a new one begins before what is certainly there.
         ConflictError: It is elsewhere than expected, or others changed it each time that this was
-            tried; or a clean began while a new one was declared, which is declared all the same.
+            tried; or a clean began while a new one was declared, which is declared all the same; or
+            what it has not read was archived.
         FormatError: Its file is damaged.
     """
     checked_name(name)
@@ -211,6 +212,11 @@ def advance(
         raise errors.ConflictError(
             f"consumer {name} of {storage.uri} was declared at {record.consumed} while {passed_by} "
             "deleted what was replaced since then: advance it to a later time, or remove it"
+        )
+    if _begins_archived(storage, after, record):
+        raise errors.ConflictError(
+            f"consumer {name} of {storage.uri} has read up to {record.consumed}, and what has "
+            "completed since then was archived: advance it to a later time, or remove it"
         )
     consumer = _read(storage, name) or Consumer(name=name, record=record)
     logger.info("%s: consumer %s has read up to %s", storage.uri, name, record.consumed)
@@ -335,8 +341,8 @@ def _refuse_passed(
         InvalidInputError: It begins before the active timeline, or a clean has passed it.
     """
     consumed = instants.InstantTime(record.consumed)
-    start = timeline.start or timeline.first
-    if start is not None and consumed < start and archived.newest_manifest(storage) is not None:
+    if _begins_archived(storage, timeline, record):
+        start = timeline.start or timeline.first
         raise errors.InvalidInputError(
             f"consumer {record.consumer} would begin at {consumed}, before {start}, with which the "
             f"active timeline of {storage.uri} begins: which files were cleaned since then is not "
@@ -349,6 +355,15 @@ def _refuse_passed(
             f"{storage.uri} deletes what was replaced since then: read the table, and begin at a "
             "later time"
         )
+
+
+def _begins_archived(
+    storage: protocol.Storage, timeline: active.ActiveTimeline, record: Record
+) -> bool:
+    """Return whether writes that a consumer has not read may be archived; a read, at most two."""
+    start = timeline.start or timeline.first
+    is_before = start is not None and record.consumed < start
+    return is_before and archived.newest_manifest(storage) is not None
 
 
 def _put(storage: protocol.Storage, before: tuple[Record, str] | None, record: Record) -> bool:

@@ -383,7 +383,7 @@ def _completed_writes(names: Iterable[str]) -> list[Instant]:
 
 
 def _is_missed(writes: Iterable[Instant], timeline: ActiveTimeline) -> bool:
-    start = timeline.start
+    start = timeline.start or timeline.first
     return any(start is None or each.requested_time >= start for each in writes)
 
 

@@ -156,7 +156,9 @@ class ChanceFaults:
                 return self._sample(source, _READ_FAILURES)
             return self._sample(source, _TIMELINE_FAILURES if is_timeline else _FAILURES)
 
-        fault = process.schedule.chances.draw(process, "fault", Fault.NONE, sample)
+        # A periodic call is made at the same step as a call of the process itself.
+        question = "fault of a periodic call" if process.schedule.is_calling else "fault"
+        fault = process.schedule.chances.draw(process, question, Fault.NONE, sample)
         return fault if isinstance(fault, Fault) else Fault(fault)
 
     def _sample(self, source: random.Random, kinds: Sequence[Fault]) -> str:

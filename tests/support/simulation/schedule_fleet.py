@@ -22,15 +22,19 @@ from support.simulation import (
     faulty_storage,
     invariants,
     schedule,
+    schedule_consumers,
     schedule_engine,
+    schedule_history,
     schedule_rollback,
     schedule_rows,
+    schedule_savepoints,
 )
 from support.simulation.schedule_plans import LONG_PAUSE_MS, SKEW_MS, Plan
-from support.simulation.schedule_world import CONFIG, COPY_ON_WRITE, SETTINGS, World
+from support.simulation.schedule_world import ARCHIVE, CONFIG, COPY_ON_WRITE, SETTINGS, World
 
 CONFIGS = {each.table_type: each for each in (CONFIG, COPY_ON_WRITE)}
 ATTEMPTS_MAX = 60
+COMMITS_AFTER = 3
 DRIFT_PPM_MAX = 1_000
 SUSPICIOUS_PAUSE_MS = 500
 FAILURES = (faulty_storage.Fault.FAIL_BEFORE, faulty_storage.Fault.FAIL_AFTER)
@@ -102,7 +106,13 @@ class Fleet:
             # A write that was rolled back while it was paused holds no clean back any more.
             self.transient = (*self.transient, errors.NotFoundError)
         self.world.is_archived = plan.archivers > 0
+        if plan.archivers:
+            # What it was about to archive was archived by another after its lock was lost.
+            self.transient = (*self.transient, errors.NotFoundError)
         self.world.has_engines = plan.engines > 0
+        self.world.keepers.is_ordered = self.world.is_ordered and plan.rows is None
+        if plan.level_files:
+            self.world.archive_policy = replace(ARCHIVE, merged_files=plan.level_files)
         if plan.engines:
             # It may have made what we do not maintain, and remove it later.
             self.transient = (*TRANSIENT, errors.UnsupportedError)
@@ -117,6 +127,9 @@ class Fleet:
             ("engine", plan.engines, self._act_as_another_engine),
             ("cleaner", plan.cleaners, self._clean_until_done),
             ("archiver", plan.archivers, self._archive_until_done),
+            ("saver", plan.savers, self._save_until_done),
+            ("consumer", plan.consumers, self._consume_until_done),
+            ("historian", plan.historians, self._look_back_until_done),
         ):
             for number in range(count):
                 self._start(f"{kind}{number}", work)
@@ -334,6 +347,17 @@ class Fleet:
     def _act_as_another_engine(self, engine: Client) -> None:
         schedule_engine.act(self.world, engine, lambda: self._are_writers_done)
 
+    def _save_until_done(self, saver: Client) -> None:
+        schedule_savepoints.act(self.world, saver, self.transient, lambda: self._are_writers_done)
+
+    def _consume_until_done(self, client: Client) -> None:
+        consumption = schedule_consumers.Consumption(self.world, client)
+        consumption.act(self.transient, lambda: self._are_writers_done)
+
+    def _look_back_until_done(self, reader: Client) -> None:
+        looking = schedule_history.LookingBack(self.world, reader)
+        looking.act(self.transient, lambda: self._are_writers_done)
+
     def _read_until_done(self, reader: Client) -> None:
         while True:
             is_last = self._are_writers_done
@@ -369,6 +393,7 @@ class Fleet:
         self.world.faults = faulty_storage.NoFaults()
         self.world.lock.loss_rate = self.world.misjudgement_rate = 0.0
         self.world.misjudged.clear()
+        self.world.keepers.check(self.world.whole)
         for number in range(2):
             self.time.advance(SETTINGS.heartbeat_expiry_ms + self.world.lock.session_ms)
             service = self.world.writer(f"last{number}")
@@ -379,8 +404,18 @@ class Fleet:
             # One that lost the lock while it planned may have done so after all had ended.
             for planned in self.world.timeline.pending_compactions:
                 self.world.compact(service, planned.requested_time)
+            if self.plan.savers:
+                schedule_savepoints.delete_all(self.world, service)
+            if self.plan.consumers:
+                schedule_consumers.remove_all(self.world)
             if self.plan.cleaners:
-                self.world.clean(service, replace(self._retention, grace_ms=0, files_max=1_000))
+                self._clean_all(service)
+        if self.plan.historians:
+            self._go_on(COMMITS_AFTER)
+            unlisted = schedule_history.unlisted(self.world.storage)
+            self._go_on(COMMITS_AFTER)
+            left = unlisted & schedule_history.unlisted(self.world.storage)
+            assert not left, f"no manifest lists {sorted(left)}, and no run has deleted it"
         if self.plan.archivers:
             self.world.archive(self.world.writer("last archiver"))
             self.world.check_archived()
@@ -392,6 +427,23 @@ class Fleet:
             invariants.check_merged_in_order(self.world.reads, self.world.excused)
         invariants.check_quiescence(self.world.whole, timeline, self.world.strays)
         invariants.check_everything_is_read(self.world.whole, timeline, read, self.world.excused)
+
+    def _go_on(self, commits: int) -> None:
+        """Let the table be written on, so that what died with archivers goes."""
+        for _ in range(commits):
+            self.time.advance(1_000)
+            service = self.world.writer(f"last writer{len(self.world.told)}")
+            self.world.write(service)
+            if not self.world.config.is_copy_on_write:
+                planned = self.world.schedule_compaction(service)
+                assert planned is not None, "nothing to compact after a write"
+                self.world.compact(service, planned.requested_time)
+            if self.plan.cleaners:
+                self._clean_all(service)
+            self.world.archive(service)
+
+    def _clean_all(self, service: Client) -> None:
+        self.world.clean(service, replace(self._retention, grace_ms=0, files_max=1_000))
 
 
 def _has_changes(timeline: active.ActiveTimeline) -> bool:

@@ -38,6 +38,8 @@ class Scenario(enum.Enum):
     LYING = "lying"  # Everybody has the lock at once, and all of these troubles come together.
     CLEANED = "cleaned"  # Cleaners beside all of them, whatever the lock says.
     RETAINED = "retained"  # Archivers beside cleaners, and a chain.
+    KEPT = "kept"  # Savepoints and consumers beside cleaners and archivers.
+    ARCHIVED = "archived"  # Archivers beside each kind of trouble, with a chain and without.
     STORMY = "stormy"  # Several of these troubles at once, each at a rate that chance chooses.
 
 
@@ -58,6 +60,10 @@ class Plan:
         engines: Processes of another engine.
         cleaners: Cleaning services.
         archivers: Archiving services.
+        savers: Who creates and deletes savepoints.
+        consumers: Consumers of increments, for which cleaning and archiving wait.
+        historians: Readers of the archived timeline.
+        level_files: So many files of a level of the archive are merged; 0 for the default.
         grace_ms: How long cleaners leave a reader.
         has_shared_columns: Whether all writers write one column, and so wait for each other.
         switch_rate: How often somebody else goes on, of all calls.
@@ -96,6 +102,10 @@ class Plan:
     engines: int = 0
     cleaners: int = 0
     archivers: int = 0
+    savers: int = 0
+    consumers: int = 0
+    historians: int = 0
+    level_files: int = 0
     grace_ms: int = 0
     has_shared_columns: bool = False
     switch_rate: float = 1.0
@@ -381,6 +391,64 @@ def _with_archivers(plan: Plan, source: random.Random) -> Plan:
     )
 
 
+def _with_keepers(plan: Plan, source: random.Random) -> Plan:
+    """Return a plan in which savepoints and consumers hold cleaning and archiving back."""
+    plan = _with_cleaners(plan, source)
+    plan = replace(
+        plan,
+        cleaners=1,
+        archivers=source.choice((0, 1, 1)),
+        savers=source.choice((0, 1, 1, 2)),
+        consumers=source.choice((1, 1, 2)),
+        level_files=2,
+        readers=1,
+    )
+    return _without_late_requests(plan)
+
+
+def _with_archives(plan: Plan, source: random.Random) -> Plan:
+    """Return a plan in which the timeline is archived beside one of all kinds of trouble."""
+    disturbed = (
+        Scenario.MISJUDGED,
+        Scenario.IN_PLACE,
+        Scenario.HELD_UP,
+        Scenario.RESTARTED,
+        Scenario.UNRELIABLE,
+    )
+    trouble = source.choice(
+        (_with_a_lying_lock, _with_several_troubles, _with_ambushes, _disturbed, _disturbed)
+    )
+    if trouble is _disturbed:
+        plan = _disturbed(plan, source.choice(disturbed), source)
+    else:
+        plan = trouble(plan, source)
+    plan = replace(
+        plan,
+        batches=3,
+        cleaners=source.choice((0, 0, 1)),
+        archivers=source.choice((1, 1, 2)),
+        historians=1,
+        readers=1,
+        level_files=2,
+        has_chain=not plan.is_lying and source.random() < 0.3,
+        page_names=source.choice((None, 24)),
+    )
+    return _without_late_requests(plan)
+
+
+def _without_late_requests(plan: Plan) -> Plan:
+    """Return a plan in which no requested file appears after its write was archived.
+
+    Without a chain such a file makes a rollback take the write back (docs/limits.md).
+    """
+    has_chain = plan.has_chain or plan.is_lying
+    if has_chain or not plan.archivers:
+        return plan
+    late = (ambushes.Trouble.LATE_FAILURE, ambushes.Trouble.LATE_CRASH)
+    in_wait = tuple(each for each in plan.in_wait if each.trouble not in late)
+    return replace(plan, late_rate=0.0, in_wait=in_wait)
+
+
 VICTIMS = ("w", "w", "compactor", "compactor", "janitor", "")
 
 
@@ -501,4 +569,6 @@ _TROUBLED = {
     Scenario.LYING: _with_a_lying_lock,
     Scenario.CLEANED: _with_cleaners,
     Scenario.RETAINED: _with_archivers,
+    Scenario.KEPT: _with_keepers,
+    Scenario.ARCHIVED: _with_archives,
 }

@@ -48,6 +48,7 @@ from support.simulation import (
     faulty_storage,
     invariants,
     schedule,
+    schedule_keeping,
     schedule_witness,
     whole_timeline,
 )
@@ -116,6 +117,8 @@ class World:
         self.store = store or MemoryStore(schedule.VirtualClock(self.time))
         self.storage: Storage = MemoryStorage(self.store)
         self._whole = whole_timeline.WholeStorage(self.store)
+        self.keepers = schedule_keeping.Keepers(self.time, MemoryStorage(self.store))
+        self.archive_policy = ARCHIVE
         self.lock = schedule.SessionLock(self.time)
         self.witness = schedule_witness.Witness(
             self.time, MemoryStorage(self.store), self.lock, write_settings.heartbeat_expiry_ms
@@ -353,8 +356,10 @@ class World:
 
     def archive(self, service: Client) -> None:
         """Archive all but a few commits."""
-        done = archiving.archive_by(service, self.config, ARCHIVE)
+        holding = self.keepers.holding()
+        done = archiving.archive_by(service, self.config, self.archive_policy)
         self.archived += len(done.archived)
+        self.keepers.check_archived(done.archived, holding)
 
     def check_archived(self) -> None:
         """I8, I10: the timeline holds nothing that the archive has, and no more than it should."""
@@ -531,6 +536,7 @@ class World:
         """Judge what is deleted."""
         if self.is_archived:
             self._whole.see_deletion(path)
+        self.keepers.see_deletion(process, path, self.whole)
         if self.is_lying:
             return
         self._record_change(process, path, is_late)

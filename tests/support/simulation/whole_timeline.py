@@ -5,7 +5,7 @@ says of it is what its files said when they were deleted; a plan that rows lack 
 """
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow.parquet as pq
 
@@ -20,12 +20,19 @@ from hoodie.timeline import active, archived, history_tree, transitions
 class WholeStorage(MemoryStorage):
     """Reads of a store whose archived instants are back on the timeline."""
 
-    def __init__(self, store: MemoryStore) -> None:
-        """Take the store; what is archived is looked up at each read."""
+    def __init__(self, store: MemoryStore, shown_ms: Mapping[str, int] | None = None) -> None:
+        """Take the store; what is archived is looked up at each read.
+
+        Args:
+            store: The table's.
+            shown_ms: When files of the timeline appeared, by their paths, that were deleted unseen.
+        """
         super().__init__(store)
+        self._shown_ms = shown_ms or {}
         self._plain = MemoryStorage(store)
         self._deleted: dict[str, tuple[bytes, FileInfo]] = {}
         self._known: tuple[bytes, dict[str, bytes]] = (b"", {})
+        self._plans: dict[str, bytes] = {}
 
     def see_deletion(self, path: str) -> None:
         """Take down what a file of the timeline says that is about to be deleted."""
@@ -71,7 +78,8 @@ class WholeStorage(MemoryStorage):
     def _info(self, path: str, content: bytes) -> FileInfo:
         if path in self._deleted:
             return self._deleted[path][1]
-        return FileInfo(path=path, size_bytes=len(content), modified_ms=0, version="")
+        modified_ms = self._shown_ms.get(path, 0)
+        return FileInfo(path=path, size_bytes=len(content), modified_ms=modified_ms, version="")
 
     def _back(self) -> dict[str, bytes]:
         """Return the files of archived instants, by path; none is there under two times."""
@@ -92,10 +100,11 @@ class WholeStorage(MemoryStorage):
             is_plan = each.state is instants.State.REQUESTED
             if is_plan and (each.requested_time, each.action.completed) in keys:
                 found[path] = content
-        return found
+        return self._plans | found
 
     def _rows(self, tree: Sequence[history_tree.TreeFile]) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
+        self._plans = {}
         for file in tree:
             for row in pq.read_table(io.BytesIO(self._plain.read(file.path))).to_pylist():
                 completed = instants.Instant(
@@ -106,7 +115,11 @@ class WholeStorage(MemoryStorage):
                 )
                 path = transitions.path(completed)
                 assert path not in found, f"archived twice: {completed}"
+                requested = transitions.path(completed.pending_in(instants.State.REQUESTED))
+                if completed.action is instants.Action.ROLLBACK and requested not in self._deleted:
+                    continue  # Its plan is archived nowhere.
                 found[path] = row["metadata"] or b""
+                self._plans[requested] = row["plan"] or b""
         return found
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from hoodie import errors
 from hoodie.maintenance import consumers as declared_consumers
 from hoodie.model import instants
-from hoodie.timeline import active, epochs
+from hoodie.timeline import active, epochs, history_tree
 
 MIN_KEY = "hoodie.keep.min.commits"
 MAX_KEY = "hoodie.keep.max.commits"
@@ -67,12 +67,14 @@ class Policy:
         commits_max: Nothing is archived unless there are more.
         clean_retained: How many commits the cleaner keeps readable; None if that is not known.
         compaction_delta_commits: So many delta commits have a compaction planned.
+        merged_files: So many files of one level of the archive are merged into one of the next.
     """
 
     commits_min: int = 20
     commits_max: int = 30
     clean_retained: int | None = None
     compaction_delta_commits: int = 5
+    merged_files: int = history_tree.BATCH_SIZE
 
     def check(self) -> None:
         """Refuse bounds that contradict each other.

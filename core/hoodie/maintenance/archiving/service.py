@@ -159,7 +159,8 @@ def _run(
         return replace(plan, chosen=(), is_partial=False)
     plan, added = _staged(client, scope, facts, policy, plan)
     _remember_batches(client, facts.timeline, plan)
-    _publish(client, scope, tree, facts.timeline, plan, added)
+    files = _merged(client, scope, (*tree.files, added), policy.merged_files)
+    _publish(client, scope, tree, facts.timeline, plan, files)
     return plan
 
 
@@ -213,10 +214,9 @@ def _publish(
     before: history_writing.Tree,
     timeline: active.ActiveTimeline,
     plan: planning.Plan,
-    added: TreeFile,
+    files: tuple[TreeFile, ...],
 ) -> None:
     """Put instants into the history, and take them off the timeline."""
-    files = _merged(client, scope, (*before.files, added))
     number = before.number_next
     path, content = history_tree.manifest_path(number), history_tree.encode_manifest(files)
     if scope.is_courtesy:
@@ -244,10 +244,10 @@ def _publish(
 
 
 def _merged(
-    client: Client, scope: table_lock.LockScope, files: tuple[TreeFile, ...]
+    client: Client, scope: table_lock.LockScope, files: tuple[TreeFile, ...], batch_size: int
 ) -> tuple[TreeFile, ...]:
     """Return the files of the tree after full levels were merged; a read of each that is."""
-    while sources := history_tree.to_merge(files):
+    while sources := history_tree.to_merge(files, batch_size):
         try:
             made = history_writing.merge(
                 client.storage, sources, scope.check, may_replace=not scope.is_courtesy

@@ -5,11 +5,13 @@ import pytest
 from hoodie import errors
 from hoodie.filegroup import snapshots
 from hoodie.format import file_names
+from hoodie.maintenance import savepoints
 from hoodie.maintenance.rollback import failed_writes
-from hoodie.model import files, instants
-from hoodie.timeline import active, contents, transitions
+from hoodie.model import commits, files, instants
+from hoodie.timeline import active, chain, contents, transitions
+from hoodie.transaction import lifecycle
 from support.simulation import faulty_storage
-from support.simulation.schedule_world import GROUPS, World, write_data, writes_in
+from support.simulation.schedule_world import COPY_ON_WRITE, GROUPS, World, write_data, writes_in
 
 
 def world_with_late_file() -> World:
@@ -67,6 +69,65 @@ def test_late_log_file_of_a_completed_instant_is_not_read_or_planned() -> None:
     names = [name for each in plan.operations for name in each.log_file_names]
     assert len(names) == len(GROUPS)
     assert not [name for name in names if "9-9-9" in name]
+
+
+def test_archived_compaction_that_was_executed_again_after_a_rollback_is_read() -> None:
+    """The simulation found it: the rollback is on the timeline for longer than the compaction."""
+    world = World()
+    planned = planned_in(world)
+    process = world.process("victim")
+    victim = world.client(process)
+    opened = lifecycle.take_over(
+        victim, instants.Action.COMPACTION, planned.requested_time, world.config
+    )
+    lifecycle.start(victim, opened, commits.Operation.COMPACT)
+    process.is_dead = True
+    world.write(world.writer("second"))
+    failed_writes.roll_back(world.writer("janitor"), world.config, planned.requested_time)
+    world.compact(world.writer("service"), planned.requested_time)
+    last = world.schedule_compaction(world.writer("service"))
+    assert last is not None
+    world.compact(world.writer("service"), last.requested_time)
+    world.archive(world.writer("archiver"))
+    timeline = active.load(world.storage)
+    assert planned.requested_time not in timeline.write_completion_times
+    known = snapshots.committed_instants(timeline)
+    assert known.rollbacks
+    assert snapshots.CommittedFiles(world.storage, known).is_committed(planned.requested_time)
+
+
+def test_inflight_file_that_appears_after_its_write_was_archived_past_hides_nothing() -> None:
+    """The simulation found it: the next write built on a base file from before the archived ones.
+
+    A writer was paused before it created the file, and was judged dead.
+    """
+    world = World()
+    process = world.process("victim")
+    opened = world.begin(world.client(process))
+    process.is_dead = True
+    for number in range(4):
+        world.write(world.writer(f"writer{number}"))
+        if number == 0:
+            failed_writes.roll_back(world.writer("janitor"), world.config, opened.requested_time)
+    written = {each.requested_time for each in world.timeline.completed_writes}
+    world.archive(world.writer("archiver"))
+    world.storage.create(transitions.path(opened.inflight), b"")
+    timeline = active.load(world.storage)
+    assert len(timeline.completed_writes) < len(written)
+    known = snapshots.CommittedFiles(world.storage, snapshots.committed_instants(timeline))
+    assert all(known.is_committed(each) for each in written)
+    assert not known.is_committed(opened.requested_time)
+
+
+def test_table_of_which_a_savepoint_keeps_the_only_write_is_read() -> None:
+    """The simulation found it: what had just been archived seemed to be missing."""
+    world = World(is_lying=True, config=COPY_ON_WRITE)
+    for number in range(4):
+        world.write(world.writer(f"writer{number}"))
+    savepoints.create(world.writer("saver"), world.config, savepoints.Wanted())
+    world.archive(world.writer("archiver"))
+    (last,) = chain.load(world.storage, world.config).completed_writes
+    assert active.load(world.storage).savepoints[0].requested_time == last.requested_time
 
 
 def planned_in(world: World) -> instants.Instant:

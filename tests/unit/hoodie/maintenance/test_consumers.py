@@ -502,6 +502,30 @@ class TestRaces:
             pytest.fail("a declaration takes more requests than expected")
         assert outcomes == {"answered", "refused"}
 
+    @CHAIN_OR_NOT
+    def test_archiving_that_comes_during_a_declaration(
+        self, config: table_config.TableConfig, tmp_path: Path
+    ) -> None:
+        outcomes = set()
+
+        def archive(small: SmallTable) -> None:
+            small.table.archive(small.options().transaction, TestArchiving.POLICY)
+
+        for number in range(60):
+            small = filled(tmp_path / f"t{number}", config)
+            times = completions(small)
+            other = Hooked(small, number, lambda: archive(small))  # noqa: B023 - within the loop
+            tried = Tried(lambda: other.table.advance_consumer("c", Progress(to=times[0])))  # noqa: B023
+            tried()
+            if not other.is_done:
+                break
+            outcomes.add(tried.outcome)
+            if tried.outcome == "answered":
+                assert completions(small) == times, number
+        else:
+            pytest.fail("a declaration takes more requests than expected")
+        assert outcomes == {"answered", "refused"}
+
     def test_consumer_that_comes_while_files_are_deleted_is_refused(self, tmp_path: Path) -> None:
         small = filled(tmp_path / "t")
         times = completions(small)
