@@ -2,10 +2,13 @@
 
 A change comes from a watch, from a listing or with the API server's answer to a request of ours.
 The store takes it; the objects that depend on it (`dependents`, the map functions) are enqueued.
+A policy only sums up what its tables tell: it is decided about a moment later, once for all that
+changes until then, which of many tables is much.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 from hoodie import clock
 from hoodie_operator.api import kinds, objects, resources
@@ -15,6 +18,11 @@ from hoodie_operator.cluster.client import api
 from hoodie_operator.cluster.control import object_states, work_queue
 from hoodie_operator.cluster.informer import resync, store
 from hoodie_operator.reconcile import dependents
+
+_SUMMARY_S: Final = 1.0
+"""After a change of a table, until its policies sum up."""
+
+_SUMS_UP: Final = frozenset(kind.name for kind in kinds.POLICIES)
 
 
 class EventHandler:
@@ -84,11 +92,19 @@ class EventHandler:
             self.enqueue(dependents.of(self._store.by_key, before))
         self._enqueue_dependents(changed)
 
-    def enqueue(self, keys: Iterable[objects.ObjectKey]) -> None:
-        """Have objects decided about soon."""
+    def enqueue(
+        self, keys: Iterable[objects.ObjectKey], changed: Collection[objects.ObjectKey] = ()
+    ) -> None:
+        """Have objects decided about soon.
+
+        Args:
+            keys: Of the objects.
+            changed: Those of them that have changed themselves: no policy among them waits.
+        """
         now_s = self._clock.monotonic_s()
         for key in keys:
-            self.queue.add(key, now_s)
+            sums_up = key.kind in _SUMS_UP and key not in changed
+            self.queue.add(key, now_s + _SUMMARY_S if sums_up else now_s)
         self.is_enqueued.set()
 
     def enqueue_later(self, key: objects.ObjectKey, pause_s: float) -> None:
@@ -121,7 +137,7 @@ class EventHandler:
                 table = self._store.by_key.get(key)
                 if table is not None and key.kind == kinds.HUDI_TABLE.name:
                     self._states.of(key, table.uid).look.make_due()
-        self.enqueue(affected)
+        self.enqueue(affected, changed=keys)
 
     def _list_missing_pods(self, found: objects.AnyObject) -> None:
         """List Pods once where a Job has ended and its Pod, which has the result, was not seen.
