@@ -66,7 +66,7 @@ def main() -> None:
     options = parser.parse_args()
     header = _header()
     with tempfile.TemporaryDirectory(prefix="hudi-bench-") as folder:
-        plane = control_plane.ControlPlane(binaries.ensure(), Path(folder) / "plane")
+        plane = control_plane.ControlPlane(binaries.ensure(*binaries.FIRST), Path(folder) / "plane")
         try:
             plane.start()
             cluster = clusters.of_kubeconfig(plane.kubeconfig)

@@ -33,9 +33,7 @@ def services(draw: st.DrawFn) -> hudi_table.ServiceStatus:
             st.sampled_from([None, "default", *(f"{each[0].name}/{each[1]}" for each in POLICIES)])
         ),
         "reason": draw(
-            st.sampled_from(
-                ["NotDue", "ActionAtWork", "ActionFailed", "TableNotReady", "Disabled"]
-            )
+            st.sampled_from(["NotDue", "ActionAtWork", "ActionFailed", "TableNotReady", "Disabled"])
         ),
         "message": draw(st.sampled_from(["some", "other"])),
         "action": draw(st.sampled_from([None, "an-action"])),

@@ -41,7 +41,7 @@ def _keep(world: World, me: objects.Savepoint, table: objects.Table) -> Sequence
     if me.status.commit is None:
         return _create(world, me, table)
     seen = world.seen.tables.get(table.uid)
-    if seen is not None and _has_expired(me, me.status.commit, seen):
+    if seen is not None and _has_expired(me, me.status.commit, seen, world.now_ms):
         expired = me.status.model_copy(update={"expired": True})
         return [_set(world, me, expired, _expired(me))]
     return [_set(world, me, me.status, _saved(me))]
@@ -127,13 +127,15 @@ def _again(me: objects.Savepoint, failed: objects.Action) -> list[Effect]:
     return [RemoveObject(key=failed.key, uid=failed.uid)] if is_new else []
 
 
-def _has_expired(me: objects.Savepoint, commit: str, seen: facts.TableFacts) -> bool:
+def _has_expired(
+    me: objects.Savepoint, commit: str, seen: facts.TableFacts, clock_ms: int
+) -> bool:
     """Return whether the savepoint in the table is older than it is to be."""
     if me.spec.expire_after is None:
         return False
     for each in seen.savepoints:
         if each.requested_time == commit:
-            age_ms = timelines.age_ms(seen, each.completion_time)
+            age_ms = timelines.age_ms(seen, each.completion_time, clock_ms)
             return age_ms is not None and age_ms > fields.duration_ms(me.spec.expire_after)
     return False
 

@@ -28,7 +28,9 @@ class Retained(Flights):
         return self.add(kinds.RETENTION_POLICY, name, edited(RETENTION, **edits))
 
     def commit(self, *numbers: int, **told: object) -> None:
-        """Have the table seen with the commits of these numbers."""
+        """Have the table seen with the commits of these numbers, the last of which is new."""
+        newest_ms = instants.parse_time(ow.time(max(numbers), 500))
+        self.now_ms = max(self.now_ms, newest_ms)
         self.see_table(self.table_key, [ow.commit(number) for number in numbers])
         uid = self.uid(self.table_key)
         self.tables[uid] = dataclasses.replace(self.tables[uid], **told)  # type: ignore[arg-type]
@@ -155,6 +157,19 @@ def test_clock_that_jumps_ahead_makes_nothing_due_that_deletes(ahead_ms: int) ->
     here.settle()
     assert {type(work) for work in here.works} == {job_specs.Clean, job_specs.DeleteSavepoints}
     assert job_specs.DeleteSavepoints(older_than_ms=3_600_000) in here.works
+
+
+def test_commit_of_the_future_makes_no_savepoint_old() -> None:
+    here = Retained()
+    here.retain(archiving=None, cleaning=None, savepoints={"expireAfter": "1h"})
+    far = ow.commit(2, completion_time=instants.InstantTime("29990101000000000"))
+    for minutes, is_due in ((0, False), (50, False), (20, True)):
+        here.now_ms += minutes * 60_000
+        here.see_table(here.table_key, [ow.commit(1), far])
+        uid = here.uid(here.table_key)
+        here.tables[uid] = dataclasses.replace(here.tables[uid], savepoints=(expired(),))
+        here.settle()
+        assert bool(here.works) is is_due
 
 
 def by_default(here: Flights) -> None:
@@ -349,7 +364,7 @@ def test_run_waits_for_its_window_unless_it_is_overdue() -> None:
     told = here.service("Cleaning")
     assert told.reason == "OutsideWindow"
     assert told.next_due == "2027-01-15T22:00:00Z"
-    assert told.due_since == "2027-01-15T08:00:00Z"
+    assert told.due_since == "2027-01-15T08:00:03Z"
     assert here.status(policy).overdue is None
     here.now_ms += 2 * 3_600_000
     here.commit(1, 2, 3)
