@@ -127,9 +127,7 @@ def _again(me: objects.Savepoint, failed: objects.Action) -> list[Effect]:
     return [RemoveObject(key=failed.key, uid=failed.uid)] if is_new else []
 
 
-def _has_expired(
-    me: objects.Savepoint, commit: str, seen: facts.TableFacts, clock_ms: int
-) -> bool:
+def _has_expired(me: objects.Savepoint, commit: str, seen: facts.TableFacts, clock_ms: int) -> bool:
     """Return whether the savepoint in the table is older than it is to be."""
     if me.spec.expire_after is None:
         return False

@@ -1,7 +1,7 @@
 """What is decided about cleaning, archiving and savepoints, by policies and by default."""
 
 import dataclasses
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -9,7 +9,7 @@ from hoodie.contract import job_results, job_specs
 from hoodie.model import instants
 from hoodie_operator.api import configuration, hudi_table, kinds, objects, retention_policy
 from hoodie_operator.api.conditions import Type
-from hoodie_operator.reconcile import facts
+from hoodie_operator.reconcile import facts, names
 from support.operators import operator_world as ow
 from support.operators.flights_world import Flights
 from support.operators.rule_examples import edited
@@ -80,7 +80,8 @@ def test_clean_is_due_after_so_many_commits_and_told_on_the_table() -> None:
     here.commit(1, 2, 3)
     here.settle()
     (action,) = here.of_type("Clean")
-    assert action.name == f"flights-clean-000002-{ow.time(3)}-g1"
+    edition = names.edition(cast("objects.Policy", here.by_key[policy]))
+    assert action.name == f"flights-clean-000002-{ow.time(3)}-{edition}"
     assert here.works == [
         job_specs.Clean(policy=job_specs.CleanPolicy.COMMITS, retained=2, grace_ms=3_600_000)
     ]
@@ -540,6 +541,21 @@ def test_savepoint_that_cannot_be_created_says_why() -> None:
     here.delete(key)
     here.settle()
     assert key not in here.by_key
+
+
+def test_policy_that_replaces_another_tries_at_the_same_commit() -> None:
+    here = Retained()
+    here.retain("for-all", archiving=None, target=SELECTING, retry={"limit": 0})
+    here.commit(1, 2, 3)
+    here.settle()
+    here.end(here.uid(here.of_type("Clean")[0]), "Unknown")
+    here.commit(1, 2, 3)
+    here.settle()
+    assert here.service("Cleaning").reason == "ActionFailed"
+    here.retain("for-one", archiving=None)
+    here.settle()
+    assert here.service("Cleaning").reason == "ActionAtWork"
+    assert len(here.started) == 2
 
 
 def test_times_that_no_calendar_has_make_nothing_due() -> None:
