@@ -31,8 +31,10 @@ class Retained(Flights):
         """Have the table seen with the commits of these numbers, the last of which is new."""
         newest_ms = instants.parse_time(ow.time(max(numbers), 500))
         self.now_ms = max(self.now_ms, newest_ms)
-        self.see_table(self.table_key, [ow.commit(number) for number in numbers])
         uid = self.uid(self.table_key)
+        before = self.tables.get(uid)
+        told = {"savepoints": before.savepoints if before else (), **told}
+        self.see_table(self.table_key, [ow.commit(number) for number in numbers])
         self.tables[uid] = dataclasses.replace(self.tables[uid], **told)  # type: ignore[arg-type]
 
     def service(self, name: str) -> hudi_table.ServiceStatus:
@@ -58,8 +60,18 @@ class Retained(Flights):
         self.end(uid, result=told)
         seen = self.tables[self.uid(self.table_key)]
         self.now_ms += 1
+        spec: Any = self.by_key[key].spec
+        doomed = spec.delete_savepoints.commits or () if spec.delete_savepoints else ()
+        saved = [each for each in seen.savepoints if each.requested_time not in doomed]
+        saved += [
+            facts.Savepoint(
+                requested_time=each.requested_time, completion_time=each.completion_time
+            )
+            for each in result.get("instants", ())
+            if each.action == "savepoint"
+        ]
         self.tables[self.uid(self.table_key)] = dataclasses.replace(
-            seen, observed_ms=self.monotonic_ms
+            seen, observed_ms=self.monotonic_ms, savepoints=tuple(saved)
         )
         self.settle()
 
@@ -617,6 +629,113 @@ def test_savepoint_of_two_objects_goes_with_the_last_one() -> None:
     here.delete(keys[1])
     here.settle()
     assert here.works[-1] == job_specs.DeleteSavepoints(commits=(ow.time(2),))
+
+
+def test_savepoint_that_something_else_deleted_is_stalled_and_not_made_again() -> None:
+    here = Retained()
+    here.commit(1, 2)
+    key = save(here)
+    here.commit(1, 2, 3, savepoints=())
+    here.settle()
+    state, reason, message = here.condition(key)
+    assert (state, reason) == ("Stalled", "SavepointDeleted")
+    assert ow.time(2) in message
+    assert len(here.works) == 1
+    here.commit(1, 2, 3, savepoints=saved_at(9))
+    here.settle()
+    assert here.condition(key)[0] == "Saved"
+    here.commit(1, 2, 3, savepoints=())
+    here.delete(key)
+    here.settle()
+    assert key not in here.by_key
+    assert len(here.works) == 1
+
+
+def test_timeline_that_cannot_be_read_shows_no_deletion_of_a_savepoint() -> None:
+    here = Retained()
+    here.commit(1, 2)
+    key = save(here)
+    problem = facts.Problem(kind="Storage", message="as told", is_transient=True)
+    here.commit(1, 2, savepoints=(), problem=problem)
+    here.settle()
+    assert here.condition(key)[0] == "Saved"
+
+
+def test_expired_savepoint_that_something_else_deleted_is_expired() -> None:
+    here = Retained()
+    here.commit(1, 2)
+    key = save(here, expireAfter="1h")
+    here.commit(1, 2, 3_700)
+    here.settle()
+    here.end(here.uid(here.of_type("DeleteSavepoints")[0]), "NotFound")
+    here.commit(1, 2, 3_700, savepoints=())
+    here.settle()
+    assert here.condition(key)[:2] == ("Expired", "Expired")
+    assert not here.of_type("DeleteSavepoints")
+
+
+def test_creation_and_deletion_of_savepoints_wait_for_each_other() -> None:
+    here = Retained()
+    here.commit(1, 2)
+    first = save(here)
+    here.delete(first)
+    here.settle()
+    (deletion,) = here.of_type("DeleteSavepoints")
+    second = here.add(kinds.SAVEPOINT, "other", {"tableRef": {"name": "flights"}})
+    here.settle()
+    creation = here.of_type("CreateSavepoint")[-1]
+    assert here.condition(creation)[:2] == ("Blocked", "TableBusy")
+    here.finish(deletion)
+    assert here.works[-1] == job_specs.CreateSavepoint()
+    here.finish(creation, instants=(MADE,))
+    assert here.condition(second)[0] == "Saved"
+
+
+def test_deletion_of_a_savepoint_that_another_object_got_meanwhile_does_not_start() -> None:
+    here = Retained()
+    here.commit(1, 2)
+    first = save(here)
+    second = here.add(
+        kinds.SAVEPOINT, "other", {"tableRef": {"name": "flights"}, "comment": "before"}
+    )
+    here.settle()
+    creation = here.of_type("CreateSavepoint")[-1]
+    here.delete(first)
+    here.settle()
+    (deletion,) = here.of_type("DeleteSavepoints")
+    assert here.condition(deletion)[:2] == ("Blocked", "TableBusy")
+    # The deletion is decided about before the creation has told what it made.
+    here.end(here.uid(creation), result=job_results.JobResult(attempt=1, instants=(MADE,)))
+    here.now_ms += 1
+    here.commit(1, 2)
+    here.reconcile(deletion)
+    assert here.condition(deletion)[:2] == ("Blocked", "TableBusy")
+    here.settle()
+    assert first not in here.by_key
+    assert here.condition(second)[0] == "Saved"
+    assert job_specs.DeleteSavepoints not in {type(work) for work in here.works}
+
+
+def test_expired_object_leaves_its_savepoint_to_another_one_until_that_goes() -> None:
+    here = Retained()
+    here.commit(1, 2)
+    first = save(here, expireAfter="1h")
+    second = here.add(
+        kinds.SAVEPOINT, "other", {"tableRef": {"name": "flights"}, "comment": "before"}
+    )
+    here.settle()
+    here.commit(1, 2, 3_700)
+    here.settle()
+    here.finish(here.of_type("CreateSavepoint")[-1], instants=(MADE,))
+    assert here.condition(first)[0] == "Expired"
+    assert here.condition(second)[0] == "Saved"
+    assert not here.of_type("DeleteSavepoints")
+    here.delete(second)
+    here.settle()
+    here.finish(here.started[-1].id.owner)
+    assert second not in here.by_key
+    assert here.works.count(job_specs.DeleteSavepoints(commits=(ow.time(2),))) == 1
+    assert here.condition(first)[0] == "Expired"
 
 
 @pytest.mark.parametrize("action_type", ["CreateSavepoint", "DeleteSavepoints"])
