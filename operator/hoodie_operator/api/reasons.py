@@ -44,7 +44,10 @@ class Reason(enum.Enum):
     OWNED_ELSEWHERE = "OwnedElsewhere", "Another process is executing the same instant."
     QUEUED = (
         "Queued",
-        "Too many runs are active. The message gives the place in the queue and the limit.",
+        (
+            "Too many runs are active. The message gives a bound of the place in the queue, and "
+            "the limit."
+        ),
     )
     AWAITING_APPROVAL = (
         "AwaitingApproval",

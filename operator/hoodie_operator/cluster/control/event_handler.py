@@ -52,6 +52,7 @@ class EventHandler:
         self.listings = resync.Resync(server, known, probes, scope, self.on_listing)
         self.is_enqueued = asyncio.Event()
         self.is_table_changed = asyncio.Event()
+        self.are_slots_changed = asyncio.Event()
         self._store = known
         self._states = states
         self._health = probes
@@ -80,6 +81,7 @@ class EventHandler:
     ) -> None:
         """Take what a listing changed in the store."""
         for found in gone:
+            self._note_slots(found.key)
             self.enqueue(dependents.of(self._store.by_key, found))
         self._enqueue_dependents(changed)
 
@@ -89,6 +91,7 @@ class EventHandler:
         before = self._store.by_key.get(key)
         changed = self._store.drop(resource, namespace, name, uid)
         if before is not None and key in changed:
+            self._note_slots(key)
             self.enqueue(dependents.of(self._store.by_key, before))
         self._enqueue_dependents(changed)
 
@@ -124,6 +127,7 @@ class EventHandler:
         for key in keys:
             if key.kind == kinds.HUDI_TABLE.name:
                 self.is_table_changed.set()
+            self._note_slots(key)
             if key not in self._store.stored:
                 self._states.forget(key)
             found = self._store.by_key.get(key)
@@ -138,6 +142,11 @@ class EventHandler:
                 if table is not None and key.kind == kinds.HUDI_TABLE.name:
                     self._states.of(key, table.uid).look.make_due()
         self.enqueue(affected, changed=keys)
+
+    def _note_slots(self, key: objects.ObjectKey) -> None:
+        """Note that runs of others may start by a change: a slot may be free, or a limit higher."""
+        if key.kind == kinds.TABLE_ACTION.name or key.kind in _SUMS_UP:
+            self.are_slots_changed.set()
 
     def _list_missing_pods(self, found: objects.AnyObject) -> None:
         """List Pods once where a Job has ended and its Pod, which has the result, was not seen.
