@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from hoodie_operator.api import kinds, objects
+from hoodie_operator.api import kinds, objects, resources
 from hoodie_operator.api.resources import Manifest
 from hoodie_operator.cluster import health
 from hoodie_operator.cluster.client import api
@@ -80,5 +80,19 @@ def test_policy_sums_up_once_for_all_changes_of_a_moment() -> None:
         here.change(kinds.HUDI_TABLE, "flights", rule_examples.TABLE)
         here.change(kinds.RETENTION_POLICY, "all", spec, observedGeneration=1)
         assert here.due() == [TABLE, POLICY]
+
+    ApiServer().use(scenario)
+
+
+def test_change_of_an_action_may_free_a_slot() -> None:
+    async def scenario(client: api.Api) -> None:
+        here = Watched(client)
+        here.change(kinds.HUDI_TABLE, "flights", rule_examples.TABLE)
+        assert not here.handler.are_slots_changed.is_set()
+        here.change(kinds.TABLE_ACTION, "old", rule_examples.ACTION)
+        assert here.handler.are_slots_changed.is_set()
+        here.handler.are_slots_changed.clear()
+        here.handler.on_gone(resources.BY_KIND["TableAction"], "n", "old", "uid-of-old")
+        assert here.handler.are_slots_changed.is_set()
 
     ApiServer().use(scenario)
