@@ -66,7 +66,7 @@ def main() -> None:
     options = parser.parse_args()
     header = _header()
     with tempfile.TemporaryDirectory(prefix="hudi-bench-") as folder:
-        plane = control_plane.ControlPlane(binaries.ensure(), Path(folder) / "plane")
+        plane = control_plane.ControlPlane(binaries.ensure(*binaries.FIRST), Path(folder) / "plane")
         try:
             plane.start()
             cluster = clusters.of_kubeconfig(plane.kubeconfig)
@@ -89,9 +89,10 @@ def measure(cluster: clusters.Cluster, folder: Path, count: int, runs: int) -> d
     _declare_all(cluster, range(count))
     lake = folder / "lake"
     lake.mkdir()
-    with cluster_operator.leading(cluster.kubeconfig, NAMESPACE, lake):
+    with cluster_operator.leading(cluster.kubeconfig, NAMESPACE, lake) as operator:
         CONSOLE.print("an operator begins")
         created_s = _seconds_until(lambda: _ready(cluster) == count)
+        created_cpu_s = _cpu_s(operator.pid)
     port = _free_port()
     held = cluster_operator.Runs.HELD
     with cluster_operator.leading(
@@ -102,9 +103,12 @@ def measure(cluster: clusters.Cluster, folder: Path, count: int, runs: int) -> d
         time.sleep(SETTLE_S)
         rest = _rest(operator.pid, port)
         CONSOLE.print(f"{EDITS} edits")
-        before, began_s = _requests(port), time.monotonic()
+        before, before_cpu_s, began_s = _requests(port), _cpu_s(operator.pid), time.monotonic()
         reactions = sorted(_edit(cluster, number) for number in _some(count))
-        asked = _requests(port) - before - rest.requests_per_s * (time.monotonic() - began_s)
+        time.sleep(POLL_S)
+        passed_s = time.monotonic() - began_s
+        asked = _requests(port) - before - rest.requests_per_s * passed_s
+        cpu_s = _cpu_s(operator.pid) - before_cpu_s - rest.cpu * passed_s
         CONSOLE.print(f"{runs} runs")
         _declare_all(cluster, range(count, count + runs))
         started_s = _seconds_until(lambda: _at_work(cluster) == runs)
@@ -112,11 +116,13 @@ def measure(cluster: clusters.Cluster, folder: Path, count: int, runs: int) -> d
         working = _rest(operator.pid, port)
     return {
         f"{count} tables and policies, all new, until all are ready": f"{created_s:.0f} s",
+        "CPU of the operator for that": f"{created_cpu_s:.0f} s",
         "the same tables, from the start of a process until it reacts": f"{found_s:.1f} s",
         **_rest_rows("at rest", rest),
         f"from an edit to its answer, p50 of {EDITS}": f"{_ms(reactions, 0.5):.0f} ms",
         f"from an edit to its answer, p99 of {EDITS}": f"{_ms(reactions, 0.99):.0f} ms",
         "requests to the API server for an edit": f"{max(0.0, asked) / EDITS:.1f}",
+        "CPU of the operator for an edit": f"{1000 * max(0.0, cpu_s) / EDITS:.0f} ms",
         f"{runs} tables more, until each has a run at work": f"{started_s:.0f} s",
         **_rest_rows(f"with {runs} runs at work", working),
     }

@@ -64,7 +64,7 @@ class Doomed:
     Attributes:
         commits: Requested times of the commits that they keep; each has to have one.
         older_than_ms: Beside them, those that completed so long before the newest instant on the
-            timeline; None for no others.
+            timeline, or before now if that is earlier; None for no others.
     """
 
     commits: frozenset[instants.InstantTime] = frozenset()
@@ -137,7 +137,7 @@ def delete(
     def decide(scope: table_lock.LockScope) -> tuple[instants.Instant, ...]:
         admission.admit_table(client, scope, config)
         admission.admit_attempt(client)
-        found = chosen(scope.timeline, doomed)
+        found = chosen(scope.timeline, doomed, client.clock.now_ms())
         left = _forget_dead(client, scope, only=doomed.commits)
         missing = doomed.commits - left - {each.requested_time for each in (*found, *tried)}
         if missing:
@@ -502,12 +502,16 @@ def _remove(
         transitions.forget(client.storage, each.pending_in(instants.State.INFLIGHT))
 
 
-def chosen(timeline: active.ActiveTimeline, doomed: Doomed) -> tuple[instants.Instant, ...]:
+def chosen(
+    timeline: active.ActiveTimeline, doomed: Doomed, clock_ms: int
+) -> tuple[instants.Instant, ...]:
     """Return the completed savepoints to delete; their age is measured on the timeline.
 
-    A clock that is ahead deletes nothing: only what the table itself has seen counts.
+    A clock that is ahead deletes nothing: only what the table itself has seen counts. Nor does an
+    instant whose time is ahead of the clock, as another engine may have written it.
     """
-    now_ms = instants.parse_time(timeline.greatest_time) if timeline.greatest_time else 0
+    newest_ms = instants.parse_time(timeline.greatest_time) if timeline.greatest_time else 0
+    now_ms = min(newest_ms, clock_ms)
     return tuple(
         each
         for each in timeline.savepoints

@@ -44,7 +44,10 @@ class Reason(enum.Enum):
     OWNED_ELSEWHERE = "OwnedElsewhere", "Another process is executing the same instant."
     QUEUED = (
         "Queued",
-        "Too many runs are active. The message gives the place in the queue and the limit.",
+        (
+            "Too many runs are active. The message gives a bound of the place in the queue, and "
+            "the limit."
+        ),
     )
     AWAITING_APPROVAL = (
         "AwaitingApproval",
@@ -130,6 +133,13 @@ class Reason(enum.Enum):
     SUCCEEDED = "Succeeded", "The action is complete on the timeline."
     CANCELLED = "Cancelled", "The action was cancelled by its spec."
     SAVED = "Saved", "The table keeps the files of the commit."
+    SAVEPOINT_DELETED = (
+        "SavepointDeleted",
+        (
+            "The table no longer has the savepoint, although the object is there: a policy's "
+            "expiry or another engine has deleted it. The operator does not create it again."
+        ),
+    )
     EXPIRED = "Expired", "The savepoint has expired and is deleted from the table."
     NOTHING_TO_DO = "NothingToDo", "The action ended without changes: there was nothing to do."
 

@@ -317,6 +317,7 @@ SAVEPOINT: Final[Mapping[State, Row]] = {
         Reason.REFERENCE_NOT_FOUND,
         Reason.TABLE_NOT_READY,
         Reason.ACTION_FAILED,
+        Reason.SAVEPOINT_DELETED,
         Reason.TIMED_OUT,
     ),
 }

@@ -5,11 +5,16 @@
 An action that exceeds a limit of its own (namespace, policy, lock) is passed over and holds up no
 others. The order by age lets no table starve: what a large one asks for next is younger than what
 waits already.
+
+A place changes with each run that starts or ends. So a status tells only a bound of it, which is
+true for as long as nothing goes before, and changes a few times on the way to the front; metrics
+have the place.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from hoodie_operator.api import kinds, objects
 from hoodie_operator.api.reasons import Reason
@@ -17,6 +22,9 @@ from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import dependents
 from hoodie_operator.reconcile.verdicts import Verdict
 from hoodie_operator.reconcile.world import World
+
+_FRONT: Final = 4
+"""So many that wait are told of each change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,56 +49,80 @@ class Place:
 
     Attributes:
         number: From 1, among all that wait.
-        waiting: How many wait.
         full: What has no slot for it.
         limit: How many slots that has.
     """
 
     number: int
-    waiting: int
     full: str
     limit: int
 
 
-def place(waiting: Iterable[Request], at_work: Iterable[Request], uid: str) -> Place | None:
-    """Return the place of one of those that wait; None when it is admitted.
+def places(
+    waiting: Iterable[Request], at_work: Iterable[Request]
+) -> Iterator[tuple[Request, Place | None]]:
+    """Yield those that wait, in their order, each with its place; None of one that is admitted.
 
     Args:
-        waiting: All that want to start, it included.
+        waiting: All that want to start.
         at_work: All that run.
-        uid: Whose place.
     """
     taken: Counter[str] = Counter(name for each in at_work for name, _ in each.holders)
     number = 0
-    queue = sorted(waiting, key=lambda each: each.order)
-    for each in queue:
+    for each in sorted(waiting, key=lambda each: each.order):
         full = next(((name, limit) for name, limit in each.holders if taken[name] >= limit), None)
         if full is None:
             taken.update(name for name, _ in each.holders)
-            if each.uid == uid:
-                return None
-            continue
-        number += 1
-        if each.uid == uid:
-            return Place(number=number, waiting=len(queue), full=full[0], limit=full[1])
-    raise AssertionError(f"{uid} does not wait")
+            yield each, None
+        else:
+            number += 1
+            yield each, Place(number=number, full=full[0], limit=full[1])
 
 
 def check(world: World, me: objects.Action) -> Verdict | None:
     """Return why a TableAction waits for a slot; None when it may start."""
     if world.limits.slots is None:
         return None
-    queued = [each for each in world.queued_actions() if each.uid != me.uid]
-    waiting = [_request(world, each) for each in (*queued, me)]
-    found = place(waiting, _at_work(world), me.uid)
+    waiting = [*(each for each in _queued(world) if each.uid != me.uid), me]
+    requests = [_request(world, each) for each in waiting]
+    found = next(found for each, found in places(requests, _at_work(world)) if each.uid == me.uid)
     if found is None:
         return None
+    plural = "" if found.limit == 1 else "s"
     return Verdict(
         state=State.QUEUED,
         reason=Reason.QUEUED,
-        message=f"place {found.number} of {found.waiting} in the queue: {found.full} has "
-        f"{found.limit} slot{'' if found.limit == 1 else 's'}, all taken",
+        message=f"{_bound(found.number)} in the queue: {found.full} has {found.limit} "
+        f"slot{plural}, all taken",
     )
+
+
+def to_decide(world: World) -> list[objects.ObjectKey]:
+    """Return the TableActions that wait and may start now, and the first of those that may not."""
+    if world.limits.slots is None:
+        return []
+    queued = {each.uid: each.key for each in _queued(world)}
+    requests = [_request(world, each) for each in _queued(world)]
+    return [
+        queued[each.uid]
+        for each, found in places(requests, _at_work(world))
+        if found is None or found.number <= _FRONT
+    ]
+
+
+def order(action: objects.Action) -> tuple[int, int, str]:
+    """Return the sort key of TableActions that wait: smaller goes first."""
+    return (-action.spec.priority, action.created_ms, action.uid)
+
+
+def _bound(number: int) -> str:
+    """Return a place as a status tells it: a bound that doubles."""
+    return "next" if number == 1 else f"one of the next {1 << (number - 1).bit_length()}"
+
+
+def _queued(world: World) -> list[objects.Action]:
+    """Return those that tell that they wait, and have not started since."""
+    return [each for each in world.queued_actions() if not world.has_run_at_work(each)]
 
 
 def _at_work(world: World) -> Sequence[Request]:
@@ -116,6 +148,6 @@ def _request(world: World, action: objects.Action) -> Request:
         holders.append((str(policy.key), policy.spec.max_runs))
     return Request(
         uid=action.uid,
-        order=(-action.spec.priority, action.created_ms, action.uid),
+        order=order(action),
         holders=tuple(holders),
     )

@@ -1,7 +1,7 @@
 """Whom a change concerns: the objects whose decisions look at the one that changed."""
 
 from collections.abc import Iterator
-from typing import Final, cast
+from typing import cast
 
 from hoodie_operator.api import (
     hudi_table,
@@ -14,8 +14,6 @@ from hoodie_operator.api import (
     writer,
 )
 from hoodie_operator.reconcile import catalog
-
-_NEXT_MAX: Final = 32
 
 
 def of(found: catalog.CatalogView, changed: objects.AnyObject) -> Iterator[objects.ObjectKey]:
@@ -39,9 +37,6 @@ def of(found: catalog.CatalogView, changed: objects.AnyObject) -> Iterator[objec
             yield from of_table(found, cast("objects.Table", changed))
         case writer.WriterSpec() | table_action.TableActionSpec() | savepoint.SavepointSpec():
             yield from _beside(found, key.namespace, changed.spec.table_ref.name)
-            if isinstance(changed.spec, table_action.TableActionSpec):
-                # Its slot may be free.
-                yield from _next_queued(found)
         case service_policy.Policy() if _has_new_rules(found, cast("objects.Policy", changed)):
             # It may have targeted others before.
             for each in found.of(kinds.HUDI_TABLE, key.namespace):
@@ -97,15 +92,6 @@ def _beside(found: catalog.CatalogView, namespace: str, table: str) -> Iterator[
         yield from (each.key for each in found.of_table(kind, namespace, table))
     for kind in kinds.POLICIES:
         yield from (each.key for each in found.choosing_tables(kind, namespace))
-
-
-def _next_queued(found: catalog.CatalogView) -> Iterator[objects.ObjectKey]:
-    """Yield those that may be next: not all, which are many, as each of them looks at all."""
-    queued = sorted(
-        (cast("objects.Action", each) for each in found.queued()),
-        key=lambda each: (-each.spec.priority, each.created_ms, each.uid),
-    )
-    yield from (each.key for each in queued[:_NEXT_MAX])
 
 
 def _has_new_rules(found: catalog.CatalogView, policy: objects.Policy) -> bool:

@@ -13,11 +13,12 @@ in `table_services` and `table_actions`. A table has one effective configuration
 every run carries and a fence checks as well, and `states` limits every wait (R15).
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from hoodie.model import commits
 from hoodie.write import compatibility
-from hoodie_operator.api import objects
+from hoodie_operator.api import objects, table_action
+from hoodie_operator.api.conditions import Type
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import effective, facts
@@ -58,15 +59,33 @@ def others_at_work(
         yield run, f"{process} still runs for {run.id.kind} {run.id.name}, which no longer exists"
 
 
-def same_type_at_work(
-    world: World, table: objects.Table, me: objects.Action
+def other_at_work(
+    world: World,
+    table: objects.Table,
+    me: objects.Action,
+    types: Collection[table_action.ActionType],
 ) -> objects.Action | None:
-    """Return another TableAction of one's type with a run at work on a table; None for none."""
+    """Return another TableAction of some types with a run at work on a table; None for none."""
     for other in world.actions_of(table):
-        is_such = other.uid != me.uid and other.spec.type is me.spec.type
+        is_such = other.uid != me.uid and other.spec.type in types
         if is_such and world.has_run_at_work(other):
             return other
     return None
+
+
+def untold_creation(world: World, table: objects.Table) -> objects.Action | None:
+    """Return a CreateSavepoint that was tried, and has not told yet what it made; None for none."""
+    for action in world.actions_of(table):
+        if action.spec.type is table_action.ActionType.CREATE_SAVEPOINT and is_untold(action):
+            return action
+    return None
+
+
+def is_untold(action: objects.Action) -> bool:
+    """Return whether an action was tried, and has not told yet what came of it."""
+    tried = action.status.runs is not None and action.status.runs.attempts > 0
+    has_ended = action.status.finished_time is not None or action.status.is_true(Type.STALLED)
+    return tried and not has_ended
 
 
 def is_run_by_other_process(world: World, table: objects.Table, pending: facts.Pending) -> bool:

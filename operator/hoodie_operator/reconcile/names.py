@@ -6,7 +6,9 @@ import re
 from hoodie_operator.api import objects, table_action
 
 _LENGTH_MAX = 63
-_BASIS = re.compile(r"-([0-9]{17})(?:-rest)?-[gd][0-9a-f]+$", re.ASCII)
+_MAKER_LENGTH = 4
+_EDITION = rf"(?:g[0-9]+(?:-[0-9a-f]{{{_MAKER_LENGTH}}})?|d[0-9a-f]+)"
+_BASIS = re.compile(rf"-([0-9]{{17}})(?:-rest)?-{_EDITION}$", re.ASCII)
 
 
 def action(table: objects.Table, action_type: table_action.ActionType, basis: str) -> str:
@@ -23,6 +25,15 @@ def action(table: objects.Table, action_type: table_action.ActionType, basis: st
         digest = hashlib.sha256(head.encode()).hexdigest()[:6]
         head = f"{head[: _LENGTH_MAX - len(tail) - 7]}-{digest}"
     return head + tail
+
+
+def edition(policy: objects.Policy) -> str:
+    """Return what changes in the names of a policy's TableActions with the policy and its rules.
+
+    Part of its uid: what another policy has tried at the same commit is not this one's.
+    """
+    maker = hashlib.sha256(policy.uid.encode()).hexdigest()[:_MAKER_LENGTH]
+    return f"g{policy.generation}-{maker}"
 
 
 def basis(name: str) -> str | None:

@@ -2,6 +2,9 @@
 
 Both are TableActions, owned by the object. Expiry is by the newest commit of the table and not by a
 clock: a table that nothing is written to does not age.
+
+What the table keeps is read from its timeline. A savepoint that a policy's expiry or another engine
+has deleted is not created again: its files may be gone, and it was deleted on purpose.
 """
 
 from collections.abc import Sequence
@@ -11,7 +14,7 @@ from hoodie_operator.api import fields, kinds, objects, savepoint, table_action
 from hoodie_operator.api.conditions import Type
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
-from hoodie_operator.reconcile import facts, names, references, timelines
+from hoodie_operator.reconcile import facts, interlocks, names, references, timelines
 from hoodie_operator.reconcile.effects import CreateObject, Effect, RemoveObject, SetStatus
 from hoodie_operator.reconcile.verdicts import Verdict, broken_rule, stalled, stated
 from hoodie_operator.reconcile.world import World
@@ -41,10 +44,11 @@ def _keep(world: World, me: objects.Savepoint, table: objects.Table) -> Sequence
     if me.status.commit is None:
         return _create(world, me, table)
     seen = world.seen.tables.get(table.uid)
-    if seen is not None and _has_expired(me, me.status.commit, seen):
+    if seen is not None and _has_expired(me, me.status.commit, seen, world.now_ms):
         expired = me.status.model_copy(update={"expired": True})
         return [_set(world, me, expired, _expired(me))]
-    return [_set(world, me, me.status, _saved(me))]
+    kept = _lost(me) if _is_gone(world, table, me.status.commit) else _saved(me)
+    return [_set(world, me, me.status, kept)]
 
 
 def _create(world: World, me: objects.Savepoint, table: objects.Table) -> Sequence[Effect]:
@@ -79,17 +83,20 @@ def _let_go(world: World, me: objects.Savepoint, table: objects.Table | None) ->
         return gone
     creation = world.action(_action_key(me, table, _CREATION))
     if creation is not None and (
-        world.has_run_at_work(creation) or (not is_kept and _may_have_made(creation))
+        world.has_run_at_work(creation) or (not is_kept and interlocks.is_untold(creation))
     ):
         verdict = _deleting(f"waiting for the end of TableAction {creation.name}")
         return [_set(world, me, me.status, verdict)]
+    is_gone = me.status.commit is not None and _is_gone(world, table, me.status.commit)
     if creation is not None and me.status.commit is None:
         # It ended before it was told here.
         status = me.status.model_copy(update={"commit": creation.status.instant})
         me = replace(me, status=status)
-    if is_kept or me.status.commit is None or _is_shared(world, me, table):
+    if is_kept or me.status.commit is None or _sharing(world, table, me.uid, me.status.commit):
         return gone
     action = world.action(_action_key(me, table, _DELETION))
+    if is_gone and (action is None or _has_failed(action)):
+        return gone
     if action is not None and action.status.finished_time is not None and not _has_failed(action):
         return gone
     return _delete(world, me, table, _deleting("the savepoint is being deleted from the table"))
@@ -104,8 +111,13 @@ def _delete(
     spec = _spec(me, _DELETION).model_copy(update={"delete_savepoints": parameters})
     key = _action_key(me, table, _DELETION)
     action = world.action(key)
-    if action is None and _is_shared(world, me, table):
-        return [_set(world, me, me.status, verdict)]
+    if action is None or _has_failed(action):
+        commit = me.status.commit
+        if _is_gone(world, table, commit) or _sharing(world, table, me.uid, commit):
+            # Should the other object go first, this one's action is made again.
+            failed = [] if action is None else [RemoveObject(key=key, uid=action.uid)]
+            status = me.status.model_copy(update={"action": None})
+            return [*failed, _set(world, me, status, verdict)]
     if action is None:
         status = me.status.model_copy(update={"action": key.name})
         return [
@@ -127,39 +139,65 @@ def _again(me: objects.Savepoint, failed: objects.Action) -> list[Effect]:
     return [RemoveObject(key=failed.key, uid=failed.uid)] if is_new else []
 
 
-def _has_expired(me: objects.Savepoint, commit: str, seen: facts.TableFacts) -> bool:
+def _has_expired(me: objects.Savepoint, commit: str, seen: facts.TableFacts, clock_ms: int) -> bool:
     """Return whether the savepoint in the table is older than it is to be."""
     if me.spec.expire_after is None:
         return False
     for each in seen.savepoints:
         if each.requested_time == commit:
-            age_ms = timelines.age_ms(seen, each.completion_time)
+            age_ms = timelines.age_ms(seen, each.completion_time, clock_ms)
             return age_ms is not None and age_ms > fields.duration_ms(me.spec.expire_after)
     return False
 
 
-def _is_shared(world: World, me: objects.Savepoint, table: objects.Table) -> bool:
-    """Return whether another object keeps the same savepoint, or may be about to."""
-    commit = me.status.commit
+def _is_gone(world: World, table: objects.Table, commit: str) -> bool:
+    """Return whether the timeline shows that the savepoint of a commit was deleted.
+
+    Its creation has ended only once the timeline was read after the run: what was read of the table
+    since a status names the commit is never from before.
+    """
+    seen = world.seen.tables.get(table.uid)
+    if seen is None or seen.problem is not None or seen.config is None:
+        return False
+    return all(each.requested_time != commit for each in seen.savepoints)
+
+
+def withdrawal(world: World, table: objects.Table, action: objects.Action) -> str | None:
+    """Return why the deletion that an object needed must not start any more; None where it may."""
+    owner, how = action.owner, action.spec.delete_savepoints
+    if owner is None or owner.kind != kinds.SAVEPOINT.name or how is None:
+        return None
+    for commit in how.commits or ():
+        if _is_gone(world, table, commit):
+            return f"the table has no savepoint of commit {commit} any more"
+        other = _sharing(world, table, owner.uid, commit)
+        if other is not None:
+            return f"Savepoint {other.name} keeps commit {commit} too"
+    return None
+
+
+def _sharing(world: World, table: objects.Table, uid: str, commit: str) -> objects.Savepoint | None:
+    """Return another object that keeps the savepoint of a commit, or may be about to.
+
+    Args:
+        world: Everything.
+        table: The table.
+        uid: Of the one object.
+        commit: Which is kept.
+    """
     for other in world.savepoints_of(table):
-        if other.uid == me.uid or other.is_deleting or other.status.expired:
+        if other.uid == uid or other.is_deleting or other.status.expired:
             continue
         creation = world.action(_action_key(other, table, _CREATION))
         made = None if creation is None else creation.status.instant
         if commit in (other.status.commit or made, other.spec.commit):
-            return True
-    return False
+            return other
+    return None
 
 
 def _has_failed(action: objects.Action) -> bool:
     is_cancelled = action.status.state == State.CANCELLED.value
     return is_cancelled or action.status.is_true(Type.STALLED)
-
-
-def _may_have_made(creation: objects.Action) -> bool:
-    """Return whether an attempt was made whose result has not been told yet."""
-    tried = creation.status.runs is not None and creation.status.runs.attempts > 0
-    return tried and creation.status.finished_time is None and not _has_failed(creation)
 
 
 def _spec(
@@ -180,6 +218,16 @@ def _action_key(
 def _saved(me: objects.Savepoint, commit: str | None = None) -> Verdict:
     message = f"the files of commit {commit or me.status.commit} are kept"
     return Verdict(state=State.SAVED, reason=Reason.SAVED, message=message)
+
+
+def _lost(me: objects.Savepoint) -> Verdict:
+    return stalled(
+        me,
+        Reason.SAVEPOINT_DELETED,
+        f"the timeline has no savepoint of commit {me.status.commit} any more: a policy's expiry, "
+        "or something other than this object, has deleted it. It is not created again; to keep a "
+        "commit, declare another Savepoint",
+    )
 
 
 def _expired(me: objects.Savepoint) -> Verdict:

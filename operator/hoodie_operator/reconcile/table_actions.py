@@ -3,8 +3,9 @@
 What all types share: the gates, attempts, interlocks, the status. What a type adds is in `actions`,
 one module each. Owner reference, name and labels of an action permit nothing: anyone who may create
 one type may create any other. They only end what a policy or the defaults planned that deletes,
-once other rules stand (`table_services.withdrawal`). Actions of a retired type start nothing and
-are removed.
+once other rules stand (`table_services.withdrawal`), and the deletion of a savepoint that another
+object keeps by now (`savepoints.withdrawal`). Actions of a retired type start nothing and are
+removed.
 """
 
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from hoodie_operator.reconcile import (
     gates,
     interlocks,
     runs,
+    savepoints,
     table_services,
     timelines,
 )
@@ -126,7 +128,7 @@ def _job(
 
 
 def _withdrawn(world: World, me: objects.Action, table: objects.Table) -> Verdict | None:
-    why = table_services.withdrawal(world, table, me)
+    why = table_services.withdrawal(world, table, me) or savepoints.withdrawal(world, table, me)
     if why is None:
         return None
     return Verdict(state=State.CANCELLED, reason=Reason.CANCELLED, message=why)

@@ -129,8 +129,7 @@ def _mandate(world: World, table: objects.Table, service: TableService) -> Manda
             rules=policy.spec,
             policy=policy,
             owner=names.owner(policy),
-            # The generation lets a policy that was changed try again.
-            edition=f"g{policy.generation}",
+            edition=names.edition(policy),
             is_dry_run=bool(getattr(policy.spec, "dry_run", False)),
         )
     defaults = world.limits.services

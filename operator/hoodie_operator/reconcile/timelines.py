@@ -39,12 +39,17 @@ def epoch_ms(time: str) -> int:
         return 0
 
 
-def age_ms(seen: facts.TableFacts, time: str) -> int | None:
-    """Return by how much the newest commit is younger than a time; None where none can tell."""
+def age_ms(seen: facts.TableFacts, time: str, clock_ms: int) -> int | None:
+    """Return by how much the newest commit is younger than a time; None where none can tell.
+
+    A commit of the future counts as one of now: neither a clock that is ahead nor the clock of
+    another engine makes anything old.
+    """
     if not seen.commits:
         return None
     try:
-        return instants.parse_time(seen.commits[-1].completion_time) - instants.parse_time(time)
+        newest_ms = instants.parse_time(seen.commits[-1].completion_time)
+        return min(newest_ms, clock_ms) - instants.parse_time(time)
     except errors.InvalidInputError:
         return None
 

@@ -23,6 +23,7 @@ from hoodie_operator.api import (
 )
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.resources import Manifest
+from hoodie_operator.api.states import State
 from hoodie_operator.cluster import health, logs
 from hoodie_operator.cluster.client import api_errors
 from hoodie_operator.cluster.control import (
@@ -35,6 +36,7 @@ from hoodie_operator.cluster.control import (
 )
 from hoodie_operator.cluster.informer import resync, store
 from hoodie_operator.reconcile import (
+    admission,
     decide,
     dependents,
     effects,
@@ -57,6 +59,9 @@ _SPREAD: Final = 0.2
 _SLICE_S: Final = 0.02
 _SERVE_S: Final = 300.0
 """After so long a lock server is declared again: somebody may have taken it away."""
+
+_QUEUE_S: Final = 0.2
+"""Between two looks at all that waits for a slot."""
 
 _OBSERVERS_S: Final = 60.0
 _UNKEPT_S: Final = 5.0
@@ -150,6 +155,7 @@ class Controller:
             self.handler.enqueue([*self._store.by_key, *self._store.stored])
             tasks.create_task(self._observation.run())
             tasks.create_task(self._keep_observers())
+            tasks.create_task(self._keep_queue())
             tasks.create_task(self._decide())
 
     async def _withdraw_unstarted(self) -> None:
@@ -207,6 +213,14 @@ class Controller:
                 await asyncio.sleep(_PAUSE_S)
             except TimeoutError:
                 continue
+
+    async def _keep_queue(self) -> None:
+        """Have TableActions decided about that wait for a slot, when there may be one for them."""
+        while True:
+            await self.handler.are_slots_changed.wait()
+            self.handler.are_slots_changed.clear()
+            self.handler.enqueue(admission.to_decide(self._snapshots.take()))
+            await asyncio.sleep(_QUEUE_S)
 
     # Deciding
 
@@ -308,7 +322,9 @@ class Controller:
             self._begin(found.key, stored, self._actor.forget_runs(found, past))
             return
         state = self._state(found)
-        idle_s = state.note_idle_round(is_settled=verdicts.is_settled(found))
+        # What is queued comes up when there is a slot for it.
+        is_settled = verdicts.is_settled(found) or found.status.state == State.QUEUED.value
+        idle_s = state.note_idle_round(is_settled=is_settled)
         pause_s = _SETTLED_S if idle_s is None else idle_s
         if state.refusal is not None and self._is_retry_pending(found):
             # A settled object may wait for a retry, too: a lock answers, but the API server refused

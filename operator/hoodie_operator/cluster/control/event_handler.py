@@ -2,10 +2,13 @@
 
 A change comes from a watch, from a listing or with the API server's answer to a request of ours.
 The store takes it; the objects that depend on it (`dependents`, the map functions) are enqueued.
+A policy only sums up what its tables tell: it is decided about a moment later, once for all that
+changes until then, which of many tables is much.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 from hoodie import clock
 from hoodie_operator.api import kinds, objects, resources
@@ -15,6 +18,11 @@ from hoodie_operator.cluster.client import api
 from hoodie_operator.cluster.control import object_states, work_queue
 from hoodie_operator.cluster.informer import resync, store
 from hoodie_operator.reconcile import dependents
+
+_SUMMARY_S: Final = 1.0
+"""After a change of a table, until its policies sum up."""
+
+_SUMS_UP: Final = frozenset(kind.name for kind in kinds.POLICIES)
 
 
 class EventHandler:
@@ -44,6 +52,7 @@ class EventHandler:
         self.listings = resync.Resync(server, known, probes, scope, self.on_listing)
         self.is_enqueued = asyncio.Event()
         self.is_table_changed = asyncio.Event()
+        self.are_slots_changed = asyncio.Event()
         self._store = known
         self._states = states
         self._health = probes
@@ -72,6 +81,7 @@ class EventHandler:
     ) -> None:
         """Take what a listing changed in the store."""
         for found in gone:
+            self._note_slots(found.key)
             self.enqueue(dependents.of(self._store.by_key, found))
         self._enqueue_dependents(changed)
 
@@ -81,14 +91,23 @@ class EventHandler:
         before = self._store.by_key.get(key)
         changed = self._store.drop(resource, namespace, name, uid)
         if before is not None and key in changed:
+            self._note_slots(key)
             self.enqueue(dependents.of(self._store.by_key, before))
         self._enqueue_dependents(changed)
 
-    def enqueue(self, keys: Iterable[objects.ObjectKey]) -> None:
-        """Have objects decided about soon."""
+    def enqueue(
+        self, keys: Iterable[objects.ObjectKey], changed: Collection[objects.ObjectKey] = ()
+    ) -> None:
+        """Have objects decided about soon.
+
+        Args:
+            keys: Of the objects.
+            changed: Those of them that have changed themselves: no policy among them waits.
+        """
         now_s = self._clock.monotonic_s()
         for key in keys:
-            self.queue.add(key, now_s)
+            sums_up = key.kind in _SUMS_UP and key not in changed
+            self.queue.add(key, now_s + _SUMMARY_S if sums_up else now_s)
         self.is_enqueued.set()
 
     def enqueue_later(self, key: objects.ObjectKey, pause_s: float) -> None:
@@ -108,6 +127,7 @@ class EventHandler:
         for key in keys:
             if key.kind == kinds.HUDI_TABLE.name:
                 self.is_table_changed.set()
+            self._note_slots(key)
             if key not in self._store.stored:
                 self._states.forget(key)
             found = self._store.by_key.get(key)
@@ -121,7 +141,12 @@ class EventHandler:
                 table = self._store.by_key.get(key)
                 if table is not None and key.kind == kinds.HUDI_TABLE.name:
                     self._states.of(key, table.uid).look.make_due()
-        self.enqueue(affected)
+        self.enqueue(affected, changed=keys)
+
+    def _note_slots(self, key: objects.ObjectKey) -> None:
+        """Note that runs of others may start by a change: a slot may be free, or a limit higher."""
+        if key.kind == kinds.TABLE_ACTION.name or key.kind in _SUMS_UP:
+            self.are_slots_changed.set()
 
     def _list_missing_pods(self, found: objects.AnyObject) -> None:
         """List Pods once where a Job has ended and its Pod, which has the result, was not seen.

@@ -6,7 +6,7 @@ is asked for; nothing is kept for it.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, cast
 
 import prometheus_client
 from prometheus_client import core, registry
@@ -27,7 +27,7 @@ from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.cluster.control import work_queue
 from hoodie_operator.cluster.informer import store
-from hoodie_operator.reconcile import facts, retries
+from hoodie_operator.reconcile import admission, facts, retries
 
 _TABLE: Final = ("namespace", "table")
 _FAST: Final = (0.0002, 0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0)
@@ -182,6 +182,7 @@ class Known(registry.Collector):
         """Yield the figures as they are now."""
         yield from self._objects()
         yield from self._of_tables()
+        yield self._places()
         depth = core.GaugeMetricFamily(
             "hudi_workqueue_depth", "Keys that are due and wait for their decision."
         )
@@ -198,6 +199,21 @@ class Known(registry.Collector):
         for (kind, state), count in counts.items():
             family.add_metric((kind, state), count)
         yield family
+
+    def _places(self) -> core.Metric:
+        family = core.GaugeMetricFamily(
+            "hudi_action_queue_place",
+            "Place in the queue of the first action of a table that waits for a slot.",
+            labels=(*_TABLE, "type"),
+        )
+        places: dict[tuple[str, ...], int] = {}
+        queued = cast("Iterable[objects.Action]", self._store.by_key.queued())
+        for place, found in enumerate(sorted(queued, key=admission.order), start=1):
+            table = found.spec.table_ref.name
+            places.setdefault((found.key.namespace, table, found.spec.type.value), place)
+        for labels, place in places.items():
+            family.add_metric(labels, place)
+        return family
 
     def _of_tables(self) -> Iterator[core.Metric]:
         families = {

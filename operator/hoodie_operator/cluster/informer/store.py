@@ -286,7 +286,8 @@ class Store:
                 spec = before.spec
             else:
                 spec = shared_parts.with_shared_parts(found.spec)
-            found = dataclasses.replace(found, spec=spec)
+            status = shared_parts.with_shared_services(found.status)
+            found = dataclasses.replace(found, spec=spec, status=status)
             self.by_key.put(found)
             self._statuses.hear(found, clock.monotonic_ms(self._clock))
         self.stored[key] = Stored(

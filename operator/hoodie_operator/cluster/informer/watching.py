@@ -22,8 +22,8 @@ Heard = Callable[[str | None, Manifest], None]
 
 _CONNECT_S: Final = 10.0
 _LISTING_S: Final = 60.0
-_CHUNK: Final = 250
-_IDLE_S: Final = 1.0
+_CHUNK: Final = 50
+_IDLE_S: Final = 0.1
 _REFUSED_S: Final = 5.0
 
 

@@ -87,7 +87,7 @@ class Compaction:
         self, world: World, me: objects.Action, table: objects.Table, seen: facts.TableFacts
     ) -> Verdict | None:
         """Return why a run waits: for another compaction, or for the process that executes it."""
-        other = interlocks.same_type_at_work(world, table, me)
+        other = interlocks.other_at_work(world, table, me, (me.spec.type,))
         if other is not None:
             return Verdict(
                 state=State.BLOCKED,

@@ -5,11 +5,13 @@ killed one has planned included.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 
 from hoodie.contract import job_specs
 from hoodie_operator.api import fields, hudi_table, objects, retention_policy
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
+from hoodie_operator.api.table_action import ActionType
 from hoodie_operator.reconcile import facts, interlocks, runs
 from hoodie_operator.reconcile.verdicts import Verdict, stalled
 from hoodie_operator.reconcile.world import World
@@ -51,16 +53,16 @@ class _Retention(ABC):
     def conflict(
         self, world: World, me: objects.Action, table: objects.Table, seen: facts.TableFacts
     ) -> Verdict | None:
-        """Return why a run waits: for another action of its type."""
+        """Return why a run waits: for another action that it excludes."""
         del seen
-        other = interlocks.same_type_at_work(world, table, me)
+        other = interlocks.other_at_work(world, table, me, self._excluded(me))
         if other is None:
             return None
-        return Verdict(
-            state=State.BLOCKED,
-            reason=Reason.TABLE_BUSY,
-            message=f"{other.key} has an active run, expected one at a time",
-        )
+        return _busy(f"{other.key} has an active run, expected one at a time")
+
+    def _excluded(self, me: objects.Action) -> Collection[ActionType]:
+        """Return the types of which no action runs beside it."""
+        return (me.spec.type,)
 
     def _message(self, me: objects.Action) -> str:
         return "nothing was changed" if me.spec.dry_run else "done"
@@ -130,7 +132,15 @@ class Archive(_Retention):
         )
 
 
-class CreateSavepoint(_Retention):
+class _OfSavepoints(_Retention):
+    """What creates or deletes savepoints: a commit has one, whatever number of objects keep it."""
+
+    def _excluded(self, me: objects.Action) -> Collection[ActionType]:
+        del me
+        return (ActionType.CREATE_SAVEPOINT, ActionType.DELETE_SAVEPOINTS)
+
+
+class CreateSavepoint(_OfSavepoints):
     """Has the table keep the files of a commit."""
 
     def _message(self, me: objects.Action) -> str:
@@ -143,8 +153,17 @@ class CreateSavepoint(_Retention):
         )
 
 
-class DeleteSavepoints(_Retention):
+class DeleteSavepoints(_OfSavepoints):
     """Deletes savepoints of the table."""
+
+    def conflict(
+        self, world: World, me: objects.Action, table: objects.Table, seen: facts.TableFacts
+    ) -> Verdict | None:
+        """Return why a run waits: which savepoint another action has made may not be told yet."""
+        creation = interlocks.untold_creation(world, table)
+        if creation is not None:
+            return _busy(f"{creation.key} may have created a savepoint, and has not ended")
+        return super().conflict(world, me, table, seen)
 
     def _work(self, me: objects.Action) -> job_specs.Work:
         how = me.spec.delete_savepoints
@@ -154,3 +173,7 @@ class DeleteSavepoints(_Retention):
             commits=how.commits or (),
             older_than_ms=None if older is None else fields.duration_ms(older),
         )
+
+
+def _busy(message: str) -> Verdict:
+    return Verdict(state=State.BLOCKED, reason=Reason.TABLE_BUSY, message=message)

@@ -1,4 +1,4 @@
-"""When savepoints of a table have expired, by the newest commit on its timeline."""
+"""When savepoints of a table have expired, by the newest commit on its timeline (SP5)."""
 
 from hoodie_operator.api import (
     fields,
@@ -37,7 +37,7 @@ class SavepointExpiry(RetentionService):
             return Idle(reason=Reason.NOTHING_EXPIRED, message="no savepoints")
         oldest = case.seen.savepoints[0]
         for each in case.seen.savepoints:
-            age_ms = timelines.age_ms(case.seen, each.completion_time)
+            age_ms = timelines.age_ms(case.seen, each.completion_time, case.world.now_ms)
             if age_ms is not None and age_ms > fields.duration_ms(how.expire_after):
                 return _expired(each, how)
         due_ms = timelines.epoch_ms(oldest.completion_time) + fields.duration_ms(how.expire_after)

@@ -321,6 +321,16 @@ def test_age_counts_up_to_the_newest_instant(saved: Saved) -> None:
     assert saved.small.table.savepoints() == []
 
 
+def test_commit_of_the_future_makes_no_savepoint_old(tmp_path: Path) -> None:
+    saved = Saved(tmp_path / "t", WITHOUT_CHAIN)
+    saved.create(saved.write("a"))
+    last = saved.write("b")
+    (completed,) = (saved.path / ".hoodie/timeline").glob(f"{last.requested_time}_*.deltacommit")
+    completed.rename(completed.with_name(f"{last.requested_time}_29990101000000000.deltacommit"))
+    assert saved.delete(older_than_ms=86_400_000) == ()
+    assert len(saved.delete(older_than_ms=0)) == 1
+
+
 def test_of_two_files_of_one_savepoint_both_protect_and_both_are_deleted(alone: Saved) -> None:
     """Two engines may complete one at a time, after a lock was lost."""
     commit = alone.write("a")

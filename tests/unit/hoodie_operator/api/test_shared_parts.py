@@ -1,4 +1,4 @@
-"""Equal parts of specs are held once, and nothing else about a spec changes."""
+"""Equal parts of specs and statuses are held once, and nothing else about them changes."""
 
 import json
 
@@ -48,3 +48,27 @@ def test_part_that_nobody_holds_is_forgotten() -> None:
     assert equal in shared_parts._held
     del one
     assert equal not in shared_parts._held
+
+
+def test_what_tables_tell_of_a_service_is_shared_and_not_changed() -> None:
+    told = {
+        "name": "Cleaning",
+        "owner": "Operator",
+        "reason": "NotDue",
+        "message": "1 of 3 commits",
+        "last": {"action": "a", "time": "2026-01-01T00:00:00Z", "message": "done"},
+    }
+    text = json.dumps({"uri": "file:///data/t", "services": [told]})
+    read = [hudi_table.HudiTableStatus.model_validate_json(text) for _ in range(2)]
+    one, other = (shared_parts.with_shared_services(each) for each in read)
+    assert one == read[0]
+    assert one is not other
+    assert one.services is not None
+    assert other.services is not None
+    assert one.services[0] is other.services[0]
+
+
+@pytest.mark.parametrize("kind", kinds.KINDS, ids=lambda kind: kind.name)
+def test_status_without_services_stays_as_it_is(kind: kinds.Kind) -> None:
+    status = kind.status()
+    assert shared_parts.with_shared_services(status) is status

@@ -1,7 +1,7 @@
 """What is decided about cleaning, archiving and savepoints, by policies and by default."""
 
 import dataclasses
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -9,7 +9,7 @@ from hoodie.contract import job_results, job_specs
 from hoodie.model import instants
 from hoodie_operator.api import configuration, hudi_table, kinds, objects, retention_policy
 from hoodie_operator.api.conditions import Type
-from hoodie_operator.reconcile import facts
+from hoodie_operator.reconcile import facts, names
 from support.operators import operator_world as ow
 from support.operators.flights_world import Flights
 from support.operators.rule_examples import edited
@@ -28,9 +28,13 @@ class Retained(Flights):
         return self.add(kinds.RETENTION_POLICY, name, edited(RETENTION, **edits))
 
     def commit(self, *numbers: int, **told: object) -> None:
-        """Have the table seen with the commits of these numbers."""
-        self.see_table(self.table_key, [ow.commit(number) for number in numbers])
+        """Have the table seen with the commits of these numbers, the last of which is new."""
+        newest_ms = instants.parse_time(ow.time(max(numbers), 500))
+        self.now_ms = max(self.now_ms, newest_ms)
         uid = self.uid(self.table_key)
+        before = self.tables.get(uid)
+        told = {"savepoints": before.savepoints if before else (), **told}
+        self.see_table(self.table_key, [ow.commit(number) for number in numbers])
         self.tables[uid] = dataclasses.replace(self.tables[uid], **told)  # type: ignore[arg-type]
 
     def service(self, name: str) -> hudi_table.ServiceStatus:
@@ -56,8 +60,18 @@ class Retained(Flights):
         self.end(uid, result=told)
         seen = self.tables[self.uid(self.table_key)]
         self.now_ms += 1
+        spec: Any = self.by_key[key].spec
+        doomed = spec.delete_savepoints.commits or () if spec.delete_savepoints else ()
+        saved = [each for each in seen.savepoints if each.requested_time not in doomed]
+        saved += [
+            facts.Savepoint(
+                requested_time=each.requested_time, completion_time=each.completion_time
+            )
+            for each in result.get("instants", ())
+            if each.action == "savepoint"
+        ]
         self.tables[self.uid(self.table_key)] = dataclasses.replace(
-            seen, observed_ms=self.monotonic_ms
+            seen, observed_ms=self.monotonic_ms, savepoints=tuple(saved)
         )
         self.settle()
 
@@ -78,7 +92,8 @@ def test_clean_is_due_after_so_many_commits_and_told_on_the_table() -> None:
     here.commit(1, 2, 3)
     here.settle()
     (action,) = here.of_type("Clean")
-    assert action.name == f"flights-clean-000002-{ow.time(3)}-g1"
+    edition = names.edition(cast("objects.Policy", here.by_key[policy]))
+    assert action.name == f"flights-clean-000002-{ow.time(3)}-{edition}"
     assert here.works == [
         job_specs.Clean(policy=job_specs.CleanPolicy.COMMITS, retained=2, grace_ms=3_600_000)
     ]
@@ -155,6 +170,19 @@ def test_clock_that_jumps_ahead_makes_nothing_due_that_deletes(ahead_ms: int) ->
     here.settle()
     assert {type(work) for work in here.works} == {job_specs.Clean, job_specs.DeleteSavepoints}
     assert job_specs.DeleteSavepoints(older_than_ms=3_600_000) in here.works
+
+
+def test_commit_of_the_future_makes_no_savepoint_old() -> None:
+    here = Retained()
+    here.retain(archiving=None, cleaning=None, savepoints={"expireAfter": "1h"})
+    far = ow.commit(2, completion_time=instants.InstantTime("29990101000000000"))
+    for minutes, is_due in ((0, False), (50, False), (20, True)):
+        here.now_ms += minutes * 60_000
+        here.see_table(here.table_key, [ow.commit(1), far])
+        uid = here.uid(here.table_key)
+        here.tables[uid] = dataclasses.replace(here.tables[uid], savepoints=(expired(),))
+        here.settle()
+        assert bool(here.works) is is_due
 
 
 def by_default(here: Flights) -> None:
@@ -349,7 +377,7 @@ def test_run_waits_for_its_window_unless_it_is_overdue() -> None:
     told = here.service("Cleaning")
     assert told.reason == "OutsideWindow"
     assert told.next_due == "2027-01-15T22:00:00Z"
-    assert told.due_since == "2027-01-15T08:00:00Z"
+    assert told.due_since == "2027-01-15T08:00:03Z"
     assert here.status(policy).overdue is None
     here.now_ms += 2 * 3_600_000
     here.commit(1, 2, 3)
@@ -527,6 +555,21 @@ def test_savepoint_that_cannot_be_created_says_why() -> None:
     assert key not in here.by_key
 
 
+def test_policy_that_replaces_another_tries_at_the_same_commit() -> None:
+    here = Retained()
+    here.retain("for-all", archiving=None, target=SELECTING, retry={"limit": 0})
+    here.commit(1, 2, 3)
+    here.settle()
+    here.end(here.uid(here.of_type("Clean")[0]), "Unknown")
+    here.commit(1, 2, 3)
+    here.settle()
+    assert here.service("Cleaning").reason == "ActionFailed"
+    here.retain("for-one", archiving=None)
+    here.settle()
+    assert here.service("Cleaning").reason == "ActionAtWork"
+    assert len(here.started) == 2
+
+
 def test_times_that_no_calendar_has_make_nothing_due() -> None:
     here = Retained()
     here.retain(
@@ -586,6 +629,113 @@ def test_savepoint_of_two_objects_goes_with_the_last_one() -> None:
     here.delete(keys[1])
     here.settle()
     assert here.works[-1] == job_specs.DeleteSavepoints(commits=(ow.time(2),))
+
+
+def test_savepoint_that_something_else_deleted_is_stalled_and_not_made_again() -> None:
+    here = Retained()
+    here.commit(1, 2)
+    key = save(here)
+    here.commit(1, 2, 3, savepoints=())
+    here.settle()
+    state, reason, message = here.condition(key)
+    assert (state, reason) == ("Stalled", "SavepointDeleted")
+    assert ow.time(2) in message
+    assert len(here.works) == 1
+    here.commit(1, 2, 3, savepoints=saved_at(9))
+    here.settle()
+    assert here.condition(key)[0] == "Saved"
+    here.commit(1, 2, 3, savepoints=())
+    here.delete(key)
+    here.settle()
+    assert key not in here.by_key
+    assert len(here.works) == 1
+
+
+def test_timeline_that_cannot_be_read_shows_no_deletion_of_a_savepoint() -> None:
+    here = Retained()
+    here.commit(1, 2)
+    key = save(here)
+    problem = facts.Problem(kind="Storage", message="as told", is_transient=True)
+    here.commit(1, 2, savepoints=(), problem=problem)
+    here.settle()
+    assert here.condition(key)[0] == "Saved"
+
+
+def test_expired_savepoint_that_something_else_deleted_is_expired() -> None:
+    here = Retained()
+    here.commit(1, 2)
+    key = save(here, expireAfter="1h")
+    here.commit(1, 2, 3_700)
+    here.settle()
+    here.end(here.uid(here.of_type("DeleteSavepoints")[0]), "NotFound")
+    here.commit(1, 2, 3_700, savepoints=())
+    here.settle()
+    assert here.condition(key)[:2] == ("Expired", "Expired")
+    assert not here.of_type("DeleteSavepoints")
+
+
+def test_creation_and_deletion_of_savepoints_wait_for_each_other() -> None:
+    here = Retained()
+    here.commit(1, 2)
+    first = save(here)
+    here.delete(first)
+    here.settle()
+    (deletion,) = here.of_type("DeleteSavepoints")
+    second = here.add(kinds.SAVEPOINT, "other", {"tableRef": {"name": "flights"}})
+    here.settle()
+    creation = here.of_type("CreateSavepoint")[-1]
+    assert here.condition(creation)[:2] == ("Blocked", "TableBusy")
+    here.finish(deletion)
+    assert here.works[-1] == job_specs.CreateSavepoint()
+    here.finish(creation, instants=(MADE,))
+    assert here.condition(second)[0] == "Saved"
+
+
+def test_deletion_of_a_savepoint_that_another_object_got_meanwhile_does_not_start() -> None:
+    here = Retained()
+    here.commit(1, 2)
+    first = save(here)
+    second = here.add(
+        kinds.SAVEPOINT, "other", {"tableRef": {"name": "flights"}, "comment": "before"}
+    )
+    here.settle()
+    creation = here.of_type("CreateSavepoint")[-1]
+    here.delete(first)
+    here.settle()
+    (deletion,) = here.of_type("DeleteSavepoints")
+    assert here.condition(deletion)[:2] == ("Blocked", "TableBusy")
+    # The deletion is decided about before the creation has told what it made.
+    here.end(here.uid(creation), result=job_results.JobResult(attempt=1, instants=(MADE,)))
+    here.now_ms += 1
+    here.commit(1, 2)
+    here.reconcile(deletion)
+    assert here.condition(deletion)[:2] == ("Blocked", "TableBusy")
+    here.settle()
+    assert first not in here.by_key
+    assert here.condition(second)[0] == "Saved"
+    assert job_specs.DeleteSavepoints not in {type(work) for work in here.works}
+
+
+def test_expired_object_leaves_its_savepoint_to_another_one_until_that_goes() -> None:
+    here = Retained()
+    here.commit(1, 2)
+    first = save(here, expireAfter="1h")
+    second = here.add(
+        kinds.SAVEPOINT, "other", {"tableRef": {"name": "flights"}, "comment": "before"}
+    )
+    here.settle()
+    here.commit(1, 2, 3_700)
+    here.settle()
+    here.finish(here.of_type("CreateSavepoint")[-1], instants=(MADE,))
+    assert here.condition(first)[0] == "Expired"
+    assert here.condition(second)[0] == "Saved"
+    assert not here.of_type("DeleteSavepoints")
+    here.delete(second)
+    here.settle()
+    here.finish(here.started[-1].id.owner)
+    assert second not in here.by_key
+    assert here.works.count(job_specs.DeleteSavepoints(commits=(ow.time(2),))) == 1
+    assert here.condition(first)[0] == "Expired"
 
 
 @pytest.mark.parametrize("action_type", ["CreateSavepoint", "DeleteSavepoints"])

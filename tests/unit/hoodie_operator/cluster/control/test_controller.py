@@ -15,7 +15,7 @@ import pytest
 from aiohttp import web
 
 from hoodie import clock, identity
-from hoodie_operator.api import kinds, objects, resources, schemas
+from hoodie_operator.api import configuration, kinds, objects, resources, schemas
 from hoodie_operator.api.resources import Manifest
 from hoodie_operator.cluster import health
 from hoodie_operator.cluster.client import api, api_errors
@@ -52,6 +52,18 @@ class Server(ApiServer):
         declared = {"apiVersion": "hudi.dev/v1alpha1", "kind": "HudiTable", "metadata": metadata}
         self.objects.setdefault(PATH, {})
         self.change(PATH, {**declared, "spec": spec})
+
+    def add(self, kind: str, name: str, spec: dict[str, Any]) -> Manifest:
+        """Make another object, and return it."""
+        path = resources.BY_KIND[kind].path("n", name)
+        metadata: dict[str, Any] = {"name": name, "namespace": "n", "uid": f"uid-of-{name}"}
+        metadata |= {"generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z"}
+        self.objects[path] = {}
+        self.change(
+            path,
+            {"apiVersion": "hudi.dev/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec},
+        )
+        return copy.deepcopy(self.objects[path])
 
     async def handle(self, request: web.Request) -> web.Response:
         path = request.path.removesuffix("/status")
@@ -123,6 +135,7 @@ class Here:
         *,
         creations_kept_s: float = 3600.0,
         known_statuses: statuses.Known | None = None,
+        slots: configuration.Slots | None = None,
     ) -> None:
         lake = cluster_helpers.Lake(folder / "lake")
         self.server = server
@@ -145,7 +158,7 @@ class Here:
             self.known,
             services,
             controller.Settings(
-                limits=world.Limits(data_roots=ROOTS),
+                limits=world.Limits(data_roots=ROOTS, slots=slots),
                 runs_kept=2,
                 creations_kept_s=creations_kept_s,
             ),
@@ -176,6 +189,7 @@ def play(
     server: Server | None = None,
     creations_kept_s: float = 3600.0,
     known_statuses: statuses.Known | None = None,
+    slots: configuration.Slots | None = None,
 ) -> Server:
     """Have a controller at work on a server while a scene plays."""
     there = Server() if server is None else server
@@ -187,6 +201,7 @@ def play(
             folder,
             creations_kept_s=creations_kept_s,
             known_statuses=known_statuses,
+            slots=slots,
         )
         working = asyncio.create_task(here.controller.run())
         try:
@@ -406,3 +421,34 @@ def test_status_that_older_kinds_do_not_keep_is_not_applied_for_ever(tmp_path: P
     server = play(tmp_path, scene, known_statuses={"HudiTable": known})
     assert "runs" not in server.objects[PATH]["status"]
     assert applied[0] == applied[1]
+
+
+def test_action_that_waits_for_a_slot_starts_when_there_is_one(tmp_path: Path) -> None:
+    server = Server()
+    names = [f"t{number}" for number in range(6)]
+
+    def at_work() -> list[Manifest]:
+        return [
+            job
+            for job in server.of("jobs")
+            if job["metadata"]["ownerReferences"][0]["kind"] == "TableAction"
+            and cluster_helpers.ENDED not in (job["metadata"].get("annotations") or {})
+        ]
+
+    async def scene(here: Here) -> None:
+        here.runs.may_go_on.set()
+        for name in names:
+            spec = rule_examples.edited(rule_examples.TABLE, storage={"path": name})
+            here.controller.handler.on_watch_event("ADDED", server.add("HudiTable", name, spec))
+        await here.until(lambda: len(here.lake.started) == len(names))
+        here.lake.ends_at_once = False
+        for name in names:
+            spec = {"tableRef": {"name": name}, "type": "Archive"}
+            made = server.add("TableAction", f"a-{name}", spec)
+            here.controller.handler.on_watch_event("ADDED", made)
+        for _ in names:
+            await here.until(lambda: bool(at_work()))
+            (job,) = at_work()
+            here.controller.handler.on_watch_event("MODIFIED", await here.runs.end(job))
+
+    play(tmp_path, scene, server=server, slots=configuration.Slots(total=1))

@@ -5,7 +5,7 @@ import dataclasses
 from prometheus_client.samples import Sample
 
 from hoodie.contract import job_results
-from hoodie_operator.api import objects
+from hoodie_operator.api import configuration, kinds, objects
 from hoodie_operator.cluster.control import metrics, work_queue
 from hoodie_operator.cluster.informer import store
 from hoodie_operator.reconcile import effective, facts
@@ -140,3 +140,23 @@ def test_depth_of_the_queue_is_what_waits_now() -> None:
         if sample.name == "hudi_workqueue_depth"
     }
     assert depths == {0.0: 1, 60.0: 2, 3600.0: len(here.by_key)}
+
+
+def test_place_in_the_queue_is_that_of_the_first_action_of_a_table_and_type() -> None:
+    here = Flights()
+    here.limits = dataclasses.replace(here.limits, slots=configuration.Slots(total=1))
+    for name, action_type in (
+        ("a", "Archive"),
+        ("b", "CreateSavepoint"),
+        ("c", "Rollback"),
+        ("d", "Rollback"),
+    ):
+        spec = {"tableRef": {"name": "flights"}, "type": action_type}
+        here.add(kinds.TABLE_ACTION, name, spec)
+    here.settle()
+    places = {
+        sample.labels["type"]: sample.value
+        for sample in _told(here, work_queue.WorkQueue())
+        if sample.name == "hudi_action_queue_place"
+    }
+    assert places == {"CreateSavepoint": 1, "Rollback": 2}
