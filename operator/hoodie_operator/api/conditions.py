@@ -24,6 +24,7 @@ class Type(enum.Enum):
     SUSPENDED = "Suspended"
     INTERFERENCE = "Interference"
     RETENTION_DRY_RUN = "RetentionDryRun"
+    BATCH_SETTINGS_PENDING = "BatchSettingsPending"
 
 
 class ConditionStatus(enum.Enum):

@@ -84,6 +84,15 @@ class Reason(enum.Enum):
         ),
     )
 
+    # Of the condition BatchSettingsPending.
+    NEXT_BATCH = (
+        "NextBatch",
+        (
+            "The active attempt of the Writer takes up changed settings at its next batch, without "
+            "a restart. Its newest commit was made under the earlier ones."
+        ),
+    )
+
     # In progress.
     CREATING = (
         "Creating",

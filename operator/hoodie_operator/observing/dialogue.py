@@ -83,6 +83,7 @@ class Table:
     archived: Mapping[str, str] = field(default_factory=dict)
     ledger: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     has_partition_buckets: bool = False
+    batch_settings: Mapping[str, str] = field(default_factory=dict)
     interference: tuple[str, ...] = ()
 
 
@@ -150,6 +151,7 @@ def told_table(seen: facts.TableFacts, known: str = "") -> TableAnswer:
         archived=seen.archived,
         ledger=seen.ledger,
         has_partition_buckets=seen.has_partition_buckets,
+        batch_settings=seen.batch_settings,
         interference=seen.interference,
     )
     content = json_values.encode(table)
@@ -197,6 +199,9 @@ def heard_table(told: Table, observed_ms: int) -> facts.TableFacts:
         archived=told.archived,
         ledger=told.ledger,
         has_partition_buckets=told.has_partition_buckets,
+        batch_settings={
+            writer_id: digest[:_DIGEST_LENGTH] for writer_id, digest in told.batch_settings.items()
+        },
         interference=told.interference,
     )
 

@@ -5,6 +5,7 @@ Completed commits never change, so that each is read once.
 
 import functools
 import logging
+import sys
 from collections import OrderedDict
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
@@ -53,10 +54,12 @@ class _Seen:
     Attributes:
         commit: Of itself.
         ledger: Of all writers' newest batches; None when it has none.
+        batch_settings: Hash of those it was made under; None when it does not say.
     """
 
     commit: facts.Commit
     ledger: Mapping[str, tuple[str, ...]] | None
+    batch_settings: str | None = None
 
 
 class TableObserver:
@@ -120,6 +123,11 @@ class TableObserver:
             ),
             archived=_digests(storage, self._batches.setdefault(target.uri, {})),
             ledger=next((each.ledger for each in reversed(seen) if each.ledger is not None), {}),
+            batch_settings={
+                each.commit.writer_id: each.batch_settings
+                for each in seen
+                if each.commit.writer_id is not None and each.batch_settings is not None
+            },
             has_partition_buckets=bool(partition_buckets.listed(storage)),
             interference=_interference(storage, config),
         )
@@ -145,8 +153,11 @@ class TableObserver:
             action_id=extra.get(commits.ACTION_ID_KEY),
             log_bytes=sum(stat.size_bytes for stat in metadata.stats if stat.log_files),
         )
+        settings_hash = extra.get(commits.BATCH_SETTINGS_KEY)
         seen = _Seen(
             commit=commit,
+            # All commits of a writer mostly have the same.
+            batch_settings=None if settings_hash is None else sys.intern(settings_hash),
             ledger=None
             if ledger is None
             else {

@@ -130,6 +130,7 @@ class TableFacts:
         archived: Batches that archived commits held, by writer id: see `digests`.
         ledger: Batches by writer id that the table remembers beyond its active timeline.
         has_partition_buckets: Whether it has bucket counts by partition, which no run writes.
+        batch_settings: The hash that the newest commit of each writer carries, by writer id.
         interference: What other engines did to a table with a chain that its users should know.
     """
 
@@ -143,6 +144,7 @@ class TableFacts:
     archived: Mapping[str, str] = field(default_factory=dict)
     ledger: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     has_partition_buckets: bool = False
+    batch_settings: Mapping[str, str] = field(default_factory=dict)
     interference: tuple[str, ...] = ()
 
 
@@ -324,6 +326,8 @@ class Run:
         id: Which.
         protocol_hash: What it was started with.
         run_hash: The same; empty where that was not noted.
+        batch_settings_hash: Of the batch settings that it was given last; empty where it takes
+            none up.
         started_ms: When.
         process: Where it runs, for people.
         table: Namespace and name of the HudiTable; empty where its owner alone tells.
@@ -349,6 +353,7 @@ class Run:
     id: RunId
     protocol_hash: str
     run_hash: str = ""
+    batch_settings_hash: str = ""
     started_ms: int
     process: str = ""
     table: str = ""
