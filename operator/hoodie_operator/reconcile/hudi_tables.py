@@ -14,7 +14,7 @@ from hoodie.contract import job_specs
 from hoodie.model import settings, table_config
 from hoodie.timeline import partition_buckets
 from hoodie.transaction import preconditions
-from hoodie_operator.api import hudi_table, kinds, lock_provider, objects
+from hoodie_operator.api import hudi_table, kinds, lock_provider, objects, times
 from hoodie_operator.api.conditions import ConditionStatus, Type
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
@@ -27,6 +27,7 @@ from hoodie_operator.reconcile import (
     own_runs,
     references,
     runs,
+    stuck,
     table_services,
     timelines,
 )
@@ -48,8 +49,15 @@ def decide(world: World, table: objects.Table) -> Sequence[Effect]:
     if table.is_deleting:
         return deletions.decide(world, table, _cleared(world, table, resolved))
     services = table_services.look(world, table)
-    status = _told(world, table, resolved).model_copy(update={"services": services.services})
-    return [*_decide(world, table, resolved, status), *services.effects]
+    pending = stuck.look(world, table)
+    status = _told(world, table, resolved).model_copy(
+        update={"services": services.services, "stuck": pending.instants or None}
+    )
+    return [
+        *_decide(world, table, resolved, status),
+        *services.effects,
+        *pending.effects,
+    ]
 
 
 def _decide(
@@ -377,7 +385,12 @@ def _provisioning(
 def _set(
     table: objects.Table, status: hudi_table.HudiTableStatus, verdict: Verdict, world: World
 ) -> SetStatus:
-    statements = [*_interference(world, table), *_unconfirmed(status)]
+    statements = [
+        *_interference(world, table),
+        *_passed(world, table),
+        *_unconfirmed(status),
+        *stuck.statements(status.stuck or ()),
+    ]
     status = stated(status, table, verdict, world.now(table), statements)
     return SetStatus(key=table.key, uid=table.uid, status=status)
 
@@ -415,6 +428,29 @@ def _interference(world: World, table: objects.Table) -> Sequence[Statement]:
         type=Type.INTERFERENCE,
         status=ConditionStatus.TRUE,
         reason=Reason.FOREIGN_INSTANT.value,
+        message=message,
+    )
+    return (statement,)
+
+
+def _passed(world: World, table: objects.Table) -> Sequence[Statement]:
+    """Return which consumers a clean has passed (R6), as far as it was observed."""
+    seen = world.seen.tables.get(table.uid)
+    if seen is not None and seen.problem is None:
+        message = "; ".join(
+            f"consumer {each.name} has read up to {each.consumed}, and clean {each.clean} of "
+            f"{times.text(timelines.epoch_ms(each.clean))} deletes what it has not read"
+            for each in seen.passed_consumers
+        )
+    else:
+        before = table.status.condition(Type.CONSUMER_PASSED)
+        message = "" if before is None else before.message
+    if not message:
+        return ()
+    statement = Statement(
+        type=Type.CONSUMER_PASSED,
+        status=ConditionStatus.TRUE,
+        reason=Reason.CLEANED_TOO_EARLY.value,
         message=message,
     )
     return (statement,)
