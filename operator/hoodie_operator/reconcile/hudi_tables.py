@@ -14,8 +14,8 @@ from hoodie.contract import job_specs
 from hoodie.model import settings, table_config
 from hoodie.timeline import partition_buckets
 from hoodie.transaction import preconditions
-from hoodie_operator.api import hudi_table, kinds, lock_provider, objects, times
-from hoodie_operator.api.conditions import ConditionStatus, Type
+from hoodie_operator.api import hudi_table, kinds, lock_provider, objects
+from hoodie_operator.api.conditions import Type
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import (
@@ -28,13 +28,13 @@ from hoodie_operator.reconcile import (
     references,
     runs,
     stuck,
+    table_conditions,
     table_services,
     timelines,
 )
 from hoodie_operator.reconcile.effects import Effect, SetStatus
 from hoodie_operator.reconcile.own_runs import Purpose
 from hoodie_operator.reconcile.verdicts import (
-    Statement,
     Verdict,
     broken_rule,
     stated,
@@ -385,75 +385,9 @@ def _provisioning(
 def _set(
     table: objects.Table, status: hudi_table.HudiTableStatus, verdict: Verdict, world: World
 ) -> SetStatus:
-    statements = [
-        *_interference(world, table),
-        *_passed(world, table),
-        *_unconfirmed(status),
-        *stuck.statements(status.stuck or ()),
-    ]
+    statements = table_conditions.statements(world, table, status)
     status = stated(status, table, verdict, world.now(table), statements)
     return SetStatus(key=table.key, uid=table.uid, status=status)
-
-
-def _unconfirmed(status: hudi_table.HudiTableStatus) -> Sequence[Statement]:
-    """Return what is to be said of services that only report, until a user decides."""
-    found = [
-        each
-        for each in status.services or ()
-        if each.dry_run and each.policy == table_services.DEFAULT
-    ]
-    if not found:
-        return ()
-    told = "; ".join(f"{each.name}: {each.message}" for each in found)
-    statement = Statement(
-        type=Type.RETENTION_DRY_RUN,
-        status=ConditionStatus.TRUE,
-        reason=Reason.CONSENT_NEEDED.value,
-        message=told,
-    )
-    return (statement,)
-
-
-def _interference(world: World, table: objects.Table) -> Sequence[Statement]:
-    """Return what is to be said of other engines, as far as it was observed; events of the past."""
-    seen = world.seen.tables.get(table.uid)
-    if seen is not None and seen.problem is None:
-        message = "; ".join(seen.interference)
-    else:
-        before = table.status.condition(Type.INTERFERENCE)
-        message = "" if before is None else before.message
-    if not message:
-        return ()
-    statement = Statement(
-        type=Type.INTERFERENCE,
-        status=ConditionStatus.TRUE,
-        reason=Reason.FOREIGN_INSTANT.value,
-        message=message,
-    )
-    return (statement,)
-
-
-def _passed(world: World, table: objects.Table) -> Sequence[Statement]:
-    """Return which consumers a clean has passed (R6), as far as it was observed."""
-    seen = world.seen.tables.get(table.uid)
-    if seen is not None and seen.problem is None:
-        message = "; ".join(
-            f"consumer {each.name} has read up to {each.consumed}, and clean {each.clean} of "
-            f"{times.text(timelines.epoch_ms(each.clean))} deletes what it has not read"
-            for each in seen.passed_consumers
-        )
-    else:
-        before = table.status.condition(Type.CONSUMER_PASSED)
-        message = "" if before is None else before.message
-    if not message:
-        return ()
-    statement = Statement(
-        type=Type.CONSUMER_PASSED,
-        status=ConditionStatus.TRUE,
-        reason=Reason.CLEANED_TOO_EARLY.value,
-        message=message,
-    )
-    return (statement,)
 
 
 def _unreadable(problem: facts.Problem) -> Verdict:
