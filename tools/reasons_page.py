@@ -23,6 +23,9 @@ _ABOUT_A_TABLE = "`services` in the status of a HudiTable, `tables` in that of a
 _ELSEWHERE = {
     Reason.OTHER_OPERATOR: "event of kinds with runs",
     Reason.CONSENT_NEEDED: "HudiTable: condition RetentionDryRun",
+    Reason.CLEANED_TOO_EARLY: "HudiTable: condition ConsumerPassed",
+    Reason.INSTANT_STUCK: "HudiTable: condition InstantsStuck",
+    Reason.NEXT_BATCH: "Writer: condition BatchSettingsPending",
     Reason.FOREIGN_INSTANT: "HudiTable: condition Interference",
 }
 

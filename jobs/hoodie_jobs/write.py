@@ -6,16 +6,19 @@ A batch's id stands in its commit, so a run that was killed at any moment is sim
 the timeline holds is skipped, and what a dead attempt left open stays invisible.
 """
 
+import logging
 import sys
 from contextlib import closing
 
-from hoodie import table
-from hoodie.contract import input_sources, job_specs
-from hoodie.model import compaction_options, instants, results, schemas
+from hoodie import errors, table
+from hoodie.contract import batch_settings, input_sources, job_specs
+from hoodie.model import commits, compaction_options, instants, results, schemas
 from hoodie.sources import local_files
 from hoodie.write import retries, sessions
-from hoodie_jobs import opening, program, runtimes
+from hoodie_jobs import files, opening, program, runtimes
 from hoodie_jobs.run import Run
+
+logger = logging.getLogger(__name__)
 
 
 def perform(run: Run) -> None:
@@ -38,15 +41,40 @@ def perform(run: Run) -> None:
         return
     run.tell(f"starting {run.spec.engine.kind.value}", _done(run), len(work.batches))
     with closing(runtimes.open_runtime(run.spec.engine, run.cancellation)) as runtime:
+        settings = work.settings
         for batch in pending:
             run.cancellation.check()
+            settings = _current_settings(run, settings)
             run.tell(f"writing batch {batch.id}", _done(run), len(work.batches))
-            write_batch(run, batch, opened, runtime)
+            write_batch(run, batch, settings, opened, runtime)
     run.tell("done", _done(run), len(work.batches))
 
 
+def _current_settings(
+    run: Run, before: batch_settings.BatchSettings
+) -> batch_settings.BatchSettings:
+    """Return the settings of the next batch; those of the last one where none can be read."""
+    path = run.spec.batch_settings_path
+    if path is None:
+        return before
+    try:
+        found = batch_settings.decode(files.read(path), path)
+    except errors.NotFoundError:
+        return before
+    except errors.HoodieError as error:
+        logger.warning("%s: batch settings stay as they were: %s", run.spec.table_uri, error)
+        return before
+    if found != before:
+        logger.info("%s: took up batch settings %s", run.spec.table_uri, found.hash)
+    return found
+
+
 def write_batch(
-    run: Run, batch: input_sources.Batch, opened: table.Table, runtime: runtimes.Runtime
+    run: Run,
+    batch: input_sources.Batch,
+    settings: batch_settings.BatchSettings,
+    opened: table.Table,
+    runtime: runtimes.Runtime,
 ) -> None:
     """Write one batch and commit it, unless the timeline holds it already.
 
@@ -72,12 +100,13 @@ def write_batch(
     data = runtime.read(batch.files, work.source, target)
     read_s = run.clock.monotonic_s()
     run.add(read_ms=_ms(read_s - start_s))
+    carried = {commits.BATCH_SETTINGS_KEY: settings.hash} if settings.hash else {}
     options = sessions.WriteOptions(
         operation=work.operation,
         transaction=opening.transaction_of(run.spec),
         batch_id=batch.id,
-        extra=batch.extra_metadata,
-        compaction=compaction_options.from_properties(work.compaction),
+        extra={**batch.extra_metadata, **carried},
+        compaction=compaction_options.from_properties(settings.compaction),
     )
     retries.until_won(
         lambda: _write_once(run, opened, schema, runtime, data, options),

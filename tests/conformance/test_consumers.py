@@ -13,6 +13,7 @@ from hoodie.model import instants, settings
 from hoodie.timeline import active
 from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts
+from hoodie_operator.observing import tables
 from support.peer import peer_ours
 from support.peer.judge import Judge, Query, QueryType
 from support.peer.peer_cases import BASE, SCHEMA, row
@@ -103,6 +104,11 @@ def test_increments_that_a_consumer_has_not_read_stay_readable(
     judge.clean(path, theirs)
     (state,) = peer_ours.hoodie("consumer", "list", path)["consumers"]
     assert (state["state"], state["passed_by"] is not None) == ("holding", True)
+    observer = tables.TableObserver(environment.system())
+    uri = opened(path).uri
+    seen = observer.look(tables.TableTarget(uri=uri, settings=settings.WriteSettings()))
+    (passed,) = seen.passed_consumers
+    assert (passed.name, passed.consumed) == ("billing", consumed)
     judge.archive(
         path,
         theirs

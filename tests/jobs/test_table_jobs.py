@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 
 from hoodie import environment, errors, table
-from hoodie.contract import engine_specs, input_sources, job_specs
+from hoodie.contract import batch_settings, engine_specs, input_sources, job_specs
 from hoodie.engine import local, protocol
 from hoodie.engine.protocol import Item, Result
 from hoodie.model import commits, schemas, settings
 from hoodie.transaction import writer_batches
 from hoodie.write import sessions
-from hoodie_jobs import cancellation, drop, opening
+from hoodie_jobs import cancellation, drop, opening, write
 from hoodie_jobs.run import Run
 from support.tables.job_workshop import DROP, SCHEMA, Workshop, batches_of, config
 
@@ -206,7 +206,11 @@ def test_write_job_plans_a_compaction_after_the_commit_that_makes_it_due(
         "hoodie.compact.inline.max.delta.commits": "2",
     }
     files = [workshop.file(name, "a,eu,1,x\n") for name in ("1", "2", "3")]
-    result = workshop.run(workshop.spec(batches_of(*files, compaction=inline), engine))
+    result = workshop.run(
+        workshop.spec(
+            batches_of(*files, settings=batch_settings.BatchSettings(compaction=inline)), engine
+        )
+    )
     assert (result.error, result.commit_count) == (None, 3)
     timeline = workshop.table().timeline()
     second = timeline.completed_writes[1].completion_time
@@ -215,6 +219,47 @@ def test_write_job_plans_a_compaction_after_the_commit_that_makes_it_due(
     assert [second < each for each in pending] == [True]
     workshop.run(workshop.spec(COMPACT, attempt=2))
     assert workshop.rows() == {"a": ("a", "eu", 1, "x")}
+
+
+def test_write_job_takes_up_batch_settings_at_its_next_batch(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = workshop.folder / "batch.json"
+    files = [workshop.file(name, "a,eu,1,x\n") for name in ("1", "2")]
+    first = batch_settings.BatchSettings(hash="1-first")
+    inline = {
+        "hoodie.compact.schedule.inline": "true",
+        "hoodie.compact.inline.max.delta.commits": "1",
+    }
+    later = batch_settings.BatchSettings(hash="1-later", compaction=inline)
+    spec = workshop.spec(batches_of(*files, settings=first), batch_settings_path=str(path))
+
+    def change(*arguments: object) -> None:
+        path.write_bytes(batch_settings.encode(later))
+
+    monkeypatch.setattr(write, "_pace", change)
+    result = workshop.run(spec)
+    assert (result.error, result.commit_count) == (None, 2)
+    opened = workshop.table()
+    writes = opened.timeline().completed_writes
+    carried = [opened.metadata([each])[each].extra[commits.BATCH_SETTINGS_KEY] for each in writes]
+    assert carried == ["1-first", "1-later"]
+    assert len(opened.timeline().pending_compactions) == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"compaction": {"hoodie.no.such": "1"}}'])
+def test_batch_settings_that_cannot_be_read_change_nothing(
+    workshop: Workshop, content: bytes
+) -> None:
+    path = workshop.folder / "batch.json"
+    path.write_bytes(content)
+    first = batch_settings.BatchSettings(hash="1-first")
+    work = batches_of(workshop.file("1", "a,eu,1,x\n"), settings=first)
+    result = workshop.run(workshop.spec(work, batch_settings_path=str(path)))
+    assert (result.error, result.commit_count) == (None, 1)
+    opened = workshop.table()
+    (write_,) = opened.timeline().completed_writes
+    assert opened.metadata([write_])[write_].extra[commits.BATCH_SETTINGS_KEY] == "1-first"
 
 
 def test_dropped_table_leaves_nothing(workshop: Workshop) -> None:

@@ -3,7 +3,11 @@
 from pathlib import Path
 
 from hoodie import environment, table
+from hoodie.maintenance import consumers
+from hoodie.model import instants
+from hoodie_operator.api.conditions import Type
 from support.operators.standalone_place import Place
+from support.tables.cleans import clean_plan
 
 COLUMNS = ("id", "fare")
 
@@ -87,3 +91,25 @@ def test_old_versions_and_commits_go_but_for_those_of_a_savepoint(place: Place) 
     assert not kept & _base_files(place)
     assert list(opened.archived_instants())
     assert opened.read().read_all().to_pylist()[0]["fare"] == 14
+
+
+def test_consumer_that_a_foreign_clean_has_passed_is_named_on_the_table(place: Place) -> None:
+    """R6: Apache Hudi's cleaner does not wait for consumers."""
+    _declare(place)
+    _write(place, 1, 2, 3)
+    opened = _settle(place)
+    consumed = opened.timeline().completed_writes[0].completion_time
+    opened.advance_consumer("billing", consumers.Progress(to=consumed))
+    _settle(place)
+    found = place.object("HudiTable", "trips")
+    assert found is not None
+    assert found.status.condition(Type.CONSUMER_PASSED) is None
+    time = instants.next_time(instants.InstantTime(str(opened.timeline().greatest_time)))
+    plan = place.data / "table" / ".hoodie" / "timeline" / f"{time}.clean.requested"
+    plan.write_bytes(clean_plan("x_0-0-0_20200101000000000.parquet"))
+    _settle(place)
+    found = place.object("HudiTable", "trips")
+    assert found is not None
+    condition = found.status.condition(Type.CONSUMER_PASSED)
+    assert condition is not None
+    assert f"consumer billing has read up to {consumed}, and clean {time}" in condition.message

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from hoodie import errors
-from hoodie.contract import attempt_fences, engine_specs, input_sources
+from hoodie.contract import attempt_fences, batch_settings, engine_specs, input_sources
 from hoodie.model import commits, compaction_options, json_values, settings
 
 DELETE = "Delete"
@@ -37,15 +37,14 @@ class WriteBatches:
         commit_interval_ms: Pace: a commit stays open, from its requested time to its completion,
             at least this long, so that readers see changes at most that often. 0 for as fast as
             can be.
-        compaction: Which compactions are planned after each commit, by the keys of
-            `compaction_options`; none for none.
+        settings: Of each batch, until the file of `batch_settings_path` has others.
     """
 
     operation: commits.Operation
     source: input_sources.Source
     batches: tuple[input_sources.Batch, ...]
     commit_interval_ms: int = 0
-    compaction: Mapping[str, str] = field(default_factory=dict)
+    settings: batch_settings.BatchSettings = field(default_factory=batch_settings.BatchSettings)
 
 
 class CompactionStep(enum.Enum):
@@ -227,6 +226,8 @@ class JobSpec:
             `JobResult` into as well; None for none.
         progress_port: Where the job answers `GET /progress` with its `JobProgress`; None where it
             does not.
+        batch_settings_path: Where a writer reads, before each batch, the `BatchSettings` that are
+            newer than those of its work, if the file is there; None for nowhere.
     """
 
     table_uri: str
@@ -245,6 +246,7 @@ class JobSpec:
     result_path: str | None
     termination_path: str | None = None
     progress_port: int | None = None
+    batch_settings_path: str | None = None
 
 
 def encode_spec(spec: JobSpec) -> bytes:
@@ -288,7 +290,7 @@ def decode_spec(content: bytes, source: str) -> JobSpec:
 
 
 def _check_write(spec: JobSpec, work: WriteBatches, source: str) -> None:
-    compaction_options.from_properties(work.compaction)
+    compaction_options.from_properties(work.settings.compaction)
     if spec.writer_id is None:
         raise errors.InvalidInputError(f"{source}.writer_id: is missing, expected one to write")
     ids = [batch.id for batch in work.batches]

@@ -27,6 +27,9 @@ BATCH_FILES_KEY = "hoodie.operator.batch.files"
 ACTION_ID_KEY = "hoodie.operator.action.id"
 """Extra metadata key of plans and commits: the TableAction that made it."""
 
+BATCH_SETTINGS_KEY = "hoodie.operator.batch.settings.hash"
+"""Extra metadata key of commits: the hash of the batch settings under which it was written."""
+
 ATTEMPT_KEY = "hoodie.operator.attempt"
 """Extra metadata key of inflights, plans and commits: the number of the attempt."""
 

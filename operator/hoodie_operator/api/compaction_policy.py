@@ -71,6 +71,18 @@ def compaction_rules(_: type[RulesT]) -> Sequence[rules.Rule[RulesT]]:
                 or spec.triggers.elapsed is not None
             ),
         ),
+        rules.Rule(
+            name="stuck-is-reported",
+            field="stuck.action",
+            message=(
+                "must be Report: compactions are executed, never rolled back. Stuck writes belong "
+                "to a RetentionPolicy"
+            ),
+            cel="!has(self.stuck) || self.stuck.action == 'Report'",
+            holds=lambda spec: (
+                spec.stuck is None or spec.stuck.action is service_policy.StuckAction.REPORT
+            ),
+        ),
         *compaction_plan.plan_rules("plan", lambda spec: spec.plan),
         *execution.runtime_rules(lambda spec: spec.runtime),
     )

@@ -24,6 +24,9 @@ class Type(enum.Enum):
     SUSPENDED = "Suspended"
     INTERFERENCE = "Interference"
     RETENTION_DRY_RUN = "RetentionDryRun"
+    CONSUMER_PASSED = "ConsumerPassed"
+    INSTANTS_STUCK = "InstantsStuck"
+    BATCH_SETTINGS_PENDING = "BatchSettingsPending"
 
 
 class ConditionStatus(enum.Enum):

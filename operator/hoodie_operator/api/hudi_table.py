@@ -433,6 +433,23 @@ class ServiceStatus(fields.Block):
     )
 
 
+class StuckInstant(fields.Block):
+    """An instant that is pending for longer than a policy wants."""
+
+    instant: fields.Word
+    type: fields.Word = Field(description="The action on the timeline, such as deltacommit.")
+    since: fields.Word = Field(description="When it was requested.")
+    owner: fields.Text
+    process: fields.Text | None = Field(
+        default=None, description="Process and host of the owner, by its last heartbeat."
+    )
+    policy: fields.Word = Field(description="The policy, or the default, whose stuck applies.")
+    message: fields.Text = Field(description="What is done about it, or why nothing is.")
+    action: fields.Word | None = Field(
+        default=None, description="The TableAction that rolls it back."
+    )
+
+
 class HudiTableStatus(conditions.Status):
     """The observed state of the table."""
 
@@ -471,6 +488,15 @@ class HudiTableStatus(conditions.Status):
         json_schema_extra={
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["name"],
+        },
+    )
+    stuck: tuple[StuckInstant, ...] | None = Field(
+        default=None,
+        max_length=20,
+        description="Instants that are pending for longer than stuck.after of a policy.",
+        json_schema_extra={
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["instant", "type"],
         },
     )
 

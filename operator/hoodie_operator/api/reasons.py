@@ -87,6 +87,34 @@ class Reason(enum.Enum):
         ),
     )
 
+    # Of the condition ConsumerPassed.
+    CLEANED_TOO_EARLY = (
+        "CleanedTooEarly",
+        (
+            "A clean, such as one of Apache Hudi's cleaner, has deleted or may delete file "
+            "versions that a declared consumer has not read. The consumer has to read the whole "
+            "table again."
+        ),
+    )
+
+    # Of the condition InstantsStuck.
+    INSTANT_STUCK = (
+        "InstantStuck",
+        (
+            "Instants of the table are pending for longer than stuck.after of a policy. "
+            "status.stuck names their owners, and what is done about each."
+        ),
+    )
+
+    # Of the condition BatchSettingsPending.
+    NEXT_BATCH = (
+        "NextBatch",
+        (
+            "The active attempt of the Writer takes up changed settings at its next batch, without "
+            "a restart. Its newest commit was made under the earlier ones."
+        ),
+    )
+
     # In progress.
     CREATING = (
         "Creating",

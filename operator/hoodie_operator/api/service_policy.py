@@ -76,6 +76,38 @@ class History(fields.Block):
     failed: int = Field(default=5, ge=1, le=1000)
 
 
+class StuckAction(enum.Enum):
+    """What is done about a write that is stuck."""
+
+    REPORT = "Report"
+    ROLL_BACK = "RollBack"
+
+
+class Stuck(fields.Block):
+    """What is done about instants that stay pending."""
+
+    after: fields.Duration = Field(
+        default="24h", description="Time after which a pending instant is stuck."
+    )
+    action: StuckAction = Field(
+        default=StuckAction.REPORT,
+        description=(
+            "With RollBack a stuck write is rolled back if its owner is a Writer of the table "
+            "without an active run and its heartbeat has expired. Other stuck instants are only "
+            "reported."
+        ),
+    )
+    foreign_writers: tuple[fields.ObjectName, ...] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=64,
+        description=(
+            "Ids of writers outside the operator whose stuck writes are rolled back, too, once "
+            "their heartbeats have expired."
+        ),
+    )
+
+
 class Schedule(fields.Block):
     """When and how runs of a service are started."""
 
@@ -111,6 +143,13 @@ class Schedule(fields.Block):
         default="2h", description="Maximum duration of an attempt. A longer attempt is stopped."
     )
     history: History = History()
+    stuck: Stuck | None = Field(
+        default=None,
+        description=(
+            "What is done about instants of the policy's services that stay pending: compactions "
+            "for a CompactionPolicy, all others for a RetentionPolicy. By default nothing."
+        ),
+    )
     approval: bool = Field(
         default=False,
         description="Whether each run waits until its TableAction has `approved: true`.",

@@ -163,6 +163,9 @@ class LastCommit(fields.Block):
 
     instant: fields.Word
     completion_time: fields.Word
+    batch_settings_hash: fields.Word | None = Field(
+        default=None, description="Hash of the batch settings under which it was made."
+    )
 
 
 class WriterStatus(conditions.Status):
@@ -178,6 +181,13 @@ class WriterStatus(conditions.Status):
         description=(
             "Hash of image, resources and configuration of the next attempt. The active attempt "
             "keeps its own (runs.current.runHash)."
+        ),
+    )
+    batch_settings_hash: fields.Word | None = Field(
+        default=None,
+        description=(
+            "Hash of the settings that the writer takes up at its next batch, without a restart: "
+            "which compactions it plans. lastCommit has the hash of the newest commit."
         ),
     )
 

@@ -17,10 +17,12 @@ EXECUTOR_LENGTH_MAX: Final = 47
 
 PROTOCOL: Final = f"{group.GROUP}/protocol-hash"
 RUN: Final = f"{group.GROUP}/run-hash"
+BATCH_SETTINGS: Final = f"{group.GROUP}/batch-settings-hash"
+GIVEN_BATCH_SETTINGS: Final = f"{group.GROUP}/given-batch-settings-hash"
 STARTED: Final = f"{group.GROUP}/started-ms"
 STOP_REQUESTED: Final = f"{group.GROUP}/stop-requested-ms"
 STOP_REASON: Final = f"{group.GROUP}/stop-reason"
-"""Annotations of the Job of an attempt; the hashes of its pods as well."""
+"""Annotations of the Job of an attempt; the first two hashes of its pods as well."""
 
 ROLE: Final = f"{group.GROUP}/role"
 DRIVER: Final = "driver"
@@ -59,6 +61,12 @@ def is_run_spec(name: str, run_id: facts.RunId) -> bool:
 
 def _run_spec(run_id: facts.RunId, digest: str) -> str:
     tail = f"-{run_id.uid[:_UID_LENGTH].lower()}-{run_id.attempt}-{digest}"
+    return fitted(run_id.name, tail)
+
+
+def batch_settings(run_id: facts.RunId) -> str:
+    """Return the name of the ConfigMap with the later batch settings of an attempt."""
+    tail = f"-{run_id.uid[:_UID_LENGTH].lower()}-batch-{run_id.attempt}"
     return fitted(run_id.name, tail)
 
 

@@ -142,6 +142,9 @@ def read(
         id=run_id,
         protocol_hash=annotations.get(naming.PROTOCOL, ""),
         run_hash=annotations.get(naming.RUN, ""),
+        batch_settings_hash=annotations.get(
+            naming.GIVEN_BATCH_SETTINGS, annotations.get(naming.BATCH_SETTINGS, "")
+        ),
         started_ms=times.epoch_ms(metadata["creationTimestamp"]),
         process="" if driver is None else f"pod {driver.name}",
         table=naming.table_of(some),

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import Final, cast
 
-from hoodie.contract import attempt_fences, engine_specs, job_specs
+from hoodie.contract import attempt_fences, batch_settings, engine_specs, job_specs
 from hoodie.model import table_config
 from hoodie.transaction import fence_nodes
 from hoodie.transaction.locks import address_texts, addresses
@@ -24,12 +24,15 @@ from hoodie_operator.reconcile import effective, effects
 PROGRESS_PORT: Final = 8090
 FOLDER: Final = "/etc/hudi-operator"
 SPEC: Final = "spec.json"
+BATCH_FOLDER: Final = "/opt/hudi-operator/batch"
+BATCH_SETTINGS: Final = "settings.json"
 TEMPLATE: Final = "executor.json"
 TERMINATION_PATH: Final = "/dev/termination-log"
 _SPEC_BYTES_MAX: Final = 900_000
 """A ConfigMap holds a mebibyte, its metadata included."""
 
 _VOLUME: Final = "run"
+_BATCH_VOLUME: Final = "batch"
 _OVERHEAD_MIB_MIN: Final = 384
 
 
@@ -68,6 +71,11 @@ class Attempt:
     def service_account(self) -> str:
         """As whom its pods run."""
         return self.table.spec.storage.service_account or self.told.service_accounts.default
+
+    @property
+    def has_batches(self) -> bool:
+        """Whether it takes up settings at each batch."""
+        return isinstance(self.start.work, job_specs.WriteBatches)
 
     @property
     def executors(self) -> execution.Executors | None:
@@ -150,6 +158,7 @@ def job_spec(attempt: Attempt) -> job_specs.JobSpec:
         result_path=None,
         termination_path=TERMINATION_PATH,
         progress_port=PROGRESS_PORT,
+        batch_settings_path=f"{BATCH_FOLDER}/{BATCH_SETTINGS}" if attempt.has_batches else None,
     )
     while isinstance(spec.work, job_specs.WriteBatches):
         excess = len(job_specs.encode_spec(spec)) / _SPEC_BYTES_MAX
@@ -227,10 +236,11 @@ def job(attempt: Attempt) -> Manifest:
     """Return the Job, which takes the ConfigMap of just this content, and makes no pod yet."""
     start = attempt.start
     hashes = {naming.PROTOCOL: start.table.protocol_hash, naming.RUN: start.run_hash}
+    batch = {naming.BATCH_SETTINGS: start.batch_settings_hash} if attempt.has_batches else {}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {**_metadata(attempt, attempt.name), "annotations": hashes},
+        "metadata": {**_metadata(attempt, attempt.name), "annotations": {**hashes, **batch}},
         "spec": {
             "suspend": True,
             "backoffLimit": 0,
@@ -262,6 +272,42 @@ def start_request(job: Manifest, now_ms: int) -> Manifest:
         },
         "spec": {"suspend": False},
     }
+
+
+def batch_settings_map(
+    effect: effects.GiveBatchSettings, owner: objects.AnyObject, job: Manifest
+) -> Manifest:
+    """Return the ConfigMap with the batch settings of an attempt at work.
+
+    Its pod has mounted it since its start, when it was not there: kubelets bring what is in it
+    within a minute or two.
+    """
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": naming.batch_settings(effect.id),
+            "namespace": effect.id.namespace,
+            "labels": dict(job["metadata"]["labels"]),
+            "ownerReferences": [naming.owner_reference(owner)],
+        },
+        "data": {BATCH_SETTINGS: batch_settings.encode(effect.settings).decode()},
+    }
+
+
+def batch_settings_note(effect: effects.GiveBatchSettings, job: Manifest) -> Manifest:
+    """Return the change of a Job that says which batch settings its attempt was given."""
+    return {
+        "metadata": {
+            "uid": job["metadata"]["uid"],
+            "annotations": {naming.GIVEN_BATCH_SETTINGS: effect.settings.hash},
+        }
+    }
+
+
+def has_batch_settings_map(job: Manifest) -> bool:
+    """Return whether an attempt was given batch settings while it was at work."""
+    return naming.GIVEN_BATCH_SETTINGS in (job["metadata"].get("annotations") or {})
 
 
 def told_by(job: Manifest) -> str | None:
@@ -298,7 +344,7 @@ def _driver(attempt: Attempt) -> pods.Pod:
             # Spark makes folders for what it spills, and does so before it is told where.
             "SPARK_LOCAL_DIRS": f"{pods.WORK_FOLDER}/spark",
         },
-        mounts={_VOLUME: FOLDER},
+        mounts={_VOLUME: FOLDER, **({_BATCH_VOLUME: BATCH_FOLDER} if attempt.has_batches else {})},
         extra={
             "terminationMessagePath": TERMINATION_PATH,
             "ports": [{"name": "progress", "containerPort": PROGRESS_PORT}],
@@ -309,9 +355,17 @@ def _driver(attempt: Attempt) -> pods.Pod:
         service_account=attempt.service_account,
         has_token=attempt.executors is not None,
         grace_s=math.ceil(fields.duration_ms(attempt.told.limits.stop_grace) / 1000),
-        volumes=({"name": _VOLUME, "configMap": {"name": told_by}},),
+        volumes=(
+            {"name": _VOLUME, "configMap": {"name": told_by}},
+            *([_batch_volume(attempt)] if attempt.has_batches else []),
+        ),
         pull_secrets=attempt.start.runtime.image_pull_secrets or (),
     )
+
+
+def _batch_volume(attempt: Attempt) -> Manifest:
+    name = naming.batch_settings(attempt.start.id)
+    return {"name": _BATCH_VOLUME, "configMap": {"name": name, "optional": True}}
 
 
 def _executor_template(attempt: Attempt) -> Manifest:

@@ -22,6 +22,7 @@ from typing import Final
 import pydantic
 
 from hoodie import errors
+from hoodie.maintenance import consumers
 from hoodie.model import instants, json_values, schemas, settings, table_config
 from hoodie_operator.api import writer
 from hoodie_operator.reconcile import facts
@@ -83,6 +84,8 @@ class Table:
     archived: Mapping[str, str] = field(default_factory=dict)
     ledger: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     has_partition_buckets: bool = False
+    batch_settings: Mapping[str, str] = field(default_factory=dict)
+    passed_consumers: tuple[facts.PassedConsumer, ...] = ()
     interference: tuple[str, ...] = ()
 
 
@@ -150,6 +153,8 @@ def told_table(seen: facts.TableFacts, known: str = "") -> TableAnswer:
         archived=seen.archived,
         ledger=seen.ledger,
         has_partition_buckets=seen.has_partition_buckets,
+        batch_settings=seen.batch_settings,
+        passed_consumers=seen.passed_consumers,
         interference=seen.interference,
     )
     content = json_values.encode(table)
@@ -168,6 +173,7 @@ def heard_table(told: Table, observed_ms: int) -> facts.TableFacts:
 
     Raises:
         FormatError: Its properties are those of no table, or it tells what no timeline holds.
+        InvalidInputError: It names a consumer as none is named.
         UnsupportedError: They are those of a table that this version does not read.
     """
     for commit in told.commits:
@@ -177,10 +183,18 @@ def heard_table(told: Table, observed_ms: int) -> facts.TableFacts:
         target = () if pending.target is None else (pending.target,)
         _check_instant(pending.action, pending.requested_time, *target)
         _check_number("attempt", pending.attempt or 0)
+        if len(pending.process) > _MESSAGE_LENGTH_MAX:
+            raise errors.FormatError(
+                f"a process of {len(pending.process)} characters, expected at most "
+                f"{_MESSAGE_LENGTH_MAX}"
+            )
     if told.last_clean is not None:
         _check_instant(instants.Action.CLEAN.value, told.last_clean)
     for saved in told.savepoints:
         _check_instant(instants.Action.SAVEPOINT.value, saved.requested_time, saved.completion_time)
+    for passed in told.passed_consumers:
+        consumers.checked_name(passed.name)
+        _check_instant(instants.Action.CLEAN.value, passed.clean, passed.consumed)
     config = None
     if told.properties is not None:
         config = table_config.from_properties(told.properties)
@@ -197,6 +211,10 @@ def heard_table(told: Table, observed_ms: int) -> facts.TableFacts:
         archived=told.archived,
         ledger=told.ledger,
         has_partition_buckets=told.has_partition_buckets,
+        batch_settings={
+            writer_id: digest[:_DIGEST_LENGTH] for writer_id, digest in told.batch_settings.items()
+        },
+        passed_consumers=told.passed_consumers,
         interference=told.interference,
     )
 

@@ -5,13 +5,16 @@ Completed commits never change, so that each is read once.
 
 import functools
 import logging
+import sys
 from collections import OrderedDict
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 
 from hoodie import clock, environment, errors
 from hoodie.format import timeline_avro
+from hoodie.maintenance import consumers
 from hoodie.model import commits, instants, settings, table_config
+from hoodie.services import table_stats
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import (
     active,
@@ -53,10 +56,12 @@ class _Seen:
     Attributes:
         commit: Of itself.
         ledger: Of all writers' newest batches; None when it has none.
+        batch_settings: Hash of those it was made under; None when it does not say.
     """
 
     commit: facts.Commit
     ledger: Mapping[str, tuple[str, ...]] | None
+    batch_settings: str | None = None
 
 
 class TableObserver:
@@ -120,7 +125,13 @@ class TableObserver:
             ),
             archived=_digests(storage, self._batches.setdefault(target.uri, {})),
             ledger=next((each.ledger for each in reversed(seen) if each.ledger is not None), {}),
+            batch_settings={
+                each.commit.writer_id: each.batch_settings
+                for each in seen
+                if each.commit.writer_id is not None and each.batch_settings is not None
+            },
             has_partition_buckets=bool(partition_buckets.listed(storage)),
+            passed_consumers=_passed_consumers(storage, timeline),
             interference=_interference(storage, config),
         )
 
@@ -145,8 +156,11 @@ class TableObserver:
             action_id=extra.get(commits.ACTION_ID_KEY),
             log_bytes=sum(stat.size_bytes for stat in metadata.stats if stat.log_files),
         )
+        settings_hash = extra.get(commits.BATCH_SETTINGS_KEY)
         seen = _Seen(
             commit=commit,
+            # All commits of a writer mostly have the same.
+            batch_settings=None if settings_hash is None else sys.intern(settings_hash),
             ledger=None
             if ledger is None
             else {
@@ -179,6 +193,7 @@ class TableObserver:
         found = []
         for each in timeline.pending:
             ids = _ids(storage, each) if each in seen else {}
+            owner = seen[each].owner if each in seen else None
             pending = facts.Pending(
                 requested_time=each.requested_time,
                 action=each.action.value,
@@ -187,6 +202,7 @@ class TableObserver:
                 attempt=_number(ids.get(commits.ATTEMPT_KEY)),
                 target=rollbacks.get(each.requested_time),
                 is_alive=each in seen and seen[each].liveness.is_alive,
+                process="" if owner is None else str(owner.process),
             )
             found.append(pending)
         return tuple(found)
@@ -198,6 +214,26 @@ def _digests(
     """Return the digests of the batches that archived commits held, by writer."""
     found = archived_batches.load(storage, known)
     return {writer_id: facts.digests(ids) for writer_id, ids in found.items()}
+
+
+def _passed_consumers(
+    storage: Storage, timeline: active.ActiveTimeline
+) -> tuple[facts.PassedConsumer, ...]:
+    """Return the consumers that a clean has passed; no request for a table without consumers.
+
+    One that was silent beyond its limit is passed by right. What a damaged file says is not known.
+    """
+    if not timeline.consumers:
+        return ()
+    return tuple(
+        facts.PassedConsumer(
+            name=each.consumer.name,
+            consumed=each.consumer.consumed,
+            clean=each.passed_by.requested_time,
+        )
+        for each in table_stats.of_consumers(storage, timeline)
+        if each.state is consumers.State.HOLDING and each.passed_by is not None
+    )
 
 
 def _interference(storage: Storage, config: table_config.TableConfig) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from hoodie.contract import engine_specs, job_specs
+from hoodie.contract import batch_settings, engine_specs, job_specs
 from hoodie_operator.api import conditions, execution, fields, objects
 from hoodie_operator.reconcile import effective, facts
 
@@ -56,6 +56,12 @@ class StartRun:
     action_id: str | None
 
     @property
+    def batch_settings_hash(self) -> str:
+        """Of the settings that it begins with; empty for work that has no batches."""
+        work = self.work
+        return work.settings.hash if isinstance(work, job_specs.WriteBatches) else ""
+
+    @property
     def program(self) -> str:
         """The module that does the work."""
         return _PROGRAMS[type(self.work)]
@@ -83,6 +89,14 @@ class StopRun:
     id: facts.RunId
     is_killed: bool
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GiveBatchSettings:
+    """Give an attempt at work the settings that it takes up at its next batch."""
+
+    id: facts.RunId
+    settings: batch_settings.BatchSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,4 +140,6 @@ class ServeLock:
     users: Sequence[objects.Owner] = ()
 
 
-Effect: TypeAlias = StartRun | StopRun | SetStatus | CreateObject | RemoveObject | ServeLock
+Effect: TypeAlias = (
+    StartRun | StopRun | GiveBatchSettings | SetStatus | CreateObject | RemoveObject | ServeLock
+)

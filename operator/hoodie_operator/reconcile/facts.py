@@ -91,6 +91,7 @@ class Pending:
         attempt: The fence number of the attempt that began it; None where that is not told.
         target: What a rollback takes back; None for other actions, and where it is not known.
         is_alive: Whether a fresh heartbeat says that somebody works on it.
+        process: Where its owner runs or ran, by its heartbeat; empty where that is not known.
     """
 
     requested_time: instants.InstantTime
@@ -100,6 +101,7 @@ class Pending:
     attempt: int | None = None
     target: instants.InstantTime | None = None
     is_alive: bool = False
+    process: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,21 @@ class Savepoint:
 
     requested_time: instants.InstantTime
     completion_time: instants.InstantTime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassedConsumer:
+    """A declared consumer that a clean has passed: increments that it has not read may be gone.
+
+    Attributes:
+        name: Of the consumer.
+        consumed: Completion time up to which it has read.
+        clean: Requested time of the clean.
+    """
+
+    name: str
+    consumed: instants.InstantTime
+    clean: instants.InstantTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +147,8 @@ class TableFacts:
         archived: Batches that archived commits held, by writer id: see `digests`.
         ledger: Batches by writer id that the table remembers beyond its active timeline.
         has_partition_buckets: Whether it has bucket counts by partition, which no run writes.
+        batch_settings: The hash that the newest commit of each writer carries, by writer id.
+        passed_consumers: Consumers that hold cleaning back, and that it has passed, by name.
         interference: What other engines did to a table with a chain that its users should know.
     """
 
@@ -143,6 +162,8 @@ class TableFacts:
     archived: Mapping[str, str] = field(default_factory=dict)
     ledger: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     has_partition_buckets: bool = False
+    batch_settings: Mapping[str, str] = field(default_factory=dict)
+    passed_consumers: tuple[PassedConsumer, ...] = ()
     interference: tuple[str, ...] = ()
 
 
@@ -324,6 +345,8 @@ class Run:
         id: Which.
         protocol_hash: What it was started with.
         run_hash: The same; empty where that was not noted.
+        batch_settings_hash: Of the batch settings that it was given last; empty where it takes
+            none up.
         started_ms: When.
         process: Where it runs, for people.
         table: Namespace and name of the HudiTable; empty where its owner alone tells.
@@ -349,6 +372,7 @@ class Run:
     id: RunId
     protocol_hash: str
     run_hash: str = ""
+    batch_settings_hash: str = ""
     started_ms: int
     process: str = ""
     table: str = ""

@@ -6,7 +6,7 @@ gates, in order: rules, suspension, table, its suspension, its readiness, its co
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from hoodie_operator.api import kinds, objects, table_action
+from hoodie_operator.api import hudi_table, kinds, objects, table_action
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import allowances, effective, facts, hudi_tables, references, runs
@@ -98,6 +98,10 @@ def unwanted(world: World, me: Runner, found: Target, run: facts.Run) -> str | N
         ),
         (is_hash_old, f"the shared settings of HudiTable {me.spec.table_ref.name} changed"),
         (
+            table is not None and _is_disowned(me, table),
+            f"services.compaction of HudiTable {me.spec.table_ref.name} changed",
+        ),
+        (
             _is_overtaken(world, me, found, run),
             runs.OVERTAKEN,
         ),
@@ -105,6 +109,24 @@ def unwanted(world: World, me: Runner, found: Target, run: facts.Run) -> str | N
         if is_so:
             return why
     return None
+
+
+def _is_disowned(me: Runner, table: objects.Table) -> bool:
+    """Return whether a compaction may not go on because others own the service now.
+
+    One that a user asked for may run beside an external owner.
+    """
+    is_compaction = (
+        isinstance(me.spec, table_action.TableActionSpec)
+        and me.spec.type is table_action.ActionType.COMPACTION
+    )
+    match table.spec.services.compaction:
+        case hudi_table.ServiceOwner.OPERATOR:
+            return False
+        case hudi_table.ServiceOwner.EXTERNAL:
+            return is_compaction and me.owner is not None
+        case hudi_table.ServiceOwner.DISABLED:
+            return is_compaction
 
 
 def _is_overtaken(world: World, me: Runner, found: Target, run: facts.Run) -> bool:

@@ -15,7 +15,7 @@ from hoodie.model import settings, table_config
 from hoodie.timeline import partition_buckets
 from hoodie.transaction import preconditions
 from hoodie_operator.api import hudi_table, kinds, lock_provider, objects
-from hoodie_operator.api.conditions import ConditionStatus, Type
+from hoodie_operator.api.conditions import Type
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import (
@@ -27,13 +27,14 @@ from hoodie_operator.reconcile import (
     own_runs,
     references,
     runs,
+    stuck,
+    table_conditions,
     table_services,
     timelines,
 )
 from hoodie_operator.reconcile.effects import Effect, SetStatus
 from hoodie_operator.reconcile.own_runs import Purpose
 from hoodie_operator.reconcile.verdicts import (
-    Statement,
     Verdict,
     broken_rule,
     stated,
@@ -48,8 +49,15 @@ def decide(world: World, table: objects.Table) -> Sequence[Effect]:
     if table.is_deleting:
         return deletions.decide(world, table, _cleared(world, table, resolved))
     services = table_services.look(world, table)
-    status = _told(world, table, resolved).model_copy(update={"services": services.services})
-    return [*_decide(world, table, resolved, status), *services.effects]
+    pending = stuck.look(world, table)
+    status = _told(world, table, resolved).model_copy(
+        update={"services": services.services, "stuck": pending.instants or None}
+    )
+    return [
+        *_decide(world, table, resolved, status),
+        *services.effects,
+        *pending.effects,
+    ]
 
 
 def _decide(
@@ -377,47 +385,9 @@ def _provisioning(
 def _set(
     table: objects.Table, status: hudi_table.HudiTableStatus, verdict: Verdict, world: World
 ) -> SetStatus:
-    statements = [*_interference(world, table), *_unconfirmed(status)]
+    statements = table_conditions.statements(world, table, status)
     status = stated(status, table, verdict, world.now(table), statements)
     return SetStatus(key=table.key, uid=table.uid, status=status)
-
-
-def _unconfirmed(status: hudi_table.HudiTableStatus) -> Sequence[Statement]:
-    """Return what is to be said of services that only report, until a user decides."""
-    found = [
-        each
-        for each in status.services or ()
-        if each.dry_run and each.policy == table_services.DEFAULT
-    ]
-    if not found:
-        return ()
-    told = "; ".join(f"{each.name}: {each.message}" for each in found)
-    statement = Statement(
-        type=Type.RETENTION_DRY_RUN,
-        status=ConditionStatus.TRUE,
-        reason=Reason.CONSENT_NEEDED.value,
-        message=told,
-    )
-    return (statement,)
-
-
-def _interference(world: World, table: objects.Table) -> Sequence[Statement]:
-    """Return what is to be said of other engines, as far as it was observed; events of the past."""
-    seen = world.seen.tables.get(table.uid)
-    if seen is not None and seen.problem is None:
-        message = "; ".join(seen.interference)
-    else:
-        before = table.status.condition(Type.INTERFERENCE)
-        message = "" if before is None else before.message
-    if not message:
-        return ()
-    statement = Statement(
-        type=Type.INTERFERENCE,
-        status=ConditionStatus.TRUE,
-        reason=Reason.FOREIGN_INSTANT.value,
-        message=message,
-    )
-    return (statement,)
 
 
 def _unreadable(problem: facts.Problem) -> Verdict:

@@ -81,7 +81,6 @@ _PARTS: Final[Mapping[str, tuple[Callable[[Agreed], _Value], _Value]]] = {
         lambda agreed: fields.duration_ms(agreed.spec.concurrency.heartbeat_interval),
         _HEARTBEAT_MS,
     ),
-    "compaction": (lambda agreed: agreed.spec.services.compaction.value, "Operator"),
 }
 """Each part of form 2: how it is read, and the value that goes without saying.
 
@@ -94,6 +93,7 @@ APART: Final[Mapping[str, str]] = {
     "conflict_retries": "retries of one writer do not affect other writers",
     "early_conflict_detection": "the moment of detection does not affect other writers",
     "delete_marker": "a HudiTable does not have one",
+    "compaction": "writers take it up at their next batch (`batch_settings`)",
     "cleaning": "it selects the process that starts runs, not what they do",
     "archiving": "it selects the process that starts runs, not what they do",
     "deletes_kept": "each compaction may use its own value",

@@ -121,7 +121,7 @@ def _ruling(world: World, table: objects.Table, service: TableService) -> object
     )
 
 
-def _mandate(world: World, table: objects.Table, service: TableService) -> Mandate | None:
+def mandate(world: World, table: objects.Table, service: TableService) -> Mandate | None:
     """Return by what a service runs; None where it has no rules."""
     policy = _ruling(world, table, service)
     if policy is not None:
@@ -167,9 +167,9 @@ def withdrawal(world: World, table: objects.Table, action: objects.Action) -> st
         owner = service.declared_owner(table) or hudi_table.ServiceOwner.OPERATOR
         if owner is not hudi_table.ServiceOwner.OPERATOR:
             return f"the table leaves {service.name} to {owner.value}"
-        mandate = _mandate(world, table, service)
-        is_same = mandate is not None and mandate.owner == action.owner
-        if mandate is None or not is_same or not action.name.endswith(f"-{mandate.edition}"):
+        current = mandate(world, table, service)
+        is_same = current is not None and current.owner == action.owner
+        if current is None or not is_same or not action.name.endswith(f"-{current.edition}"):
             return "the rules have changed since it was planned"
     return None
 
@@ -195,7 +195,7 @@ class _Look:
         self._world = world
         self._table = table
         self._service = service
-        self._mandate = _mandate(world, table, service)
+        self._mandate = mandate(world, table, service)
         self._actions = actions
         self._before = next(
             (each for each in table.status.services or () if each.name == service.name), None

@@ -11,11 +11,12 @@ from dataclasses import replace
 
 from hoodie import errors
 from hoodie.contract import input_sources, job_specs
-from hoodie.model import commits, compaction_options, schemas
-from hoodie_operator.api import compaction_plan, fields, hudi_table, objects, states, writer
+from hoodie.model import commits, schemas
+from hoodie_operator.api import fields, objects, states, writer
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import (
+    batch_settings,
     effective,
     facts,
     gates,
@@ -24,8 +25,8 @@ from hoodie_operator.reconcile import (
     sources,
     timelines,
 )
-from hoodie_operator.reconcile.effects import Effect, RemoveObject, SetStatus
-from hoodie_operator.reconcile.verdicts import Verdict, stalled, stated, unreachable
+from hoodie_operator.reconcile.effects import Effect, GiveBatchSettings, RemoveObject, SetStatus
+from hoodie_operator.reconcile.verdicts import Statement, Verdict, stalled, stated, unreachable
 from hoodie_operator.reconcile.world import World
 
 _FORMATS = {
@@ -44,15 +45,26 @@ def decide(world: World, me: objects.Writer) -> Sequence[Effect]:
     if found.run is not None:
         why = gates.unwanted(world, me, target, found.run)
         step = runs.stop_unwanted(found, why) if why else runs.advance(found, None)
-        return [*step.effects, _set(world, me, status, step.verdict)]
+        given = () if why else _given(me, target, found.run)
+        return [*step.effects, *given, _set(world, me, target, status, step.verdict)]
     if me.is_deleting:
         return [RemoveObject(key=me.key, uid=me.uid)]
     job = _job(world, me, target, remaining)
     if isinstance(job, Verdict):
-        return [_set(world, me, status, job)]
+        return [_set(world, me, target, status, job)]
     step = runs.advance(found, job)
     status = status.model_copy(update={"runs": step.status})
-    return [*step.effects, _set(world, me, status, step.verdict)]
+    return [*step.effects, _set(world, me, target, status, step.verdict)]
+
+
+def _given(me: objects.Writer, target: gates.Target, run: facts.Run) -> Sequence[Effect]:
+    """Return what gives an attempt at work the current batch settings, unless it has them."""
+    if target.table is None:
+        return ()
+    wanted = batch_settings.of_writer(me, target.table)
+    if not batch_settings.is_outdated(run, wanted):
+        return ()
+    return (GiveBatchSettings(id=run.id, settings=wanted),)
 
 
 def _situation(
@@ -187,21 +199,6 @@ def _committed(me: objects.Writer, seen: facts.TableFacts) -> frozenset[str]:
     return held.union(seen.ledger.get(writer_id, ()))
 
 
-def _compaction(me: objects.Writer, table: objects.Table) -> dict[str, str]:
-    """Return what a writer plans after its commits, by the core's options; none for nothing."""
-    wanted = me.spec.compaction
-    is_operators = table.spec.services.compaction is hudi_table.ServiceOwner.OPERATOR
-    if wanted is None or not is_operators or table.spec.is_copy_on_write:
-        return {}
-    options = compaction_options.CompactionOptions(
-        is_scheduled_inline=True, delta_commits=wanted.delta_commits
-    )
-    return {
-        **compaction_options.to_properties(options),
-        **compaction_plan.properties(wanted.plan),
-    }
-
-
 def _work(
     me: objects.Writer, table: objects.Table, batches: tuple[input_sources.Batch, ...]
 ) -> job_specs.WriteBatches:
@@ -222,7 +219,7 @@ def _work(
         ),
         batches=batches,
         commit_interval_ms=fields.duration_ms(interval) if interval else 0,
-        compaction=_compaction(me, table),
+        settings=batch_settings.of_writer(me, table),
     )
 
 
@@ -260,13 +257,33 @@ def _told(
         mine = list(timelines.commits_of(seen, effective.writer_id(me)))
         if mine:
             update["last_commit"] = writer.LastCommit(
-                instant=mine[-1].requested_time, completion_time=mine[-1].completion_time
+                instant=mine[-1].requested_time,
+                completion_time=mine[-1].completion_time,
+                batch_settings_hash=seen.batch_settings.get(effective.writer_id(me)),
             )
+    if target.table is not None:
+        update["batch_settings_hash"] = batch_settings.of_writer(me, target.table).hash
     return me.status.model_copy(update=update)
 
 
 def _set(
-    world: World, me: objects.Writer, status: writer.WriterStatus, verdict: Verdict
+    world: World,
+    me: objects.Writer,
+    target: gates.Target,
+    status: writer.WriterStatus,
+    verdict: Verdict,
 ) -> SetStatus:
     assert verdict.state in states.WRITER, verdict
-    return SetStatus(key=me.key, uid=me.uid, status=stated(status, me, verdict, world.now(me)))
+    statements = _pending_settings(world, me, target, status)
+    status = stated(status, me, verdict, world.now(me), statements)
+    return SetStatus(key=me.key, uid=me.uid, status=status)
+
+
+def _pending_settings(
+    world: World, me: objects.Writer, target: gates.Target, status: writer.WriterStatus
+) -> Sequence[Statement]:
+    if target.table is None or status.last_commit is None:
+        return ()
+    wanted = batch_settings.of_writer(me, target.table)
+    run = next((run for run in world.runs(me) if run.is_running), None)
+    return batch_settings.pending(run, wanted, status.last_commit.batch_settings_hash)

@@ -340,6 +340,9 @@ class Operator:
             case effects.StopRun():
                 self._processes.stop(effect)
                 self._seen.runs = self._processes.observe()
+            case effects.GiveBatchSettings():
+                self._processes.give_batch_settings(effect)
+                self._seen.runs = self._processes.observe()
             case effects.CreateObject():
                 self._create(effect)
             case effects.RemoveObject():

@@ -7,6 +7,7 @@ Each attempt has a folder STATE/runs/RUN with
     process.json   who it is; see `launch`
     progress.json  what it told last
     result.json    what it told at its end
+    batch.json     settings for its next batch, newer than those in spec.json
     stop.json      that it was asked to stop, when and why
     end.json       that its end was seen, when, and its exit code if it was our child
     log.txt        what it printed
@@ -28,17 +29,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hoodie import clock, errors, identity
-from hoodie.contract import attempt_fences, job_results, job_specs
+from hoodie.contract import attempt_fences, batch_settings, job_results, job_specs
 from hoodie.model import table_config
 from hoodie_operator.api import objects
 from hoodie_operator.reconcile import facts, observed_times
-from hoodie_operator.reconcile.effects import StartRun, StopRun
+from hoodie_operator.reconcile.effects import GiveBatchSettings, StartRun, StopRun
 from hoodie_operator.standalone import launch, state_files
 
 logger = logging.getLogger(__name__)
 
 _KEPT_PER_OWNER = 5
 _CLOSING_S_MAX = 10.0
+_BATCH_SETTINGS = "batch.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,7 @@ class _Record:
     id: facts.RunId
     protocol_hash: str
     run_hash: str
+    batch_settings_hash: str
     started_ms: int
 
 
@@ -139,6 +142,18 @@ class Processes:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(process.pid, signal.SIGKILL if effect.is_killed else signal.SIGTERM)
 
+    def give_batch_settings(self, effect: GiveBatchSettings) -> None:
+        """Have an attempt take up settings at its next batch; nothing when there is none.
+
+        Raises:
+            StorageError: The file cannot be written.
+        """
+        folder = self._folder(effect.id)
+        if not (folder / "run.json").exists():
+            return
+        state_files.replace(folder / _BATCH_SETTINGS, batch_settings.encode(effect.settings))
+        logger.info("%s: has batch settings %s", effect.id, effect.settings.hash)
+
     def observe(self) -> dict[str, list[facts.Run]]:
         """Return what is known of all attempts, by the uid of their owners."""
         found: dict[str, list[facts.Run]] = {}
@@ -201,12 +216,14 @@ class Processes:
             engine=effect.engine,
             progress_path=str(folder / "progress.json"),
             result_path=str(folder / "result.json"),
+            batch_settings_path=str(folder / _BATCH_SETTINGS),
         )
         state_files.replace(folder / "spec.json", job_specs.encode_spec(spec))
         record = _Record(
             id=effect.id,
             protocol_hash=protocol_hash,
             run_hash=effect.run_hash,
+            batch_settings_hash=effect.batch_settings_hash,
             started_ms=self._clock.now_ms(),
         )
         state_files.replace_json(folder / "run.json", dataclasses.asdict(record))
@@ -232,6 +249,7 @@ class Processes:
             id=record.id,
             protocol_hash=record.protocol_hash,
             run_hash=record.run_hash,
+            batch_settings_hash=_batch_settings_hash(folder, record),
             started_ms=record.started_ms,
             stop_requested_ms=stop.get("requested_ms"),
             stop_reason=stop.get("reason", ""),
@@ -296,8 +314,23 @@ def _record(folder: Path) -> _Record | None:
         id=facts.RunId(**{"namespace": objects.DEFAULT_NAMESPACE, **data["id"]}),
         protocol_hash=data["protocol_hash"],
         run_hash=data.get("run_hash", ""),
+        batch_settings_hash=data.get("batch_settings_hash", ""),
         started_ms=data["started_ms"],
     )
+
+
+def _batch_settings_hash(folder: Path, record: _Record) -> str:
+    """Return the hash of the settings that an attempt takes up next, or has taken up."""
+    path = folder / _BATCH_SETTINGS
+    content = state_files.read(path)
+    if content is None:
+        return record.batch_settings_hash
+    try:
+        return batch_settings.decode(content, str(path)).hash
+    except errors.HoodieError as error:
+        # Given again.
+        logger.warning("%s", error)
+        return "unreadable"
 
 
 def _state_of(process: identity.ProcessIdentity) -> identity.ProcessState:

@@ -187,6 +187,12 @@ class FakeRuns:
         del stop, of, pods
         return [] if job is None else [await self.end(job, "Cancelled")]
 
+    async def give_batch_settings(
+        self, given: effects.GiveBatchSettings, owner: objects.AnyObject, job: Manifest
+    ) -> Manifest:
+        del given, owner
+        return job
+
     async def forget(self, run: facts.RunId, of: ports.RunOwner, job: Manifest) -> None:
         del run, of
         metadata = job["metadata"]

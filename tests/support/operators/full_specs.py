@@ -146,6 +146,7 @@ _POLICY: Spec = {
     "runtime": _RUNTIME,
     "retry": _RETRY,
     "timeLimit": "2h",
+    "stuck": {"after": "1d", "action": "Report", "foreignWriters": ["nightly"]},
     "history": {"successful": 10, "failed": 5},
     "suspend": False,
 }
@@ -161,6 +162,7 @@ _RETENTION: Spec = {
     "archiving": {"minCommits": 20, "maxCommits": 30},
     "savepoints": {"expireAfter": "30d"},
     "dryRun": True,
+    "stuck": {"after": "1d", "action": "RollBack", "foreignWriters": ["nightly"]},
     "runtime": _RUNTIME,
     "retry": _RETRY,
     "timeLimit": "2h",

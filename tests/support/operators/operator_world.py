@@ -77,6 +77,7 @@ class Outside:
         self.refusals: dict[str, facts.Refusal] = {}
         self.started: list[effects.StartRun] = []
         self.stopped: list[effects.StopRun] = []
+        self.given: list[effects.GiveBatchSettings] = []
         self._uids = 0
         self._heard: dict[facts.RunId, facts.Run] = {}
         self._waits: dict[str, facts.Waits] = {}
@@ -219,6 +220,8 @@ class Outside:
                 self._start(effect)
             case effects.StopRun():
                 self._stop(effect)
+            case effects.GiveBatchSettings():
+                self._give(effect)
             case effects.CreateObject():
                 spec = effect.spec.model_dump(mode="json", by_alias=True, exclude_none=True)
                 kind = kinds.BY_NAME[effect.key.kind]
@@ -244,6 +247,7 @@ class Outside:
             id=effect.id,
             protocol_hash=effect.table.protocol_hash,
             run_hash=effect.run_hash,
+            batch_settings_hash=effect.batch_settings_hash,
             started_ms=self.now_ms,
             process="pid 1 on test",
         )
@@ -258,6 +262,11 @@ class Outside:
             )
         if effect.is_killed:
             self.end(effect.id.uid)
+
+    def _give(self, effect: effects.GiveBatchSettings) -> None:
+        self.given.append(effect)
+        run = self.run(effect.id.uid)
+        self.put_run(dataclasses.replace(run, batch_settings_hash=effect.settings.hash))
 
     def run(self, uid: str) -> facts.Run:
         """Return an object's newest attempt."""

@@ -436,6 +436,13 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
         ],
         refused=[edited(POLICY, triggers={}), edited(POLICY, triggers={"match": "All"})],
     ),
+    ("CompactionPolicy", "stuck-is-reported"): Examples(
+        accepted=[
+            edited(POLICY, stuck={"after": "1h"}),
+            edited(POLICY, stuck={"action": "Report"}),
+        ],
+        refused=[edited(POLICY, stuck={"action": "RollBack"})],
+    ),
     ("RetentionPolicy", "one-target"): Examples(
         accepted=[
             RETENTION,

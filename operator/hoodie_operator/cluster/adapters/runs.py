@@ -199,13 +199,35 @@ class JobRuns:
             ApiError: It was refused.
         """
         wanted = run_manifests.config_map(attempt)
-        metadata = wanted["metadata"]
-        self._specs.setdefault(attempt.start.id, set()).add(metadata["name"])
+        self._specs.setdefault(attempt.start.id, set()).add(wanted["metadata"]["name"])
+        await self._put(wanted)
+
+    async def _put(self, config_map: Manifest) -> None:
+        """Make a ConfigMap, in place of one of its name."""
+        metadata = config_map["metadata"]
         try:
-            await self._api.create(wanted)
+            await self._api.create(config_map)
         except api_errors.AlreadyExistsError:
             await self._api.delete(resources.CONFIG_MAP, metadata["namespace"], metadata["name"])
-            await self._api.create(wanted)
+            await self._api.create(config_map)
+
+    async def give_batch_settings(
+        self, given: effects.GiveBatchSettings, owner: objects.AnyObject, job: Manifest
+    ) -> Manifest:
+        """Have an attempt at work take up settings at its next batch (`ports.Runs`).
+
+        The note on the Job comes last: until it is there the next decision asks for the same.
+        """
+        await self._put(run_manifests.batch_settings_map(given, owner, job))
+        metadata = job["metadata"]
+        noted = await self._api.merge_patch(
+            resources.JOB,
+            metadata["namespace"],
+            metadata["name"],
+            run_manifests.batch_settings_note(given, job),
+        )
+        logger.info("%s: has batch settings %s", given.id, given.settings.hash)
+        return noted
 
     async def _started(self, attempt: run_manifests.Attempt) -> Manifest | None:
         """Return the Job of an attempt that was started; one that was not is withdrawn.
@@ -318,6 +340,9 @@ class JobRuns:
         told_by = run_manifests.told_by(job)
         if told_by is not None:
             await self._api.delete(resources.CONFIG_MAP, metadata["namespace"], told_by)
+        if run_manifests.has_batch_settings_map(job):
+            name = naming.batch_settings(run)
+            await self._api.delete(resources.CONFIG_MAP, metadata["namespace"], name)
         await self._api.delete(
             resources.JOB,
             metadata["namespace"],

@@ -182,6 +182,8 @@ class Actor:
                 await self._start(found, effect)
             case effects.StopRun():
                 await self._stop(found, effect)
+            case effects.GiveBatchSettings():
+                await self._give_batch_settings(found, effect)
             case effects.CreateObject():
                 await self._create(effect)
             case effects.RemoveObject():
@@ -232,6 +234,15 @@ class Actor:
             self._handler.on_answer(manifest)
         told = self._about(found, Reason.STOPPING.value)
         logger.info("%s: stop requested: %s", effect.id, effect.reason, extra=told)
+
+    async def _give_batch_settings(
+        self, found: objects.AnyObject, effect: effects.GiveBatchSettings
+    ) -> None:
+        attempt = self._store.attempt(effect.id)
+        if attempt is None or attempt.job is None:
+            return
+        runs = self._services.adapters.runs
+        self._handler.on_answer(await runs.give_batch_settings(effect, found, attempt.job))
 
     async def _create(self, effect: effects.CreateObject) -> None:
         key = effect.key

@@ -243,6 +243,10 @@ _TABLES: Final = {
         "When the oldest of them was requested.",
         ("action",),
     ),
+    "hudi_table_stuck_instants": (
+        "Instants that are pending for longer than stuck.after of a policy.",
+        ("action",),
+    ),
     "hudi_table_service_due_timestamp_seconds": (
         "Since when a service is due and has not run.",
         ("service",),
@@ -256,6 +260,10 @@ _TABLES: Final = {
         "When its last successful run ended.",
         ("service",),
     ),
+    "hudi_table_passed_consumers": (
+        "Consumers that a clean has passed: they have to read the whole table again.",
+        (),
+    ),
     "hudi_table_interference": ("Whether another engine changed it as it must not.", ()),
 }
 
@@ -268,6 +276,8 @@ def _told(
     yield "hudi_table_state", (status.state or "",), 1
     yield "hudi_table_interference", (), status.is_true(Type.INTERFERENCE)
     assert isinstance(status, hudi_table.HudiTableStatus)
+    for action, count in Counter(each.type for each in status.stuck or ()).items():
+        yield "hudi_table_stuck_instants", (action,), count
     for each in status.services or ():
         labels = (each.name,)
         yield "hudi_table_service_overdue", labels, bool(each.overdue)
@@ -289,6 +299,7 @@ def _figures(
     if seen.commits:
         newest_s = _epoch_s(seen.commits[-1].completion_time)
         yield "hudi_table_last_commit_timestamp_seconds", (), newest_s
+    yield "hudi_table_passed_consumers", (), len(seen.passed_consumers)
     if status.backlog is not None:
         yield "hudi_table_delta_commits_since_compaction", (), status.backlog.delta_commits
         yield "hudi_table_log_bytes", (), status.backlog.log_bytes

@@ -150,6 +150,19 @@ class Runs(Protocol):
         """
         ...
 
+    async def give_batch_settings(
+        self, given: effects.GiveBatchSettings, owner: objects.AnyObject, job: Manifest
+    ) -> Manifest:
+        """Have an attempt at work take up settings at its next batch.
+
+        Returns:
+            The Job as it now is at the API server.
+
+        Raises:
+            ApiError: It was refused, or there was no answer.
+        """
+        ...
+
     async def forget(self, run: facts.RunId, of: RunOwner, job: Manifest) -> None:
         """Remove an ended attempt whose end is told in its owner's status.
 

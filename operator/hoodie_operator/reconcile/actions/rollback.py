@@ -18,7 +18,7 @@ from hoodie_operator.reconcile import effective, facts, runs
 from hoodie_operator.reconcile.verdicts import Verdict, stalled
 from hoodie_operator.reconcile.world import World
 
-_WRITES = frozenset(
+WRITES = frozenset(
     action.value
     for action in (
         instants.Action.COMMIT,
@@ -88,7 +88,7 @@ class Rollback:
                 )
         wanted = self.named_instant(me)
         for pending in _about(seen, wanted) if wanted else _failed(seen):
-            who = _author_at_work(world, table, pending)
+            who = author_at_work(world, table, pending)
             if who is not None:
                 return _blocked(
                     Reason.TABLE_BUSY,
@@ -109,20 +109,20 @@ def _about(seen: facts.TableFacts, wanted: str) -> list[facts.Pending]:
 
 
 def _failed(seen: facts.TableFacts) -> list[facts.Pending]:
-    return [each for each in seen.pending if each.action in _WRITES and not each.is_alive]
+    return [each for each in seen.pending if each.action in WRITES and not each.is_alive]
 
 
 def _commit(seen: facts.TableFacts, wanted: str) -> facts.Commit | None:
     return next((each for each in seen.commits if each.requested_time == wanted), None)
 
 
-def _author_at_work(world: World, table: objects.Table, pending: facts.Pending) -> str | None:
+def author_at_work(world: World, table: objects.Table, pending: facts.Pending) -> str | None:
     """Return which owner has a run at work that may have begun a pending write; None for none.
 
     A write that records its writer and no attempt may be of any. So may one of a Writer that is
     gone, whose attempt numbers are not known any more, and whose pods have not ended.
     """
-    if pending.action not in _WRITES or pending.writer_id is None:
+    if pending.action not in WRITES or pending.writer_id is None:
         return None
     for writer in world.writers_of(table):
         if effective.writer_id(writer) == pending.writer_id and any(

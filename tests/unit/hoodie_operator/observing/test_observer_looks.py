@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hoodie import environment
+from hoodie.maintenance import consumers
 from hoodie.model import instants, settings, table_config
 from hoodie.storage import local
 from hoodie.timeline import partition_buckets, transitions
@@ -19,6 +20,7 @@ from hoodie_operator.api import writer
 from hoodie_operator.observing import dialogue, inputs, tables
 from hoodie_operator.observing.observer import Bounds, Observer
 from hoodie_operator.reconcile import facts
+from support.tables.cleans import clean_plan
 from support.tables.tables import CONFIG, SmallTable
 
 
@@ -156,3 +158,25 @@ def test_interference_reaches_the_operator(tmp_path: Path) -> None:
     assert answer is not None
     (found,) = dialogue.heard_table(answer, 1).interference
     assert "was completed by another engine, expected none" in found
+
+
+def test_consumer_that_a_foreign_clean_has_passed_reaches_the_operator(tmp_path: Path) -> None:
+    """R6: Apache Hudi's cleaner reads no declarations."""
+    small = SmallTable(tmp_path / "t")
+    for number in range(3):
+        small.upsert([{"id": "1", "part": "p", "a": number}])
+    observer = tables.TableObserver(small.env)
+    target = tables.TableTarget(uri=small.table.uri, settings=settings.WriteSettings())
+    consumed = small.table.timeline().completed_writes[0].completion_time
+    assert consumed is not None
+    small.table.advance_consumer("billing", consumers.Progress(to=consumed))
+    assert not observer.look(target).passed_consumers
+    time = instants.format_time(small.env.clock.now_ms())
+    clean = small.path / f".hoodie/timeline/{time}.clean.requested"
+    clean.write_bytes(clean_plan("p/x_0-0-0_20200101000000000.parquet"))
+    answer = dialogue.told_table(observer.look(target)).table
+    assert answer is not None
+    (found,) = dialogue.heard_table(answer, 1).passed_consumers
+    assert found == facts.PassedConsumer(name="billing", consumed=consumed, clean=time)
+    small.table.remove_consumer("billing")
+    assert not observer.look(target).passed_consumers

@@ -432,4 +432,4 @@ def test_writer_plans_compactions_of_tables_whose_compaction_the_operator_owns(
     here.settle()
     (start,) = here.started
     assert isinstance(start.work, job_specs.WriteBatches)
-    assert start.work.compaction == expected
+    assert start.work.settings.compaction == expected

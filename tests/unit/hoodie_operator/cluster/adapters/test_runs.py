@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 import pytest
 
 from hoodie import clock
-from hoodie.contract import attempt_fences, job_specs
+from hoodie.contract import attempt_fences, batch_settings, job_specs
 from hoodie.model import json_values
 from hoodie.transaction import fence_nodes
 from hoodie_operator.api import resources
@@ -394,6 +394,37 @@ def test_who_started_an_attempt_knows_its_fence_though_the_lock_was_moved_since(
         assert [each for each, _ in fences.closed] == [manifests.fence(attempt.start)]
 
     server.use(scenario)
+
+
+def test_changed_batch_settings_reach_a_run_by_a_config_map_that_goes_with_it(
+    attempt: Attempt,
+) -> None:
+    server = ApiServer()
+
+    async def scenario(runs: JobRuns) -> None:
+        (job,) = await runs.start(attempt.start, attempt.owner, attempt.table)
+        assert len(server.of("configmaps")) == 1
+        for digest in ("1-a", "1-b"):
+            settings = batch_settings.BatchSettings(hash=digest)
+            given = effects.GiveBatchSettings(id=attempt.start.id, settings=settings)
+            job = await runs.give_batch_settings(given, attempt.owner, job)
+            found = runs.read(job, [], None, 0)
+            assert found is not None
+            assert found.batch_settings_hash == digest
+        *_, told = server.of("configmaps")
+        content = told["data"][manifests.BATCH_SETTINGS].encode()
+        assert batch_settings.decode(content, "map").hash == "1-b"
+        (mounted,) = [
+            each["configMap"]
+            for each in job["spec"]["template"]["spec"]["volumes"]
+            if "configMap" in each and each["configMap"].get("optional")
+        ]
+        assert mounted["name"] == told["metadata"]["name"]
+        of = ports.RunOwner(found=attempt.owner, table=attempt.start.table)
+        await runs.forget(attempt.start.id, of, job)
+        assert not server.objects
+
+    use(server, scenario)
 
 
 def test_forgotten_attempt_takes_only_what_tells_it_what_to_do(attempt: Attempt) -> None:
