@@ -1,6 +1,5 @@
 """Log files that are located block by block, against the same files read at once."""
 
-import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -460,7 +460,7 @@ KEYS = (
         parse=_at_least(COMPACTION_MEMORY_BYTES_MIN),
         meaning=(
             "bytes of memory that compacting one file group may take; log files that need more are "
-            "merged through the scratch folder"
+            "merged through the scratch folder; may differ between processes"
         ),
     ),
     Key(

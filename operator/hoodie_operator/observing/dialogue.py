@@ -177,6 +177,9 @@ def heard_table(told: Table, observed_ms: int) -> facts.TableFacts:
         target = () if pending.target is None else (pending.target,)
         _check_instant(pending.action, pending.requested_time, *target)
         _check_number("attempt", pending.attempt or 0)
+        if pending.plan_size is not None:
+            _check_number("file_groups", pending.plan_size.file_groups)
+            _check_number("log_bytes_max", pending.plan_size.log_bytes_max or 0)
     if told.last_clean is not None:
         _check_instant(instants.Action.CLEAN.value, told.last_clean)
     for saved in told.savepoints:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from hoodie import clock, environment, errors
 from hoodie.format import timeline_avro
+from hoodie.maintenance.compaction import memory
 from hoodie.model import commits, instants, settings, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import (
@@ -178,7 +179,7 @@ class TableObserver:
         )
         found = []
         for each in timeline.pending:
-            ids = _ids(storage, each) if each in seen else {}
+            ids, size = _told(storage, each) if each in seen else ({}, None)
             pending = facts.Pending(
                 requested_time=each.requested_time,
                 action=each.action.value,
@@ -187,6 +188,7 @@ class TableObserver:
                 attempt=_number(ids.get(commits.ATTEMPT_KEY)),
                 target=rollbacks.get(each.requested_time),
                 is_alive=each in seen and seen[each].liveness.is_alive,
+                plan_size=size,
             )
             found.append(pending)
         return tuple(found)
@@ -223,18 +225,21 @@ class _Impatient:
         del seconds
 
 
-def _ids(storage: Storage, instant: instants.Instant) -> Mapping[str, str]:
-    """Return what a plan or an inflight write says of its author; nothing when it does not."""
+def _told(
+    storage: Storage, instant: instants.Instant
+) -> tuple[Mapping[str, str], memory.PlanSize | None]:
+    """Return what a plan or an inflight write says of its author, and a compaction of its size."""
     try:
         if instant.action is instants.Action.COMPACTION:
-            return contents.read_compaction_plan(storage, instant).extra
+            plan = contents.read_compaction_plan(storage, instant)
+            return plan.extra, memory.size_of(plan.operations)
         if instant.action in instants.WRITES and instant.state is instants.State.INFLIGHT:
             path = transitions.path(instant)
-            return timeline_avro.decode_commit(storage.read(path), path).extra
+            return timeline_avro.decode_commit(storage.read(path), path).extra, None
     except (errors.NotFoundError, errors.FormatError, errors.UnsupportedError) as error:
         # It has moved on, or another engine's is beyond us: its execution will tell.
         logger.debug("%s: %s", storage.uri, error)
-    return {}
+    return {}, None
 
 
 def _number(text: str | None) -> int | None:

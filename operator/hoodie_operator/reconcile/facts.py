@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hoodie.contract import job_results
+from hoodie.maintenance.compaction import memory
 from hoodie.model import instants, table_config
 from hoodie_operator.api import objects
 
@@ -91,6 +92,7 @@ class Pending:
         attempt: The fence number of the attempt that began it; None where that is not told.
         target: What a rollback takes back; None for other actions, and where it is not known.
         is_alive: Whether a fresh heartbeat says that somebody works on it.
+        plan_size: Of a compaction; None of other actions, and where its plan cannot be read.
     """
 
     requested_time: instants.InstantTime
@@ -100,6 +102,7 @@ class Pending:
     attempt: int | None = None
     target: instants.InstantTime | None = None
     is_alive: bool = False
+    plan_size: memory.PlanSize | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

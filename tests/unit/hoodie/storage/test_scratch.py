@@ -51,12 +51,12 @@ def test_scratch_files_have_no_names(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("_small_files")
 def test_full_disk_is_an_error_with_the_folder_and_its_setting(tmp_path: Path) -> None:
+    rows = numbered(0, 100_000)
     with (
         scratch.Parts(str(tmp_path), 1, 1) as parts,
         pytest.raises(errors.StorageError, match="cannot write to the scratch folder") as raised,
     ):
-        for first in range(0, 100_000, 10_000):
-            parts.add(numbered(first, first + 10_000), np.zeros(10_000, np.int64))
+        parts.add(rows, np.zeros(rows.num_rows, np.int64))
     assert str(tmp_path) in str(raised.value)
     assert "hoodie.memory.spillable.map.path" in str(raised.value)
 
