@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie.filegroup import bounded_merging, reading, writing
+from hoodie.filegroup import placing, reading, writing
 from hoodie.format import file_names
 from hoodie.model import files, instants, schemas, table_config
 from hoodie.model.settings import LogBlockFormat, WriteSettings
@@ -159,9 +159,7 @@ def merge(options: argparse.Namespace) -> None:
     before = memory.peak_bytes([memory.OWN])
     start = time.perf_counter(), time.process_time()
     if options.limit_mib:
-        allowed = bounded_merging.Memory(
-            bytes_max=options.limit_mib * MIB, scratch_folder=options.scratch
-        )
+        allowed = placing.Memory(bytes_max=options.limit_mib * MIB, scratch_folder=options.scratch)
         with reader.stream_bounded(file_slice, COLUMNS, allowed) as bounded:
             stat = writing.write_base_file(target, bounded, SCHEMA, made.settings)
             counts = bounded.counts

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hoodie.filegroup import bounded_merging, kept_deletes, merging, writing
+from hoodie.filegroup import kept_deletes, merging, placing, writing
 from hoodie.format import avro_records, delete_records, file_names
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.model import files, schemas, table_config
@@ -209,7 +209,7 @@ def test_bounded_merge_is_the_merge_of_all_at_once(table: Table) -> None:
     whole_rows = group.reader().stream(file_slice, columns)
     expected_rows = pa.concat_tables([whole_rows.schema.empty_table(), *whole_rows])
     expected = result(expected_rows, whole_rows.counts, whole_rows.kept_deletes(keeping))
-    memory = bounded_merging.Memory(bytes_max=table.memory_bytes, scratch_folder="/tmp")
+    memory = placing.Memory(bytes_max=table.memory_bytes, scratch_folder="/tmp")
     with group.reader().stream_bounded(file_slice, columns, memory) as bounded:
         found_rows = pa.concat_tables([whole_rows.schema.empty_table(), *bounded])
         found = result(found_rows, bounded.counts, list(bounded.kept_deletes(keeping)))

@@ -22,6 +22,10 @@ from hoodie.model import avro_types, schemas, table_config
 
 IS_DELETED = "_hoodie_is_deleted"
 OPERATION = "_hoodie_operation"
+_DELETE_BYTES = 64
+_VALUE_BYTES = 8
+"""About what a delete takes as a row, and each of its columns, which are null."""
+
 _DELETING_OPERATIONS = pa.array(["D", "-U"])
 
 _CLASSES: Mapping[Wrapper, ValueClass] = {
@@ -97,12 +101,15 @@ class Decoder:
         return self._rows(block)
 
     def pieces(self, block: log_blocks.Block, bytes_max: int) -> Iterator[changes.Change]:
-        """Yield what `decode` returns in pieces of about so many bytes; at least one.
+        """Yield what `decode` returns in pieces of about so many bytes, as rows; at least one.
 
-        The keys of a delete block are one piece.
+        A delete block is decoded at once.
         """
         if block.type is BlockType.DELETE:
-            yield self.decode(block)
+            deletes = self._deletes(delete_records.decode(block.content))
+            step = max(1, bytes_max // (_DELETE_BYTES + _VALUE_BYTES * len(self.columns)))
+            for first in range(0, max(1, len(deletes.keys)), step):
+                yield deletes.part(first, step)
         elif block.type is BlockType.PARQUET_DATA:
             file = parquet_reading.ParquetInput(pa.BufferReader(block.content))
             wanted = self._with_flags(file.schema)

@@ -24,6 +24,7 @@ from hoodie.filegroup import (
     log_scanning,
     merging,
     parquet_reading,
+    placing,
     slicing,
 )
 from hoodie.format import log_blocks
@@ -132,7 +133,7 @@ class SliceReader:
         self,
         file_slice: files.FileSlice,
         columns: Sequence[str],
-        memory: bounded_merging.Memory,
+        memory: placing.Memory,
     ) -> bounded_merging.BoundedRows:
         """Return the same rows as `stream` of a slice whose changes do not fit into memory.
 
@@ -155,7 +156,7 @@ class SliceReader:
             check_is_whole(file_slice.base_file)
         rules = folding.rules_of(self._config)
         inside = self._inside(output, [], rules)
-        source = bounded_merging.Source(
+        source = placing.Source(
             storage=self._storage,
             base_file=file_slice.base_file,
             blocks=blocks,

@@ -262,6 +262,12 @@ def _opposite(text: str) -> bool:
     return not _flag(text)
 
 
+def _folder(text: str) -> str:
+    if not text.startswith("/") or "\0" in text:
+        raise ValueError("expected the absolute path of a local folder")
+    return text
+
+
 KEYS = (
     Key(
         name="hoodie.write.concurrency.mode",
@@ -466,7 +472,7 @@ KEYS = (
     Key(
         name=SCRATCH_FOLDER_KEY,
         field="scratch_folder",
-        parse=str,
+        parse=_folder,
         meaning="local scratch folder of compactions; its files have no names, and are freed when "
         "the process ends",
     ),

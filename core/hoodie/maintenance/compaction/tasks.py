@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
 from hoodie import errors
-from hoodie.filegroup import bounded_merging, kept_deletes, reading, snapshots, writing
+from hoodie.filegroup import bounded_merging, kept_deletes, placing, reading, snapshots, writing
 from hoodie.format import file_names
 from hoodie.maintenance.compaction import memory
 from hoodie.model import commits, files, instants, plans, schemas, settings, table_config
@@ -94,7 +94,7 @@ def _merged(
     if memory.fits(task.operation, task.settings.compaction_memory_bytes):
         yield reader.stream(file_slice, columns)
         return
-    allowed = bounded_merging.Memory(
+    allowed = placing.Memory(
         bytes_max=task.settings.compaction_memory_bytes,
         scratch_folder=task.settings.scratch_folder,
     )
