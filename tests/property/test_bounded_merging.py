@@ -1,11 +1,12 @@
 """A slice merged in bounded memory is what it is when merged at once: rows, order, counts, deletes.
 
-With the least memory that there can be: a piece of the base file is a row or two, a part of the
-changes about a key, and places are cut wherever they can be.
+With so little memory that a piece of the base file is a row or some, that a part has the changes of
+a key or of all, and that places are cut wherever they can be.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -52,6 +53,7 @@ class Table:
     blocks: tuple[Rows | Deletes, ...]
     begins_with_kept: bool
     memory_bytes: int
+    parts_max: int
 
 
 def rows(nulls: bool) -> st.SearchStrategy[Mapping[str, object]]:
@@ -94,14 +96,16 @@ def tables(draw: st.DrawFn) -> Table:
                 is_partial=is_partial,
             )
         )
+    some = st.lists(rows(nulls), max_size=12).map(tuple)
     return Table(
         mode=draw(st.sampled_from(list(table_config.MergeMode)[:2])),
         fills_nulls=fills_nulls,
-        base=draw(st.one_of(st.none(), st.lists(rows(nulls), max_size=12).map(tuple))),
-        names_positions=draw(st.booleans()),
+        base=draw(st.one_of([some, some, some, st.none()])),
+        names_positions=draw(st.integers(0, 3)) == 0,
         blocks=tuple(blocks),
         begins_with_kept=draw(st.booleans()),
-        memory_bytes=draw(st.sampled_from([1, 16 * 40, 16 * 400, 16 << 20])),
+        memory_bytes=16 * draw(st.sampled_from([1, 100, 300, 500, 1000, 2000, 1 << 20])),
+        parts_max=draw(st.sampled_from([1, 2, 1024])),
     )
 
 
@@ -195,7 +199,7 @@ def result(
     return repr(found.to_pylist()), counts, set(listed)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(tables())
 def test_bounded_merge_is_the_merge_of_all_at_once(table: Table) -> None:
     group = group_of(table)
@@ -210,7 +214,10 @@ def test_bounded_merge_is_the_merge_of_all_at_once(table: Table) -> None:
     expected_rows = pa.concat_tables([whole_rows.schema.empty_table(), *whole_rows])
     expected = result(expected_rows, whole_rows.counts, whole_rows.kept_deletes(keeping))
     memory = placing.Memory(bytes_max=table.memory_bytes, scratch_folder="/tmp")
-    with group.reader().stream_bounded(file_slice, columns, memory) as bounded:
+    with (
+        mock.patch.object(placing, "PARTS_MAX", table.parts_max),
+        group.reader().stream_bounded(file_slice, columns, memory) as bounded,
+    ):
         found_rows = pa.concat_tables([whole_rows.schema.empty_table(), *bounded])
         found = result(found_rows, bounded.counts, list(bounded.kept_deletes(keeping)))
     assert found == expected

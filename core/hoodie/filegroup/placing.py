@@ -41,7 +41,8 @@ KEY = "_hoodie_spilled_key"
 _POSITION = "_hoodie_spilled_position"
 
 _SHARES = 16
-_PARTS_MAX = 1 << 10
+PARTS_MAX = 1 << 10
+"""By key: with more the pieces that are written become too small."""
 
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
 """Spreads hashes that have something in common, as those of one bucket have."""
@@ -112,7 +113,7 @@ class Placing:
         self._events = 0
         log_bytes = sum(each.block.length for each in source.blocks)
         # What is in memory of a part are the keys.
-        self._part_count = min(_PARTS_MAX, 1 + 4 * log_bytes // memory.share_bytes)
+        self._part_count = min(PARTS_MAX, 1 + 4 * log_bytes // memory.share_bytes)
 
     @property
     def base_pieces(self) -> int:

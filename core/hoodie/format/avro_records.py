@@ -112,6 +112,9 @@ def cut(content: pa.Buffer, bytes_max: int) -> Iterator[pa.Buffer]:
         yield content
         return
     starts, ends = _frames(content)
+    if not len(starts):
+        yield content
+        return
     firsts = starts - _LENGTH.size
     while len(starts):
         count = max(1, int(np.searchsorted(ends, firsts[0] + bytes_max, side="right")))

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from hoodie.filegroup import snapshots
-from hoodie.maintenance.compaction import strategies, triggers
+from hoodie.maintenance.compaction import incremental, strategies, triggers
 from hoodie.model import compaction_options, files, instants, plans
 
 logger = logging.getLogger(__name__)
@@ -59,7 +59,8 @@ def decide(
 ) -> Decision:
     """Return what a compaction that is requested at a time takes, or why there is to be none.
 
-    Lists the table only where the trigger and the limit of pending compactions allow one.
+    Lists the table only where the trigger and the limit of pending compactions allow one, or, where
+    planning is incremental, partitions of it.
 
     Args:
         snapshot: As of the request.
@@ -79,7 +80,8 @@ def decide(
             ),
         )
     view = snapshot.view
-    slices = changed(view.slices_for_compaction(requested_time))
+    partitions = incremental.partitions(snapshot) if options.is_incremental else None
+    slices = changed(view.slices_for_compaction(requested_time, partitions))
     if not slices:
         return Decision(
             outcome=Outcome.NOTHING_TO_COMPACT,
@@ -94,7 +96,9 @@ def decide(
             selection=selection,
         )
     behind = changed(view.slices_behind_compactions(requested_time))
-    plan = _plan(slices, selection, behind)
+    plan = replace(
+        _plan(slices, selection, behind), extra=incremental.recorded(snapshot, requested_time)
+    )
     message = f"{len(selection.taken)} of {len(slices)} file groups"
     return Decision(outcome=Outcome.PLANNED, message=message, plan=plan, selection=selection)
 
