@@ -1,6 +1,5 @@
 """Incremental planning of compactions finds what planning of the whole table finds."""
 
-import shutil
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -8,11 +7,10 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hoodie import errors
-from hoodie.maintenance.compaction import incremental, planning, service
-from hoodie.model import commits
-from hoodie.model.compaction_options import CompactionOptions, Strategy
 from hoodie.filegroup import snapshots
+from hoodie.maintenance.compaction import incremental, planning
+from hoodie.model import instants
+from hoodie.model.compaction_options import CompactionOptions, Strategy
 from hoodie.timeline import chain
 from hoodie.transaction import authors
 from support.tables.tables import SmallTable
@@ -76,14 +74,65 @@ class Planned(SmallTable):
             for each in self.timeline.glob(f"{first}*"):
                 each.unlink()
 
-    def decisions(self) -> tuple[planning.Decision, planning.Decision]:
-        """Return what would be planned incrementally, and of the whole table."""
+    def decided(self, *, is_incremental: bool) -> planning.Decision:
+        """Return what would be planned now."""
+        options = CompactionOptions(is_incremental=is_incremental, pending_max=9)
+        return planning.decide(self.snapshot(), instants.format_time(1 << 42), options)
+
+    def snapshot(self) -> snapshots.Snapshot:
         storage = self.env.open_storage(str(self.path))
-        found = []
-        for is_incremental in (True, False):
-            timeline = chain.load(storage, self.table.config)
-            snapshot = snapshots.take(storage, self.table.config, timeline)
-            options = CompactionOptions(is_incremental=is_incremental, pending_max=9)
-            now = "29990101000000000"
-            found.append(planning.decide(snapshot, now, options))
-        return found[0], found[1]
+        timeline = chain.load(storage, self.table.config)
+        return snapshots.take(storage, self.table.config, timeline)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(STEPS, min_size=3, max_size=9))
+def test_incremental_planning_finds_what_planning_of_the_whole_table_finds(
+    steps: list[tuple[str, object]],
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        planned = Planned(Path(folder) / "t")
+        planned.take("write", set(PARTITIONS))
+        for kind, what in steps:
+            planned.take(kind, what)
+            assert planned.decided(is_incremental=True) == planned.decided(is_incremental=False)
+
+
+def partitions_after(path: Path, *steps: tuple[str, object]) -> frozenset[str] | None:
+    """Return where a plan would look."""
+    planned = Planned(path)
+    planned.take("write", set(PARTITIONS))
+    for kind, what in steps:
+        planned.take(kind, what)
+    return incremental.partitions(planned.snapshot())
+
+
+def test_only_partitions_that_changed_are_looked_at(tmp_path: Path) -> None:
+    found = partitions_after(
+        tmp_path / "t", ("plan", None), ("execute", 0), ("write", {"q"}), ("write", {"q", "s"})
+    )
+    assert found == {"q", "s"}
+
+
+def test_partitions_of_what_a_plan_left_out_are_looked_at(tmp_path: Path) -> None:
+    assert partitions_after(tmp_path / "t", ("plan", 1), ("execute", 0)) == set(PARTITIONS)
+
+
+def test_whole_table_is_looked_at_without_an_earlier_plan(tmp_path: Path) -> None:
+    assert partitions_after(tmp_path / "t") is None
+
+
+def test_whole_table_is_looked_at_once_a_plan_is_gone_that_was_pending_beside(
+    tmp_path: Path,
+) -> None:
+    steps = [("plan", 1), ("plan", None), ("execute", 1)]
+    assert partitions_after(tmp_path / "t", *steps) is not None
+    assert partitions_after(tmp_path / "u", *steps, ("remove", 0)) is None
+
+
+def test_whole_table_is_looked_at_once_a_later_write_may_be_archived(tmp_path: Path) -> None:
+    steps = [("plan", None), ("write", {"p"}), ("execute", 0), ("write", {"q"}), ("write", {"q"})]
+    forget = [("forget", 0)]
+    # The first write is from before the plan, the next one from after it.
+    assert partitions_after(tmp_path / "t", *steps, *forget) == {"p", "q"}
+    assert partitions_after(tmp_path / "u", *steps, *forget, *forget, *forget) is None

@@ -40,7 +40,7 @@ def recorded(
     pending = timeline.pending_of(*instants.WRITES)
     return {
         THROUGH_KEY: max(completed, default=""),
-        FIRST_KEY: min(requested_time, *(each.requested_time for each in pending)),
+        FIRST_KEY: min([requested_time, *(each.requested_time for each in pending)]),
         BESIDE_KEY: ",".join(sorted(snapshot.compactions)),
     }
 
