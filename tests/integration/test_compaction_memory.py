@@ -16,7 +16,7 @@ MIB = 1 << 20
 @pytest.mark.parametrize("blocks", ["parquet", "avro"])
 def test_merge_keeps_to_its_memory_and_to_the_rows(tmp_path: Path, blocks: str) -> None:
     limit_mib = 512
-    sizes = ("--base-mib", "64", "--log-mib", "100", "--limits-mib", "0", str(limit_mib))
+    sizes = ("--base-mib", "32", "--log-mib", "60", "--limits-mib", "0", str(limit_mib))
     done = subprocess.run(
         [sys.executable, str(PROGRAM), *sizes, "--blocks", blocks, "--scratch", str(tmp_path)],
         check=True,

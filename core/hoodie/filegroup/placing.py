@@ -213,27 +213,24 @@ class Placing:
         self, by_key: scratch.Parts, base_keys: scratch.Parts, number: int, placed: scratch.Parts
     ) -> None:
         """Put the changes of one part to their places."""
-        texts = [rows.column(schemas.RECORD_KEY) for rows in by_key.tables(number)]
-        if not texts:
-            return
-        encoded = (
-            pa.chunked_array([chunk for text in texts for chunk in text.chunks], pa.string())
-            .combine_chunks()
-            .dictionary_encode()
-        )
+        texts = [pa.chunked_array([], pa.string())]
+        known_events = [np.zeros(0, np.int64)]
+        for rows in by_key.tables(number):
+            texts.append(rows.column(schemas.RECORD_KEY))
+            known_events.append(spilling.events_of(rows))
+        keys = pa.chunked_array([chunk for text in texts for chunk in text.chunks], pa.string())
         del texts
+        encoded = keys.combine_chunks().dictionary_encode()
+        del keys
         key_ids = encoded.indices.to_numpy().astype(np.int64)
+        # Of several values for one place numpy keeps the last: here the first event.
+        first_events = np.zeros(len(encoded.dictionary), np.int64)
+        first_events[key_ids[::-1]] = np.concatenate(known_events)[::-1]
         places = self._places(base_keys.tables(number), encoded.dictionary)
         done = 0
-        first_events = np.full(len(encoded.dictionary), -1, np.int64)
         for rows in by_key.tables(number):
             ids = key_ids[done : done + rows.num_rows]
             done += rows.num_rows
-            events = spilling.events_of(rows)
-            # Of several values for one place numpy keeps the last: here the first event.
-            first = np.full(len(first_events), -1, np.int64)
-            first[ids[::-1]] = events[::-1]
-            first_events = np.where(first_events < 0, first, first_events)
             self._put(rows, ids, places, first_events, placed)
 
     def _put(
