@@ -202,6 +202,11 @@ def result(
 @settings(max_examples=200, deadline=None)
 @given(tables())
 def test_bounded_merge_is_the_merge_of_all_at_once(table: Table) -> None:
+    check(table)
+
+
+def check(table: Table) -> set[tuple[object, ...]]:
+    """Compare the two merges; return the deletes that outlive the compaction."""
     group = group_of(table)
     file_slice = replace(
         group.slice,
@@ -221,3 +226,23 @@ def test_bounded_merge_is_the_merge_of_all_at_once(table: Table) -> None:
         found_rows = pa.concat_tables([whole_rows.schema.empty_table(), *bounded])
         found = result(found_rows, bounded.counts, list(bounded.kept_deletes(keeping)))
     assert found == expected
+    return found[2]
+
+
+def test_delete_of_a_key_with_several_base_rows_does_not_outlive_the_compaction() -> None:
+    """Their rows are in different pieces of the base file."""
+    row = {"price": 0.5, "name": "a", "_hoodie_is_deleted": None, "ts": 1}
+    base = [{"id": key, **row} for key in ("k0", "k1", "k2", "k0")]
+    kept = check(
+        Table(
+            mode=table_config.MergeMode.EVENT_TIME,
+            fills_nulls=False,
+            base=tuple(base),
+            names_positions=False,
+            blocks=(Deletes(("k0", "k1", "k7"), (3, 3, 3)),),
+            begins_with_kept=False,
+            memory_bytes=16,
+            parts_max=1024,
+        )
+    )
+    assert kept == {(COMPACTION, "k1", 3), (COMPACTION, "k7", 3)}
