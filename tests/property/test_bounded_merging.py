@@ -10,6 +10,7 @@ from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -246,3 +247,32 @@ def test_delete_of_a_key_with_several_base_rows_does_not_outlive_the_compaction(
         )
     )
     assert kept == {(COMPACTION, "k1", 3), (COMPACTION, "k7", 3)}
+
+
+@pytest.mark.parametrize("memory_bytes", [16, 16 * 100, 16 * 500, 16 * 2000])
+@pytest.mark.parametrize("parts_max", [1, 1024])
+@pytest.mark.parametrize("base_keys", [(), KEYS])
+def test_part_beyond_its_memory_is_cut_by_places(
+    memory_bytes: int, base_keys: tuple[str, ...], parts_max: int
+) -> None:
+    row = {"price": 0.5, "name": "a", "_hoodie_is_deleted": None}
+    check(
+        Table(
+            mode=table_config.MergeMode.EVENT_TIME,
+            fills_nulls=True,
+            base=tuple({"id": key, "ts": 1, **row} for key in base_keys) or None,
+            names_positions=False,
+            blocks=tuple(
+                Rows(
+                    tuple({"id": key, "ts": number, **row} for key in KEYS[number:]),
+                    COLUMNS,
+                    is_avro=False,
+                    is_partial=False,
+                )
+                for number in (3, 0, 1, 2)
+            ),
+            begins_with_kept=False,
+            memory_bytes=memory_bytes,
+            parts_max=parts_max,
+        )
+    )
