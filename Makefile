@@ -120,6 +120,11 @@ bench-commits: setup setup-peer ## measure commits, their requests and contentio
 	@echo "==> Measuring what concurrency costs"
 	@$(BIN)/python benchmarks/contention.py
 
+.PHONY: bench-memory
+bench-memory: setup ## compact a file group of 8 GiB and 2 GiB of log files within 1 GiB of memory, in some 20 minutes
+	@echo "==> Measuring the memory of a large compaction"
+	@$(BIN)/python benchmarks/compaction_memory.py --base-mib 8192 --log-mib 2048 --limits-mib 1024
+
 .PHONY: bench-cluster
 bench-cluster: setup ## measure the operator beside a real API server with 1,000 tables
 	@echo "==> Measuring the operator with many tables"

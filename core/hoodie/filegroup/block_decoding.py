@@ -5,8 +5,8 @@ marker names, and those whose `_hoodie_operation` is D or -U. Source: `DeleteCon
 `RecordContext.java` (`isDeleteRecord`); format.md: Log files, Merging.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,10 @@ from hoodie.model import avro_types, schemas, table_config
 
 IS_DELETED = "_hoodie_is_deleted"
 OPERATION = "_hoodie_operation"
+_DELETE_BYTES = 64
+_VALUE_BYTES = 8
+"""About what a delete takes as a row, and each of its columns, which are null."""
+
 _DELETING_OPERATIONS = pa.array(["D", "-U"])
 
 _CLASSES: Mapping[Wrapper, ValueClass] = {
@@ -96,8 +100,27 @@ class Decoder:
             return self._deletes(delete_records.decode(block.content))
         return self._rows(block)
 
+    def pieces(self, block: log_blocks.Block, bytes_max: int) -> Iterator[changes.Change]:
+        """Yield what `decode` returns in pieces of about so many bytes, as rows; at least one.
+
+        A delete block is decoded at once.
+        """
+        if block.type is BlockType.DELETE:
+            deletes = self._deletes(delete_records.decode(block.content))
+            step = max(1, bytes_max // (_DELETE_BYTES + _VALUE_BYTES * len(self.columns)))
+            for first in range(0, max(1, len(deletes.keys)), step):
+                yield deletes.part(first, step)
+        elif block.type is BlockType.PARQUET_DATA:
+            file = parquet_reading.ParquetInput(pa.BufferReader(block.content))
+            wanted = self._with_flags(file.schema)
+            yield self._changed(block, file.schema, wanted.empty_table())
+            for rows in file.cut(wanted, bytes_max):
+                yield self._changed(block, file.schema, rows)
+        else:
+            for content in avro_records.cut(block.content, bytes_max):
+                yield self._rows(replace(block, content=content))
+
     def _rows(self, block: log_blocks.Block) -> changes.ChangedRows:
-        is_partial = block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
         if block.type is BlockType.PARQUET_DATA:
             file = parquet_reading.ParquetInput(pa.BufferReader(block.content))
             present = file.schema
@@ -108,6 +131,13 @@ class Decoder:
             wanted = self._with_flags(present)
             decoded = avro_records.decode(block.content, avro_json, frozenset(wanted.names))
             rows = projecting.project(decoded, wanted)
+        return self._changed(block, present, rows)
+
+    def _changed(
+        self, block: log_blocks.Block, present: pa.Schema, rows: pa.Table
+    ) -> changes.ChangedRows:
+        """Return rows of a block that has some columns as changes."""
+        is_partial = block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
         keys = rows.column(schemas.RECORD_KEY)
         if keys.null_count:
             raise errors.FormatError(

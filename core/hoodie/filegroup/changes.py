@@ -55,6 +55,16 @@ class DeletedKeys:
     is_default: Flags
     is_foreign: Flags
 
+    def part(self, first: int, count: int) -> "DeletedKeys":
+        """Return some of them."""
+        ordering = self.ordering
+        return DeletedKeys(
+            keys=self.keys.slice(first, count),
+            ordering=ordering and tuple(column.slice(first, count) for column in ordering),
+            is_default=self.is_default[first : first + count],
+            is_foreign=self.is_foreign[first : first + count],
+        )
+
 
 Change = ChangedRows | DeletedKeys
 

@@ -6,8 +6,12 @@ by. Source: `BaseHoodieLogRecordReader.java` (`scanInternalV1`); format.md: Log 
 """
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import pyarrow as pa
 
 from hoodie import errors
 from hoodie.filegroup import slicing
@@ -17,19 +21,22 @@ from hoodie.model import files, instants
 from hoodie.storage import protocol
 
 _ROLLBACK = "0"
+_WINDOW_BYTES = 64 << 10
+
+Frame = TypeVar("Frame", bound=log_blocks.Frame)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundBlock:
+class Found(Generic[Frame]):
     """A block and where it is.
 
     Attributes:
         file: Its log file.
-        block: The block; its content is part of the file's buffer.
+        block: The block.
     """
 
     file: files.LogFile
-    block: log_blocks.Block
+    block: Frame
 
 
 OnCorrupt = Callable[[files.LogFile, log_blocks.CorruptRange], None]
@@ -41,8 +48,10 @@ def read(
     log_files: Iterable[files.LogFile],
     is_committed: slicing.IsCommitted,
     on_corrupt: OnCorrupt,
-) -> list[FoundBlock]:
+) -> list[Found[log_blocks.Block]]:
     """Return the blocks that count, in log order; one read of each file.
+
+    The content of the blocks is part of their file's buffer.
 
     Args:
         storage: The table's.
@@ -54,23 +63,87 @@ def read(
         FormatError: A block is broken inside.
         UnsupportedError: A block is of a kind that is not read: of a log compaction, or HFile.
     """
-    found: list[FoundBlock] = []
+    found: list[Found[log_blocks.Block]] = []
     for log_file in log_files:
         with named(log_file), storage.open_input(log_file.path) as source:
-            for block in log_blocks.scan(source.read_buffer()):
-                match block:
-                    case log_blocks.CorruptRange():
-                        on_corrupt(log_file, block)
-                    case log_blocks.Block(type=BlockType.COMMAND):
-                        target = _rolled_back(block)
-                        found = [each for each in found if _instant_text(each.block) != target]
-                    case log_blocks.Block(type=BlockType.CDC_DATA):
-                        pass  # Change data is for incremental reads, which look for it themselves.
-                    case log_blocks.Block():
-                        _check_kind(block)
-                        if is_committed(instant_time(block)):
-                            found.append(FoundBlock(file=log_file, block=block))
+            scanned = log_blocks.scan(source.read_buffer())
+            found = _counting(found, log_file, scanned, is_committed, on_corrupt)
     return found
+
+
+def locate(
+    storage: protocol.Storage,
+    log_files: Iterable[files.LogFile],
+    is_committed: slicing.IsCommitted,
+    on_corrupt: OnCorrupt,
+) -> list[Found[log_blocks.Frame]]:
+    """Return the same blocks as `read` without their content; about one read a block.
+
+    Arguments and errors are those of `read`.
+    """
+    found: list[Found[log_blocks.Frame]] = []
+    for log_file in log_files:
+        with named(log_file), storage.open_input(log_file.path, is_mapped=False) as source:
+            scanned = log_blocks.frames(_Window(source))
+            found = _counting(found, log_file, scanned, is_committed, on_corrupt)
+    return found
+
+
+def contents(
+    storage: protocol.Storage, located: Iterable[Found[log_blocks.Frame]]
+) -> Iterator[Found[log_blocks.Block]]:
+    """Yield blocks that `locate` found, with their content, one after the other."""
+    for log_file, same in itertools.groupby(located, key=lambda each: each.file):
+        with named(log_file), storage.open_input(log_file.path, is_mapped=False) as source:
+            for each in same:
+                source.seek(each.block.start)
+                content = source.read_buffer(each.block.length)
+                yield Found(file=log_file, block=each.block.with_content(content))
+
+
+def _counting(
+    before: list[Found[Frame]],
+    log_file: files.LogFile,
+    scanned: Iterable[Frame | log_blocks.CorruptRange],
+    is_committed: slicing.IsCommitted,
+    on_corrupt: OnCorrupt,
+) -> list[Found[Frame]]:
+    """Return the blocks that count once a file follows those before it."""
+    found = before
+    for block in scanned:
+        if isinstance(block, log_blocks.CorruptRange):
+            on_corrupt(log_file, block)
+        elif block.type is BlockType.COMMAND:
+            target = _rolled_back(block)
+            found = [each for each in found if _instant_text(each.block) != target]
+        elif block.type is not BlockType.CDC_DATA:
+            # Change data is for incremental reads, which look for it themselves.
+            _check_kind(block)
+            if is_committed(instant_time(block)):
+                found.append(Found(file=log_file, block=block))
+    return found
+
+
+class _Window:
+    """The bytes of an open file, of which small slices are read ahead; see `log_blocks.Bytes`."""
+
+    def __init__(self, source: pa.NativeFile) -> None:
+        self._source = source
+        self._size_bytes = source.size()
+        self._start = 0
+        self._window = b""
+
+    def __len__(self) -> int:
+        size_bytes: int = self._size_bytes
+        return size_bytes
+
+    def __getitem__(self, where: slice) -> bytes:
+        first, end, _ = where.indices(len(self))
+        if first < self._start or end > self._start + len(self._window):
+            self._source.seek(first)
+            self._window = self._source.read(max(end - first, _WINDOW_BYTES))
+            self._start = first
+        return self._window[first - self._start : max(end, first) - self._start]
 
 
 @contextlib.contextmanager
@@ -84,7 +157,7 @@ def named(data_file: files.LogFile | files.BaseFile) -> Iterator[None]:
         raise errors.UnsupportedError(f"{data_file.path}: {error}") from error
 
 
-def _rolled_back(block: log_blocks.Block) -> str:
+def _rolled_back(block: log_blocks.Frame) -> str:
     """Return the instant whose earlier blocks a command block takes back."""
     kind = block.header.get(HeaderKey.COMMAND_BLOCK_TYPE)
     target = block.header.get(HeaderKey.TARGET_INSTANT_TIME)
@@ -96,7 +169,7 @@ def _rolled_back(block: log_blocks.Block) -> str:
     return target
 
 
-def _check_kind(block: log_blocks.Block) -> None:
+def _check_kind(block: log_blocks.Frame) -> None:
     if HeaderKey.COMPACTED_BLOCK_TIMES in block.header:
         raise errors.UnsupportedError(
             f"the block at byte {block.offset} is of a log compaction, which is not supported"
@@ -107,11 +180,11 @@ def _check_kind(block: log_blocks.Block) -> None:
         )
 
 
-def _instant_text(block: log_blocks.Block) -> str | None:
+def _instant_text(block: log_blocks.Frame) -> str | None:
     return block.header.get(HeaderKey.INSTANT_TIME)
 
 
-def instant_time(block: log_blocks.Block) -> instants.InstantTime:
+def instant_time(block: log_blocks.Frame) -> instants.InstantTime:
     """Return the instant that a block says it is of.
 
     Raises:

@@ -65,9 +65,43 @@ class ParquetInput:
         if piece:
             yield self._read(piece, columns)
 
-    def _read(self, row_groups: Sequence[int], columns: pa.Schema) -> pa.Table:
+    def cut(self, columns: pa.Schema, bytes_max: int) -> Iterator[pa.Table]:
+        """Yield the rows in order, about so many bytes of all columns at a time, uncompressed.
+
+        The tables have the same rows whatever the columns are. A part of one row group is read at
+        most.
+        """
+        for number in range(self._file.num_row_groups):
+            group = self._file.metadata.row_group(number)
+            rows_max = max(1, group.num_rows * bytes_max // max(1, group.total_byte_size))
+            if group.num_rows <= rows_max:
+                yield self._read([number], columns)
+            else:
+                yield from self._read_in_batches(number, columns, rows_max)
+
+    def _read_in_batches(
+        self, row_group: int, columns: pa.Schema, rows_max: int
+    ) -> Iterator[pa.Table]:
+        present = self._present(columns)
+        if not present:
+            rows = self._read([row_group], columns)
+            for first in range(0, rows.num_rows, rows_max):
+                yield rows.slice(first, rows_max)
+            return
+        try:
+            for batch in self._file.iter_batches(
+                rows_max, row_groups=[row_group], columns=present, use_threads=False
+            ):
+                yield projecting.project(pa.Table.from_batches([batch]), columns)
+        except (pa.ArrowException, OSError) as error:
+            raise errors.FormatError(f"broken parquet: {error}") from error
+
+    def _present(self, columns: pa.Schema) -> list[str]:
         wanted = set(columns.names)
-        present = [name for name in self.schema.names if name in wanted]
+        return [name for name in self.schema.names if name in wanted]
+
+    def _read(self, row_groups: Sequence[int], columns: pa.Schema) -> pa.Table:
+        present = self._present(columns)
         try:
             rows = self._file.read_row_groups(row_groups, columns=present, use_threads=False)
         except (pa.ArrowException, OSError) as error:

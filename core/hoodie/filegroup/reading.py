@@ -10,18 +10,21 @@ Cost: one open of each file of the slice. Memory: the changes, and some row grou
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import pyarrow as pa
 
 from hoodie import errors
 from hoodie.filegroup import (
     block_decoding,
+    bounded_merging,
     folding,
     kept_deletes,
     log_scanning,
     merging,
     parquet_reading,
+    placing,
     slicing,
 )
 from hoodie.format import log_blocks
@@ -30,6 +33,8 @@ from hoodie.model import files, predicates, schemas, table_config
 from hoodie.storage import protocol
 
 logger = logging.getLogger(__name__)
+
+Frame = TypeVar("Frame", bound=log_blocks.Frame)
 
 
 class SliceReader:
@@ -103,12 +108,8 @@ class SliceReader:
         if not blocks:
             return SliceRows(output, self._unmerged(file_slice.base_file, output, where))
         rules = folding.rules_of(self._config)
-        inside = self._with(
-            output, [*_columns_of(where), schemas.RECORD_KEY, *rules.ordering_fields]
-        )
-        decoder = block_decoding.Decoder.of(
-            self._config, self._schema, inside, rules.ordering_fields
-        )
+        inside = self._inside(output, _columns_of(where), rules)
+        decoder = self._decoder(inside, rules)
         decoded = []
         for found in blocks:
             with log_scanning.named(found.file):
@@ -119,9 +120,7 @@ class SliceReader:
             rules,
             inside,
             filtered.names,
-            merges_repeated_keys=all(
-                _names_base_rows(found.block, file_slice.base_file) for found in blocks
-            ),
+            merges_repeated_keys=_name_base_rows(blocks, file_slice.base_file),
         )
         merged = self._merged(file_slice.base_file, merge, inside, where)
         origins = tuple(
@@ -129,6 +128,51 @@ class SliceReader:
             for each in blocks
         )
         return SliceRows(output, _filtered(merged, where, output), merge, origins)
+
+    def stream_bounded(
+        self,
+        file_slice: files.FileSlice,
+        columns: Sequence[str],
+        memory: placing.Memory,
+    ) -> bounded_merging.BoundedRows:
+        """Return the same rows as `stream` of a slice whose changes do not fit into memory.
+
+        Cost: the log files are read in about two requests a block, the base file twice, of which
+        once its record keys alone.
+
+        Args:
+            file_slice: What to read.
+            columns: As of `stream`; the record key is among them.
+            memory: What may be used.
+
+        Raises:
+            HoodieError: As `stream`; a StorageError where the scratch folder is full.
+        """
+        output = pa.schema([self._field(name) for name in columns])
+        blocks = log_scanning.locate(
+            self._storage, file_slice.log_files, self._is_committed, self._on_corrupt
+        )
+        if file_slice.base_file is not None:
+            check_is_whole(file_slice.base_file)
+        rules = folding.rules_of(self._config)
+        inside = self._inside(output, [], rules)
+        source = placing.Source(
+            storage=self._storage,
+            base_file=file_slice.base_file,
+            blocks=blocks,
+            decoder=self._decoder(inside, rules),
+            rules=rules,
+            output=output.names,
+            merges_repeated_keys=_name_base_rows(blocks, file_slice.base_file),
+        )
+        return bounded_merging.BoundedRows(source, memory)
+
+    def _inside(self, output: pa.Schema, more: Sequence[str], rules: folding.Rules) -> pa.Schema:
+        """Return the columns to merge: of the output, some more, and those that merging needs."""
+        return self._with(output, [*more, schemas.RECORD_KEY, *rules.ordering_fields])
+
+    def _decoder(self, inside: pa.Schema, rules: folding.Rules) -> block_decoding.Decoder:
+        return block_decoding.Decoder.of(self._config, self._schema, inside, rules.ordering_fields)
 
     def _unmerged(
         self,
@@ -267,11 +311,17 @@ def check_is_whole(base_file: files.BaseFile) -> None:
         )
 
 
-def _names_base_rows(block: log_blocks.Block, base_file: files.BaseFile | None) -> bool:
-    """Return whether a block says at which positions of the base file its records are."""
-    base_time = block.header.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS)
-    has_positions = bool(block.header.get(HeaderKey.RECORD_POSITIONS))
-    return has_positions and base_file is not None and base_time == base_file.instant_time
+def _name_base_rows(
+    blocks: Iterable[log_scanning.Found[Frame]], base_file: files.BaseFile | None
+) -> bool:
+    """Return whether all blocks say at which positions of the base file their records are."""
+    return all(
+        base_file is not None
+        and bool(each.block.header.get(HeaderKey.RECORD_POSITIONS))
+        and each.block.header.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS)
+        == base_file.instant_time
+        for each in blocks
+    )
 
 
 def _columns_of(where: predicates.Predicate | None) -> list[str]:

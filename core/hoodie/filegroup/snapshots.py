@@ -189,6 +189,8 @@ class Snapshot:
         replaced: When each file group that a completed replace commit retired was retired.
         bucket_count: The count of buckets in the table's properties; None where they have none.
         hashing_configs: Returns the bucket counts by partition; read when first asked for.
+        touched: Returns the partitions that completed writes touched; a request for each write.
+        executed_plan: Returns the plan of a completed compaction; a request.
     """
 
     timeline: active.ActiveTimeline
@@ -198,6 +200,8 @@ class Snapshot:
     replaced: Mapping[files.FileGroupId, instants.InstantTime]
     bucket_count: int | None
     hashing_configs: Callable[[], tuple[partition_buckets.HashingConfig, ...]]
+    touched: Callable[[Iterable[instants.Instant]], frozenset[str]]
+    executed_plan: Callable[[instants.InstantTime], plans.CompactionPlan]
 
     def bucket_counts(self) -> tuple[int, ...]:
         """Return the counts of buckets of which each partition has one; sorted.
@@ -312,6 +316,15 @@ def _taken(
         bucket_count=config.bucket_count,
         hashing_configs=functools.cache(
             lambda: partition_buckets.read(storage, found.hashing_configs(), committed.is_committed)
+        ),
+        touched=functools.partial(contents.read_touched_partitions, storage),
+        executed_plan=lambda requested_time: contents.read_compaction_plan(
+            storage,
+            instants.Instant(
+                requested_time=requested_time,
+                action=instants.Action.COMPACTION,
+                state=instants.State.REQUESTED,
+            ),
         ),
     )
 

@@ -8,7 +8,7 @@ One deviation, in which Apache Hudi hides rows: its non-blocking writers write i
 group that a bucket has for them also after a replace commit has retired it. Such files are shown.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Protocol, TypeVar
 
 from hoodie.filegroup import listing, slicing
@@ -85,8 +85,12 @@ class FileSystemView:
             if (merged := self.latest_of(slices)) is not None
         ]
 
-    def slices_for_compaction(self, instant_time: instants.InstantTime) -> list[files.FileSlice]:
-        """Return the slices that a compaction planned at a time may merge, of all partitions.
+    def slices_for_compaction(
+        self,
+        instant_time: instants.InstantTime,
+        partitions: Collection[str] | None = None,
+    ) -> list[files.FileSlice]:
+        """Return the slices that a compaction planned at a time may merge.
 
         Log files that completed before that time count, strictly, so that every other one falls
         behind the barrier. File groups with a pending compaction, and slices that have no log file
@@ -94,13 +98,18 @@ class FileSystemView:
 
         Args:
             instant_time: The compaction's requested time, above all completion times seen.
+            partitions: Those to look at; None for all.
         """
+        paths = self.partitions() if partitions is None else self._partitions_among(partitions)
         return [
             planned
-            for partition_path in self.partitions()
+            for partition_path in paths
             for _, slices in self._groups(partition_path)
             if (planned := self.compactable_of(slices, instant_time)) is not None
         ]
+
+    def _partitions_among(self, paths: Collection[str]) -> list[str]:
+        return [path for path in sorted(paths) if self._listing.is_partition(path)]
 
     def latest_of(self, slices: tuple[files.FileSlice, ...]) -> files.FileSlice | None:
         """Return what `latest_slices` has of a file group, from its `slices`; None for nothing."""

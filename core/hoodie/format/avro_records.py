@@ -13,7 +13,7 @@ and never written.
 """
 
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -95,6 +95,33 @@ def decode(content: pa.Buffer, avro_json: str, columns: Collection[str] | None =
     if last == len(described):
         cursor.check_at_end()
     return pa.Table.from_arrays(arrays, schema=pa.schema([column.arrow for column in wanted]))
+
+
+def cut(content: pa.Buffer, bytes_max: int) -> Iterator[pa.Buffer]:
+    """Yield the content of blocks that hold the same records, in order; at least one.
+
+    Args:
+        content: The block's content.
+        bytes_max: A part has about so many bytes, and one record at least.
+
+    Raises:
+        FormatError: The content is broken.
+        UnsupportedError: It has an unknown version.
+    """
+    if len(content) <= bytes_max:
+        yield content
+        return
+    starts, ends = _frames(content)
+    if not len(starts):
+        yield content
+        return
+    firsts = starts - _LENGTH.size
+    while len(starts):
+        count = max(1, int(np.searchsorted(ends, firsts[0] + bytes_max, side="right")))
+        head = _HEAD.pack(VERSION, count)
+        records = content.slice(int(firsts[0]), int(ends[count - 1] - firsts[0]))
+        yield pa.py_buffer(head + records.to_pybytes())
+        starts, firsts, ends = starts[count:], firsts[count:], ends[count:]
 
 
 def _values(table: pa.Table, column: avro_types.Column) -> pa.Array:

@@ -23,6 +23,7 @@ import re
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -40,6 +41,9 @@ _VERSION_AND_TYPE = struct.Struct(">ii")
 _KEY_AND_LENGTH = struct.Struct(">ii")
 # Version, type, empty header, content length, empty footer, trailing length.
 _INSIDE_BYTES_MIN = 4 + 4 + 4 + 8 + 4 + 8
+_SEARCHED_BYTES = 1 << 20
+
+Buffered: TypeAlias = bytes | memoryview
 
 
 class BlockType(enum.Enum):
@@ -72,21 +76,57 @@ _BLOCK_TYPES = {block_type.value: block_type for block_type in BlockType}
 _HEADER_KEYS = {key.value: key for key in HeaderKey}
 
 
+class Bytes(Protocol):
+    """The bytes of a file, of which slices are read."""
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        ...
+
+    def __getitem__(self, where: slice) -> Buffered:
+        """Return some of them."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """One block.
+class Frame:
+    """One block without its content.
 
     Attributes:
         type: What it holds.
         header: Texts by key.
-        content: A slice of the buffer that was scanned.
         offset: Of its magic in the file.
+        start: Of its content in the file.
+        length: Of its content.
     """
 
     type: BlockType
     header: Mapping[HeaderKey, str]
-    content: pa.Buffer
     offset: int
+    start: int
+    length: int
+
+    def with_content(self, content: pa.Buffer) -> "Block":
+        """Return the block."""
+        return Block(
+            type=self.type,
+            header=self.header,
+            offset=self.offset,
+            start=self.start,
+            length=self.length,
+            content=content,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block(Frame):
+    """One block.
+
+    Attributes:
+        content: A slice of the buffer that was scanned, or a part of it.
+    """
+
+    content: pa.Buffer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +180,23 @@ def scan(buffer: pa.Buffer) -> Iterator[Block | CorruptRange]:
         UnsupportedError: A block's format version, type or header key is not known.
         FormatError: A block's frame is right and its inside is not.
     """
-    view = memoryview(buffer)
+    for found in frames(memoryview(buffer)):
+        if isinstance(found, Frame):
+            yield found.with_content(buffer.slice(found.start, found.length))
+        else:
+            yield found
+
+
+def frames(view: Bytes) -> Iterator[Frame | CorruptRange]:
+    """Yield the same as `scan` without the content of blocks, which is not read.
+
+    Args:
+        view: The whole file.
+
+    Raises:
+        UnsupportedError: As `scan`.
+        FormatError: As `scan`.
+    """
     offset = 0
     while offset < len(view):
         try:
@@ -149,24 +205,24 @@ def scan(buffer: pa.Buffer) -> Iterator[Block | CorruptRange]:
             end = _next_magic(view, offset)
             yield CorruptRange(offset=offset, length=end - offset, reason=str(error))
         else:
-            yield _block(buffer, view, offset, end)
+            yield _frame(view, offset, end)
         offset = end
 
 
-def _checked_end(view: memoryview, offset: int) -> int:
+def _checked_end(view: Bytes, offset: int) -> int:
     """Return where the block that begins at a place ends, if its frame is right."""
     if not _has_magic(view, offset):
         raise errors.FormatError("there is no magic")
     start = offset + len(MAGIC) + _LONG.size
     if start > len(view):
         raise errors.FormatError("the file ends within the block's length")
-    (length,) = _LONG.unpack_from(view, start - _LONG.size)
+    (length,) = _LONG.unpack(view[start - _LONG.size : start])
     if not _INSIDE_BYTES_MIN <= length <= len(view) - start:
         raise errors.FormatError(
             f"the block has a length of {length}, the file {len(view) - start} more bytes"
         )
     end: int = start + length
-    (trailing,) = _LONG.unpack_from(view, end - _LONG.size)
+    (trailing,) = _LONG.unpack(view[end - _LONG.size : end])
     if trailing - len(MAGIC) != length:
         raise errors.FormatError(
             f"the block has a length of {length}, and {trailing - len(MAGIC)} at its end"
@@ -177,20 +233,23 @@ def _checked_end(view: memoryview, offset: int) -> int:
     return end
 
 
-def _next_magic(view: memoryview, offset: int) -> int:
+def _next_magic(view: Bytes, offset: int) -> int:
     """Return where the next magic is, or the end of the file; not the magic at the place itself."""
     after = offset + len(MAGIC) if _has_magic(view, offset) else offset
-    found = _MAGIC_PATTERN.search(view, after)
-    return found.start() if found else len(view)
+    for start in range(after, len(view), _SEARCHED_BYTES):
+        found = _MAGIC_PATTERN.search(view[start : start + _SEARCHED_BYTES + len(MAGIC) - 1])
+        if found:
+            return start + found.start()
+    return len(view)
 
 
-def _has_magic(view: memoryview, offset: int) -> bool:
+def _has_magic(view: Bytes, offset: int) -> bool:
     return bytes(view[offset : offset + len(MAGIC)]) == MAGIC
 
 
-def _block(buffer: pa.Buffer, view: memoryview, offset: int, end: int) -> Block:
+def _frame(view: Bytes, offset: int, end: int) -> Frame:
     at = offset + len(MAGIC) + _LONG.size
-    version, type_ordinal = _VERSION_AND_TYPE.unpack_from(view, at)
+    version, type_ordinal = _VERSION_AND_TYPE.unpack(view[at : at + _VERSION_AND_TYPE.size])
     if version != FORMAT_VERSION:
         raise errors.UnsupportedError(
             f"log block at byte {offset} has format version {version}, expected {FORMAT_VERSION}"
@@ -200,7 +259,7 @@ def _block(buffer: pa.Buffer, view: memoryview, offset: int, end: int) -> Block:
             f"log block at byte {offset} has the unknown type {type_ordinal}"
         )
     try:
-        header, start, length = _decode_inside(view[:end], at + _VERSION_AND_TYPE.size)
+        header, start, length = _decode_inside(view, at + _VERSION_AND_TYPE.size, end)
     except (errors.FormatError, struct.error, UnicodeDecodeError) as error:
         raise errors.FormatError(f"log block at byte {offset} is broken: {error}") from error
     unknown = header.keys() - _HEADER_KEYS.keys()
@@ -208,11 +267,12 @@ def _block(buffer: pa.Buffer, view: memoryview, offset: int, end: int) -> Block:
         raise errors.UnsupportedError(
             f"log block at byte {offset} has the unknown header keys {sorted(unknown)}"
         )
-    return Block(
+    return Frame(
         type=_BLOCK_TYPES[type_ordinal],
         header={_HEADER_KEYS[ordinal]: text for ordinal, text in header.items()},
-        content=buffer.slice(start, length),
         offset=offset,
+        start=start,
+        length=length,
     )
 
 
@@ -224,32 +284,32 @@ def _encode_header(header: Mapping[HeaderKey, str]) -> bytes:
     return b"".join(parts)
 
 
-def _decode_inside(view: memoryview, at: int) -> tuple[dict[int, str], int, int]:
-    """Return the header's texts and the content's start and length, in a view of a whole block."""
-    header, at = _decode_header(view, at)
-    (length,) = _LONG.unpack_from(view, at)
+def _decode_inside(view: Bytes, at: int, end: int) -> tuple[dict[int, str], int, int]:
+    """Return the header's texts and the content's start and length, of a block that ends there."""
+    header, at = _decode_header(view, at, end)
+    (length,) = _LONG.unpack(view[at : min(at + _LONG.size, end)])
     start = at + _LONG.size
-    if not 0 <= length <= len(view) - start:
-        raise errors.FormatError(f"content of {length} bytes, {len(view) - start} are left")
-    _, footer_end = _decode_header(view, start + length)
-    if footer_end + _LONG.size != len(view):
-        raise errors.FormatError(f"{len(view) - footer_end} bytes after the footer, expected 8")
+    if not 0 <= length <= end - start:
+        raise errors.FormatError(f"content of {length} bytes, {end - start} are left")
+    _, footer_end = _decode_header(view, start + length, end)
+    if footer_end + _LONG.size != end:
+        raise errors.FormatError(f"{end - footer_end} bytes after the footer, expected 8")
     return header, start, length
 
 
-def _decode_header(view: memoryview, at: int) -> tuple[dict[int, str], int]:
+def _decode_header(view: Bytes, at: int, end: int) -> tuple[dict[int, str], int]:
     """Return the texts of a header or footer by ordinal, and the place behind it."""
-    (count,) = _INT.unpack_from(view, at)
+    (count,) = _INT.unpack(view[at : min(at + _INT.size, end)])
     if count < 0:
         raise errors.FormatError(f"a header of {count} texts")
     at += _INT.size
     header = {}
-    # Every entry takes bytes, so that a claimed count ends with the view at the latest.
+    # Every entry takes bytes, so that a claimed count ends with the block at the latest.
     for _ in range(count):
-        ordinal, length = _KEY_AND_LENGTH.unpack_from(view, at)
+        ordinal, length = _KEY_AND_LENGTH.unpack(view[at : min(at + _KEY_AND_LENGTH.size, end)])
         at += _KEY_AND_LENGTH.size
-        if not 0 <= length <= len(view) - at:
-            raise errors.FormatError(f"a header text of {length} bytes, {len(view) - at} are left")
+        if not 0 <= length <= end - at:
+            raise errors.FormatError(f"a header text of {length} bytes, {end - at} are left")
         header[ordinal] = str(view[at : at + length], "utf-8")
         at += length
     return header, at

@@ -68,6 +68,7 @@ class CompactionOptions:
         file_groups_max: A plan has at most so many file groups; None for no limit.
         bytes_max: It reads at most so much, but for its first file group; None for no limit.
         pending_max: Nothing is planned while so many compactions are pending.
+        is_incremental: Whether a plan looks only at partitions that changed since an earlier one.
         is_inline: Whether a writer plans and executes compactions after each commit.
         is_scheduled_inline: Whether it plans them.
     """
@@ -85,6 +86,7 @@ class CompactionOptions:
     file_groups_max: int | None = None
     bytes_max: int | None = None
     pending_max: int = 5
+    is_incremental: bool = False
     is_inline: bool = False
     is_scheduled_inline: bool = False
 
@@ -291,6 +293,13 @@ KEYS = (
         parse=_at_least(1),
         meaning="maximum bytes that a plan reads; a plan of one file group may read more",
         default="no limit",
+    ),
+    settings.Key(
+        name="hoodie.table.services.incremental.enabled",
+        field="is_incremental",
+        parse=_flag,
+        meaning="look only at partitions that changed since an earlier plan, where that finds the "
+        "same file groups; the default of Apache Hudi is true",
     ),
     settings.Key(
         name=MAX_KEY,

@@ -13,6 +13,9 @@ from hoodie.model import files, instants
 SAVEPOINTS_KEY = "savepointed_timestamps"
 """Under which a clean names the savepoints that it has seen, as Apache Hudi's cleans do."""
 
+LOG_BYTES = "TOTAL_LOG_FILES_SIZE"
+"""Metric of a compaction's operation: the summed size of its log files."""
+
 BOUND_KEY = "hoodie.operator.clean.bound"
 """Under which a clean of ours records its bound, a completion time."""
 

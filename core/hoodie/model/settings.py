@@ -12,6 +12,10 @@ from typing import Any
 from hoodie import errors
 
 ADDS_COLUMNS_KEY = "hoodie.datasource.write.reconcile.schema"
+SCRATCH_FOLDER_KEY = "hoodie.memory.spillable.map.path"
+
+COMPACTION_MEMORY_BYTES_MIN = 512 << 20
+"""Less does not hold what a merge has in memory beside the changes: row groups, and Python."""
 
 
 class ConcurrencyMode(enum.Enum):
@@ -98,6 +102,8 @@ class WriteSettings:
         early_checks_commits: Look for what such writers have committed, too.
         deletes_kept_hours: How long a delete with an ordering value outlives the compaction that
             merged it, so that it holds against rows that come late; 0 for not at all.
+        compaction_memory_bytes: Memory that compacting one file slice may take.
+        scratch_folder: Where a compaction puts what does not fit into it.
     """
 
     concurrency: ConcurrencyMode = ConcurrencyMode.SINGLE_WRITER
@@ -126,6 +132,8 @@ class WriteSettings:
     early_detection: EarlyDetection = EarlyDetection.SIMPLE
     early_checks_commits: bool = False
     deletes_kept_hours: int = 168
+    compaction_memory_bytes: int = 1 << 30
+    scratch_folder: str = "/tmp"  # noqa: S108 - as Apache Hudi
 
     @property
     def heartbeat_expiry_ms(self) -> int:
@@ -252,6 +260,12 @@ def _flag(text: str) -> bool:
 
 def _opposite(text: str) -> bool:
     return not _flag(text)
+
+
+def _folder(text: str) -> str:
+    if not text.startswith("/") or "\0" in text:
+        raise ValueError("expected the absolute path of a local folder")
+    return text
 
 
 KEYS = (
@@ -445,6 +459,22 @@ KEYS = (
             "how long a delete with an ordering value outlives the compaction that merged it, and "
             "applies to rows that arrive late"
         ),
+    ),
+    Key(
+        name="hoodie.memory.compaction.max.size",
+        field="compaction_memory_bytes",
+        parse=_at_least(COMPACTION_MEMORY_BYTES_MIN),
+        meaning=(
+            "bytes of memory that compacting one file group may take; log files that need more are "
+            "merged through the scratch folder; may differ between processes"
+        ),
+    ),
+    Key(
+        name=SCRATCH_FOLDER_KEY,
+        field="scratch_folder",
+        parse=_folder,
+        meaning="local scratch folder of compactions; its files have no names, and are freed when "
+        "the process ends",
     ),
     Key(
         name="hoodie.operator.acknowledge.order.dependence",

@@ -154,11 +154,11 @@ class LocalStorage:
             version = _info(path, os.fstat(file.fileno())).version
             return _read_range(file.fileno(), 0, None), version
 
-    def open_input(self, path: str) -> pa.NativeFile:
-        """Map a file into memory."""
+    def open_input(self, path: str, *, is_mapped: bool = True) -> pa.NativeFile:
+        """Open a file, mapped into memory by default."""
         target, _ = self._find(path)
         with local_files.reported("open", self._named(path)):
-            return pa.memory_map(str(target), "r")
+            return pa.memory_map(str(target), "r") if is_mapped else pa.OSFile(str(target), "r")
 
     def create(self, path: str, content: bytes) -> FileInfo:
         """Create a file with its full content, atomically and durably."""

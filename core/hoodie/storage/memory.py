@@ -135,8 +135,8 @@ class MemoryStorage:
         file = self._find(path)
         return file.content, file.info.version
 
-    def open_input(self, path: str) -> pa.NativeFile:
-        """Open a file as it is now."""
+    def open_input(self, path: str, *, is_mapped: bool = True) -> pa.NativeFile:
+        """Open a file as it is now; nothing is mapped."""
         return pa.BufferReader(self._find(path).content)
 
     def create(self, path: str, content: bytes) -> FileInfo:

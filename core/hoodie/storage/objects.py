@@ -137,8 +137,8 @@ class ObjectStorage:
             found = obstore.get(self._store, key)
             return found.bytes().to_bytes(), found.meta["e_tag"] or ""
 
-    def open_input(self, path: str) -> pa.NativeFile:
-        """Open a file for random access, a request for each range read."""
+    def open_input(self, path: str, *, is_mapped: bool = True) -> pa.NativeFile:
+        """Open a file for random access, a request for each range read; nothing is mapped."""
         info = self.stat(path)
         return pa.PythonFile(_RangeReader(self, info), mode="r")
 

@@ -166,8 +166,13 @@ class Storage(Protocol):
         """
         ...
 
-    def open_input(self, path: str) -> pa.NativeFile:
+    def open_input(self, path: str, *, is_mapped: bool = True) -> pa.NativeFile:
         """Open a file for random access by Arrow; the caller closes it.
+
+        Args:
+            path: The file.
+            is_mapped: Whether a local file may be mapped into memory, where all that was read of
+                it counts as the process's own until it is closed.
 
         Raises:
             NotFoundError: There is none.

@@ -3,7 +3,7 @@
 A function makes one request, unless it says otherwise. Source: format.md: Timeline.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from hoodie import errors
 from hoodie.format import clean_avro, rollback_avro, savepoint_avro, timeline_avro
@@ -26,7 +26,7 @@ def read_commit(storage: Storage, completed: instants.Instant) -> commits.Commit
 
 
 def read_compaction_plan(storage: Storage, compaction: instants.Instant) -> plans.CompactionPlan:
-    """Return the plan of a pending compaction.
+    """Return the plan of a compaction, pending or completed.
 
     Raises:
         NotFoundError: It is gone.
@@ -55,6 +55,21 @@ def read_clustered_groups(
     """Return the file groups that a pending clustering is going to retire."""
     path = transitions.path(pending.pending_in(instants.State.REQUESTED))
     return frozenset(timeline_avro.decode_clustered_groups(storage.read(path), path))
+
+
+def read_touched_partitions(
+    storage: Storage, completed: Iterable[instants.Instant]
+) -> frozenset[str]:
+    """Return the partitions in which completed writes wrote or retired anything.
+
+    One request a write, and another one a replace commit.
+    """
+    found: set[str] = set()
+    for each in completed:
+        found |= {stat.partition_path for stat in read_commit(storage, each).stats}
+        if each.action is instants.Action.REPLACE_COMMIT:
+            found |= {group.partition_path for group in read_replaced_groups(storage, each)}
+    return frozenset(found)
 
 
 def read_clean_plan(storage: Storage, clean: instants.Instant) -> plans.CleanPlan:

@@ -18,7 +18,7 @@ from hoodie.transaction import fence_nodes
 from hoodie.transaction.locks import address_texts, addresses
 from hoodie_operator.api import configuration, execution, fields, kinds, objects
 from hoodie_operator.api.resources import Manifest
-from hoodie_operator.manifests import naming, pods
+from hoodie_operator.manifests import compactors, naming, pods
 from hoodie_operator.reconcile import effective, effects
 
 PROGRESS_PORT: Final = 8090
@@ -86,6 +86,8 @@ class Attempt:
     def resources(self) -> execution.Resources:
         """What the Job's pod gets."""
         declared = self.start.runtime.resources or self.told.resources.runs
+        if compactors.is_local(self.start):
+            declared = compactors.sized(self.start, self.told.resources.runs)
         return pods.scaled(declared, self.start.memory_percent)
 
     @property
@@ -160,6 +162,8 @@ def job_spec(attempt: Attempt) -> job_specs.JobSpec:
         progress_port=PROGRESS_PORT,
         batch_settings_path=f"{BATCH_FOLDER}/{BATCH_SETTINGS}" if attempt.has_batches else None,
     )
+    if compactors.is_local(start):
+        spec = compactors.divided(attempt.resources, spec, start)
     while isinstance(spec.work, job_specs.WriteBatches):
         excess = len(job_specs.encode_spec(spec)) / _SPEC_BYTES_MAX
         if excess <= 1 or len(spec.work.batches) == 1:

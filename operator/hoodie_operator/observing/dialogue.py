@@ -188,6 +188,9 @@ def heard_table(told: Table, observed_ms: int) -> facts.TableFacts:
                 f"a process of {len(pending.process)} characters, expected at most "
                 f"{_MESSAGE_LENGTH_MAX}"
             )
+        if pending.plan_size is not None:
+            _check_number("file_groups", pending.plan_size.file_groups)
+            _check_number("log_bytes_max", pending.plan_size.log_bytes_max or 0)
     if told.last_clean is not None:
         _check_instant(instants.Action.CLEAN.value, told.last_clean)
     for saved in told.savepoints:

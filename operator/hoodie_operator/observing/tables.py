@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hoodie import clock, environment, errors
 from hoodie.format import timeline_avro
 from hoodie.maintenance import consumers
+from hoodie.maintenance.compaction import memory
 from hoodie.model import commits, instants, settings, table_config
 from hoodie.services import table_stats
 from hoodie.storage.protocol import Storage
@@ -192,8 +193,8 @@ class TableObserver:
         )
         found = []
         for each in timeline.pending:
-            ids = _ids(storage, each) if each in seen else {}
             owner = seen[each].owner if each in seen else None
+            ids, size = _told(storage, each) if each in seen else ({}, None)
             pending = facts.Pending(
                 requested_time=each.requested_time,
                 action=each.action.value,
@@ -203,6 +204,7 @@ class TableObserver:
                 target=rollbacks.get(each.requested_time),
                 is_alive=each in seen and seen[each].liveness.is_alive,
                 process="" if owner is None else str(owner.process),
+                plan_size=size,
             )
             found.append(pending)
         return tuple(found)
@@ -259,18 +261,21 @@ class _Impatient:
         del seconds
 
 
-def _ids(storage: Storage, instant: instants.Instant) -> Mapping[str, str]:
-    """Return what a plan or an inflight write says of its author; nothing when it does not."""
+def _told(
+    storage: Storage, instant: instants.Instant
+) -> tuple[Mapping[str, str], memory.PlanSize | None]:
+    """Return what a plan or an inflight write says of its author, and a compaction of its size."""
     try:
         if instant.action is instants.Action.COMPACTION:
-            return contents.read_compaction_plan(storage, instant).extra
+            plan = contents.read_compaction_plan(storage, instant)
+            return plan.extra, memory.size_of(plan.operations)
         if instant.action in instants.WRITES and instant.state is instants.State.INFLIGHT:
             path = transitions.path(instant)
-            return timeline_avro.decode_commit(storage.read(path), path).extra
+            return timeline_avro.decode_commit(storage.read(path), path).extra, None
     except (errors.NotFoundError, errors.FormatError, errors.UnsupportedError) as error:
         # It has moved on, or another engine's is beyond us: its execution will tell.
         logger.debug("%s: %s", storage.uri, error)
-    return {}
+    return {}, None
 
 
 def _number(text: str | None) -> int | None:

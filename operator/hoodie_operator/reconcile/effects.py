@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from hoodie.contract import batch_settings, engine_specs, job_specs
+from hoodie.maintenance.compaction import memory
 from hoodie_operator.api import conditions, execution, fields, objects
 from hoodie_operator.reconcile import effective, facts
 
@@ -43,6 +44,7 @@ class StartRun:
             attempts that ran out of it.
         writer_id: Of a Writer's run.
         action_id: Of a TableAction's run, or a HudiTable's own.
+        plan_size: Of the planned compaction that it executes; None where there is none yet.
     """
 
     id: facts.RunId
@@ -54,6 +56,7 @@ class StartRun:
     memory_percent: int
     writer_id: str | None
     action_id: str | None
+    plan_size: memory.PlanSize | None = None
 
     @property
     def batch_settings_hash(self) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hoodie.contract import job_results
+from hoodie.maintenance.compaction import memory
 from hoodie.model import instants, table_config
 from hoodie_operator.api import objects
 
@@ -92,6 +93,7 @@ class Pending:
         target: What a rollback takes back; None for other actions, and where it is not known.
         is_alive: Whether a fresh heartbeat says that somebody works on it.
         process: Where its owner runs or ran, by its heartbeat; empty where that is not known.
+        plan_size: Of a compaction; None of other actions, and where its plan cannot be read.
     """
 
     requested_time: instants.InstantTime
@@ -102,6 +104,7 @@ class Pending:
     target: instants.InstantTime | None = None
     is_alive: bool = False
     process: str = ""
+    plan_size: memory.PlanSize | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import cast
 
 from hoodie import errors
 from hoodie.contract import job_results, job_specs
+from hoodie.maintenance.compaction import memory
 from hoodie_operator.api import attempts as api_attempts
 from hoodie_operator.api import execution, objects, table_action, writer
 from hoodie_operator.api.reasons import Reason
@@ -76,6 +77,7 @@ class Job:
         run_hash: Of all that may differ from run to run.
         writer_id: Of a Writer's run.
         action_id: Of a TableAction's run, or a HudiTable's own.
+        plan_size: Of the planned compaction that it executes; None where there is none yet.
     """
 
     table: effective.EffectiveTable
@@ -84,6 +86,7 @@ class Job:
     run_hash: str
     writer_id: str | None = None
     action_id: str | None = None
+    plan_size: memory.PlanSize | None = None
 
 
 def deadlines(world: World, progress_ms: int, total_ms: int | None = None) -> attempts.Deadlines:
@@ -362,6 +365,7 @@ def _start(found: Situation, job: Job) -> Outcome:
         memory_percent=found.status.memory_percent or 100,
         writer_id=job.writer_id,
         action_id=job.action_id,
+        plan_size=job.plan_size,
     )
     verdict = Verdict(
         state=State.STARTING, reason=Reason.STARTING, message=f"attempt {number} is starting"

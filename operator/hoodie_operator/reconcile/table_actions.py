@@ -124,6 +124,7 @@ def _job(
         runtime=me.spec.runtime,
         run_hash=opened.run_hash(world, me),
         action_id=me.name,
+        plan_size=timelines.plan_size(seen, work),
     )
 
 

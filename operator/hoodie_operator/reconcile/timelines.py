@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from hoodie import errors
+from hoodie.contract import job_specs
+from hoodie.maintenance.compaction import memory
 from hoodie.model import instants
 from hoodie_operator.api import hudi_table
 from hoodie_operator.reconcile import facts
@@ -23,6 +25,16 @@ def latest_commit(seen: facts.TableFacts) -> hudi_table.LatestCommit | None:
 def pending_compactions(seen: facts.TableFacts) -> list[facts.Pending]:
     """Return the compactions that are planned or being executed, the oldest first."""
     return [pending for pending in seen.pending if pending.action in _PLANS]
+
+
+def plan_size(seen: facts.TableFacts, work: job_specs.Work) -> memory.PlanSize | None:
+    """Return the size of the plan that a run executes; None where it plans, or does other work."""
+    if not isinstance(work, job_specs.Compact):
+        return None
+    for pending in pending_compactions(seen):
+        if pending.requested_time == work.instant_time:
+            return pending.plan_size
+    return None
 
 
 def pending_cleans(seen: facts.TableFacts) -> list[facts.Pending]:

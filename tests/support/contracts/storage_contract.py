@@ -159,10 +159,21 @@ class StorageContract(ABC):
         with pytest.raises(errors.InvalidInputError, match="file"):
             storage.read("file", length=-1)
 
-    def test_empty_file_is_read(self, storage: Storage) -> None:
+    @pytest.mark.parametrize("is_mapped", [True, False])
+    def test_open_file_is_read_from_any_place(self, storage: Storage, is_mapped: bool) -> None:
+        storage.create("file", b"0123456789")
+        with storage.open_input("file", is_mapped=is_mapped) as file:
+            assert file.size() == 10
+            file.seek(7)
+            assert file.read_buffer(9).to_pybytes() == b"789"
+            file.seek(2)
+            assert file.read(3) == b"234"
+
+    @pytest.mark.parametrize("is_mapped", [True, False])
+    def test_empty_file_is_read(self, storage: Storage, is_mapped: bool) -> None:
         storage.create("file", b"")
         assert storage.read("file") == b""
-        with storage.open_input("file") as file:
+        with storage.open_input("file", is_mapped=is_mapped) as file:
             assert file.size() == 0
             assert file.read() == b""
 

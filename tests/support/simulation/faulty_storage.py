@@ -292,9 +292,9 @@ class FaultyStorage:
         version = self.stat(path).version
         return self.read(path), version
 
-    def open_input(self, path: str) -> pa.NativeFile:
+    def open_input(self, path: str, *, is_mapped: bool = True) -> pa.NativeFile:
         self._read(f"open {path}")
-        return self._inner.open_input(path)
+        return self._inner.open_input(path, is_mapped=is_mapped)
 
     def create(self, path: str, content: bytes) -> FileInfo:
         return self._mutate(f"create {path}", lambda: self._create(path, content))

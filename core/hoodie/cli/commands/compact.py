@@ -10,6 +10,7 @@ from hoodie import environment, errors, table
 from hoodie.cli import command, options, output, progress, run_settings, spark_job, tables
 from hoodie.cli.views import compactions, outcomes
 from hoodie.contract import engine_specs, job_specs
+from hoodie.engine import local
 from hoodie.model import compaction_options, instants
 from hoodie.transaction import authors
 
@@ -140,7 +141,11 @@ def _preview(uri: str, run: run_settings.RunSettings, *, as_json: bool) -> None:
         run_settings.check_facts(run.facts, opened.config)
         display.phase("listing files")
         pending = tuple(each.requested_time for each in opened.timeline().pending_compactions)
-        shown = compactions.preview(opened.uri, opened.preview_compaction(run.compaction), pending)
+        capacity = compactions.Capacity(
+            slice_bytes=run.settings.compaction_memory_bytes, parallelism=local.processors()
+        )
+        decision = opened.preview_compaction(run.compaction)
+        shown = compactions.preview(opened.uri, decision, pending, capacity)
     if as_json:
         output.document(shown)
         return

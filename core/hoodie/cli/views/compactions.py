@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hoodie.cli import grids, quantities
 from hoodie.cli.views import outcomes
 from hoodie.cli.views.slices import NO_PARTITION
-from hoodie.maintenance.compaction import planning, strategies
+from hoodie.maintenance.compaction import memory, planning, strategies
 from hoodie.model import instants
 
 _COMPACT = "compact"
@@ -43,6 +43,7 @@ class Preview:
         file_groups: File groups in the plan.
         log_files: Log files to merge.
         read_bytes: What the compaction reads.
+        memory_bytes: What a process of this machine needs to execute it.
         left_out: File groups that do not fit into the plan; the next one takes them.
         partitions: In the order of the plan, those that are compacted first.
         pending: Compactions that are planned and not completed; their file groups are in no row.
@@ -54,13 +55,30 @@ class Preview:
     file_groups: int
     log_files: int
     read_bytes: int
+    memory_bytes: int
     left_out: int
     partitions: tuple[PartitionRow, ...]
     pending: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """What an execution has.
+
+    Attributes:
+        slice_bytes: Memory for each file group.
+        parallelism: So many are compacted at once.
+    """
+
+    slice_bytes: int
+    parallelism: int
+
+
 def preview(
-    uri: str, decision: planning.Decision, pending: tuple[instants.InstantTime, ...]
+    uri: str,
+    decision: planning.Decision,
+    pending: tuple[instants.InstantTime, ...],
+    capacity: Capacity,
 ) -> Preview:
     """Return the document of what would be planned."""
     taken = decision.selection.taken
@@ -77,10 +95,18 @@ def preview(
         file_groups=len(taken),
         log_files=sum(each.log_files for each in taken),
         read_bytes=sum(each.read_bytes for each in taken),
+        memory_bytes=_memory_bytes(decision, capacity),
         left_out=decision.selection.left_out,
         partitions=tuple(_row(*key, same) for key, same in found.items()),
         pending=pending,
     )
+
+
+def _memory_bytes(decision: planning.Decision, capacity: Capacity) -> int:
+    if decision.plan is None:
+        return 0
+    size = memory.size_of(decision.plan.operations)
+    return memory.needed(size, capacity.slice_bytes, capacity.parallelism)
 
 
 def _row(partition: str, decision: str, same: list[strategies.Candidate]) -> PartitionRow:
@@ -128,7 +154,8 @@ def line(shown: Preview) -> str:
     return (
         f"would compact {quantities.counted(shown.file_groups, 'file group')}: "
         f"{quantities.counted(shown.log_files, 'log file')}, "
-        f"{quantities.size_text(shown.read_bytes)} to read"
+        f"{quantities.size_text(shown.read_bytes)} to read, at most "
+        f"{quantities.size_text(shown.memory_bytes)} of memory"
     )
 
 

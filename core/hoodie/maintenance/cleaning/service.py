@@ -14,7 +14,7 @@ protocol.md: Cleaning.
 
 import functools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -133,7 +133,9 @@ def _proposal(
     commits = planning.commits_since(timeline, last and last[1], saved, how, hold)
     snapshot = snapshots.take(storage, config, timeline)
     partitions = (
-        snapshot.view.partitions() if commits is None else sorted(_touched(storage, commits))
+        snapshot.view.partitions()
+        if commits is None
+        else sorted(contents.read_touched_partitions(storage, commits))
     )
     may_go = planning.removals(snapshot, partitions, how, hold)
     found = [each for each in may_go if each.data_file.path not in protected]
@@ -164,19 +166,6 @@ def clock_of(storage: Storage, timeline: active.ActiveTimeline) -> retention.Clo
         timeline,
         {each: modified_ms.get(instant_names.file_name(each), 0) for each in timeline.completed},
     )
-
-
-def _touched(storage: Storage, commits: Iterable[instants.Instant]) -> Iterator[str]:
-    """Yield the partitions in which commits wrote or retired anything, each once."""
-    seen: set[str] = set()
-    for each in commits:
-        found = {stat.partition_path for stat in contents.read_commit(storage, each).stats}
-        if each.action is instants.Action.REPLACE_COMMIT:
-            found |= {
-                group.partition_path for group in contents.read_replaced_groups(storage, each)
-            }
-        yield from sorted(found - seen)
-        seen |= found
 
 
 def plan(

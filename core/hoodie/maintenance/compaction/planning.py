@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from hoodie.filegroup import snapshots
-from hoodie.maintenance.compaction import strategies, triggers
+from hoodie.maintenance.compaction import incremental, strategies, triggers
 from hoodie.model import compaction_options, files, instants, plans
 
 logger = logging.getLogger(__name__)
@@ -59,7 +59,8 @@ def decide(
 ) -> Decision:
     """Return what a compaction that is requested at a time takes, or why there is to be none.
 
-    Lists the table only where the trigger and the limit of pending compactions allow one.
+    Lists the table only where the trigger and the limit of pending compactions allow one, or, where
+    planning is incremental, partitions of it.
 
     Args:
         snapshot: As of the request.
@@ -79,7 +80,8 @@ def decide(
             ),
         )
     view = snapshot.view
-    slices = changed(view.slices_for_compaction(requested_time))
+    partitions = incremental.partitions(snapshot) if options.is_incremental else None
+    slices = changed(view.slices_for_compaction(requested_time, partitions))
     if not slices:
         return Decision(
             outcome=Outcome.NOTHING_TO_COMPACT,
@@ -94,7 +96,9 @@ def decide(
             selection=selection,
         )
     behind = changed(view.slices_behind_compactions(requested_time))
-    plan = _plan(slices, selection, behind)
+    plan = replace(
+        _plan(slices, selection, behind), extra=incremental.recorded(snapshot, requested_time)
+    )
     message = f"{len(selection.taken)} of {len(slices)} file groups"
     return Decision(outcome=Outcome.PLANNED, message=message, plan=plan, selection=selection)
 
@@ -138,15 +142,17 @@ def plan_to_execute(
     """
     plan = snapshot.compactions[requested_time]
     slices = snapshot.view.slices_below(requested_time)
-    found = {each.group: tuple(log.name for log in each.log_files) for each in slices}
+    found = {each.group: each for each in slices}
     operations = []
     for operation in plan.operations:
-        names = found.get(operation.group, ())
-        if set(names) > set(operation.log_file_names):
+        file_slice = found.get(operation.group)
+        names = tuple(log.name for log in file_slice.log_files) if file_slice else ()
+        if file_slice and set(names) > set(operation.log_file_names):
             logger.warning(
                 "%s: the plan misses some files of %s", operation.group, ", ".join(names)
             )
-            operations.append(replace(operation, log_file_names=names))
+            metrics = _metrics(strategies.candidate_of(file_slice))
+            operations.append(replace(operation, log_file_names=names, metrics=metrics))
         else:
             operations.append(operation)
     return replace(plan, operations=tuple(operations))
@@ -161,12 +167,16 @@ def _operation(
         base_instant_time=file_slice.base_instant_time,
         base_file_name=base.name if base else None,
         log_file_names=tuple(log.name for log in file_slice.log_files),
-        # Source: `FileSliceMetricUtils.java`.
-        metrics={
-            "TOTAL_LOG_FILES": float(candidate.log_files),
-            "TOTAL_LOG_FILES_SIZE": float(candidate.log_bytes),
-            "TOTAL_IO_READ_MB": float(candidate.read_mib),
-            "TOTAL_IO_WRITE_MB": float(candidate.write_mib),
-            "TOTAL_IO_MB": float(candidate.io_mib),
-        },
+        metrics=_metrics(candidate),
     )
+
+
+def _metrics(candidate: strategies.Candidate) -> dict[str, float]:
+    """Return sizes as Apache Hudi's plans have them. Source: `FileSliceMetricUtils.java`."""
+    return {
+        "TOTAL_LOG_FILES": float(candidate.log_files),
+        plans.LOG_BYTES: float(candidate.log_bytes),
+        "TOTAL_IO_READ_MB": float(candidate.read_mib),
+        "TOTAL_IO_WRITE_MB": float(candidate.write_mib),
+        "TOTAL_IO_MB": float(candidate.io_mib),
+    }

@@ -59,7 +59,7 @@ class Compaction:
 
     def encode(self, plan: plans.CompactionPlan, extra: Mapping[str, str]) -> bytes:
         """Return the content of `*.compaction.requested`."""
-        return timeline_avro.encode_compaction_plan(replace(plan, extra=extra))
+        return timeline_avro.encode_compaction_plan(replace(plan, extra={**plan.extra, **extra}))
 
     def plan_to_execute(
         self, snapshot: snapshots.Snapshot, requested_time: instants.InstantTime

@@ -4,18 +4,21 @@ Running it again gives the same records: a plan never changes. Source: `HoodieCo
 (1.2.0); protocol.md: Compaction.
 """
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from hoodie import errors
-from hoodie.filegroup import kept_deletes, reading, snapshots, writing
+from hoodie.filegroup import bounded_merging, kept_deletes, placing, reading, snapshots, writing
 from hoodie.format import file_names
+from hoodie.maintenance.compaction import memory
 from hoodie.model import commits, files, instants, plans, schemas, settings, table_config
 from hoodie.storage import locations, protocol
 from hoodie.transaction import heartbeats, markers
 
 DataFile = TypeVar("DataFile", files.BaseFile, files.LogFile)
+MergedRows: TypeAlias = reading.SliceRows | bounded_merging.BoundedRows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +66,8 @@ def compact_slice(
 ) -> tuple[commits.WriteStat, ...]:
     """Merge a slice into a base file, and a log file of the deletes that outlive it.
 
-    Memory: the changes in the slice's logs, and some row groups of its base file.
+    Memory: the changes in the slice's logs, and some row groups of its base file; of a slice that
+    needs more than the settings allow, what they allow, and scratch space for the changes.
 
     Args:
         task: What to merge.
@@ -77,7 +81,34 @@ def compact_slice(
     file_slice = _slice(task.operation)
     committed = snapshots.CommittedFiles(storage, task.committed)
     reader = reading.SliceReader(storage, task.config, task.schema, committed.is_committed)
-    rows = reader.stream(file_slice, [*writing.BASE_FILE_META_COLUMNS, *task.schema.arrow.names])
+    with _merged(task, reader, file_slice) as rows:
+        return _write(task, storage, file_slice, rows, before_file)
+
+
+@contextlib.contextmanager
+def _merged(
+    task: CompactionTask, reader: reading.SliceReader, file_slice: files.FileSlice
+) -> Iterator[MergedRows]:
+    """Return the rows of a slice, merged in the memory that there is."""
+    columns = [*writing.BASE_FILE_META_COLUMNS, *task.schema.arrow.names]
+    if memory.fits(task.operation, task.settings.compaction_memory_bytes):
+        yield reader.stream(file_slice, columns)
+        return
+    allowed = placing.Memory(
+        bytes_max=task.settings.compaction_memory_bytes,
+        scratch_folder=task.settings.scratch_folder,
+    )
+    with reader.stream_bounded(file_slice, columns, allowed) as rows:
+        yield rows
+
+
+def _write(
+    task: CompactionTask,
+    storage: protocol.Storage,
+    file_slice: files.FileSlice,
+    rows: MergedRows,
+    before_file: Callable[[str], None],
+) -> tuple[commits.WriteStat, ...]:
     target = writing.FileTarget(
         storage=storage,
         group=file_slice.group,

@@ -23,6 +23,8 @@ ROLLBACK = bytes.fromhex(
     "3439373935000000030000000130000000000000001132303236313132313037323935303534360000000000000000"
     "000000000000000000000061"
 )
+# Behind the content: an empty footer, and the length again.
+TAIL_BYTES = 12
 HEADER = {HeaderKey.INSTANT_TIME: "20261121071232155", HeaderKey.SCHEMA: '{"é":1}'}
 
 
@@ -54,6 +56,8 @@ def test_blocks_of_hudi_are_read() -> None:
         header={HeaderKey.INSTANT_TIME: "0" * 17},
         content=pa.py_buffer(bytes.fromhex("000000030000000100")),
         offset=0,
+        start=len(EMPTY_DELETES) - TAIL_BYTES - 9,
+        length=9,
     )
     assert rollback == Block(
         type=BlockType.COMMAND,
@@ -64,6 +68,8 @@ def test_blocks_of_hudi_are_read() -> None:
         },
         content=pa.py_buffer(b""),
         offset=len(EMPTY_DELETES),
+        start=len(EMPTY_DELETES + ROLLBACK) - TAIL_BYTES,
+        length=0,
     )
 
 

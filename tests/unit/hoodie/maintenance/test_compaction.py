@@ -195,3 +195,43 @@ def test_files_of_an_execution_that_failed_are_removed_and_made_again(
     events.put(x=4)
     assert events.keys == ["y"]
     assert events.problems() == []
+
+
+def test_slice_that_exceeds_its_memory_is_merged_to_the_same_rows(tmp_path: Path) -> None:
+    """With the deletes that outlive a compaction, and the counts of its commit."""
+    found = []
+    for memory_bytes in (1 << 30, 1):
+        events = Events(tmp_path / str(memory_bytes))
+        keys = [f"k{number}" for number in range(40)]
+        events.put(**dict.fromkeys(keys[:30], 1))
+        events.compact()
+        events.put(**dict.fromkeys(keys[20:], 2))
+        events.remove(**dict.fromkeys(keys[:5], 5))
+        given = events.options(compaction_memory_bytes=memory_bytes, scratch_folder=str(tmp_path))
+        service = replace(given.transaction, author=authors.Author())
+        planned = events.table.schedule_compaction(service)
+        assert planned is not None
+        commit = events.table.compact(planned, service)
+        events.put(k0=4)
+        assert events.problems() == []
+        counts = [(each.records, each.inserts, each.updates, each.deletes) for each in commit.stats]
+        found.append((events.rows(columns=["id", "a", "b"]), counts))
+    assert found[0] == found[1]
+    assert len(found[0][0]) == 35
+
+
+def test_compaction_without_scratch_space_fails_and_can_be_run_again(tmp_path: Path) -> None:
+    small = SmallTable(tmp_path / "t")
+    small.upsert([{"id": "k", "part": "p", "a": 1}])
+    absent = small.options(compaction_memory_bytes=1, scratch_folder=str(tmp_path / "absent"))
+    service = replace(absent.transaction, author=authors.Author())
+    planned = small.table.schedule_compaction(service)
+    assert planned is not None
+    with pytest.raises(errors.StorageError, match=r"absent.*hoodie\.memory\.spillable"):
+        small.table.compact(planned, service)
+    again = replace(
+        service, settings=small.options(scratch_folder=str(tmp_path)).transaction.settings
+    )
+    small.table.compact(planned, again)
+    assert [row["a"] for row in small.rows()] == [1]
+    assert small.problems() == []

@@ -28,7 +28,7 @@ class Counting(MemoryStorage):
         super().__init__()
         self.opened: list[str] = []
 
-    def open_input(self, path: str) -> pa.NativeFile:
+    def open_input(self, path: str, *, is_mapped: bool = True) -> pa.NativeFile:
         self.opened.append(path.rpartition("/")[2])
         return super().open_input(path)
 

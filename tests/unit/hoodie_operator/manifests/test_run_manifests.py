@@ -6,10 +6,11 @@ import json
 import pytest
 
 from hoodie.contract import attempt_fences, input_sources, job_specs
-from hoodie.model import commits
+from hoodie.maintenance.compaction import memory
+from hoodie.model import commits, settings
 from hoodie_operator.api import configuration, execution, hudi_table, kinds
 from hoodie_operator.api.resources import Manifest
-from hoodie_operator.manifests import naming, observed, runs
+from hoodie_operator.manifests import naming, observed, pods, runs
 from hoodie_operator.reconcile import effects, facts
 from support.operators import operator_world as ow
 
@@ -55,6 +56,7 @@ def attempt(
     lock: str = "zookeeper://zk:2181/hudi/flights",
     work: job_specs.Work | None = None,
     name: str = "schedules",
+    plan_size: memory.PlanSize | None = None,
 ) -> runs.Attempt:
     here = ow.Outside()
     lock_key = here.add(kinds.LOCK_PROVIDER, "zk", ow.LOCK)
@@ -80,6 +82,7 @@ def attempt(
         memory_percent=memory_percent,
         writer_id=name,
         action_id=None,
+        plan_size=plan_size,
     )
     return runs.Attempt(
         start=start, owner=owner, table=dataclasses.replace(table, spec=spec), told=TOLD
@@ -284,3 +287,68 @@ def test_request_to_stop_is_read_from_the_job_it_was_put_into() -> None:
     found = observed.read(job, [], None, ow.START_MS)
     assert found is not None
     assert (found.stop_requested_ms, found.stop_reason) == (17, "suspended")
+
+
+COMPACT = job_specs.Compact(step=job_specs.CompactionStep.EXECUTE, instant_time=ow.time(1))
+SMALL_PLAN = memory.PlanSize(file_groups=1, log_bytes_max=1 << 20)
+LARGE_PLAN = memory.PlanSize(file_groups=40, log_bytes_max=10 << 30)
+
+
+def compactor(
+    plan_size: memory.PlanSize | None,
+    runtime: execution.Runtime = LOCAL,
+    memory_percent: int = 100,
+) -> tuple[int, int, job_specs.JobSpec]:
+    """Return the memory in MiB that a pod asks for and may take, and what its job is told."""
+    made = attempt(runtime, work=COMPACT, plan_size=plan_size, memory_percent=memory_percent)
+    (container,) = pod_of(runs.job(made))["spec"]["containers"]
+    amounts = [container["resources"][each]["memory"] for each in ("requests", "limits")]
+    asked, allowed = (pods.mebibytes(amount) for amount in amounts)
+    spec = runs.job_spec(made)
+    at_once = spec.engine.parallelism
+    assert at_once is not None
+    # What all slices together may take fits beside the process.
+    taken = at_once * spec.settings.compaction_memory_bytes + memory.PROCESS_BYTES
+    assert taken <= allowed << 20
+    return asked, allowed, spec
+
+
+def test_pod_of_a_small_plan_is_small() -> None:
+    asked, allowed, spec = compactor(SMALL_PLAN)
+    assert asked == allowed == 192 + 512 + 8
+    assert spec.engine.parallelism == 1
+
+
+def test_pod_of_a_large_plan_takes_the_limit_of_runs_and_its_slices_what_fits() -> None:
+    asked, allowed, spec = compactor(LARGE_PLAN)
+    assert 1024 < asked == allowed <= 2048
+    assert spec.settings.compaction_memory_bytes >= 1 << 30
+
+
+def test_pod_whose_plan_is_not_made_yet_takes_the_default() -> None:
+    asked, allowed, _ = compactor(None)
+    assert (asked, allowed) == (1024, 2048)
+
+
+@pytest.mark.parametrize("threads", [None, 1, 3, 64])
+def test_memory_of_a_runtime_stands_and_is_divided(threads: int | None) -> None:
+    amounts = execution.Amounts(memory="4Gi")
+    given = execution.Resources(requests=amounts, limits=amounts)
+    runtime = execution.Runtime(resources=given, parallelism=threads)
+    asked, allowed, spec = compactor(LARGE_PLAN, runtime)
+    assert (asked, allowed) == (4096, 4096)
+    expected = {None: 3, 1: 1, 3: 3, 64: (4096 - 192) // 512}
+    assert spec.engine.parallelism == expected[threads]
+
+
+def test_compactor_that_ran_out_of_memory_gets_more_for_each_slice() -> None:
+    _, once, before = compactor(SMALL_PLAN)
+    _, more, after = compactor(SMALL_PLAN, memory_percent=150)
+    assert more > once
+    assert after.settings.compaction_memory_bytes > before.settings.compaction_memory_bytes
+
+
+def test_other_runs_keep_their_memory_and_threads() -> None:
+    spec = runs.job_spec(attempt())
+    assert spec.engine.parallelism is None
+    assert spec.settings.compaction_memory_bytes == settings.WriteSettings().compaction_memory_bytes

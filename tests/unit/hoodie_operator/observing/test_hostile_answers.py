@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie import errors
+from hoodie.maintenance.compaction import memory
 from hoodie.model import json_values, table_config
 from hoodie_operator.api import kinds
 from hoodie_operator.observing import dialogue
@@ -41,7 +42,11 @@ PENDING = st.builds(
     attempt=st.none() | NUMBERS,
     target=MAYBE,
     is_alive=st.booleans(),
+    plan_size=st.none()
+    | st.builds(memory.PlanSize, file_groups=NUMBERS, log_bytes_max=st.none() | NUMBERS),
 )
+NEGATIVE = memory.PlanSize(file_groups=-1, log_bytes_max=1)
+HUGE = memory.PlanSize(file_groups=1, log_bytes_max=1 << 64)
 SAVEPOINTS = st.builds(facts.Savepoint, requested_time=TEXTS, completion_time=TEXTS)
 PROBLEMS = st.none() | st.builds(
     facts.Problem, kind=TEXTS, message=TEXTS, is_transient=st.booleans()
@@ -120,6 +125,8 @@ def test_whatever_an_observer_tells_is_refused_or_decided_about(
         dialogue.Table(commits=(ow.commit(1, log_bytes=1 << 64),)),
         dialogue.Table(commits=(ow.commit(1, requested_time="never"),)),
         dialogue.Table(pending=(ow.planned(1, attempt=-1),)),
+        dialogue.Table(pending=(ow.planned(1, plan_size=NEGATIVE),)),
+        dialogue.Table(pending=(ow.planned(1, plan_size=HUGE),)),
     ],
 )
 def test_answer_that_no_timeline_gives_is_refused(told: dialogue.Table) -> None:

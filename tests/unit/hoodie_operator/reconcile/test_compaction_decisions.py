@@ -3,6 +3,7 @@
 import pytest
 
 from hoodie.contract import engine_specs, job_results, job_specs
+from hoodie.maintenance.compaction import memory
 from hoodie.model import compaction_options
 from hoodie_operator.api import kinds
 from support.operators import operator_world as ow
@@ -159,6 +160,16 @@ def test_plan_that_nobody_executes_is_executed_before_a_new_one_is_made() -> Non
     assert start.work == job_specs.Compact(
         step=job_specs.CompactionStep.EXECUTE, instant_time=ow.time(3)
     )
+
+
+def test_size_of_a_plan_goes_with_its_run() -> None:
+    here = Flights()
+    size = memory.PlanSize(file_groups=3, log_bytes_max=1 << 30)
+    here.see_table(here.table_key, [ow.commit(n) for n in (1, 2)], [ow.planned(3, plan_size=size)])
+    here.add_policy()
+    here.settle()
+    (start,) = here.started
+    assert start.plan_size == size
 
 
 def test_plan_that_somebody_executes_is_left_to_them() -> None:
