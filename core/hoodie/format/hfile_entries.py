@@ -1,0 +1,184 @@
+"""Data blocks of an HFile: entries of key and value, to Arrow and back. Big endian.
+
+    bytes  meaning
+    4      K = L + 12
+    4      V: length of the value
+    2      L: length of the row key, at most 32767
+    L      row key
+    1      0: length of the column family, which there is none of
+    8      timestamp, 2^63 - 1
+    1      4: the entry is a put
+    V      value
+    1      0: version for concurrency control
+
+Where an entry begins depends on all before it. To find the beginnings without a loop over entries,
+`decode` searches for the ten bytes between row key and value, which all entries have. What is found
+is right if each entry ends where the next begins, and if the last ends with the block; otherwise
+(a value contains the ten bytes, another timestamp, a broken block) it goes from entry to entry.
+
+Source: `HFileDataBlock.java`, `KeyValue.java`.
+"""
+
+import struct
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie import errors
+from hoodie.format import avro_cursor
+
+KEY_BYTES_MAX = 2**15 - 1
+ENTRY_BYTES = 21
+"""Of an entry, beside row key and value."""
+SCHEMA = pa.schema(
+    [pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)]
+)
+
+_KEY_EXTRA = 12
+_LENGTHS = struct.Struct(">iih")
+_MARK = b"\x00\x7f\xff\xff\xff\xff\xff\xff\xff\x04"
+_MARK_WORD = 2**63 - 1
+_RARE_BYTE = 0x7F
+_FAMILY_BYTE = 0
+_PUT = 4
+_VERSION = b"\x00"
+_LENGTHS_OF_KEYS_MAX = 32
+"""Of how many lengths keys may be until a loop over entries is faster."""
+
+_Places = npt.NDArray[np.int64]
+
+
+def encode(keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.Buffer:
+    """Return the content of a block.
+
+    Args:
+        keys: At least one, of at most KEY_BYTES_MAX; no nulls.
+        values: One for each key; no nulls.
+    """
+    heads = np.empty(len(keys), np.dtype([("key", ">i4"), ("value", ">i4"), ("row", ">i2")]))
+    heads["row"] = lengths(keys)
+    heads["key"] = lengths(keys) + _KEY_EXTRA
+    heads["value"] = lengths(values)
+    offsets = np.arange(len(keys) + 1, dtype=np.int32) * _LENGTHS.size
+    head = pa.Array.from_buffers(
+        pa.binary(), len(keys), [None, pa.py_buffer(offsets), pa.py_buffer(heads)]
+    )
+    mark, version, nothing = (pa.scalar(each, pa.binary()) for each in (_MARK, _VERSION, b""))
+    joined = pc.binary_join_element_wise(head, keys, mark, values, version, nothing)
+    ends = np.frombuffer(joined.buffers()[1], np.int32)[
+        joined.offset : joined.offset + len(keys) + 1
+    ]
+    return joined.buffers()[2].slice(int(ends[0]), int(ends[-1] - ends[0]))
+
+
+def decode(content: memoryview, place: str) -> pa.RecordBatch:
+    """Return the entries of a block in order, as SCHEMA.
+
+    Raises:
+        FormatError: The content is no entries.
+    """
+    buffer = pa.py_buffer(content)
+    data = np.frombuffer(content, np.uint8)
+    found = _searched(data)
+    starts, key_lengths = _walked(content, place) if found is None else found
+    key_starts = starts + _LENGTHS.size
+    key_ends = key_starts + key_lengths
+    value_ends = np.append(starts[1:], len(data)) - len(_VERSION)
+    columns = [
+        avro_cursor.binaries(buffer, key_starts, key_ends, None),
+        avro_cursor.binaries(buffer, key_ends + len(_MARK), value_ends, None),
+    ]
+    return pa.record_batch(columns, schema=SCHEMA)
+
+
+def lengths(values: pa.BinaryArray) -> npt.NDArray[np.int64]:
+    """Return the length of each value."""
+    return np.asarray(pc.binary_length(values), np.int64)
+
+
+def _searched(data: npt.NDArray[np.uint8]) -> tuple[_Places, _Places] | None:
+    """Return the start of each entry and its key's length, or None if the search is not enough."""
+    if len(data) < ENTRY_BYTES:
+        return None
+    marks = _marks(data)
+    if not len(marks):
+        return None
+    ints = _unaligned(data, ">i4")
+    shorts = _unaligned(data, ">i2")
+    starts = np.empty(len(marks), np.int64)
+    key_lengths = np.empty(len(marks), np.int64)
+    ends = np.empty(len(marks), np.int64)
+    left = np.arange(len(marks))
+    for _ in range(_LENGTHS_OF_KEYS_MAX):
+        # The first entry that is left follows one that was found, so its start is certain. Others
+        # with a key of this length are recognised by the two lengths at their start.
+        first = left[0]
+        length = marks[first] - _LENGTHS.size - (ends[first - 1] if first else 0)
+        if not 0 <= length <= KEY_BYTES_MAX:
+            return None
+        at = marks[left] - _LENGTHS.size - length
+        inside = np.maximum(at, 0)
+        is_found = (
+            (at >= 0) & (ints[inside] == length + _KEY_EXTRA) & (shorts[inside + 8] == length)
+        )
+        if not is_found[0]:
+            return None
+        rows = left[is_found]
+        starts[rows] = at[is_found]
+        key_lengths[rows] = length
+        ends[rows] = marks[rows] + len(_MARK) + ints[at[is_found] + 4] + len(_VERSION)
+        left = left[~is_found]
+        if not len(left):
+            break
+    else:
+        return None
+    is_chain = starts[0] == 0 and ends[-1] == len(data) and bool((starts[1:] == ends[:-1]).all())
+    has_values = bool((ends >= marks + len(_MARK) + len(_VERSION)).all())
+    has_versions = not data[ends - 1].any() if is_chain else False
+    return (starts, key_lengths) if is_chain and has_values and has_versions else None
+
+
+def _marks(data: npt.NDArray[np.uint8]) -> _Places:
+    """Return where the bytes between row key and value are."""
+    longs = _unaligned(data, ">i8")
+    at: _Places = np.flatnonzero(data[: len(longs)] == _RARE_BYTE)
+    at = at[(at > 0) & (at + 8 < len(data))]
+    is_mark = (longs[at] == _MARK_WORD) & (data[at - 1] == _FAMILY_BYTE) & (data[at + 8] == _PUT)
+    marks: _Places = at[is_mark] - 1
+    return marks
+
+
+def _unaligned(data: npt.NDArray[np.uint8], type_: str) -> npt.NDArray[np.signedinteger]:
+    """Return the number that begins at each byte."""
+    width = np.dtype(type_).itemsize
+    return np.ndarray((len(data) - width + 1,), type_, data, strides=(1,))
+
+
+def _walked(content: memoryview, place: str) -> tuple[_Places, _Places]:
+    """Return what `_searched` does, entry by entry, and check each."""
+    starts = []
+    key_lengths = []
+    at = 0
+    while at < len(content):
+        if len(content) - at < ENTRY_BYTES:
+            raise errors.FormatError(f"{place}: byte {at} of the block begins no entry")
+        key, value, row = _LENGTHS.unpack_from(content, at)
+        end = at + ENTRY_BYTES + row + value
+        if not (row >= 0 and key == row + _KEY_EXTRA and value >= 0 and end <= len(content)):
+            raise errors.FormatError(
+                f"{place}: byte {at} of the block begins an entry of {key} and {value} bytes with "
+                f"a row key of {row}; {len(content) - at} bytes are left"
+            )
+        mark = at + _LENGTHS.size + row
+        family, type_, version = content[mark], content[mark + 9], content[end - 1]
+        if (family, type_, version) != (_FAMILY_BYTE, _PUT, 0):
+            raise errors.FormatError(
+                f"{place}: byte {at} of the block begins an entry with a column family of {family} "
+                f"bytes, type {type_} and version {version}; expected 0, {_PUT} and 0"
+            )
+        starts.append(at)
+        key_lengths.append(row)
+        at = end
+    return np.array(starts, np.int64), np.array(key_lengths, np.int64)
