@@ -261,7 +261,7 @@ class Server:
         }
 
     def hfile(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Read or write an HFile as `HFileJudge.java` does with `words`; returns the seconds."""
+        """Read or write an HFile as `HFileJudge.java` does with `words`; returns processor time."""
         if self.hfiles is None:
             compiler = self.jvm.org.codehaus.janino.SimpleCompiler()
             loader = self.jvm.java.lang.Thread.currentThread().getContextClassLoader()

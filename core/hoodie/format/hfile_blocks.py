@@ -187,7 +187,7 @@ def _inflated(stored: memoryview, content_bytes: int, place: str) -> memoryview:
         # One byte more than there should be: the stream must end before it.
         content = inflater.decompress(stored, content_bytes + 1)
     except zlib.error as error:
-        raise errors.FormatError(f"{place}: the content is no gzip stream: {error}") from error
+        raise errors.FormatError(f"{place}: the content is not a gzip stream: {error}") from error
     if len(content) != content_bytes or not inflater.eof:
         raise errors.FormatError(
             f"{place}: the content does not end after the {content_bytes} bytes of the header"

@@ -247,7 +247,7 @@ class Judge:
         self._receive("start", 0, self._settings.start_timeout_s)
 
     def hfile(self, *words: str, timeout_s: float = 300) -> float:
-        """Have `tests/conformance/HFileJudge.java` do something; return the seconds inside."""
+        """Have `tests/conformance/HFileJudge.java` do something; return processor seconds."""
         return float(self._ask("hfile", {"words": words}, timeout_s=timeout_s)["seconds"])
 
     def close(self) -> None:

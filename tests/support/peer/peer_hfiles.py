@@ -33,7 +33,7 @@ class PeerHFiles:
         file_info: Mapping[str, bytes] | None = None,
         meta: Mapping[str, bytes] | None = None,
     ) -> float:
-        """Write a file, and return the seconds that it took."""
+        """Write a file, and return the processor time that it took, in seconds."""
         given = [
             [part for name, value in (each or {}).items() for part in (name.encode(), value)]
             for each in (file_info, meta)
@@ -51,7 +51,7 @@ class PeerHFiles:
         return self._pairs()
 
     def scan_s(self, path: Path) -> float:
-        """Read all entries and drop them; return the seconds that it took."""
+        """Read all entries and drop them; return processor time in seconds."""
         return self.judge.hfile("scan", str(path), "-")
 
     def lookup(self, path: Path, keys: Sequence[bytes]) -> list[tuple[bytes, bytes]]:
@@ -60,7 +60,7 @@ class PeerHFiles:
         return self._pairs()
 
     def lookup_s(self, path: Path, keys: Sequence[bytes]) -> float:
-        """Look keys up; return the seconds that it took."""
+        """Look keys up; return processor time in seconds."""
         return self.judge.hfile("lookup", str(path), "-", str(self._keys(keys)))
 
     @property

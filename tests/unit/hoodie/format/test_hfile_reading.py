@@ -1,5 +1,6 @@
 """Reading HFiles: which blocks a read fetches, index levels, traps, and what is refused."""
 
+import functools
 import struct
 import tracemalloc
 import zlib
@@ -12,10 +13,13 @@ from hoodie.format import hfile_blocks, hfile_index, hfile_reading
 from hoodie.format.hfile_blocks import BlockType, Compression
 from hoodie.format.hfile_index import Entry
 from hoodie.format.hfile_reading import Reader
+from hoodie.format.hfile_writing import Options, Writer
+from hoodie.storage.memory import MemoryStorage
 from support.tables.hfiles import (
     HBASE_KEY_EXTRA,
     CountedFile,
     HandMade,
+    columns,
     hfile,
     index_node,
     leveled,
@@ -57,6 +61,17 @@ def test_small_file_costs_one_request() -> None:
     assert reader.get(b"key00007") == b"value 7"
     assert reader.meta_block("bloomFilter") == b"bits"
     assert file.requests == [(0, len(file.content))]
+
+
+def test_file_of_a_storage_is_written_and_read() -> None:
+    storage = MemoryStorage()
+    with storage.open_write("files.hfile") as sink:
+        writer = Writer(sink, Options(created_ms=1))
+        writer.append(*columns(PAIRS))
+        writer.finish()
+    size = storage.stat("files.hfile").size_bytes
+    reader = Reader("files.hfile", size, functools.partial(storage.read, "files.hfile"))
+    assert pairs_of(reader.scan()) == PAIRS
 
 
 def test_point_read_fetches_one_block(monkeypatch: pytest.MonkeyPatch) -> None:
