@@ -19,7 +19,9 @@ is right if each entry ends where the next begins, and if the last ends with the
 Source: `HFileDataBlock.java`, `KeyValue.java`.
 """
 
+import bisect
 import struct
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +49,7 @@ _VERSION = b"\x00"
 _LENGTHS_OF_KEYS_MAX = 32
 """Of how many lengths keys may be until a loop over entries is faster."""
 
-_Places = npt.NDArray[np.int64]
+Places = npt.NDArray[np.int64]
 
 
 def encode(keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.Buffer:
@@ -73,24 +75,72 @@ def encode(keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.Buffer:
     return joined.buffers()[2].slice(int(ends[0]), int(ends[-1] - ends[0]))
 
 
-def decode(content: memoryview, place: str) -> pa.RecordBatch:
-    """Return the entries of a block in order, as SCHEMA.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entries:
+    """Entries of a block, found and not yet copied.
+
+    Attributes:
+        content: Of the block.
+        key_starts: Where each row key begins in it.
+        key_ends: Where each row key ends.
+        value_ends: Where each value ends. It begins _MARK behind its key.
+    """
+
+    content: memoryview
+    key_starts: Places
+    key_ends: Places
+    value_ends: Places
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.key_starts)
+
+    def key(self, row: int) -> bytes:
+        """Return one key."""
+        return bytes(self.content[self.key_starts[row] : self.key_ends[row]])
+
+    def keys(self) -> pa.BinaryArray:
+        """Return all keys."""
+        return self._copied(self.key_starts, self.key_ends)
+
+    def batch(self) -> pa.RecordBatch:
+        """Return all entries, as SCHEMA."""
+        values = self._copied(self.key_ends + len(_MARK), self.value_ends)
+        return pa.record_batch([self.keys(), values], schema=SCHEMA)
+
+    def take(self, rows: Places) -> "Entries":
+        """Return some entries, in their order here."""
+        return Entries(
+            content=self.content,
+            key_starts=self.key_starts[rows],
+            key_ends=self.key_ends[rows],
+            value_ends=self.value_ends[rows],
+        )
+
+    def place(self, key: bytes) -> int:
+        """Return how many entries have keys below one, if they are in order."""
+        return bisect.bisect_left(range(len(self)), key, key=self.key)
+
+    def _copied(self, starts: Places, ends: Places) -> pa.BinaryArray:
+        return avro_cursor.binaries(pa.py_buffer(self.content), starts, ends, None)
+
+
+def decode(content: memoryview, place: str) -> Entries:
+    """Return the entries of a block in order.
 
     Raises:
         FormatError: The content is no entries.
     """
-    buffer = pa.py_buffer(content)
     data = np.frombuffer(content, np.uint8)
     found = _searched(data)
     starts, key_lengths = _walked(content, place) if found is None else found
     key_starts = starts + _LENGTHS.size
-    key_ends = key_starts + key_lengths
-    value_ends = np.append(starts[1:], len(data)) - len(_VERSION)
-    columns = [
-        avro_cursor.binaries(buffer, key_starts, key_ends, None),
-        avro_cursor.binaries(buffer, key_ends + len(_MARK), value_ends, None),
-    ]
-    return pa.record_batch(columns, schema=SCHEMA)
+    return Entries(
+        content=content,
+        key_starts=key_starts,
+        key_ends=key_starts + key_lengths,
+        value_ends=np.append(starts[1:], len(data)) - len(_VERSION),
+    )
 
 
 def lengths(values: pa.BinaryArray) -> npt.NDArray[np.int64]:
@@ -98,7 +148,7 @@ def lengths(values: pa.BinaryArray) -> npt.NDArray[np.int64]:
     return np.asarray(pc.binary_length(values), np.int64)
 
 
-def _searched(data: npt.NDArray[np.uint8]) -> tuple[_Places, _Places] | None:
+def _searched(data: npt.NDArray[np.uint8]) -> tuple[Places, Places] | None:
     """Return the start of each entry and its key's length, or None if the search is not enough."""
     if len(data) < ENTRY_BYTES:
         return None
@@ -140,13 +190,13 @@ def _searched(data: npt.NDArray[np.uint8]) -> tuple[_Places, _Places] | None:
     return (starts, key_lengths) if is_chain and has_values and has_versions else None
 
 
-def _marks(data: npt.NDArray[np.uint8]) -> _Places:
+def _marks(data: npt.NDArray[np.uint8]) -> Places:
     """Return where the bytes between row key and value are."""
     longs = _unaligned(data, ">i8")
-    at: _Places = np.flatnonzero(data[: len(longs)] == _RARE_BYTE)
+    at: Places = np.flatnonzero(data[: len(longs)] == _RARE_BYTE)
     at = at[(at > 0) & (at + 8 < len(data))]
     is_mark = (longs[at] == _MARK_WORD) & (data[at - 1] == _FAMILY_BYTE) & (data[at + 8] == _PUT)
-    marks: _Places = at[is_mark] - 1
+    marks: Places = at[is_mark] - 1
     return marks
 
 
@@ -156,7 +206,7 @@ def _unaligned(data: npt.NDArray[np.uint8], type_: str) -> npt.NDArray[np.signed
     return np.ndarray((len(data) - width + 1,), type_, data, strides=(1,))
 
 
-def _walked(content: memoryview, place: str) -> tuple[_Places, _Places]:
+def _walked(content: memoryview, place: str) -> tuple[Places, Places]:
     """Return what `_searched` does, entry by entry, and check each."""
     starts = []
     key_lengths = []

@@ -17,18 +17,17 @@ block (see `hoodie.format.hfile_blocks`) are read.
 Source: `HFileReaderImpl.java`, `HFileInfo.java`.
 """
 
-import bisect
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, Self
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.format import hfile_blocks, hfile_entries, hfile_index, hfile_messages, hfile_search
 from hoodie.format.hfile_blocks import BlockType
 from hoodie.format.hfile_index import Entry
+from hoodie.format.hfile_search import Wanted
 
 OPENING_BYTES = 256 * 1024
 LOAD_ON_OPEN_BYTES_MAX = 2**28
@@ -133,7 +132,7 @@ class Reader:
             FormatError: The file is broken, or has not as many entries as it says.
         """
         found = 0
-        for batch in self._batches(hfile_search.everything):
+        for batch in self.between(b"", None):
             found += batch.num_rows
             yield batch
         if found != self.entry_count:
@@ -152,27 +151,14 @@ class Reader:
         Args:
             keys: Binary or texts, in any order, with or without duplicates.
         """
-        found = keys.cast(pa.binary()).to_pylist() if isinstance(keys, pa.Array) else keys
-        wanted = sorted(set(found))
-        batches = []
-        for batch in self._batches(hfile_search.points(wanted)):
-            bounds = pc.min_max(batch.column("key"))
-            begin = bisect.bisect_left(wanted, bounds["min"].as_py())
-            end = bisect.bisect_right(wanted, bounds["max"].as_py())
-            if begin < end:
-                chosen = pa.array(wanted[begin:end], pa.binary())
-                batches.append(batch.filter(pc.is_in(batch.column("key"), chosen)))
-        return _joined(batches)
+        plain = keys.cast(pa.binary()).to_pylist() if isinstance(keys, pa.Array) else keys
+        batches = list(self._batches(hfile_search.Keys.of(plain)))
+        table = pa.Table.from_batches(batches, hfile_entries.SCHEMA).combine_chunks()
+        return next(iter(table.to_batches()), pa.RecordBatch.from_pylist([], hfile_entries.SCHEMA))
 
     def with_prefixes(self, prefixes: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
         """Yield the entries whose key begins with any of some texts."""
-        wanted = sorted(set(prefixes))
-        for batch in self._batches(hfile_search.prefixes(wanted)):
-            keys = batch.column("key")
-            mask = pa.repeat(pa.scalar(value=False), len(keys))
-            for prefix in _relevant(wanted, keys):
-                mask = pc.or_(mask, pc.starts_with(keys, prefix))
-            yield from _non_empty(batch.filter(mask))
+        return self._batches(hfile_search.Prefixes.of(prefixes))
 
     def between(self, low: bytes, high: bytes | None) -> Iterator[pa.RecordBatch]:
         """Yield the entries from a key on and below another; None is no bound.
@@ -180,12 +166,7 @@ class Reader:
         Some may be missing in a file that is not sorted by the bytes of keys, see
         `hoodie.format.hfile_search`.
         """
-        for batch in self._batches(hfile_search.span(low, high)):
-            keys = batch.column("key")
-            mask = pc.greater_equal(keys, pa.scalar(low, pa.binary()))
-            if high is not None:
-                mask = pc.and_(mask, pc.less(keys, pa.scalar(high, pa.binary())))
-            yield from _non_empty(batch.filter(mask))
+        return self._batches(hfile_search.Span(low, high))
 
     def _place(self, offset: int) -> str:
         return f"{self._name} at byte {offset}"
@@ -233,19 +214,24 @@ class Reader:
         self.entry_count = trailer.entry_count
         _check_supported(self.file_info, info_place)
 
-    def _batches(self, search: hfile_search.Search) -> Iterator[pa.RecordBatch]:
-        for entry, data in self._blocks(self._data_entries(search)):
+    def _batches(self, wanted: Wanted) -> Iterator[pa.RecordBatch]:
+        for entry, data in self._blocks(self._data_entries(wanted)):
             content = self._content(entry, data, BlockType.DATA)
-            yield from _non_empty(hfile_entries.decode(content, self._place(entry.offset)))
+            entries = hfile_entries.decode(content, self._place(entry.offset))
+            if not len(entries):
+                continue
+            rows = wanted.rows(entries)
+            if len(rows):
+                yield (entries if len(rows) == len(entries) else entries.take(rows)).batch()
 
-    def _data_entries(self, search: hfile_search.Search) -> list[Entry]:
-        entries = _chosen(self._root, search)
+    def _data_entries(self, wanted: Wanted) -> list[Entry]:
+        entries = _chosen(self._root, wanted)
         for level in range(self._trailer.index_levels - 1, 0, -1):
             kind = BlockType.LEAF_INDEX if level == 1 else BlockType.INTERMEDIATE_INDEX
             self._load_nodes(entries, kind)
             below = [entry for node in entries for entry in self._nodes[node.offset]]
             self._check_order(below)
-            entries = _chosen(below, search)
+            entries = _chosen(below, wanted)
         return entries
 
     def _load_nodes(self, entries: Iterable[Entry], kind: BlockType) -> None:
@@ -277,10 +263,8 @@ class Reader:
         return content
 
 
-def _chosen(entries: Sequence[Entry], search: hfile_search.Search) -> list[Entry]:
-    if not entries:
-        return []
-    found = search([entry.first_key for entry in entries])
+def _chosen(entries: Sequence[Entry], wanted: Wanted) -> list[Entry]:
+    found = wanted.blocks([entry.first_key for entry in entries]) if entries else set()
     return [entries[index] for index in sorted(found)]
 
 
@@ -294,24 +278,6 @@ def _runs(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
         run.append(entry)
     if run:
         yield run
-
-
-def _relevant(prefixes: Sequence[bytes], keys: pa.Array) -> list[bytes]:
-    """Return those of some sorted prefixes that a key may begin with."""
-    bounds = pc.min_max(keys)
-    low, high = bounds["min"].as_py(), bounds["max"].as_py()
-    end = bisect.bisect_right(prefixes, high)
-    return [prefix for prefix in prefixes[:end] if prefix >= low[: len(prefix)]]
-
-
-def _non_empty(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    if batch.num_rows:
-        yield batch
-
-
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    table = pa.Table.from_batches(batches, hfile_entries.SCHEMA).combine_chunks()
-    return next(iter(table.to_batches()), pa.RecordBatch.from_pylist([], hfile_entries.SCHEMA))
 
 
 def _check_supported(info: Mapping[str, bytes], place: str) -> None:
