@@ -14,7 +14,8 @@
 Where an entry begins depends on all before it. To find the beginnings without a loop over entries,
 `decode` searches for the ten bytes between row key and value, which all entries have. What is found
 is right if each entry ends where the next begins, and if the last ends with the block; otherwise
-(a value contains the ten bytes, another timestamp, a broken block) it goes from entry to entry.
+(keys of many lengths, a value that contains the ten bytes, another timestamp, a broken block) it
+goes from entry to entry.
 
 Source: `HFileDataBlock.java`, `KeyValue.java`.
 """
@@ -39,15 +40,16 @@ SCHEMA = pa.schema(
 )
 
 _KEY_EXTRA = 12
-_LENGTHS = struct.Struct(">iih")
+_LENGTHS = struct.Struct(">ii")
+_HEAD_BYTES = 10
 _MARK = b"\x00\x7f\xff\xff\xff\xff\xff\xff\xff\x04"
 _MARK_WORD = 2**63 - 1
 _RARE_BYTE = 0x7F
 _FAMILY_BYTE = 0
 _PUT = 4
 _VERSION = b"\x00"
-_LENGTHS_OF_KEYS_MAX = 32
-"""Of how many lengths keys may be until a loop over entries is faster."""
+_KEY_LENGTHS_MAX = 8
+"""Of how many lengths keys may be until going from entry to entry is faster."""
 
 Places = npt.NDArray[np.int64]
 
@@ -63,7 +65,7 @@ def encode(keys: pa.BinaryArray, values: pa.BinaryArray) -> pa.Buffer:
     heads["row"] = lengths(keys)
     heads["key"] = lengths(keys) + _KEY_EXTRA
     heads["value"] = lengths(values)
-    offsets = np.arange(len(keys) + 1, dtype=np.int32) * _LENGTHS.size
+    offsets = np.arange(len(keys) + 1, dtype=np.int32) * _HEAD_BYTES
     head = pa.Array.from_buffers(
         pa.binary(), len(keys), [None, pa.py_buffer(offsets), pa.py_buffer(heads)]
     )
@@ -134,7 +136,7 @@ def decode(content: memoryview, place: str) -> Entries:
     data = np.frombuffer(content, np.uint8)
     found = _searched(data)
     starts, key_lengths = _walked(content, place) if found is None else found
-    key_starts = starts + _LENGTHS.size
+    key_starts = starts + _HEAD_BYTES
     return Entries(
         content=content,
         key_starts=key_starts,
@@ -161,14 +163,14 @@ def _searched(data: npt.NDArray[np.uint8]) -> tuple[Places, Places] | None:
     key_lengths = np.empty(len(marks), np.int64)
     ends = np.empty(len(marks), np.int64)
     left = np.arange(len(marks))
-    for _ in range(_LENGTHS_OF_KEYS_MAX):
+    for _ in range(_KEY_LENGTHS_MAX):
         # The first entry that is left follows one that was found, so its start is certain. Others
         # with a key of this length are recognised by the two lengths at their start.
         first = left[0]
-        length = marks[first] - _LENGTHS.size - (ends[first - 1] if first else 0)
+        length = marks[first] - _HEAD_BYTES - (ends[first - 1] if first else 0)
         if not 0 <= length <= KEY_BYTES_MAX:
             return None
-        at = marks[left] - _LENGTHS.size - length
+        at = marks[left] - _HEAD_BYTES - length
         inside = np.maximum(at, 0)
         is_found = (
             (at >= 0) & (ints[inside] == length + _KEY_EXTRA) & (shorts[inside + 8] == length)
@@ -208,27 +210,29 @@ def _unaligned(data: npt.NDArray[np.uint8], type_: str) -> npt.NDArray[np.signed
 
 def _walked(content: memoryview, place: str) -> tuple[Places, Places]:
     """Return what `_searched` does, entry by entry, and check each."""
-    starts = []
-    key_lengths = []
+    found = []
     at = 0
-    while at < len(content):
-        if len(content) - at < ENTRY_BYTES:
-            raise errors.FormatError(f"{place}: byte {at} of the block begins no entry")
-        key, value, row = _LENGTHS.unpack_from(content, at)
-        end = at + ENTRY_BYTES + row + value
-        if not (row >= 0 and key == row + _KEY_EXTRA and value >= 0 and end <= len(content)):
-            raise errors.FormatError(
-                f"{place}: byte {at} of the block begins an entry of {key} and {value} bytes with "
-                f"a row key of {row}; {len(content) - at} bytes are left"
-            )
-        mark = at + _LENGTHS.size + row
-        family, type_, version = content[mark], content[mark + 9], content[end - 1]
-        if (family, type_, version) != (_FAMILY_BYTE, _PUT, 0):
-            raise errors.FormatError(
-                f"{place}: byte {at} of the block begins an entry with a column family of {family} "
-                f"bytes, type {type_} and version {version}; expected 0, {_PUT} and 0"
-            )
-        starts.append(at)
-        key_lengths.append(row)
-        at = end
-    return np.array(starts, np.int64), np.array(key_lengths, np.int64)
+    while at <= len(content) - ENTRY_BYTES:
+        key, value = _LENGTHS.unpack_from(content, at)
+        if key < _KEY_EXTRA or value < 0:
+            break
+        found.append(at)
+        at += _LENGTHS.size + key + value + len(_VERSION)
+    if at != len(content) or not found:
+        raise errors.FormatError(
+            f"{place}: no entry begins at byte {at} of the block, which has {len(content)}"
+        )
+    data = np.frombuffer(content, np.uint8)
+    starts = np.array(found, np.int64)
+    key_lengths = _unaligned(data, ">i2")[starts + _LENGTHS.size].astype(np.int64)
+    is_entry = _unaligned(data, ">i4")[starts] == key_lengths + _KEY_EXTRA
+    marks = np.where(is_entry, starts + _HEAD_BYTES + key_lengths, starts)
+    ends = np.append(starts[1:], len(data))
+    is_entry &= (key_lengths >= 0) & (data[marks] == _FAMILY_BYTE)
+    is_entry &= (data[marks + len(_MARK) - 1] == _PUT) & (data[ends - 1] == 0)
+    if not is_entry.all():
+        raise errors.FormatError(
+            f"{place}: byte {starts[is_entry.argmin()]} of the block begins an entry with a column "
+            "family, of another type than a put, or with a version"
+        )
+    return starts, key_lengths

@@ -145,16 +145,17 @@ class Reader:
         found = self.lookup([key])
         return found.column("value")[0].as_py() if found.num_rows else None
 
-    def lookup(self, keys: pa.Array | Sequence[bytes]) -> pa.RecordBatch:
+    def lookup(self, keys: pa.Array | Sequence[bytes]) -> pa.Table:
         """Return the entries of those keys that are there, as `hfile_entries.SCHEMA`.
+
+        They are in the order of the file, with a chunk for each block.
 
         Args:
             keys: Binary or texts, in any order, with or without duplicates.
         """
         plain = keys.cast(pa.binary()).to_pylist() if isinstance(keys, pa.Array) else keys
-        batches = list(self._batches(hfile_search.Keys.of(plain)))
-        table = pa.Table.from_batches(batches, hfile_entries.SCHEMA).combine_chunks()
-        return next(iter(table.to_batches()), pa.RecordBatch.from_pylist([], hfile_entries.SCHEMA))
+        batches = self._batches(hfile_search.Keys.of(plain))
+        return pa.Table.from_batches(batches, hfile_entries.SCHEMA)
 
     def with_prefixes(self, prefixes: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
         """Yield the entries whose key begins with any of some texts."""
@@ -218,8 +219,6 @@ class Reader:
         for entry, data in self._blocks(self._data_entries(wanted)):
             content = self._content(entry, data, BlockType.DATA)
             entries = hfile_entries.decode(content, self._place(entry.offset))
-            if not len(entries):
-                continue
             rows = wanted.rows(entries)
             if len(rows):
                 yield (entries if len(rows) == len(entries) else entries.take(rows)).batch()

@@ -36,7 +36,7 @@ class Wanted(Protocol):
         ...
 
     def rows(self, entries: Entries) -> Places:
-        """Return which entries of such a block, which has some, are it; ascending."""
+        """Return which entries of such a block are it, ascending. A block has some."""
         ...
 
 

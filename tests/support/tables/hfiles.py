@@ -28,7 +28,7 @@ def columns(pairs: Pairs) -> tuple[pa.BinaryArray, pa.BinaryArray]:
     return keys, pa.array([value for _, value in pairs], pa.binary())
 
 
-def pairs_of(batches: Iterable[pa.RecordBatch]) -> list[tuple[bytes, bytes]]:
+def pairs_of(batches: Iterable[pa.RecordBatch | pa.Table]) -> list[tuple[bytes, bytes]]:
     return [
         (row["key"], row["value"])
         for batch in batches

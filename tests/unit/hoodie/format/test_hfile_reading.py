@@ -212,6 +212,30 @@ def test_value_that_looks_like_an_entry_is_read_whole() -> None:
     assert pairs_of(reader.scan()) == pairs
 
 
+def test_data_block_without_entries_is_refused() -> None:
+    made = HandMade()
+    entry = made.add(BlockType.DATA, b"", b"key")
+    with pytest.raises(errors.FormatError, match="no entry begins at byte 0"):
+        list(Reader.over("x.hfile", made.finish([entry])).scan())
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        struct.pack(">iih", 15, 1, 3) + b"key\x01" + struct.pack(">qb", 7, 4) + b"v\x00",
+        struct.pack(">iih", 15, 1, 3) + b"key\x00" + struct.pack(">qb", 7, 8) + b"v\x00",
+        struct.pack(">iih", 15, 1, 3) + b"key\x00" + struct.pack(">qb", 7, 4) + b"v\x01",
+        struct.pack(">iih", 15, 1, 2) + b"key\x00" + struct.pack(">qb", 7, 4) + b"v\x00",
+        struct.pack(">iih", 15, 1, -1) + b"key\x00" + struct.pack(">qb", 7, 4) + b"v\x00",
+    ],
+)
+def test_entry_that_is_not_a_put_of_a_row_key_is_refused(entry: bytes) -> None:
+    made = HandMade()
+    block = made.add(BlockType.DATA, entry, b"key")
+    with pytest.raises(errors.FormatError, match="byte 0 of the block begins an entry with"):
+        list(Reader.over("x.hfile", made.finish([block])).scan())
+
+
 def test_keys_of_many_lengths_are_read() -> None:
     pairs = [(b"k" * length, b"v" * (length % 5)) for length in range(1, 300)]
     assert pairs_of(Reader.over("x.hfile", hfile(pairs)).scan()) == pairs
