@@ -99,10 +99,11 @@ class Reader:
             self._tail[-hfile_messages.TRAILER_BYTES :], self._place(trailer_offset)
         )
         self._end = self._trailer.load_on_open_offset
-        if not 0 <= trailer_offset - self._end <= LOAD_ON_OPEN_BYTES_MAX:
+        first = max(0, trailer_offset - LOAD_ON_OPEN_BYTES_MAX)
+        if not first <= self._end <= trailer_offset:
             raise errors.FormatError(
                 f"{self._place(trailer_offset)}: the part to be read first begins at byte "
-                f"{self._end}, expected it up to {LOAD_ON_OPEN_BYTES_MAX} bytes before the trailer"
+                f"{self._end}, expected it from byte {first} on"
             )
         self._load_tail(self._end)
         self._load(trailer_offset)

@@ -4,12 +4,13 @@ import functools
 import struct
 import tracemalloc
 import zlib
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
 from hoodie import errors
-from hoodie.format import hfile_blocks, hfile_index, hfile_reading
+from hoodie.format import hfile_blocks, hfile_index, hfile_messages, hfile_reading
 from hoodie.format.hfile_blocks import BlockType, Compression
 from hoodie.format.hfile_index import Entry
 from hoodie.format.hfile_reading import Reader
@@ -401,6 +402,17 @@ def test_index_that_refers_to_itself_is_refused() -> None:
     reader = Reader.over("x.hfile", made.finish([leaf], levels=4))
     with pytest.raises(errors.FormatError, match="magic"):
         list(reader.scan())
+
+
+@pytest.mark.parametrize("offset", [-1, -(2**63), 2**40])
+def test_part_to_be_read_first_lies_inside_the_file(offset: int) -> None:
+    trailer = hfile_messages.decode_trailer(memoryview(hfile(PAIRS))[-4096:], "x")
+    moved = replace(trailer, load_on_open_offset=offset)
+    content = hfile(PAIRS)[:-4096] + hfile_messages.encode_trailer(moved)
+    file = CountedFile(content)
+    with pytest.raises(errors.FormatError, match=f"begins at byte {offset}, expected it from"):
+        file.open()
+    assert len(file.requests) == 1
 
 
 @pytest.mark.parametrize("levels", [0, -1, 9, 2**40])
