@@ -37,6 +37,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 TRACE_CHARACTERS_MAX = 20_000
 RETRY_S = 0.05
+HFILE_JUDGE = Path(__file__).with_name("HFileJudge.java")
 
 Batch = TypeVar("Batch")
 
@@ -48,6 +49,7 @@ class Server:
         self.spark = spark
         self.jvm: Any = spark._jvm
         self.locks: dict[str, Any] = {}
+        self.hfiles: Any = None
         self.operations = {
             "describe": self.describe,
             "write": self.write,
@@ -65,6 +67,7 @@ class Server:
             "unlock": self.unlock,
             "storage_lease": self.storage_lease,
             "timeline": self.timeline,
+            "hfile": self.hfile,
             "memory": self.memory,
         }
 
@@ -256,6 +259,17 @@ class Server:
                 for instant in client.getActiveTimeline().getInstants()
             ]
         }
+
+    def hfile(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Read or write an HFile as `HFileJudge.java` does with `words`; returns processor time."""
+        if self.hfiles is None:
+            compiler = self.jvm.org.codehaus.janino.SimpleCompiler()
+            loader = self.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+            compiler.setParentClassLoader(loader)
+            compiler.cook(HFILE_JUDGE.read_text())
+            loaded = compiler.getClassLoader().loadClass(HFILE_JUDGE.stem)
+            self.hfiles = loaded.newInstance()
+        return {"seconds": float(self.hfiles.apply(" ".join(request["words"])))}
 
     def memory(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the JVM's peak resident memory in bytes since the last call with `reset`."""

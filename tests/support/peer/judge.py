@@ -246,6 +246,10 @@ class Judge:
         threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True).start()
         self._receive("start", 0, self._settings.start_timeout_s)
 
+    def hfile(self, *words: str, timeout_s: float = 300) -> float:
+        """Have `tests/conformance/HFileJudge.java` do something; return processor seconds."""
+        return float(self._ask("hfile", {"words": words}, timeout_s=timeout_s)["seconds"])
+
     def close(self) -> None:
         """End the process group: first by the end of its input, after 10 s by force."""
         process, self._process = self._process, None
