@@ -112,9 +112,10 @@ class LocalStorage:
                 entries = os.scandir(self._root / directory)
             except (FileNotFoundError, NotADirectoryError):
                 continue
+            prefix = paths.joined(directory, "")
             with entries:
                 for entry in entries:
-                    path = paths.joined(directory, entry.name)
+                    path = prefix + entry.name
                     if entry.is_symlink():
                         self._refuse_escape(path, Path(entry.path))
                     if entry.is_dir(follow_symlinks=False):
@@ -271,6 +272,10 @@ class LocalStorage:
         """Delete files, in that order; missing ones are fine."""
         for path in paths:
             self.delete(path)
+
+    def delete_unordered(self, paths: Iterable[str]) -> None:
+        """Delete files; missing ones are fine."""
+        self.delete_all(paths)
 
     def _named(self, path: str) -> str:
         return f"{self._root}/{path}"
