@@ -18,7 +18,7 @@ from hoodie import environment, table
 from hoodie.format import clean_avro, file_names, instant_names, properties, timeline_avro
 from hoodie.model import commits, files, instants, plans, schemas, table_config
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, archived, history_tree, history_writing
+from hoodie.timeline import active, history_tree, history_writing
 
 GROUPS = 100
 """File groups of a partition."""
@@ -26,9 +26,11 @@ GROUPS = 100
 SCHEMA = pa.schema(
     [("id", pa.string()), ("part", pa.string()), ("ts", pa.int64()), ("value", pa.int64())]
 )
+HISTORY_FILES = 10
+HISTORY_STEP_MS = 1_000
 _BEGIN_MS = instants.parse_time("20260101000000000")
 _STEP_MS = 10_000
-_TOKEN = "0-0-0"  # noqa: S105 (a write token)
+_TOKEN = "0-0-0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +148,7 @@ def requested_time(number: int) -> instants.InstantTime:
 def _putting(uri: str, storage: Storage) -> "Put":
     """Return what puts a file into a table: on a local disk, without making it durable."""
     if "://" in uri:
-        return lambda path, content: storage.create(path, content)
+        return storage.create
     root = Path(uri)
     folders: set[Path] = set()
 
@@ -215,12 +217,7 @@ def _put_instant(
 ) -> None:
     """Put the files of a step's instant on the timeline."""
     time = requested_time(number)
-    completed = instants.Instant(
-        requested_time=time,
-        action=step.action,
-        state=instants.State.COMPLETED,
-        completion_time=instants.format_time(instants.parse_time(time) + _STEP_MS // 2),
-    )
+    completed = _completed(number, step.action)
     plan, content = b"", b""
     if step.action is instants.Action.CLEAN:
         cleaned = plans.CleanPlan(
@@ -240,6 +237,38 @@ def _put_instant(
     if step.action is instants.Action.COMMIT:
         plan = timeline_avro.encode_compaction_plan(plans.CompactionPlan(operations=()))
     _put_states(put, completed, plan, content)
+
+
+def _completed(number: int, action: instants.Action) -> instants.Instant:
+    begun = requested_time(number)
+    return instants.Instant(
+        requested_time=begun,
+        action=action,
+        state=instants.State.COMPLETED,
+        completion_time=instants.format_time(instants.parse_time(begun) + _STEP_MS // 2),
+    )
+
+
+def _stat_of_log(number: int) -> commits.WriteStat:
+    """Return what a delta commit wrote to a file group of the first partition."""
+    group = _group(0, number % GROUPS)
+    time = requested_time(number)
+    name = file_names.log_file_name(group.file_id, time, files.LOG_VERSION_FIRST, _TOKEN)
+    return commits.WriteStat(
+        file_id=group.file_id,
+        partition_path=group.partition_path,
+        path=files.join(group.partition_path, name),
+        prev_commit=requested_time(0),
+        records=10,
+        inserts=0,
+        updates=10,
+        deletes=0,
+        size_bytes=1,
+        base_file=file_names.base_file_name(group.file_id, _TOKEN, requested_time(0)),
+        log_files=(name,),
+        log_version=files.LOG_VERSION_FIRST,
+        log_blocks=1,
+    )
 
 
 def _metadata(step: Step, stats: Iterable[commits.WriteStat]) -> commits.CommitMetadata:
@@ -265,3 +294,71 @@ def _put_states(put: Put, completed: instants.Instant, plan: bytes, content: byt
     }
     for instant, of_state in contents.items():
         put(f"{active.DIRECTORY}/{instant_names.file_name(instant)}", of_state)
+
+
+def create_long(uri: str, count: int) -> None:
+    """Make a table of so many delta commits on its timeline, of which no file is left."""
+    env = environment.system(parallelism=1)
+    config = config_of()
+    table.create_table(uri, config, schemas.from_arrow(SCHEMA, config.name), env)
+    put = _putting(uri, env.open_storage(uri))
+    step = Step(action=instants.Action.DELTA_COMMIT)
+    for number in range(count):
+        completed = _completed(number, step.action)
+        content = timeline_avro.encode_commit(_metadata(step, [_stat_of_log(number)]))
+        _put_states(put, completed, b"", content)
+
+
+def put_history(storage: Storage, count: int, last_ms: int) -> None:
+    """Put instants into the archive, among those that it has, as archivers would have by then.
+
+    Args:
+        storage: Of a table that was archived.
+        count: How many, in `HISTORY_FILES` files; what the archive had is merged with the last.
+        last_ms: When the newest of them was requested.
+    """
+    tree = history_writing.read_tree(storage)
+    begin_ms = last_ms - count * HISTORY_STEP_MS
+    step = count // HISTORY_FILES
+    *made, last = [
+        history_writing.stage(
+            storage,
+            _history_rows(begin_ms, range(first, first + step)),
+            _unchecked,
+            level=len(str(step)) - 1,
+            may_replace=True,
+        )
+        for first in range(0, count, step)
+    ]
+    merged = history_writing.merge(storage, (last, *tree.files), _unchecked, may_replace=True)
+    number = tree.number_next
+    path = history_tree.manifest_path(number)
+    content = history_tree.encode_manifest([*made, merged])
+    history_writing.put_manifest(storage, path, content, _unchecked)
+    history_writing.raise_version(storage, number, _unchecked)
+
+
+def _unchecked() -> None:
+    """Let a table be changed that nobody else has."""
+
+
+def _history_rows(begin_ms: int, numbers: range) -> pa.Table:
+    """Return the rows of archived delta commits, whose metadata differ by their times alone."""
+    step = Step(action=instants.Action.DELTA_COMMIT)
+    stat = _stat_of_log(0)
+    content = timeline_avro.encode_commit(_metadata(step, [stat]))
+    begun_ms = [begin_ms + number * HISTORY_STEP_MS for number in numbers]
+    times = [instants.format_time(each) for each in begun_ms]
+    completed = [instants.format_time(each + HISTORY_STEP_MS // 2) for each in begun_ms]
+    mark = requested_time(0).encode()
+    return pa.table(
+        {
+            "instantTime": times,
+            "completionTime": completed,
+            "action": [step.action.value] * len(times),
+            "metadata": [content.replace(mark, time.encode()) for time in times],
+            "plan": [None] * len(times),
+            "version": [1] * len(times),
+        },
+        schema=history_writing.SCHEMA,
+    )

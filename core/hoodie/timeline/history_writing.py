@@ -49,7 +49,7 @@ _KEY = (history_files.TIME, "action")
 _MERGED_AT_ONCE = 1_000
 """A merge takes so many rows at a time."""
 
-_SCHEMA = pa.schema(
+SCHEMA = pa.schema(
     [
         ("instantTime", pa.string()),
         ("completionTime", pa.string()),
@@ -147,7 +147,7 @@ def rows_of(
         }
         for each in sorted(completed, key=lambda instant: instant.requested_time)
     ]
-    return pa.Table.from_pylist(rows, _SCHEMA)
+    return pa.Table.from_pylist(rows, SCHEMA)
 
 
 def _plan(storage: Storage, pending: Iterable[instants.Instant]) -> bytes | None:
@@ -195,7 +195,7 @@ def _encoded(pieces: Iterable[pa.Table]) -> _Encoded:
     """Return the file with these rows, in row groups of a limited size."""
     stream = io.BytesIO()
     ends: list[str] = []
-    with pq.ParquetWriter(stream, _SCHEMA, compression="gzip") as writer:
+    with pq.ParquetWriter(stream, SCHEMA, compression="gzip") as writer:
         for part in _parts(pieces):
             writer.write_table(part)
             times = part.column(history_files.TIME)
@@ -272,9 +272,9 @@ def _same(content: bytes, ours: bytes) -> bool:
 def _in_batches(content: bytes) -> Iterator[pa.Table]:
     """Yield all rows, `_MERGED_AT_ONCE` at a time."""
     parquet = pq.ParquetFile(pa.BufferReader(content))
-    waiting = _SCHEMA.empty_table()
-    for batch in parquet.iter_batches(_MERGED_AT_ONCE, columns=_SCHEMA.names):
-        waiting = pa.concat_tables([waiting, pa.Table.from_batches([batch]).cast(_SCHEMA)])
+    waiting = SCHEMA.empty_table()
+    for batch in parquet.iter_batches(_MERGED_AT_ONCE, columns=SCHEMA.names):
+        waiting = pa.concat_tables([waiting, pa.Table.from_batches([batch]).cast(SCHEMA)])
         while len(waiting) >= _MERGED_AT_ONCE:
             yield waiting.slice(0, _MERGED_AT_ONCE)
             waiting = waiting.slice(_MERGED_AT_ONCE)
@@ -348,7 +348,7 @@ def _order(keys: pa.Table) -> np.ndarray:
 
 def _rows(group: _Group) -> pa.Table:
     with group.source.opened() as opened:
-        return opened.rows([group.part], _SCHEMA.names).cast(_SCHEMA)
+        return opened.rows([group.part], SCHEMA.names).cast(SCHEMA)
 
 
 def put_manifest(storage: Storage, path: str, content: bytes, check: Check) -> None:
