@@ -6,10 +6,12 @@ in `history_tree`, parts of files in `history_files`, what writes it in `history
 `ArchivedTimelineLoaderV2.java`; format.md: Archived timeline.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.model import instants
@@ -22,6 +24,7 @@ DIRECTORY = history_tree.DIRECTORY
 _COLUMNS = [history_files.TIME, "completionTime"]
 _INSTANT_COLUMNS = [*_COLUMNS, "action", "metadata"]
 _ATTEMPTS_MAX = 3
+_SEARCHES_MAX = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,20 +159,38 @@ class _CompletionTimes:
         self._file = history_files.HistoryFile(storage, file)
         self._parts: tuple[history_files.Part, ...] | None = None
         self._read: set[history_files.Part] = set()
+        self._rows: list[pa.Table] = []
         self._found: dict[str, str] = {}
+        self._searches = 0
 
     def find(self, requested_time: str) -> str | None:
         if self._parts is None or self._unread(self._parts, requested_time):
             with self._file.opened() as opened:
                 self._parts = opened.parts
                 wanted = self._unread(opened.parts, requested_time)
-                rows = opened.rows(wanted, _COLUMNS)
-                self._found.update(_times(rows))
+                self._rows.append(opened.rows(wanted, _COLUMNS))
                 self._read.update(wanted)
+        if requested_time not in self._found and self._searches < _SEARCHES_MAX:
+            # Most tables ask for a few: a value of Python for each of thousands would cost more.
+            self._searches += 1
+            return _search(self._rows, requested_time)
+        while self._rows:
+            with self._file.named():
+                self._found.update(_times(self._rows.pop()))
         return self._found.get(requested_time)
 
     def _unread(self, parts: Iterable[history_files.Part], time: str) -> list[history_files.Part]:
         return [each for each in parts if each.may_hold(time) and each not in self._read]
+
+
+def _search(tables: Iterable[pa.Table], requested_time: str) -> str | None:
+    """Return the completion time of an instant; its time may be there in 14 digits."""
+    short = requested_time.removesuffix(instants.SHORT_ENDING)
+    for rows, time in itertools.product(tables, {requested_time, short}):
+        place = pc.index(rows.column(history_files.TIME), time).as_py()
+        if place >= 0 and rows.column("completionTime")[place].is_valid:
+            return str(rows.column("completionTime")[place])
+    return None
 
 
 def _times(rows: pa.Table) -> dict[str, str]:

@@ -6,7 +6,7 @@ through all of them holds a few at a time. A file of another engine may be a sin
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -20,7 +20,6 @@ from hoodie.timeline.history_tree import TreeFile
 TIME = "instantTime"
 
 _SECONDS_DIGITS = 14
-_LAST_MS = "999"
 _EARLIEST, _LATEST = "", "9" * 17
 
 
@@ -53,6 +52,10 @@ class HistoryFile:
         self._storage = storage
         self._file = file
         self._metadata: pq.FileMetaData | None = None
+
+    def named(self) -> AbstractContextManager[None]:
+        """Name the file in errors of what it holds."""
+        return naming(self._file)
 
     @contextmanager
     def opened(self) -> "Iterator[OpenedFile]":
@@ -98,7 +101,7 @@ def _parts(metadata: pq.FileMetaData) -> Iterator[Part]:
         statistics = group.column(place).statistics
         first, last = _EARLIEST, _LATEST
         if statistics is not None and statistics.has_min_max:
-            first, last = _seconds(statistics.min), _seconds(statistics.max) + _LAST_MS
+            first, last = _seconds(statistics.min), _seconds(statistics.max) + instants.SHORT_ENDING
         yield Part(number=number, first=first, last=last, row_count=group.num_rows)
 
 

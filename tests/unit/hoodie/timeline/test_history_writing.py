@@ -158,6 +158,16 @@ def test_completion_time_is_read_from_one_part(monkeypatch: pytest.MonkeyPatch) 
     assert len(read_parts) == 2
 
 
+def test_every_completion_time_is_found_however_many_are_asked_for() -> None:
+    storage = MemoryStorage()
+    file = staged(storage, [row(second) for second in range(0, 200, 2)])
+    history.put_manifest(storage, 1, file.name)
+    archive = archived.ArchivedTimeline(storage)
+    for second in [*range(0, 200, 3), *range(200)]:
+        expected = None if second % 2 or second > 198 else time(second + 5)
+        assert archive.completion_time(time(second)) == expected
+
+
 def test_times_of_14_digits_are_found_beside_those_of_17() -> None:
     """A time of 14 digits stands for the last millisecond of its second, and sorts first."""
     storage = MemoryStorage()
