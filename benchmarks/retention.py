@@ -69,6 +69,9 @@ PLANS = {
     "plan since the last clean, 100,000 files": large_tables.cleaned_before(198, 20),
 }
 CLEANED = large_tables.compacted_whole(20, 0)
+CLEANED_OF_GROUP = 5
+"""So many files of each file group go: a base file and four log files."""
+
 ARCHIVED = 10_000
 S3_LATENCY_MS = 20
 HISTORIES = (100, 1_000, 10_000, 1_000_000)
@@ -269,7 +272,7 @@ def on_s3() -> Iterator[str]:
         emulator.asked()
         run, found = ours("clean", uri)
         asked = emulator.asked()
-    assert found["count"] == 10_000, found
+    assert found["count"] == CLEANED.partitions * large_tables.GROUPS * CLEANED_OF_GROUP, found
     counts = ", ".join(f"{asked.count(method)} {method}" for method in sorted(set(asked)))
     yield f"""
 A clean of {found["count"]:,} files on an S3 emulator (moto in a process of this machine,
@@ -369,7 +372,9 @@ def check_read(judge: Judge, path: Path) -> None:
         if ".hoodie" not in each.parts
     }
     times = {each.requested_time: each.completion_time for each in old}
-    found = judge.completion_times(path, [*times, *sorted(data_file_times)])
+    # The oldest first: what is asked for is read up to what was read before, and Apache Hudi passes
+    # by a file that begins before that range and ends after it.
+    found = judge.completion_times(path, sorted({*times, *data_file_times}))
     assert {time: found[time] for time in times} == times
     ours_rows = sum(batch.num_rows for batch in opened.read(columns=["id"]))
     assert judge.read(path, columns=["id"]).num_rows == ours_rows
