@@ -161,7 +161,8 @@ def _header(versions: str, load_before: float, repeat: int) -> str:
 
 What the operator costs with many tables: [CLUSTER.md](CLUSTER.md).
 Commits of many writers: [COMMITS.md](COMMITS.md); of the same keys, and beside compactions:
-[CONTENTION.md](CONTENTION.md).
+[CONTENTION.md](CONTENTION.md). Cleaning, archiving, long histories:
+[RETENTION.md](RETENTION.md).
 
 Written by `make bench` on {datetime.now(UTC):%Y-%m-%d}; medians of {repeat} alternating run(s).
 {machine.described()}, load {load_before:.1f} before.

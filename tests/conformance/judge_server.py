@@ -63,6 +63,7 @@ class Server:
             "rollback": self.rollback,
             "archive": self.archive,
             "archived": self.archived,
+            "completion_times": self.completion_times,
             "lock": self.lock,
             "unlock": self.unlock,
             "storage_lease": self.storage_lease,
@@ -170,13 +171,7 @@ class Server:
 
     def archived(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the archived instants, and the completion time that is found of each `time`."""
-        builder = self.jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
-        client = (
-            builder.setConf(storage_configuration(self.spark)).setBasePath(request["path"]).build()
-        )
-        factory = client.getTimelineLayout().getTimelineFactory()
-        view = factory.createCompletionTimeQueryView(client)
-        found = {time: view.getCompletionTime(time) for time in request["times"]}
+        client = self._meta_client(request)
         return {
             "instants": [
                 {
@@ -187,6 +182,16 @@ class Server:
                 }
                 for instant in client.getArchivedTimeline().getInstants()
             ],
+            **self.completion_times(request),
+        }
+
+    def completion_times(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the completion time that is found of each `time`, active or archived."""
+        client = self._meta_client(request)
+        factory = client.getTimelineLayout().getTimelineFactory()
+        view = factory.createCompletionTimeQueryView(client)
+        found = {time: view.getCompletionTime(time) for time in request["times"]}
+        return {
             "completion_times": {
                 time: each.get() if each.isPresent() else None for time, each in found.items()
             },
@@ -244,10 +249,7 @@ class Server:
 
     def timeline(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the active timeline as HoodieTableMetaClient sees it, in Hudi's own order."""
-        builder = self.jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
-        client = (
-            builder.setConf(storage_configuration(self.spark)).setBasePath(request["path"]).build()
-        )
+        client = self._meta_client(request)
         return {
             "instants": [
                 {
@@ -299,6 +301,11 @@ class Server:
 
     def _jvm_pid(self) -> int:
         return int(self.jvm.java.lang.ProcessHandle.current().pid())
+
+    def _meta_client(self, request: dict[str, Any]) -> Any:  # noqa: ANN401 (of the JVM)
+        builder = self.jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
+        configuration = storage_configuration(self.spark)
+        return builder.setConf(configuration).setBasePath(request["path"]).build()
 
     @contextlib.contextmanager
     def _write_client(self, request: dict[str, Any]) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""A timeline that was extended is the one that is read anew, whatever was added in what order."""
+"""A timeline that was extended or reduced is the one that is read for the first time."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -62,6 +62,20 @@ def test_extended_timeline_is_the_one_of_all_files(files: list[Instant], count: 
     before = active.from_files(files[:count])
     extended = active.extended(before, files[count:])
     assert _everything(extended) == _everything(active.from_files(files))
+
+
+@settings(deadline=None)  # The machine is shared.
+@given(_TIMELINES, st.sets(st.integers(0, 6)), st.integers(0, 30))
+def test_reduced_timeline_is_the_one_of_what_is_left(
+    files: list[Instant], gone: set[int], others: int
+) -> None:
+    """Instants go as a whole, and then some files of others."""
+    times = {_time(each) for each in gone}
+    whole = [each for each in files if each.requested_time in times]
+    for lost in (whole, [*whole, *(each for each in files[:others] if each not in whole)]):
+        left = [each for each in files if each not in lost]
+        reduced = active.reduced(active.from_files(files), lost)
+        assert _everything(reduced) == _everything(active.from_files(left))
 
 
 @settings(deadline=None)  # The machine is shared.

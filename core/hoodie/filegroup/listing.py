@@ -158,9 +158,11 @@ class StorageListing:
 
 
 def _data_files(infos: list[protocol.FileInfo]) -> dict[str, list[DataFile]]:
+    is_many = len(infos) > file_names.REMEMBERED_MAX
+    parse = file_names.parse_new if is_many else file_names.parse
     by_partition: dict[str, list[DataFile]] = {}
     for info in infos:
-        parsed = file_names.parse(info.path, info.size_bytes)
+        parsed = parse(info.path, info.size_bytes)
         if parsed is not None:
             by_partition.setdefault(parsed.group.partition_path, []).append(parsed)
     return by_partition
@@ -169,7 +171,7 @@ def _data_files(infos: list[protocol.FileInfo]) -> dict[str, list[DataFile]]:
 def _change_data(infos: list[protocol.FileInfo]) -> dict[str, list[ChangeDataFile]]:
     by_partition: dict[str, list[ChangeDataFile]] = {}
     for info in infos:
-        if not info.name.endswith(file_names.CHANGE_DATA):
+        if not info.path.endswith(file_names.CHANGE_DATA):
             continue
         plain = info.path.removesuffix(file_names.CHANGE_DATA)
         parsed = file_names.parse(plain, info.size_bytes)

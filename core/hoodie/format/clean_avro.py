@@ -23,6 +23,14 @@ def encode_plan(plan: plans.CleanPlan, table_uri: str) -> bytes:
         table_uri: The table's root.
     """
     retained = plan.earliest_retained
+    root = full_paths.of(table_uri, "")
+    paths = {
+        partition_path: [
+            {"filePath": root + files.join(partition_path, name), "isBootstrapBaseFile": False}
+            for name in names
+        ]
+        for partition_path, names in plan.file_names.items()
+    }
     fields: dict[str, object] = {
         "earliestInstantToRetain": None
         if retained is None
@@ -35,16 +43,8 @@ def encode_plan(plan: plans.CleanPlan, table_uri: str) -> bytes:
         "policy": plan.policy,
         "filesToBeDeletedPerPartition": {},
         "version": _VERSION,
-        "filePathsToBeDeletedPerPartition": {
-            partition_path: [
-                {
-                    "filePath": full_paths.of(table_uri, files.join(partition_path, name)),
-                    "isBootstrapBaseFile": False,
-                }
-                for name in names
-            ]
-            for partition_path, names in plan.file_names.items()
-        },
+        # Fastavro is told the union's branch: it would try each on all that is inside.
+        "filePathsToBeDeletedPerPartition": ("map", paths),
         "partitionsToBeDeleted": [],
         "extraMetadata": dict(plan.extra),
     }

@@ -77,7 +77,11 @@ def is_partition_metadata(name: str) -> bool:
     return name in _PARTITION_METADATA_NAMES
 
 
-@functools.lru_cache(maxsize=1 << 14)
+REMEMBERED_MAX = 1 << 14
+"""`parse` remembers so many files. A look at more of them finds none of these again."""
+
+
+@functools.lru_cache(maxsize=REMEMBERED_MAX)
 def parse(
     path: str, size_bytes: int, extension: str = PARQUET
 ) -> files.BaseFile | files.LogFile | None:
@@ -89,26 +93,44 @@ def parse(
         extension: Of the table's base files; those of other formats are no base files of it.
     """
     # Remembered: who looks at a table again finds most of its files there that were there before.
+    return parse_new(path, size_bytes, extension)
+
+
+def parse_new(
+    path: str, size_bytes: int, extension: str = PARQUET
+) -> files.BaseFile | files.LogFile | None:
+    """Return the same as `parse`, without remembering it: for one of very many files."""
     partition_path, _, name = path.rpartition("/")
     if (log := _LOG.fullmatch(name)) is not None:
+        file_id, time, version, token = log.groups()
         return files.LogFile(
-            group=files.FileGroupId(partition_path, log["file_id"]),
+            group=_group(partition_path, file_id),
             name=name,
-            instant_time=instants.checked_time(log["time"]),
-            version=int(log["version"]),
-            write_token=log["token"] or "",
+            instant_time=_padded(time),
+            version=int(version),
+            write_token=token or "",
             size_bytes=size_bytes,
         )
     base = _BASE.fullmatch(name)
-    if base is None or base["extension"] != extension:
+    if base is None:
+        return None
+    file_id, token, time, found = base.groups()
+    if found != extension:
         return None
     return files.BaseFile(
-        group=files.FileGroupId(partition_path, base["file_id"]),
+        group=_group(partition_path, file_id),
         name=name,
-        instant_time=instants.checked_time(base["time"]),
-        write_token=base["token"],
+        instant_time=_padded(time),
+        write_token=token,
         size_bytes=size_bytes,
     )
+
+
+_group = functools.lru_cache(maxsize=REMEMBERED_MAX)(files.FileGroupId)
+"""Makes one value for all files of a file group."""
+
+# A table has few instants, and many files of each.
+_padded = functools.lru_cache(maxsize=REMEMBERED_MAX)(instants.checked_time)
 
 
 def marker_name(data_file_name: str, kind: str = "CREATE") -> str:

@@ -24,6 +24,10 @@ InstantTime = NewType("InstantTime", str)
 _SECONDS_FORMAT = "%Y%m%d%H%M%S"
 _TIME = re.compile(r"\d{14}(\d{3})?", re.ASCII)
 _DIGITS = 17
+
+SHORT_ENDING = "999"
+"""The milliseconds that a time of 14 digits stands for."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -149,7 +153,7 @@ def checked_time(text: str) -> InstantTime:
     """
     if not _TIME.fullmatch(text):
         raise errors.InvalidInputError(f"{text!r} is not an instant time yyyyMMddHHmmssSSS")
-    return InstantTime(text if len(text) == _DIGITS else f"{text}999")
+    return InstantTime(text if len(text) == _DIGITS else f"{text}{SHORT_ENDING}")
 
 
 def next_time(time: InstantTime) -> InstantTime:

@@ -114,9 +114,10 @@ class LocalStorage:
                 entries = os.scandir(self._root / directory)
             except (FileNotFoundError, NotADirectoryError):
                 continue
+            prefix = paths.joined(directory, "")
             with entries:
                 for entry in entries:
-                    path = paths.joined(directory, entry.name)
+                    path = prefix + entry.name
                     if entry.is_symlink():
                         self._refuse_escape(path, Path(entry.path))
                     if entry.is_dir(follow_symlinks=False):
@@ -225,7 +226,8 @@ class LocalStorage:
 
     def open_write(self, path: str) -> NewFile:
         """Open a new file for streaming; it has its name once it is whole, and replaces nothing."""
-        target, temporary = self._locate(path), self._locate(paths.unfinished(path))
+        target = self._locate(path)
+        temporary = target.with_name(paths.unfinished(path).rpartition("/")[2])
         with local_files.reported("create", self._named(path)):
             local_files.remove_checksum(target)
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -274,6 +276,10 @@ class LocalStorage:
         for path in paths:
             self.delete(path)
 
+    def delete_unordered(self, paths: Iterable[str]) -> None:
+        """Delete files; missing ones are fine."""
+        self.delete_all(paths)
+
     def _named(self, path: str) -> str:
         return f"{self._root}/{path}"
 
@@ -286,13 +292,17 @@ class LocalStorage:
         return target, seen
 
     def _locate(self, path: str) -> Path:
-        at = self._root
+        at = str(self._root)
         with local_files.reported("find", self._named(path)):
             for part in paths.checked(path).split("/"):
-                at /= part
-                if at.is_symlink():
-                    self._refuse_escape(path, at)
-        return at
+                at = f"{at}/{part}"
+                try:
+                    mode = os.lstat(at).st_mode
+                except local_files.ABSENT:
+                    continue
+                if file_modes.S_ISLNK(mode):
+                    self._refuse_escape(path, Path(at))
+        return Path(at)
 
     def _refuse_escape(self, path: str, link: Path) -> None:
         real = Path(os.path.realpath(link))

@@ -184,6 +184,10 @@ class MemoryStorage:
         for path in paths:
             self.delete(path)
 
+    def delete_unordered(self, paths: Iterable[str]) -> None:
+        """Delete files; missing ones are fine."""
+        self.delete_all(paths)
+
     def _find(self, path: str) -> _File:
         with self._store.lock:
             file = self._store.files.get(path)  # No file has a path that is none.

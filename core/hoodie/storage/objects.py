@@ -220,6 +220,19 @@ class ObjectStorage:
             except errors.NotFoundError:
                 continue
 
+    def delete_unordered(self, paths: Iterable[str]) -> None:
+        """Delete files; missing ones are fine. S3 takes 1,000 of them in a request."""
+        wanted = list(paths)
+        keys = [self._key(path) for path in wanted]
+        if not keys:
+            return
+        try:
+            with self._reported("delete", wanted[0]):
+                obstore.delete(self._store, keys)
+        except errors.NotFoundError:
+            # Stores without such requests end with the first file that is missing.
+            self.delete_all(wanted)
+
     def _key(self, path: str) -> str:
         return paths.joined(self._prefix, paths.checked(path))
 

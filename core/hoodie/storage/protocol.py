@@ -228,3 +228,10 @@ class Storage(Protocol):
     def delete_all(self, paths: Iterable[str]) -> None:
         """Delete files, in that order; missing ones are fine."""
         ...
+
+    def delete_unordered(self, paths: Iterable[str]) -> None:
+        """Delete files, in any order; missing ones are fine. If it fails, some may be left.
+
+        A request for each 1,000 files where a store can do that.
+        """
+        ...

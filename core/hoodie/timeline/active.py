@@ -12,8 +12,8 @@ Terms:
                        a pending write, it would begin the timeline, and be rolled back
 
 A timeline is read once and never changes; who needs a newer one lists again. It is made from the
-one before where files were only added: the table lock is not to be held the longer, the longer the
-history is.
+one before where few files were added, or instants were archived: the table lock is not to be held
+the longer, the longer the history is.
 
 Invariant of `load`: its completed instants are a prefix of the order of completion. If it shows
 one, it shows every instant that completed earlier, and each that completed before it was called.
@@ -459,6 +459,45 @@ def extended(before: ActiveTimeline, added: Collection[Instant]) -> ActiveTimeli
     )
 
 
+def reduced(before: ActiveTimeline, gone: Collection[Instant]) -> ActiveTimeline:
+    """Return the timeline without some files: what `from_files` makes of the rest.
+
+    Where instants are gone with all their files, as archived ones are, what was known of the others
+    stays.
+
+    Args:
+        before: A timeline.
+        gone: Instants and states that it has a file for.
+    """
+    times = {each.requested_time for each in gone}
+
+    def left(found: Iterable[Instant]) -> tuple[Instant, ...]:
+        return tuple(each for each in found if each.requested_time not in times)
+
+    files = left(before.files)
+    if len(before.files) - len(files) != len(gone):
+        return from_files(set(before.files).difference(gone), before.archive)
+    furthest, greatest = left(before.instants), before.greatest
+    if greatest is not None and greatest.requested_time in times:
+        greatest = max(furthest, key=_latest_order, default=None)
+    return ActiveTimeline(
+        instants=furthest,
+        files=files,
+        duplicates=tuple(group for group in before.duplicates if left(group)),
+        start=_start(furthest),
+        first=_first(furthest),
+        archive=before.archive,
+        completed=left(before.completed),
+        completed_writes=left(before.completed_writes),
+        greatest=greatest,
+        write_completion_times={
+            requested: completed
+            for requested, completed in before.write_completion_times.items()
+            if requested not in times
+        },
+    )
+
+
 def without_archived(
     timeline: ActiveTimeline, archived_below: str, gone: Collection[Instant]
 ) -> ActiveTimeline:
@@ -493,11 +532,13 @@ class _Recent:
     def timeline_of(self, names: frozenset[str]) -> ActiveTimeline:
         """Return the timeline of a listing of these names."""
         before, timeline = self._known
-        if before - names or len(names) > 2 * len(before):
+        if len(names) > 2 * len(before):
             timeline = replace(from_files(_parsed(names)), consumers=_consumers(names))
         elif names != before:
-            added = names - before
-            consumers = {*timeline.consumers, *_consumers(added)}
+            added, gone = names - before, before - names
+            consumers = {*timeline.consumers, *_consumers(added)}.difference(_consumers(gone))
+            if gone:
+                timeline = reduced(timeline, _parsed(gone))
             timeline = replace(
                 extended(timeline, _parsed(added)), consumers=tuple(sorted(consumers))
             )

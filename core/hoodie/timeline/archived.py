@@ -1,29 +1,30 @@
 """The archived timeline: instants that were moved out of the active one, in an LSM tree of parquet.
 
-Read on demand, and only the files whose range may hold what is asked for. What is archived never
-changes, so an answer stays right while the tree is compacted. The tree's files and names are in
-`history_tree`, what writes it in `history_writing`. Source: `ArchivedTimelineLoaderV2.java`;
-format.md: Archived timeline.
+Read on demand, and only the parts of files whose range may hold what is asked for. What is archived
+never changes, so an answer stays right while the tree is compacted. The tree's files and names are
+in `history_tree`, parts of files in `history_files`, what writes it in `history_writing`. Source:
+`ArchivedTimelineLoaderV2.java`; format.md: Archived timeline.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.parquet as pq
+import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.model import instants
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import history_tree
+from hoodie.timeline import history_files, history_tree
 from hoodie.timeline.history_tree import TreeFile
 
 DIRECTORY = history_tree.DIRECTORY
 
-_COLUMNS = ["instantTime", "completionTime"]
+_COLUMNS = [history_files.TIME, "completionTime"]
 _INSTANT_COLUMNS = [*_COLUMNS, "action", "metadata"]
 _ATTEMPTS_MAX = 3
+_SEARCHES_MAX = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,16 @@ class ArchivedInstant:
     metadata: bytes
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Piece:
+    """A file that was not opened yet, or a part of one that was."""
+
+    file: history_files.HistoryFile
+    part: history_files.Part | None
+    first: str
+    last: str
+
+
 class ArchivedTimeline:
     """A table's archive, read as far as anybody asked."""
 
@@ -46,7 +57,7 @@ class ArchivedTimeline:
         """Take the table's storage; nothing is read yet."""
         self._storage = storage
         self._files: tuple[TreeFile, ...] | None = None
-        self._loaded: dict[str, dict[str, str]] = {}
+        self._loaded: dict[str, _CompletionTimes] = {}
 
     def __reduce__(self) -> "tuple[type[DetachedArchive], tuple[()]]":
         """Pickle without the storage: a task is sent what it needs to know, not how to ask."""
@@ -55,7 +66,7 @@ class ArchivedTimeline:
     def completion_time(self, requested_time: instants.InstantTime) -> instants.InstantTime | None:
         """Return when an archived instant completed; None for one that is not there.
 
-        Two or three requests for the manifest the first time, and one file for most times.
+        Two or three requests for the manifest the first time, and a part of a file for most times.
 
         Raises:
             FormatError: Manifest or file are not what they should be.
@@ -92,7 +103,8 @@ class ArchivedTimeline:
     def newest_first(self, before: str | None = None) -> Iterator[ArchivedInstant]:
         """Yield archived instants by requested time, the newest first.
 
-        A file is read once something of its range is asked for, so that a page costs a file or two.
+        A part of a file is read once something of its range is asked for, so that a page costs one
+        or two.
 
         Args:
             before: Only instants with a smaller requested time; None for all.
@@ -115,15 +127,24 @@ class ArchivedTimeline:
         self, files: tuple[TreeFile, ...], before: str | None
     ) -> Iterator[ArchivedInstant]:
         """Yield the instants of files whose ranges may overlap."""
-        left = sorted(
-            (each for each in files if before is None or each.first < before),
-            key=lambda file: file.last,
+        whole = (
+            _Piece(
+                file=history_files.HistoryFile(self._storage, each),
+                part=None,
+                first=each.first,
+                last=each.last,
+            )
+            for each in files
         )
+        left = _ordered(whole, before)
         waiting: dict[str, ArchivedInstant] = {}
         order: list[str] = []
         while left or order:
             while left and (not order or left[-1].last >= order[-1]):
-                for found in self._instants(left.pop()):
+                parts, read = _opened(left.pop())
+                if parts:
+                    left = _ordered([*left, *parts], before)
+                for found in read:
                     time = found.instant.requested_time
                     if before is None or time < before:
                         waiting.setdefault(time, found)
@@ -141,39 +162,96 @@ class ArchivedTimeline:
     ) -> instants.InstantTime | None:
         for file in files:
             if file.may_hold(requested_time):
-                completion = self._completion_times(file).get(requested_time)
+                if file.name not in self._loaded:
+                    self._loaded[file.name] = _CompletionTimes(self._storage, file)
+                completion = self._loaded[file.name].find(requested_time)
                 if completion is not None:
                     return instants.checked_time(completion)
         return None
 
-    def _completion_times(self, file: TreeFile) -> dict[str, str]:
-        if file.name not in self._loaded:
-            rows = _rows(self._storage, file, _COLUMNS)
-            with _naming(file):
-                requested, completed = (rows.column(name).to_pylist() for name in _COLUMNS)
-                self._loaded[file.name] = {
-                    instants.checked_time(requested_time): completion_time
-                    for requested_time, completion_time in zip(requested, completed, strict=True)
-                    if requested_time and completion_time
-                }
-        return self._loaded[file.name]
 
-    def _instants(self, file: TreeFile) -> list[ArchivedInstant]:
-        rows = _rows(self._storage, file, _INSTANT_COLUMNS)
-        with _naming(file):
-            return [
-                ArchivedInstant(
-                    instant=instants.Instant(
-                        requested_time=instants.checked_time(row["instantTime"]),
-                        action=instants.Action(row["action"]),
-                        state=instants.State.COMPLETED,
-                        completion_time=instants.checked_time(row["completionTime"]),
-                    ),
-                    metadata=row["metadata"] or b"",
-                )
-                for row in rows.to_pylist()
-                if row["instantTime"] and row["completionTime"]
-            ]
+class _CompletionTimes:
+    """Completion times of a file's instants, of the parts that were asked for."""
+
+    def __init__(self, storage: Storage, file: TreeFile) -> None:
+        self._file = history_files.HistoryFile(storage, file)
+        self._parts: tuple[history_files.Part, ...] | None = None
+        self._read: set[history_files.Part] = set()
+        self._rows: list[pa.Table] = []
+        self._found: dict[str, str] = {}
+        self._searches = 0
+
+    def find(self, requested_time: str) -> str | None:
+        if self._parts is None or self._unread(self._parts, requested_time):
+            with self._file.opened() as opened:
+                self._parts = opened.parts
+                wanted = self._unread(opened.parts, requested_time)
+                self._rows.append(opened.rows(wanted, _COLUMNS))
+                self._read.update(wanted)
+        if requested_time not in self._found and self._searches < _SEARCHES_MAX:
+            # Most tables ask for a few: a value of Python for each of thousands would cost more.
+            self._searches += 1
+            return _search(self._rows, requested_time)
+        while self._rows:
+            with self._file.named():
+                self._found.update(_times(self._rows.pop()))
+        return self._found.get(requested_time)
+
+    def _unread(self, parts: Iterable[history_files.Part], time: str) -> list[history_files.Part]:
+        return [each for each in parts if each.may_hold(time) and each not in self._read]
+
+
+def _search(tables: Iterable[pa.Table], requested_time: str) -> str | None:
+    """Return the completion time of an instant; its time may be there in 14 digits."""
+    short = requested_time.removesuffix(instants.SHORT_ENDING)
+    for rows, time in itertools.product(tables, {requested_time, short}):
+        place = pc.index(rows.column(history_files.TIME), time).as_py()
+        if place >= 0 and rows.column("completionTime")[place].is_valid:
+            return str(rows.column("completionTime")[place])
+    return None
+
+
+def _times(rows: pa.Table) -> dict[str, str]:
+    requested, completed = (rows.column(name).to_pylist() for name in _COLUMNS)
+    return {
+        instants.checked_time(requested_time): completion_time
+        for requested_time, completion_time in zip(requested, completed, strict=True)
+        if requested_time and completion_time
+    }
+
+
+def _ordered(pieces: Iterable[_Piece], before: str | None) -> list[_Piece]:
+    """Return what may hold instants before a time, the newest last."""
+    return sorted(
+        (each for each in pieces if before is None or each.first < before),
+        key=lambda piece: piece.last,
+    )
+
+
+def _opened(piece: _Piece) -> tuple[list[_Piece], list[ArchivedInstant]]:
+    """Return the parts of a file that has several, or the instants of a part."""
+    with piece.file.opened() as opened:
+        wanted = opened.parts if piece.part is None else [piece.part]
+        if len(wanted) > 1:
+            parts = [replace(piece, part=each, first=each.first, last=each.last) for each in wanted]
+            return parts, []
+        return [], _instants(opened.rows(wanted, _INSTANT_COLUMNS))
+
+
+def _instants(rows: pa.Table) -> list[ArchivedInstant]:
+    return [
+        ArchivedInstant(
+            instant=instants.Instant(
+                requested_time=instants.checked_time(row["instantTime"]),
+                action=instants.Action(row["action"]),
+                state=instants.State.COMPLETED,
+                completion_time=instants.checked_time(row["completionTime"]),
+            ),
+            metadata=row["metadata"] or b"",
+        )
+        for row in rows.to_pylist()
+        if row["instantTime"] and row["completionTime"]
+    ]
 
 
 class DetachedArchive:
@@ -218,17 +296,3 @@ def _manifest_files(storage: Storage) -> tuple[TreeFile, ...]:
     """
     number = newest_manifest(storage)
     return () if number is None else files_of_manifest(storage, number)
-
-
-def _rows(storage: Storage, file: TreeFile, columns: list[str]) -> pa.Table:
-    with _naming(file), storage.open_input(file.path) as source:
-        return pq.read_table(source, columns=columns)
-
-
-@contextmanager
-def _naming(file: TreeFile) -> Iterator[None]:
-    """Name the file in errors of Arrow and of values."""
-    try:
-        yield
-    except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
-        raise errors.FormatError(f"{file.path} is not a file of an archive: {error}") from error

@@ -4,6 +4,9 @@
     raise    `_version_` to a manifest that is there; it is never lowered
     clean    manifests older than the newest three, then files that none of the others lists
 
+A file is written in row groups of some thousand instants, so that a reader of one of them reads one
+group, and a merge holds a few at a time.
+
 A file that is there under the name of one to stage was left by a run that died, or is of one that
 runs at the same time. Where the lock excludes nobody it is used if it holds the same rows, and is
 never replaced: another may be about to publish it. Source: `LSMTimelineWriter.java`,
@@ -11,17 +14,20 @@ never replaced: another may be about to publish it. Source: `LSMTimelineWriter.j
 """
 
 import io
+import itertools
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie import errors
 from hoodie.model import instants
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, archived, history_tree, transitions
+from hoodie.timeline import active, archived, history_files, history_tree, transitions
 from hoodie.timeline.history_tree import TreeFile
 
 logger = logging.getLogger(__name__)
@@ -32,7 +38,18 @@ Check = Callable[[], None]
 _ROW_VERSION = 1
 _RAISES_MAX = 10
 
-_SCHEMA = pa.schema(
+PART_ROWS_MAX = 10_000
+"""A row group holds so many instants at most."""
+
+PART_BYTES_MAX = 32 << 20
+"""A row group holds about so many bytes at most, before they are compressed."""
+
+_KEY = (history_files.TIME, "action")
+
+_MERGED_AT_ONCE = 1_000
+"""A merge takes so many rows at a time."""
+
+SCHEMA = pa.schema(
     [
         ("instantTime", pa.string()),
         ("completionTime", pa.string()),
@@ -130,7 +147,7 @@ def rows_of(
         }
         for each in sorted(completed, key=lambda instant: instant.requested_time)
     ]
-    return pa.Table.from_pylist(rows, _SCHEMA)
+    return pa.Table.from_pylist(rows, SCHEMA)
 
 
 def _plan(storage: Storage, pending: Iterable[instants.Instant]) -> bytes | None:
@@ -162,24 +179,72 @@ def stage(
     Raises:
         NameTakenError: It may not be replaced.
     """
-    times = rows.column("instantTime")
-    first, last = (times[place].as_py() for place in (0, len(rows) - 1))
-    content = io.BytesIO()
-    pq.write_table(rows, content, compression="gzip")
-    found = history_tree.file_of(first, last, level, content.tell())
+    return _stage(storage, _encoded([rows]), check, level, may_replace=may_replace)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Encoded:
+    """The content of a file, and the requested times of its first and last row."""
+
+    content: bytes
+    first: str
+    last: str
+
+
+def _encoded(pieces: Iterable[pa.Table]) -> _Encoded:
+    """Return the file with these rows, in row groups of a limited size."""
+    stream = io.BytesIO()
+    ends: list[str] = []
+    with pq.ParquetWriter(stream, SCHEMA, compression="gzip") as writer:
+        for part in _parts(pieces):
+            writer.write_table(part)
+            times = part.column(history_files.TIME)
+            ends += [times[0].as_py(), times[len(part) - 1].as_py()]
+    return _Encoded(content=stream.getvalue(), first=ends[0], last=ends[-1])
+
+
+def _parts(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the same rows in tables that make a row group each."""
+    waiting: list[pa.Table] = []
+    size = count = 0
+    for piece in itertools.chain.from_iterable(map(_small, pieces)):
+        is_full = size + piece.nbytes > PART_BYTES_MAX or count + len(piece) > PART_ROWS_MAX
+        if waiting and is_full:
+            yield pa.concat_tables(waiting)
+            waiting, size, count = [], 0, 0
+        waiting.append(piece)
+        size += piece.nbytes
+        count += len(piece)
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def _small(rows: pa.Table) -> Iterator[pa.Table]:
+    """Yield the same rows, in tables of about a tenth of a row group at most."""
+    bytes_a_row = max(1, rows.nbytes // max(1, len(rows)))
+    step = max(1, min(PART_ROWS_MAX, PART_BYTES_MAX // bytes_a_row) // 10)
+    for first in range(0, len(rows), step):
+        yield rows.slice(first, step)
+
+
+def _stage(
+    storage: Storage, encoded: _Encoded, check: Check, level: int, *, may_replace: bool
+) -> TreeFile:
+    content = encoded.content
+    found = history_tree.file_of(encoded.first, encoded.last, level, len(content))
     check()
     try:
-        storage.create(found.path, content.getvalue())
+        storage.create(found.path, content)
     except (errors.AlreadyExistsError, errors.StorageError) as error:
         there, version = _fetched(storage, found.path, error)
-        if _same(there, rows):
+        if _same(there, content):
             return replace(found, size_bytes=len(there))
         if not may_replace:
             raise NameTakenError(
                 f"{storage.uri}/{found.path} is of another run, with other instants"
             ) from error
         check()
-        storage.replace(found.path, content.getvalue(), if_match=version)
+        storage.replace(found.path, content, if_match=version)
     return found
 
 
@@ -191,13 +256,30 @@ def _fetched(storage: Storage, path: str, error: errors.HoodieError) -> tuple[by
         raise error from None
 
 
-def _same(content: bytes, rows: pa.Table) -> bool:
-    """Return whether a file holds these rows."""
+def _same(content: bytes, ours: bytes) -> bool:
+    """Return whether a file holds the same rows as ours, perhaps in other row groups."""
+    if content == ours:
+        return True
     try:
-        found = pq.read_table(pa.BufferReader(content), columns=_SCHEMA.names)
-        return bool(found.cast(_SCHEMA).equals(rows))
+        return all(
+            theirs is not None and theirs.equals(our)
+            for theirs, our in itertools.zip_longest(_in_batches(content), _in_batches(ours))
+        )
     except (pa.ArrowException, KeyError, ValueError):
         return False
+
+
+def _in_batches(content: bytes) -> Iterator[pa.Table]:
+    """Yield all rows, `_MERGED_AT_ONCE` at a time."""
+    parquet = pq.ParquetFile(pa.BufferReader(content))
+    waiting = SCHEMA.empty_table()
+    for batch in parquet.iter_batches(_MERGED_AT_ONCE, columns=SCHEMA.names):
+        waiting = pa.concat_tables([waiting, pa.Table.from_batches([batch]).cast(SCHEMA)])
+        while len(waiting) >= _MERGED_AT_ONCE:
+            yield waiting.slice(0, _MERGED_AT_ONCE)
+            waiting = waiting.slice(_MERGED_AT_ONCE)
+    if len(waiting):
+        yield waiting
 
 
 def merge(
@@ -205,26 +287,68 @@ def merge(
 ) -> TreeFile:
     """Put the rows of files of one level into a file of the next; the first of equal rows counts.
 
+    Their times are in memory, and the row groups that hold the next rows.
+
     Raises:
         FormatError: One is damaged.
         NameTakenError: As `stage`.
         NotFoundError: One is gone.
     """
-    rows = pa.concat_tables(_rows(storage, each) for each in sources)
-    places: dict[tuple[str, str], int] = {}
-    keys = zip(*(rows.column(each).to_pylist() for each in ("instantTime", "action")), strict=True)
-    for place, key in enumerate(keys):
-        places.setdefault(key, place)
-    ordered = rows.take([places[key] for key in sorted(places)])
-    return stage(storage, ordered, check, sources[0].level + 1, may_replace=may_replace)
+    encoded = _encoded(_merged([history_files.HistoryFile(storage, each) for each in sources]))
+    return _stage(storage, encoded, check, sources[0].level + 1, may_replace=may_replace)
 
 
-def _rows(storage: Storage, file: TreeFile) -> pa.Table:
-    try:
-        with storage.open_input(file.path) as source:
-            return pq.read_table(source, columns=_SCHEMA.names).cast(_SCHEMA)
-    except (pa.ArrowException, KeyError, ValueError) as error:
-        raise errors.FormatError(f"{file.path} is not a file of an archive: {error}") from error
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    """A row group of a source; `first` is the place of its first row among those of all sources."""
+
+    source: history_files.HistoryFile
+    part: history_files.Part
+    first: int
+
+
+def _merged(sources: Sequence[history_files.HistoryFile]) -> Iterator[pa.Table]:
+    """Yield the rows of files in their order, each once, some at a time."""
+    groups: list[_Group] = []
+    keys: list[pa.Table] = []
+    for source in sources:
+        with source.opened() as opened:
+            for part in opened.parts:
+                first = groups[-1].first + groups[-1].part.row_count if groups else 0
+                groups.append(_Group(source=source, part=part, first=first))
+            keys.append(opened.rows(opened.parts, _KEY))
+    firsts = np.array([each.first for each in groups])
+    places = _order(pa.concat_tables(keys))
+    held: dict[int, pa.Table] = {}
+    for begin in range(0, len(places), _MERGED_AT_ONCE):
+        wanted = places[begin : begin + _MERGED_AT_ONCE]
+        numbers = np.searchsorted(firsts, wanted, side="right") - 1
+        used = np.unique(numbers).tolist()
+        held = {each: held[each] if each in held else _rows(groups[each]) for each in used}
+        taken = pa.concat_tables(
+            held[each].take(wanted[numbers == each] - groups[each].first) for each in used
+        )
+        yield taken.take(np.argsort(np.argsort(numbers, kind="stable"), kind="stable"))
+
+
+def _order(keys: pa.Table) -> np.ndarray:
+    """Return the places of rows by time and action; of equal ones the first."""
+    numbered = keys.append_column("place", pa.array(np.arange(len(keys))))
+    ordered = numbered.sort_by([(name, "ascending") for name in (*_KEY, "place")])
+    is_new = np.ones(len(keys), dtype=bool)
+    if len(keys) > 1:
+        changes = [
+            pc.not_equal(ordered[name].slice(1), ordered[name].slice(0, len(keys) - 1))
+            for name in _KEY
+        ]
+        is_new[1:] = pc.or_(*changes).to_numpy()
+    places: np.ndarray = ordered["place"].to_numpy()[is_new]
+    return places
+
+
+def _rows(group: _Group) -> pa.Table:
+    with group.source.opened() as opened:
+        return opened.rows([group.part], SCHEMA.names).cast(SCHEMA)
 
 
 def put_manifest(storage: Storage, path: str, content: bytes, check: Check) -> None:

@@ -255,6 +255,13 @@ class StorageContract(ABC):
         storage.delete_all(["d/a", "d/none", "d/c"])
         assert [info.name for info in storage.list("d")] == ["b"]
 
+    def test_delete_unordered_passes_missing_files_by(self, storage: Storage) -> None:
+        for name in "abc":
+            storage.create(f"d/{name}", b"")
+        storage.delete_unordered(["d/none", "d/a", "d/none-either", "d/c"])
+        storage.delete_unordered([])
+        assert [info.name for info in storage.list("d")] == ["b"]
+
     def test_delete_directory_takes_all_in_it_and_no_neighbour(self, storage: Storage) -> None:
         for path in ("d/a", "d/e/b", "dd/c"):
             storage.create(path, b"")
@@ -274,6 +281,7 @@ class StorageContract(ABC):
             lambda: storage.touch(path),
             lambda: storage.delete(path),
             lambda: storage.delete_all([path]),
+            lambda: storage.delete_unordered([path]),
         ]
         if path:
             calls += [

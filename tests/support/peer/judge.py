@@ -441,6 +441,15 @@ class Judge:
         ]
         return instants, result["completion_times"]
 
+    def completion_times(
+        self, path: Path, times: Iterable[str], *, timeout_s: float = 120
+    ) -> dict[str, str | None]:
+        """Return the completion times that are found of instants, active or archived."""
+        arguments = {"path": str(path), "times": list(times)}
+        result = self._ask("completion_times", arguments, timeout_s=timeout_s)
+        found: dict[str, str | None] = result["completion_times"]
+        return found
+
     def lock(self, path: Path, options: Mapping[str, str], *, wait_s: int = 1) -> bool:
         """Take the lock of the table at `path` by Hudi's own provider; return whether it was had.
 

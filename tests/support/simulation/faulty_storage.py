@@ -325,6 +325,9 @@ class FaultyStorage:
         for path in paths:
             self.delete(path)
 
+    def delete_unordered(self, paths: Iterable[str]) -> None:
+        self.delete_all(paths)
+
     def close_file(self, path: str, content: bytes) -> None:
         self._mutate(f"close {path}", lambda: self._put(path, content))
 

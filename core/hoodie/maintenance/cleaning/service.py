@@ -57,7 +57,7 @@ class DeleteTask:
 
 def delete(task: DeleteTask) -> int:
     """Delete files in whatever process the task was taken to; return how many were named."""
-    locations.open_storage(task.table_uri).delete_all(task.paths)
+    locations.open_storage(task.table_uri).delete_unordered(task.paths)
     return len(task.paths)
 
 
