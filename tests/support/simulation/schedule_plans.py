@@ -394,7 +394,7 @@ def _with_archivers(plan: Plan, source: random.Random) -> Plan:
 def _with_keepers(plan: Plan, source: random.Random) -> Plan:
     """Return a plan in which savepoints and consumers hold cleaning and archiving back."""
     plan = _with_cleaners(plan, source)
-    plan = replace(
+    return replace(
         plan,
         cleaners=1,
         archivers=source.choice((0, 1, 1)),
@@ -403,7 +403,6 @@ def _with_keepers(plan: Plan, source: random.Random) -> Plan:
         level_files=2,
         readers=1,
     )
-    return _without_late_requests(plan)
 
 
 def _with_archives(plan: Plan, source: random.Random) -> Plan:
@@ -422,7 +421,7 @@ def _with_archives(plan: Plan, source: random.Random) -> Plan:
         plan = _disturbed(plan, source.choice(disturbed), source)
     else:
         plan = trouble(plan, source)
-    plan = replace(
+    return replace(
         plan,
         batches=3,
         cleaners=source.choice((0, 0, 1)),
@@ -433,20 +432,6 @@ def _with_archives(plan: Plan, source: random.Random) -> Plan:
         has_chain=not plan.is_lying and source.random() < 0.3,
         page_names=source.choice((None, 24)),
     )
-    return _without_late_requests(plan)
-
-
-def _without_late_requests(plan: Plan) -> Plan:
-    """Return a plan in which no requested file appears after its write was archived.
-
-    Without a chain such a file makes a rollback take the write back (docs/limits.md).
-    """
-    has_chain = plan.has_chain or plan.is_lying
-    if has_chain or not plan.archivers:
-        return plan
-    late = (ambushes.Trouble.LATE_FAILURE, ambushes.Trouble.LATE_CRASH)
-    in_wait = tuple(each for each in plan.in_wait if each.trouble not in late)
-    return replace(plan, late_rate=0.0, in_wait=in_wait)
 
 
 VICTIMS = ("w", "w", "compactor", "compactor", "janitor", "")
