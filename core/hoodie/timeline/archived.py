@@ -6,15 +6,15 @@ changes, so an answer stays right while the tree is compacted. The tree's files 
 format.md: Archived timeline.
 """
 
+import contextlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie import errors
-from hoodie.model import instants
+from hoodie.model import instants, results
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import history_tree
 from hoodie.timeline.history_tree import TreeFile
@@ -69,7 +69,7 @@ class ArchivedTimeline:
             except errors.NotFoundError:
                 # The tree was compacted and cleaned since: a newer manifest names other files.
                 self._files = None
-        raise self._vanished()
+        raise _vanished(self._storage)
 
     def newest_first(self, before: str | None = None) -> Iterator[ArchivedInstant]:
         """Yield archived instants by requested time, the newest first.
@@ -91,7 +91,7 @@ class ArchivedTimeline:
             except errors.NotFoundError:
                 continue
             return
-        raise self._vanished()
+        raise _vanished(self._storage)
 
     def _newest_first(
         self, files: tuple[TreeFile, ...], before: str | None
@@ -112,11 +112,6 @@ class ArchivedTimeline:
                 order = sorted(waiting)
             if order:
                 yield waiting.pop(order.pop())
-
-    def _vanished(self) -> errors.StorageError:
-        return errors.StorageError(
-            f"{self._storage.uri}/{DIRECTORY}: files that the newest manifest names are missing"
-        )
 
     def _find(
         self, requested_time: instants.InstantTime, files: tuple[TreeFile, ...]
@@ -192,6 +187,51 @@ def files_of_manifest(storage: Storage, number: int) -> tuple[TreeFile, ...]:
     return history_tree.decode_manifest(storage.read(path), path)
 
 
+def newest_files(storage: Storage) -> tuple[TreeFile, ...]:
+    """Return the files of the newest manifest; none when nothing was archived yet.
+
+    Two requests; three while `_version_` is absent.
+
+    Raises:
+        FormatError: The manifest is damaged.
+        StorageError: Manifests vanish as fast as they are named.
+    """
+    for _ in range(_ATTEMPTS_MAX):
+        with contextlib.suppress(errors.NotFoundError):
+            return _manifest_files(storage)
+    raise _vanished(storage)
+
+
+def content_of(storage: Storage, file: TreeFile) -> results.HistoryFile:
+    """Return what a file holds; two of its columns are read.
+
+    Raises:
+        FormatError: It is damaged.
+        NotFoundError: It is gone.
+    """
+    rows = _rows(storage, file, _COLUMNS)
+    with _naming(file):
+        times = [
+            instants.checked_time(time)
+            for name in _COLUMNS
+            for time in rows.column(name).to_pylist()
+            if time
+        ]
+    return results.HistoryFile(
+        name=file.name,
+        first=file.first,
+        last=file.last,
+        newest=max([file.last, *times]),
+        count=len(rows),
+    )
+
+
+def _vanished(storage: Storage) -> errors.StorageError:
+    return errors.StorageError(
+        f"{storage.uri}/{DIRECTORY}: files that the newest manifest names are missing"
+    )
+
+
 def _manifest_files(storage: Storage) -> tuple[TreeFile, ...]:
     """Return the files of the newest manifest; none when nothing was archived yet.
 
@@ -207,7 +247,7 @@ def _rows(storage: Storage, file: TreeFile, columns: list[str]) -> pa.Table:
         return pq.read_table(source, columns=columns)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _naming(file: TreeFile) -> Iterator[None]:
     """Name the file in errors of Arrow and of values."""
     try:
