@@ -158,7 +158,7 @@ _RETENTION: Spec = {
         "maxFiles": 1000,
         "triggers": {"match": "All", "commits": 5, "elapsed": "1h"},
     },
-    "archiving": {"minCommits": 20, "maxCommits": 30},
+    "archiving": {"minCommits": 20, "maxCommits": 30, "historyDays": 365},
     "savepoints": {"expireAfter": "30d"},
     "dryRun": True,
     "runtime": _RUNTIME,
@@ -256,7 +256,12 @@ FULL: Mapping[str, Sequence[Spec]] = {
         {
             "tableRef": _REFERENCE,
             "type": "Archive",
-            "archive": {"minCommits": 20, "maxCommits": 30, "readableCommits": 10},
+            "archive": {
+                "minCommits": 20,
+                "maxCommits": 30,
+                "readableCommits": 10,
+                "historyDays": 365,
+            },
         },
         {
             "tableRef": _REFERENCE,
