@@ -1,4 +1,4 @@
-"""Trimming the archive, killed at every mutating call, or paused before each of its calls (T-X10).
+"""Trimming the archive, killed at every mutating call, or paused before each of its calls.
 
 Whatever becomes of a run, reads and cleans find the same, and a successor finishes it.
 """
@@ -11,7 +11,7 @@ import pytest
 
 from hoodie import errors
 from hoodie.filegroup import snapshots
-from hoodie.maintenance.archiving import planning, service
+from hoodie.maintenance.archiving import planning, service, trimming
 from hoodie.maintenance.cleaning import retention
 from hoodie.maintenance.cleaning import service as cleaning
 from hoodie.maintenance.rollback import orphan_files
@@ -346,3 +346,17 @@ def test_removal_of_orphan_files_removes_nothing_more(kind: Mapping[str, bool]) 
     there = found_in(world)
     assert orphan_files.sweep(world.writer("sweeper")) == 0
     assert found_in(world) == there
+
+
+def test_what_came_onto_the_timeline_since_the_listing_holds_trimming_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = world_with(faulty_storage.NoFaults(), {})
+    proposal = trimming.propose(world.storage, world.config, 7)
+    assert proposal.files
+    monkeypatch.setattr(trimming, "propose", lambda *_: proposal)
+    late = instants.next_time(oldest_in(world)[0])
+    world.storage.create(f"{active.DIRECTORY}/{late}.commit.requested", b"")
+    before = history(world)
+    archive(world, world.writer("archiver"))
+    assert history(world) == before
