@@ -13,7 +13,7 @@ about:
                        log files of the group completed after it
     by the timeline    of times from its first write on, of which savepoints may keep some, and of
                        files that its archiver has not deleted: it is not above any of these
-    by the removal     of writes that rollbacks on the timeline took back: it is not above them
+    by the removal     of targets of rollbacks on the timeline: it is not above them
     of orphan files
     by consumers       of the commit that a clean of Apache Hudi retained: it is not above it
     by savepoints      whether a file of an older write belongs to a commit on the timeline: it does
@@ -50,15 +50,15 @@ class Facts:
 
     Attributes:
         timeline: The active one.
-        taken_back: What each rollback on it takes back; None for one that cannot be read.
-        retained: The first commit whose files each clean on it left alone, of cleans that do not
-            say up to which completion time they deleted.
+        rolled_back: The target of each rollback on it; None for one that cannot be read.
+        retained: The first commit whose files each clean on it left alone; None for a clean that
+            says up to which completion time it deleted.
         data_files: Base files, log files and those of change data, whether they count or not.
     """
 
     timeline: active.ActiveTimeline
-    taken_back: Mapping[instants.InstantTime, instants.InstantTime | None]
-    retained: Mapping[instants.InstantTime, instants.InstantTime]
+    rolled_back: Mapping[instants.InstantTime, instants.InstantTime | None]
+    retained: Mapping[instants.InstantTime, instants.InstantTime | None]
     data_files: Collection[files.BaseFile | files.LogFile] = ()
 
 
@@ -92,7 +92,7 @@ def horizon_of(facts: Facts, latest: instants.InstantTime) -> Horizon:
 def _holds(facts: Facts) -> Iterator[Hold]:
     yield _of_timeline(facts.timeline)
     yield from _of_pending(facts.timeline)
-    yield from _of_rollbacks(facts.taken_back)
+    yield from _of_rollbacks(facts.rolled_back)
     yield from _of_cleans(facts.retained)
     yield from _of_logs(each for each in facts.data_files if isinstance(each, files.LogFile))
     yield from _of_bases(each for each in facts.data_files if isinstance(each, files.BaseFile))
@@ -118,19 +118,23 @@ def _of_pending(timeline: active.ActiveTimeline) -> Iterator[Hold]:
 
 
 def _of_rollbacks(
-    taken_back: Mapping[instants.InstantTime, instants.InstantTime | None],
+    rolled_back: Mapping[instants.InstantTime, instants.InstantTime | None],
 ) -> Iterator[Hold]:
-    for rollback, target in taken_back.items():
-        what = target or "an instant that its plan does not tell"
+    for rollback, target in rolled_back.items():
+        what = target or "an instant that is not known"
         yield Hold(
             reason=Reason.ROLLBACK,
             below=target or _NEVER,
-            text=f"rollback {rollback} on the active timeline takes back {what}",
+            text=f"rollback {rollback} of {what} is on the active timeline",
         )
 
 
-def _of_cleans(retained: Mapping[instants.InstantTime, instants.InstantTime]) -> Iterator[Hold]:
+def _of_cleans(
+    retained: Mapping[instants.InstantTime, instants.InstantTime | None],
+) -> Iterator[Hold]:
     for clean, commit in retained.items():
+        if commit is None:
+            continue
         yield Hold(
             reason=Reason.CLEAN_RETAINS,
             below=commit,

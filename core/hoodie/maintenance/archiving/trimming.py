@@ -36,11 +36,13 @@ class Proposal:
 
     Attributes:
         latest: The horizon that bounds it.
+        facts: On which it was found, the data files left aside; None where nothing is old enough.
         files: All older than that, the oldest first.
         holds: What keeps older files than the policy asks for.
     """
 
     latest: instants.InstantTime
+    facts: horizon.Facts | None = None
     files: tuple[results.HistoryFile, ...] = ()
     holds: tuple[Hold, ...] = ()
 
@@ -60,15 +62,15 @@ def propose(storage: Storage, config: table_config.TableConfig, days: int) -> Pr
     old = [each for each in archived.newest_files(storage) if each.last < latest]
     if not old:
         return Proposal(latest=latest)
-    facts = replace(
-        _facts(storage, timeline), data_files=tuple(_data_files(listing.of_table(storage, config)))
-    )
-    found = horizon.horizon_of(facts, latest)
+    facts = _facts(storage, timeline)
+    data_files = tuple(_data_files(listing.of_table(storage, config)))
+    found = horizon.horizon_of(replace(facts, data_files=data_files), latest)
     kept = [each.last for each in old if each.last >= found.time]
     read = [_content(storage, each) for each in old if each.last < found.time]
     there = [each for each in read if each is not None]
     return Proposal(
         latest=found.time,
+        facts=facts,
         files=tuple(
             sorted(
                 (each for each in there if each.newest < found.time), key=lambda file: file.first
@@ -92,19 +94,22 @@ def _data_files(found: listing.Listing) -> Iterator[listing.DataFile]:
         yield from found.change_data(path)
 
 
-def _facts(storage: Storage, timeline: active.ActiveTimeline) -> horizon.Facts:
-    """Return what a horizon stands on, but for the data files; a request a rollback and a clean."""
-    first = instants.InstantTime("")
-    return horizon.Facts(
-        timeline=timeline,
-        taken_back=contents.read_rollback_targets(storage, timeline, first),
-        retained={
-            each.requested_time: retained
-            for each in timeline.instants
-            if each.action is instants.Action.CLEAN
-            and (retained := _retained(storage, each)) is not None
-        },
-    )
+def _facts(
+    storage: Storage, timeline: active.ActiveTimeline, known: horizon.Facts | None = None
+) -> horizon.Facts:
+    """Return what a horizon stands on, but for the data files.
+
+    A request for each rollback and clean; for those that are not known, if some are.
+    """
+    rolled_back = dict(known.rolled_back) if known else {}
+    retained = dict(known.retained) if known else {}
+    for each in timeline.instants:
+        time = each.requested_time
+        if each.action is instants.Action.ROLLBACK and time not in rolled_back:
+            rolled_back[time] = contents.read_rollback_target(storage, each)
+        elif each.action is instants.Action.CLEAN and time not in retained:
+            retained[time] = _retained(storage, each)
+    return horizon.Facts(timeline=timeline, rolled_back=rolled_back, retained=retained)
 
 
 def _retained(storage: Storage, clean: instants.Instant) -> instants.InstantTime | None:
@@ -145,7 +150,8 @@ def _run(
     admission.admit_attempt(client)
     admission.admit_reliance(client, scope.timeline)
     tree = history_writing.read_tree(client.storage)
-    now = horizon.horizon_of(_facts(client.storage, scope.timeline), proposal.latest)
+    facts = _facts(client.storage, scope.timeline, proposal.facts)
+    now = horizon.horizon_of(facts, proposal.latest)
     listed = {each.name for each in tree.files}
     gone = tuple(each for each in proposal.files if each.newest < now.time and each.name in listed)
     if not gone:

@@ -59,7 +59,7 @@ def log(number: int, of: int = 0) -> files.LogFile:
 
 def of(*found: Instant, **facts: object) -> Horizon:
     timeline = active.from_files(found or (done(80),))
-    given = {"timeline": timeline, "taken_back": {}, "retained": {}} | facts
+    given = {"timeline": timeline, "rolled_back": {}, "retained": {}} | facts
     return horizon.horizon_of(Facts(**given), time(LATEST))  # type: ignore[arg-type] # by name
 
 
@@ -113,20 +113,25 @@ def test_file_of_an_archived_instant_is_not_passed() -> None:
     assert reasons(found) == [Reason.PENDING]
 
 
-def test_what_a_rollback_took_back_is_not_passed() -> None:
-    found = of(taken_back={time(90): time(20), time(91): time(60)})
+def test_target_of_a_rollback_is_not_passed() -> None:
+    found = of(rolled_back={time(90): time(20), time(91): time(60)})
     assert found.time == time(20)
     assert reasons(found) == [Reason.ROLLBACK]
 
 
 def test_rollback_that_cannot_be_read_keeps_all() -> None:
-    assert of(taken_back={time(90): None}).time == ""
+    assert of(rolled_back={time(90): None}).time == ""
 
 
 def test_commit_that_another_engine_s_clean_retained_is_not_passed() -> None:
     found = of(retained={time(90): time(20)})
     assert found.time == time(20)
     assert reasons(found) == [Reason.CLEAN_RETAINS]
+
+
+def test_clean_of_ours_holds_nothing_back() -> None:
+    """It says up to which completion time it deleted."""
+    assert of(retained={time(90): None}).time == time(LATEST)
 
 
 def test_oldest_log_file_is_not_passed() -> None:
