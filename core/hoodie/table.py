@@ -372,7 +372,7 @@ class Table:
         transaction: manager.TransactionOptions,
         policy: archive_planning.Policy | None = None,
     ) -> results.ArchiveResult:
-        """Move old instants from the active timeline into its history.
+        """Move old instants into the table's history, and trim that if the policy says so.
 
         Raises:
             ConfigurationError: The policy's bounds contradict each other.
@@ -384,7 +384,7 @@ class Table:
     def preview_archive(
         self, policy: archive_planning.Policy | None = None
     ) -> archive_planning.Plan:
-        """Return what `archive` would move now, and what holds further instants back."""
+        """Return what `archive` would move and trim now, and what keeps the rest."""
         return archiving.preview(self._target, policy or archive_planning.Policy())
 
     def archived_instants(self, before: str | None = None) -> Iterator[archived.ArchivedInstant]:

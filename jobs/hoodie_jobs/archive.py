@@ -1,19 +1,22 @@
 """Move old instants out of the active timeline: `python -m hoodie_jobs.archive SPEC.json`.
 
 Work for this process alone, whatever the spec's engine. Runs follow each other until nothing is
-left to archive; one that was killed changes nothing that a reader sees.
+left to archive; one that was killed changes nothing that a reader sees. Then history is trimmed, if
+the spec says how much of it stays.
 """
 
 import sys
+from collections.abc import Iterable
 
 from hoodie.contract import job_specs
 from hoodie.maintenance.archiving import planning
+from hoodie.model import results
 from hoodie_jobs import opening, program
 from hoodie_jobs.run import Run
 
 
 def perform(run: Run) -> None:
-    """Archive what may go, or report what would.
+    """Archive and trim what may go, or report what would.
 
     Raises:
         ConfigurationError: The policy's bounds contradict each other.
@@ -25,13 +28,14 @@ def perform(run: Run) -> None:
         commits_min=work.commits_min,
         commits_max=work.commits_max,
         clean_retained=work.clean_retained,
+        history_days=work.history_days,
     )
     policy.check()
     opened = opening.open_table(run.spec)
     if work.is_dry_run:
         run.tell("planning")
         plan = opened.preview_archive(policy)
-        run.add(archived=len(plan.chosen))
+        run.add(archived=len(plan.chosen), trimmed=_count(plan.trimmed))
         run.explain("dry run")
         for held in plan.holds:
             run.find(held.text)
@@ -39,12 +43,19 @@ def perform(run: Run) -> None:
     run.tell("archiving")
     done = opened.archive(opening.transaction_of(run.spec), policy)
     run.add(
-        archived=len(done.archived), lock_wait_ms=done.lock_wait_ms, lock_hold_ms=done.lock_hold_ms
+        archived=len(done.archived),
+        trimmed=_count(done.trimmed),
+        lock_wait_ms=done.lock_wait_ms,
+        lock_hold_ms=done.lock_hold_ms,
     )
     for hold in done.holds:
         run.find(hold)
     if done.leftovers:
         run.find(f"deleted {done.leftovers} orphan files")
+
+
+def _count(trimmed: Iterable[results.HistoryFile]) -> int:
+    return sum(each.count for each in trimmed)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,16 @@
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from hoodie.maintenance.archiving import planning
+from hoodie.model import commits, settings
+from hoodie.table import open_table
+from hoodie.transaction import authors, manager
+from hoodie.transaction.locks import address_texts
+from hoodie.write import sessions
+from support.tables import earlier
 from support.tables.command_line import Answer, Run
 
 KEEP = ("--keep-min", "2", "--keep-max", "3", "--set", "hoodie.compact.inline.max.delta.commits=1")
@@ -63,6 +71,7 @@ def test_what_holds_instants_back_is_said(hoodie: Run, written: Path) -> None:
         "table": document["table"],
         "is_dry_run": True,
         "archived": [],
+        "trimmed": [],
         "held_back": [text],
         "leftovers": 0,
     }
@@ -76,6 +85,55 @@ def test_document_names_what_was_archived(hoodie: Run, written: Path) -> None:
     assert [each["instant"] for each in document["archived"]] == before[:3]
     assert {each["action"] for each in document["archived"]} == {"deltacommit"}
     assert all(each["completion_time"] > each["instant"] for each in document["archived"])
+
+
+@pytest.fixture
+def old(table: Path) -> Path:
+    """A table with commits of a month ago, most of them archived."""
+    opened = open_table(str(table), earlier.system(days=30))
+    options = sessions.WriteOptions(
+        operation=commits.Operation.UPSERT,
+        transaction=manager.TransactionOptions(
+            settings=settings.WriteSettings(),
+            lock=address_texts.parse("filesystem"),
+            author=authors.Author(),
+        ),
+    )
+    policy = planning.Policy(commits_min=2, commits_max=3, compaction_delta_commits=1)
+    for _ in range(6):
+        opened.write(pa.Table.from_pylist([{"id": "a"}], opened.schema.arrow), options)
+    opened.archive(options.transaction, policy)
+    return table
+
+
+def test_history_that_is_old_is_deleted_once_nothing_needs_it(
+    hoodie: Run, old: Path, trips: Path
+) -> None:
+    before = times(hoodie, old, "--archived")
+    assert len(before) == 4
+    fine(hoodie("write", old, "--input", trips))
+    held = fine(hoodie("archive", old, "--keep-history", "7"))
+    assert "held back: log file" in held.out
+    fine(hoodie("compact", old))
+    fine(hoodie("write", old, "--input", trips))
+    fine(hoodie("clean", old, "--keep-versions", "1", "--grace", "0"))
+    keep = (*KEEP, "--keep-history", "7")
+    dry = fine(hoodie("archive", old, *keep, "--dry-run"))
+    deleted = f"4 instants of the history, {before[-1]} to {before[0]}"
+    assert f"would delete {deleted}\n" in dry.out
+    assert times(hoodie, old, "--archived") == before
+    rows = fine(hoodie("read", old)).out
+    done = fine(hoodie("archive", old, *keep, "--json")).document
+    assert sum(each["instants"] for each in done["trimmed"]) >= 4
+    assert not set(before) & set(times(hoodie, old, "--archived"))
+    assert fine(hoodie("read", old)).out == rows
+    fine(hoodie("check", old))
+
+
+def test_history_of_a_few_days_is_refused(hoodie: Run, table: Path) -> None:
+    answer = hoodie("archive", table, "--keep-history", "6")
+    assert answer.code == 2
+    assert "--keep-history" in answer.err
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,11 @@ from hoodie.contract import batch_settings, engine_specs, input_sources, job_spe
 from hoodie.engine import local, protocol
 from hoodie.engine.protocol import Item, Result
 from hoodie.model import commits, schemas, settings
-from hoodie.transaction import writer_batches
+from hoodie.transaction import authors, writer_batches
 from hoodie.write import sessions
 from hoodie_jobs import cancellation, drop, opening, write
 from hoodie_jobs.run import Run
+from support.tables import earlier
 from support.tables.job_workshop import DROP, SCHEMA, Workshop, batches_of, config
 
 COMPACT = job_specs.Compact(step=job_specs.CompactionStep.SCHEDULE_AND_EXECUTE)
@@ -475,6 +476,29 @@ def test_table_is_kept_small_and_keeps_what_a_savepoint_names(workshop: Workshop
     assert [each.requested_time for each in gone.instants] == [savepoint.requested_time]
     assert gone.findings == ("commit 20200101000000000 has no savepoint",)
     assert workshop.table().savepoints() == []
+    assert workshop.table().read().read_all().num_rows == 1
+
+
+def test_history_is_trimmed_as_a_spec_says(workshop: Workshop) -> None:
+    workshop.run(workshop.spec(job_specs.CreateTable()))
+    rows = pa.Table.from_pylist([dict.fromkeys(SCHEMA.names) | {"id": "a", "region": "eu"}], SCHEMA)
+    month_ago = table.open_table(workshop.uri, earlier.system(days=30))
+    transaction = replace(opening.transaction_of(workshop.spec(COMPACT)), author=authors.Author())
+    options = sessions.WriteOptions(operation=commits.Operation.UPSERT, transaction=transaction)
+    for _ in range(8):
+        month_ago.write(rows, options)
+    bounds = job_specs.Archive(commits_min=2, commits_max=3)
+    assert workshop.run(workshop.spec(bounds, attempt=2)).archived > 0
+    workshop.table().write(rows, options)
+    workshop.run(workshop.spec(COMPACT, attempt=3))
+    how = job_specs.Clean(policy=job_specs.CleanPolicy.VERSIONS, retained=1, grace_ms=0)
+    workshop.run(workshop.spec(how, attempt=4))
+    workshop.table().write(rows, options)
+    trimming = replace(bounds, history_days=7)
+    dry = workshop.run(workshop.spec(replace(trimming, is_dry_run=True), attempt=5))
+    done = workshop.run(workshop.spec(trimming, attempt=6))
+    assert done.trimmed == dry.trimmed > 0
+    assert workshop.run(workshop.spec(trimming, attempt=7)).trimmed == 0
     assert workshop.table().read().read_all().num_rows == 1
 
 

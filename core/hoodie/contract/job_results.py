@@ -81,6 +81,7 @@ class JobResult:
         file_groups: File groups compacted, of a compaction.
         left_out: File groups, or files of a clean, that did not fit into its plan.
         archived: Instants moved out of the active timeline, or that would be.
+        trimmed: Instants deleted from the archived timeline, or that would be.
         reason: Why nothing was planned, or what keeps the rest; empty if neither applies.
         duration_ms: From start to end.
         read_ms: Spent reading and preparing input.
@@ -103,6 +104,7 @@ class JobResult:
     file_groups: int = 0
     left_out: int = 0
     archived: int = 0
+    trimmed: int = 0
     reason: str = ""
     duration_ms: int = 0
     read_ms: int = 0

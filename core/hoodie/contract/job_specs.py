@@ -117,12 +117,14 @@ class Archive:
         commits_min: So many commits are left by a run.
         commits_max: Nothing is archived unless there are more.
         clean_retained: How many commits the cleaner keeps readable; None if that is not known.
+        history_days: So many days of what is archived stay; None for all of it.
         is_dry_run: Whether to report only what would be archived.
     """
 
     commits_min: int
     commits_max: int
     clean_retained: int | None = None
+    history_days: int | None = None
     is_dry_run: bool = False
 
 

@@ -161,18 +161,39 @@ class CleanResults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryFile:
+    """A file of the archived timeline.
+
+    Attributes:
+        name: In the folder of the history.
+        first: Requested time of its first instant.
+        last: Requested time of its last instant.
+        newest: The greatest requested or completion time in it.
+        count: How many instants it holds.
+    """
+
+    name: str
+    first: instants.InstantTime
+    last: instants.InstantTime
+    newest: instants.InstantTime
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveResult:
     """What was moved out of the active timeline.
 
     Attributes:
         archived: Completed instants, by requested time.
-        holds: What keeps further ones there, a sentence each.
+        trimmed: Files of the history that were too old: no manifest lists them any more.
+        holds: What keeps further instants, or further history, a sentence each.
         leftovers: Files removed of instants that are not pending.
         lock_wait_ms: Waited for the table lock in all.
         lock_hold_ms: Held it in all.
     """
 
     archived: tuple[instants.Instant, ...]
+    trimmed: tuple[HistoryFile, ...] = ()
     holds: tuple[str, ...]
     leftovers: int = 0
     lock_wait_ms: int = 0

@@ -6,6 +6,7 @@ in `history_tree`, parts of files in `history_files`, what writes it in `history
 `ArchivedTimelineLoaderV2.java`; format.md: Archived timeline.
 """
 
+import contextlib
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import errors
-from hoodie.model import instants
+from hoodie.model import instants, results
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import history_files, history_tree
 from hoodie.timeline.history_tree import TreeFile
@@ -80,7 +81,7 @@ class ArchivedTimeline:
             except errors.NotFoundError:
                 # The tree was compacted and cleaned since: a newer manifest names other files.
                 self._files = None
-        raise self._vanished()
+        raise _vanished(self._storage)
 
     def last_write(self, after: instants.InstantTime) -> instants.InstantTime | None:
         """Return the greatest requested time of a write above a given one; None if there is none.
@@ -121,7 +122,7 @@ class ArchivedTimeline:
             except errors.NotFoundError:
                 continue
             return
-        raise self._vanished()
+        raise _vanished(self._storage)
 
     def _newest_first(
         self, files: tuple[TreeFile, ...], before: str | None
@@ -151,11 +152,6 @@ class ArchivedTimeline:
                 order = sorted(waiting)
             if order:
                 yield waiting.pop(order.pop())
-
-    def _vanished(self) -> errors.StorageError:
-        return errors.StorageError(
-            f"{self._storage.uri}/{DIRECTORY}: files that the newest manifest names are missing"
-        )
 
     def _find(
         self, requested_time: instants.InstantTime, files: tuple[TreeFile, ...]
@@ -286,6 +282,52 @@ def files_of_manifest(storage: Storage, number: int) -> tuple[TreeFile, ...]:
     """
     path = history_tree.manifest_path(number)
     return history_tree.decode_manifest(storage.read(path), path)
+
+
+def newest_files(storage: Storage) -> tuple[TreeFile, ...]:
+    """Return the files of the newest manifest; none when nothing was archived yet.
+
+    Two requests; three while `_version_` is absent.
+
+    Raises:
+        FormatError: The manifest is damaged.
+        StorageError: Manifests vanish as fast as they are named.
+    """
+    for _ in range(_ATTEMPTS_MAX):
+        with contextlib.suppress(errors.NotFoundError):
+            return _manifest_files(storage)
+    raise _vanished(storage)
+
+
+def content_of(storage: Storage, file: TreeFile) -> results.HistoryFile:
+    """Return what a file holds; two of its columns are read.
+
+    Raises:
+        FormatError: It is damaged.
+        NotFoundError: It is gone.
+    """
+    opening = history_files.HistoryFile(storage, file)
+    with opening.opened() as opened:
+        rows = opened.rows(opened.parts, _COLUMNS)
+        times = [
+            instants.checked_time(time)
+            for name in _COLUMNS
+            for time in rows.column(name).to_pylist()
+            if time
+        ]
+    return results.HistoryFile(
+        name=file.name,
+        first=file.first,
+        last=file.last,
+        newest=max([file.last, *times]),
+        count=len(rows),
+    )
+
+
+def _vanished(storage: Storage) -> errors.StorageError:
+    return errors.StorageError(
+        f"{storage.uri}/{DIRECTORY}: files that the newest manifest names are missing"
+    )
 
 
 def _manifest_files(storage: Storage) -> tuple[TreeFile, ...]:

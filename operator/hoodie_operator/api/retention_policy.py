@@ -13,6 +13,8 @@ from hoodie_operator.api import execution, fields, rules, service_policy
 COMMITS_KEPT: Final = 10
 COMMITS_MIN: Final = 20
 COMMITS_MAX: Final = 30
+HISTORY_DAYS_MIN: Final = 7
+_HOURS_A_DAY: Final = 24
 
 _Count = Annotated[int, Field(ge=1, le=1_000_000)]
 
@@ -69,6 +71,15 @@ class ArchiveBounds(fields.Block):
     )
     max_commits: _Count = Field(
         default=COMMITS_MAX, description="Nothing is archived unless there are more commits."
+    )
+    history_days: int | None = Field(
+        default=None,
+        ge=HISTORY_DAYS_MIN,
+        le=36_500,
+        description=(
+            "Archived commits that are older, by the newest commit, are deleted from the table's "
+            "history once nothing needs them. By default the history stays for ever."
+        ),
     )
 
 
@@ -182,6 +193,23 @@ def retention_rules(_: type[RulesT]) -> Sequence[rules.Rule[RulesT]]:
                 or spec.cleaning is None
                 or spec.cleaning.keep.commits is None
                 or spec.archiving.min_commits > spec.cleaning.keep.commits
+            ),
+        ),
+        rules.Rule(
+            name="history-of-readable-hours",
+            field="archiving.historyDays",
+            message="is expected to be at least as long as cleaning.keep.hours",
+            cel=(
+                "!has(self.archiving) || !has(self.archiving.historyDays) || !has(self.cleaning) "
+                "|| !has(self.cleaning.keep.hours) "
+                "|| self.archiving.historyDays * 24 >= self.cleaning.keep.hours"
+            ),
+            holds=lambda spec: (
+                spec.archiving is None
+                or spec.archiving.history_days is None
+                or spec.cleaning is None
+                or spec.cleaning.keep.hours is None
+                or spec.archiving.history_days * _HOURS_A_DAY >= spec.cleaning.keep.hours
             ),
         ),
     )

@@ -192,6 +192,9 @@ class ActionResult(fields.Block):
     archived: int | None = Field(
         default=None, description="Number of instants moved out of the active timeline."
     )
+    trimmed: int | None = Field(
+        default=None, description="Number of instants deleted from the table's history."
+    )
     files: int | None = None
     bytes: int | None = None
     records: int | None = None

@@ -184,6 +184,7 @@ def _result(world: World, me: objects.Action) -> table_action.ActionResult | Non
         file_groups=last.file_groups,
         left_out=last.left_out or None,
         archived=last.archived or None,
+        trimmed=last.trimmed or None,
         files=last.files,
         bytes=last.bytes,
         records=last.records,

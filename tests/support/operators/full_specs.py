@@ -159,7 +159,7 @@ _RETENTION: Spec = {
         "maxFiles": 1000,
         "triggers": {"match": "All", "commits": 5, "elapsed": "1h"},
     },
-    "archiving": {"minCommits": 20, "maxCommits": 30},
+    "archiving": {"minCommits": 20, "maxCommits": 30, "historyDays": 365},
     "savepoints": {"expireAfter": "30d"},
     "dryRun": True,
     "stuck": {"after": "1d", "action": "RollBack", "foreignWriters": ["nightly"]},
@@ -258,7 +258,12 @@ FULL: Mapping[str, Sequence[Spec]] = {
         {
             "tableRef": _REFERENCE,
             "type": "Archive",
-            "archive": {"minCommits": 20, "maxCommits": 30, "readableCommits": 10},
+            "archive": {
+                "minCommits": 20,
+                "maxCommits": 30,
+                "readableCommits": 10,
+                "historyDays": 365,
+            },
         },
         {
             "tableRef": _REFERENCE,

@@ -492,6 +492,14 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
         ],
         refused=[edited(RETENTION, cleaning__keep={"commits": 20})],
     ),
+    ("RetentionPolicy", "history-of-readable-hours"): Examples(
+        accepted=[
+            edited(RETENTION, archiving__historyDays=7),
+            edited(RETENTION, archiving__historyDays=7, cleaning__keep={"hours": 168}),
+            edited(RETENTION, archiving__historyDays=7, cleaning=None),
+        ],
+        refused=[edited(RETENTION, archiving__historyDays=7, cleaning__keep={"hours": 169})],
+    ),
     **_plan_examples("CompactionPolicy", POLICY, "plan"),
     **_plan_examples("Writer", WRITER, "compaction__plan"),
     **_plan_examples("TableAction", ACTION, "compaction__plan"),

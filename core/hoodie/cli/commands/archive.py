@@ -1,5 +1,6 @@
 """`hoodie archive`: old instants are moved out of the active timeline."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -8,17 +9,22 @@ from hoodie import environment, errors
 from hoodie.cli import command, options, output, progress, run_settings, tables
 from hoodie.cli.views import archives
 from hoodie.maintenance.archiving import planning
+from hoodie.model import results
 from hoodie.transaction import authors
 
 DETAILS = """Each commit lists the files of the active timeline, so that a long one is slow.
 Archiving moves the oldest completed instants into .hoodie/timeline/history, where
 `hoodie timeline URI --archived` shows them. Nothing that a reader sees changes.
+
+With --keep-history DAYS, history that is older is deleted: whole files of it, once no read, clean
+or savepoint of the table looks anything up in them. The age is measured to the newest commit.
 """
 EXAMPLES = """Examples:
 
   hoodie archive /data/trips --dry-run
   hoodie archive /data/trips
   hoodie archive /data/trips --keep-min 50 --keep-max 100
+  hoodie archive /data/trips --keep-history 365 --dry-run
 
 Pending writes, savepoints and replace commits that are not cleaned hold later instants back. Orphan
 files of ended instants are deleted first, as by `hoodie rollback --all`.
@@ -43,13 +49,22 @@ def archive(  # noqa: PLR0913 - a parameter an option
             show_default="30",
         ),
     ] = None,
+    keep_history: Annotated[
+        int | None,
+        typer.Option(
+            metavar="DAYS",
+            min=planning.HISTORY_DAYS_MIN,
+            help="Delete archived instants that are older.",
+            show_default="for ever",
+        ),
+    ] = None,
     lock: options.LockText = None,
     set_texts: options.SetTexts = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Archive old instants of a table."""
     given, others = _split(set_texts)
-    policy = _policy(given, keep_min, keep_max)
+    policy = replace(_policy(given, keep_min, keep_max), history_days=keep_history)
     run = run_settings.parse_for_service(others, lock)
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
@@ -59,16 +74,17 @@ def archive(  # noqa: PLR0913 - a parameter an option
             plan = opened.preview_archive(policy)
             shown = archives.document(
                 opened.uri,
-                plan.chosen,
-                (each.text for each in plan.holds),
+                results.ArchiveResult(
+                    archived=plan.chosen,
+                    trimmed=plan.trimmed,
+                    holds=tuple(each.text for each in plan.holds),
+                ),
                 is_dry_run=True,
             )
         else:
             display.phase("archiving")
             done = opened.archive(run.transaction(authors.Author()), policy)
-            shown = archives.document(
-                opened.uri, done.archived, done.holds, is_dry_run=False, leftovers=done.leftovers
-            )
+            shown = archives.document(opened.uri, done, is_dry_run=False)
     if as_json:
         output.document(shown)
         return

@@ -21,13 +21,17 @@ from dataclasses import dataclass, field
 
 from hoodie import errors
 from hoodie.maintenance import consumers as declared_consumers
-from hoodie.model import instants
+from hoodie.model import instants, results
 from hoodie.timeline import active, epochs, history_tree
 
 MIN_KEY = "hoodie.keep.min.commits"
 MAX_KEY = "hoodie.keep.max.commits"
 RETAINED_KEY = "hoodie.clean.commits.retained"
 DELTA_COMMITS_KEY = "hoodie.compact.inline.max.delta.commits"
+
+HISTORY_DAYS_MIN = 7
+"""History that is younger is never trimmed: no process that takes part in a change of the table is
+expected to be paused for longer."""
 
 FIELDS = {
     MIN_KEY: "commits_min",
@@ -56,6 +60,10 @@ class Reason(enum.Enum):
     COMPACTION = "delta commits until the next compaction"
     CLEAN_RETAINS = "clean that retains more"
     CONSUMER = "consumer that has not read them"
+    TIMELINE = "active timeline"
+    LOG_FILE = "log file"
+    BASE_FILES = "base files of one file group"
+    ROLLBACK = "rollback"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +76,7 @@ class Policy:
         clean_retained: How many commits the cleaner keeps readable; None if that is not known.
         compaction_delta_commits: So many delta commits have a compaction planned.
         merged_files: So many files of one level of the archive are merged into one of the next.
+        history_days: So many days of the archived timeline stay; None for all of it.
     """
 
     commits_min: int = 20
@@ -75,6 +84,7 @@ class Policy:
     clean_retained: int | None = None
     compaction_delta_commits: int = 5
     merged_files: int = history_tree.BATCH_SIZE
+    history_days: int | None = None
 
     def check(self) -> None:
         """Refuse bounds that contradict each other.
@@ -91,6 +101,10 @@ class Policy:
             raise errors.ConfigurationError(
                 f"{RETAINED_KEY}={self.clean_retained} and {MIN_KEY}={self.commits_min}: expected "
                 "the first to be smaller, since the cleaner reads the commits that it retains"
+            )
+        if self.history_days is not None and self.history_days < HISTORY_DAYS_MIN:
+            raise errors.ConfigurationError(
+                f"{self.history_days} days of history: expected {HISTORY_DAYS_MIN} or more"
             )
 
 
@@ -181,12 +195,14 @@ class Plan:
         holds: What holds back further ones that the numbers of commits would let go.
         archived_below: Requested time of the first write that stays; empty if nothing goes.
         is_partial: Whether another run has more to archive.
+        trimmed: Files of the history that are too old.
     """
 
     chosen: tuple[instants.Instant, ...] = ()
     holds: tuple[Hold, ...] = field(default=())
     archived_below: str = ""
     is_partial: bool = False
+    trimmed: tuple[results.HistoryFile, ...] = ()
 
     @property
     def write_count(self) -> int:

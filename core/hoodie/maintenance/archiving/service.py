@@ -6,6 +6,7 @@
               the commit; else under the table lock, which is asked before each step
     delete    the instants' files: pending ones first, then completed ones, the oldest first
     clean     old manifests, and files that none lists
+    trim      history that is older than is kept, if the policy says how much that is
 
 A run that dies is finished by the next process that changes the table, where an epoch has said so,
 or by the next run: it drops what the history holds, and uses or replaces what was staged. Source:
@@ -17,9 +18,9 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from hoodie import environment, errors
+from hoodie import environment
 from hoodie.maintenance import consumers
-from hoodie.maintenance.archiving import planning
+from hoodie.maintenance.archiving import manifests, planning, trimming
 from hoodie.maintenance.cleaning import service as cleaning
 from hoodie.maintenance.rollback import orphan_files
 from hoodie.model import instants, results, table_config
@@ -28,7 +29,6 @@ from hoodie.timeline import (
     active,
     chain,
     contents,
-    epochs,
     history_tree,
     history_writing,
     transitions,
@@ -38,7 +38,6 @@ from hoodie.transaction import (
     admission,
     archived_batches,
     manager,
-    publication,
     table_lock,
     writer_batches,
 )
@@ -56,14 +55,19 @@ class _Swept:
 
 
 def preview(target: manager.Target, policy: planning.Policy) -> planning.Plan:
-    """Return what a run would archive now; a snapshot of the timeline, and a read of a clean.
+    """Return what a run would archive and trim now; nothing is changed.
 
-    Files that rollbacks left are not looked for.
+    A snapshot of the timeline and a read of a clean, and the requests of `trimming.propose` if the
+    policy says how much history is kept. Files that rollbacks left are not looked for.
 
     Raises:
         ConfigurationError: The policy's bounds contradict each other.
     """
-    return _preview(target.storage, target.config, policy)[0]
+    plan = _preview(target.storage, target.config, policy)[0]
+    if policy.history_days is None:
+        return plan
+    proposal = trimming.propose(target.storage, target.config, policy.history_days)
+    return replace(plan, trimmed=proposal.files, holds=(*plan.holds, *proposal.holds))
 
 
 def _preview(
@@ -86,11 +90,11 @@ def archive(
     transaction: manager.TransactionOptions,
     env: environment.Environment,
 ) -> results.ArchiveResult:
-    """Archive what the policy lets go.
+    """Archive and trim what the policy lets go.
 
     Args:
         target: The table.
-        policy: How many commits stay.
+        policy: How many commits and how much history stay.
         transaction: On whose behalf.
         env: Time, ids, threads.
 
@@ -107,7 +111,7 @@ def archive(
 def archive_by(
     client: Client, config: table_config.TableConfig, policy: planning.Policy
 ) -> results.ArchiveResult:
-    """Archive what the policy lets go, by a client of the table; as `archive`."""
+    """Archive and trim what the policy lets go, by a client of the table; as `archive`."""
     first, timeline = _preview(client.storage, config, policy)
     leftovers, swept = 0, None
     if first.chosen:
@@ -121,9 +125,15 @@ def archive_by(
         archived += plan.chosen
         if not plan.is_partial:
             break
+    trimmed: tuple[results.HistoryFile, ...] = ()
+    holds = plan.holds
+    if policy.history_days is not None:
+        trimmed, history_holds = trimming.trim(client, config, policy.history_days)
+        holds = (*holds, *history_holds)
     return results.ArchiveResult(
         archived=tuple(archived),
-        holds=tuple(each.text for each in plan.holds),
+        trimmed=trimmed,
+        holds=tuple(each.text for each in holds),
         leftovers=leftovers,
         lock_wait_ms=client.lock.times.wait_ms,
         lock_hold_ms=client.lock.times.hold_ms,
@@ -217,30 +227,11 @@ def _publish(
     files: tuple[TreeFile, ...],
 ) -> None:
     """Put instants into the history, and take them off the timeline."""
-    number = before.number_next
-    path, content = history_tree.manifest_path(number), history_tree.encode_manifest(files)
-    if scope.is_courtesy:
-        change = epochs.Change(
-            id=client.random.uuid(),
-            time="",
-            author=str(client.author),
-            files={path: content},
-            archived_below=plan.archived_below,
-        )
-        publication.make(client, scope, change, scope.check)
-        assert client.chain is not None, client.storage.uri
-        client.chain.look(scope.check)
-    else:
-        scope.check()
-        history_writing.put_manifest(client.storage, path, content, scope.check)
-        scope.check()
-        history_writing.raise_version(client.storage, number, scope.check)
+    number = manifests.publish(client, scope, before, files, plan.archived_below)
+    if not scope.is_courtesy:
         _take_off(client, scope, timeline, plan.chosen)
     logger.info("%s: archived %d instants", client.storage.uri, len(plan.chosen))
-    try:
-        history_writing.clean(client.storage, before, number, plan.archived_below, scope.check)
-    except (errors.NotFoundError, errors.StorageError) as error:
-        logger.warning("%s: old files of the history are left: %s", client.storage.uri, error)
+    manifests.clean(client, scope, before, number, plan.archived_below)
 
 
 def _merged(

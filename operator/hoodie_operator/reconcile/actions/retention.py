@@ -110,7 +110,7 @@ def _kept(keep: retention_policy.Keep) -> tuple[job_specs.CleanPolicy, int]:
 
 
 class Archive(_Retention):
-    """Moves old instants out of the active timeline."""
+    """Moves old instants out of the active timeline, and trims the history."""
 
     def _owner(self, table: objects.Table) -> hudi_table.ServiceOwner | None:
         return table.spec.services.archiving
@@ -119,7 +119,12 @@ class Archive(_Retention):
         result = me.status.result
         count = 0 if result is None else result.archived or 0
         would = "would archive" if me.spec.dry_run else "archived"
-        return f"{would} {count} instant{'' if count == 1 else 's'}"
+        message = f"{would} {count} instant{'' if count == 1 else 's'}"
+        trimmed = None if result is None else result.trimmed
+        if not trimmed:
+            return message
+        would = "would delete" if me.spec.dry_run else "deleted"
+        return f"{message}, {would} {trimmed} of the history"
 
     def _work(self, me: objects.Action) -> job_specs.Work:
         min_commits, max_commits = retention_policy.COMMITS_MIN, retention_policy.COMMITS_MAX
@@ -128,6 +133,7 @@ class Archive(_Retention):
             commits_min=min_commits if how is None else how.min_commits,
             commits_max=max_commits if how is None else how.max_commits,
             clean_retained=None if how is None else how.readable_commits,
+            history_days=None if how is None else how.history_days,
             is_dry_run=me.spec.dry_run,
         )
 

@@ -46,6 +46,7 @@ class Archiving(RetentionService):
         parameters = table_action.ArchiveParameters(
             min_commits=how.min_commits,
             max_commits=how.max_commits,
+            history_days=how.history_days,
             readable_commits=None if cleaning is None else cleaning.keep.commits,
         )
         return Due(

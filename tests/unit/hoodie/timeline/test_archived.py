@@ -45,6 +45,17 @@ def test_completion_time_comes_from_the_file_whose_range_holds_it() -> None:
     assert storage.opened == [old]
 
 
+def test_file_is_as_young_as_what_completed_last_in_it() -> None:
+    """AR-G: it was requested first."""
+    storage = Counting()
+    name = put_rows(storage, (1, 20), (3, 9))
+    put_manifest(storage, 1, name)
+    (file,) = archived.newest_files(storage)
+    found = archived.content_of(storage, file)
+    assert (found.name, found.first, found.last) == (name, time(1), time(3))
+    assert (found.newest, found.count) == (time(20), 2)
+
+
 def test_table_without_archive_knows_nothing() -> None:
     assert archived.ArchivedTimeline(MemoryStorage()).completion_time(time(1)) is None
 

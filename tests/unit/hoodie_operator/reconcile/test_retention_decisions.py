@@ -148,6 +148,20 @@ def test_archiving_is_due_above_the_bound_and_not_at_each_commit_in_vain() -> No
     assert len(here.of_type("Archive")) == 2
 
 
+def test_history_is_trimmed_as_long_as_the_policy_says() -> None:
+    here = Retained()
+    here.retain(cleaning=None, archiving__historyDays=30)
+    here.commit(1, 2, 3, 4, 5, 6)
+    here.settle()
+    assert here.works == [job_specs.Archive(commits_min=3, commits_max=5, history_days=30)]
+    (action,) = here.of_type("Archive")
+    here.finish(action, archived=3, trimmed=40)
+    condition = here.by_key[action].status.condition(Type.READY)
+    assert condition is not None
+    assert condition.message == "archived 3 instants, deleted 40 of the history"
+    assert here.by_key[action].status.result.trimmed == 40
+
+
 RAISE: Any = None
 
 
