@@ -19,8 +19,8 @@ about:
     by savepoints      whether a file of an older write belongs to a commit on the timeline: it does
                        if the write completed before the horizon, as the archive then does not say
 
-What is not younger than the first write on the timeline counts as committed, which is not looked
-up. So all that reads, cleans or plans finds the same without the instants below the horizon.
+What is older than the first write on the timeline counts as committed, which is not looked up. So
+all that reads, cleans or plans finds the same without the instants below the horizon.
 
 Files are listed without the lock, on a timeline read before; what appears later is younger than the
 horizon. Its write was pending on that timeline, which holds the horizon back, or began later, with
