@@ -18,7 +18,10 @@ from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from hoodie import environment
+from hoodie.format import timeline_avro
 from hoodie.maintenance import consumers
 from hoodie.maintenance.archiving import manifests, planning, trimming
 from hoodie.maintenance.cleaning import service as cleaning
@@ -52,6 +55,21 @@ class _Swept:
 
     not_swept: frozenset[instants.InstantTime]
     rollbacks: frozenset[instants.InstantTime]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Staged:
+    """A file of the tree that no manifest lists yet.
+
+    Attributes:
+        plan: The instants in it.
+        rows: A row for each of them.
+        file: The file.
+    """
+
+    plan: planning.Plan
+    rows: pa.Table
+    file: TreeFile
 
 
 def preview(target: manager.Target, policy: planning.Policy) -> planning.Plan:
@@ -167,22 +185,25 @@ def _run(
     plan = planning.plan_of(facts, policy)
     if swept is None or not plan.chosen:
         return replace(plan, chosen=(), is_partial=False)
-    plan, added = _staged(client, scope, facts, policy, plan)
-    _remember_batches(client, facts.timeline, plan)
-    files = _merged(client, scope, (*tree.files, added), policy.merged_files)
+    staged = _staged(client, scope, facts, policy, plan)
+    plan = staged.plan
+    _remember_batches(client, facts.timeline, staged)
+    files = _merged(client, scope, (*tree.files, staged.file), policy.merged_files)
     _publish(client, scope, tree, facts.timeline, plan, files)
     return plan
 
 
-def _remember_batches(client: Client, timeline: active.ActiveTimeline, plan: planning.Plan) -> None:
-    """Have the batches of what is archived remembered: a read for each commit.
+def _remember_batches(client: Client, timeline: active.ActiveTimeline, staged: _Staged) -> None:
+    """Have the batches of what is archived remembered.
 
     That a commit is recorded which then stays on the timeline does no harm.
     """
     taken_back = writer_batches.contested(client.storage, timeline)
     found = [
-        contents.read_commit(client.storage, each)
-        for each in plan.chosen
+        timeline_avro.decode_commit(metadata or b"", transitions.path(each))
+        for each, metadata in zip(
+            staged.plan.chosen, staged.rows.column("metadata").to_pylist(), strict=True
+        )
         if each.action.is_write and each not in taken_back
     ]
     archived_batches.record(client.storage, archived_batches.of_commits(found))
@@ -194,8 +215,8 @@ def _staged(
     facts: planning.Facts,
     policy: planning.Policy,
     plan: planning.Plan,
-) -> tuple[planning.Plan, TreeFile]:
-    """Put the instants of a plan into a file; return what of the plan is in it.
+) -> _Staged:
+    """Put the instants of a plan into a file.
 
     Where the lock excludes nobody, a file of that name with other instants may be about to be
     published, or is of a run that died: fewer instants then have another name.
@@ -215,7 +236,7 @@ def _staged(
             logger.info("%s: archiving one commit less: %s", client.storage.uri, error)
             plan = planning.plan_of(facts, policy, plan.write_count - 1)
         else:
-            return plan, added
+            return _Staged(plan=plan, rows=rows, file=added)
 
 
 def _publish(
