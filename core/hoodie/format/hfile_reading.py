@@ -7,8 +7,8 @@
 
 A reader makes few requests: one to open a file (two if what is read then is more than
 OPENING_BYTES), and one for the blocks that a read needs and that lie close together. Blocks within
-the last OPENING_BYTES, so all of a small file, cost no other. Index blocks are kept, data blocks
-are not. Batches come in the order of the file, one a block.
+the last OPENING_BYTES, so all of a small file, cost none. Index blocks are kept, data blocks are
+not. Batches come in the order of the file, one for each block.
 
 Whatever the bytes are, a read ends with what they hold, a FormatError, or an UnsupportedError, and
 holds no more than some blocks at a time. Entries that Apache Hudi's reader loses at the end of a
@@ -168,7 +168,7 @@ class Reader:
         Some may be missing in a file that is not sorted by the bytes of keys, see
         `hoodie.format.hfile_search`.
         """
-        return self._batches(hfile_search.Span(low, high))
+        return self._batches(hfile_search.Span(low=low, high=high))
 
     def _place(self, offset: int) -> str:
         return f"{self._name} at byte {offset}"

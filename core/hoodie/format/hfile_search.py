@@ -40,7 +40,7 @@ class Wanted(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
     """Some keys.
 
@@ -57,8 +57,8 @@ class Keys:
         """Return keys, sorted and each once."""
         ordered = sorted(set(keys))
         return cls(
-            [key for key in ordered if not _is_ambiguous(key)],
-            [key for key in ordered if _is_ambiguous(key)],
+            plain=[key for key in ordered if not _is_ambiguous(key)],
+            ambiguous=[key for key in ordered if _is_ambiguous(key)],
         )
 
     def blocks(self, first_keys: Sequence[bytes]) -> set[int]:
@@ -82,7 +82,7 @@ class Keys:
         return np.flatnonzero(pc.is_in(entries.keys(), pa.array(wanted, pa.binary())))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prefixes:
     """What keys begin with; the attributes are as those of Keys."""
 
@@ -93,7 +93,7 @@ class Prefixes:
     def of(cls, prefixes: Iterable[bytes]) -> "Prefixes":
         """Return prefixes, each once."""
         keys = Keys.of(prefixes)
-        return cls(keys.plain, keys.ambiguous)
+        return cls(plain=keys.plain, ambiguous=keys.ambiguous)
 
     def blocks(self, first_keys: Sequence[bytes]) -> set[int]:
         """Search for keys that begin with any of these."""
@@ -112,7 +112,7 @@ class Prefixes:
         return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
     """All keys from one on and below another, None being no bound."""
 

@@ -51,7 +51,7 @@ class Options:
 
 
 class Writer:
-    """An HFile that is being written. It is in memory but for the block in work and the index."""
+    """An HFile that is being written; of it, the last block and the index are in memory."""
 
     __slots__ = (
         "_batches",
@@ -67,6 +67,7 @@ class Writer:
     )
 
     def __init__(self, sink: Sink, options: Options) -> None:
+        assert 0 < options.block_bytes <= hfile_blocks.CONTENT_BYTES_MAX, options.block_bytes
         self._sink = sink
         self._options = options
         self._batches: list[tuple[pa.BinaryArray, pa.BinaryArray]] = []

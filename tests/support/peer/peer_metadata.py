@@ -41,7 +41,7 @@ def write_again(table: Path, change: Change = lambda batch: batch) -> int:
     """
     count = 0
     for path in sorted((table / METADATA).glob("*/*.hfile")):
-        _replace(path, _again(path.read_bytes(), change))
+        _replace(path, again(path.read_bytes(), ANOTHER_LAYOUT, change))
         count += 1
     for path in _logs(table, "*"):
         parts = []
@@ -49,7 +49,7 @@ def write_again(table: Path, change: Change = lambda batch: batch) -> int:
             assert isinstance(block, Block), block
             content = block.content.to_pybytes()
             if block.type is BlockType.HFILE_DATA:
-                content = _again(content, change)
+                content = again(content, ANOTHER_LAYOUT, change)
                 count += 1
             parts += log_blocks.encode(block.type, block.header, content)
         _replace(path, b"".join(bytes(part) for part in parts))
@@ -61,10 +61,11 @@ def _logs(table: Path, partition: str) -> list[Path]:
     return sorted(path for path in found if path.suffix != ".crc")
 
 
-def _again(content: bytes, change: Change) -> bytes:
+def again(content: bytes, options: Options, change: Change = lambda batch: batch) -> bytes:
+    """Return an HFile as our writer writes what it holds."""
     reader = Reader.over("theirs", content)
     sink = io.BytesIO()
-    writer = Writer(sink, ANOTHER_LAYOUT)
+    writer = Writer(sink, options)
     for batch in reader.scan():
         changed = change(batch)
         writer.append(changed.column("key"), changed.column("value"))

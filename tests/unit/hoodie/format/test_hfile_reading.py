@@ -415,6 +415,17 @@ def test_part_to_be_read_first_lies_inside_the_file(offset: int) -> None:
     assert len(file.requests) == 1
 
 
+@pytest.mark.parametrize("count", [-1, 10_000, 2**40, 2**62])
+@pytest.mark.parametrize("name", ["root_entries", "meta_entries"])
+def test_claimed_count_of_index_entries_is_not_believed(name: str, count: int) -> None:
+    content = hfile(PAIRS)
+    trailer = hfile_messages.decode_trailer(memoryview(content)[-4096:], "x")
+    trailer = replace(trailer, **{name: count})
+    changed = content[:-4096] + hfile_messages.encode_trailer(trailer)
+    with pytest.raises(errors.FormatError, match=rf"{count} entries in \d+ bytes of an index"):
+        Reader.over("x.hfile", changed)
+
+
 @pytest.mark.parametrize("levels", [0, -1, 9, 2**40])
 def test_depth_of_the_index_is_bounded(levels: int) -> None:
     with pytest.raises(errors.FormatError, match="levels, expected 1 to 8"):

@@ -132,7 +132,7 @@ def test_key_at_or_below_the_batch_before_is_refused() -> None:
 def test_entry_larger_than_a_reader_takes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hfile_blocks, "CONTENT_BYTES_MAX", 1000)
     with pytest.raises(errors.InvalidInputError, match="longer than 1000 bytes"):
-        hfile([(b"a", bytes(1000))])
+        hfile([(b"a", bytes(1000))], block_bytes=500)
 
 
 def test_file_longer_than_apache_hudi_reads_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
