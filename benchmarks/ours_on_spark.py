@@ -144,16 +144,14 @@ class SparkSubject:
 
     def _write(
         self, rows: Path, operation: commits.Operation, columns: tuple[str, ...] = ()
-    ) -> object:
+    ) -> None:
         batch = input_sources.Batch(id=rows.stem, files=(str(rows),))
         source = input_sources.Source(
             format=input_sources.SourceFormat.PARQUET,
             columns=tuple(input_sources.ColumnMapping(name=name, source=name) for name in columns),
         )
-        run = self._run(
-            job_specs.WriteBatches(operation=operation, source=source, batches=(batch,))
-        )
-        return write.write_batch(run, batch, self._open(), self.runtime)
+        work = job_specs.WriteBatches(operation=operation, source=source, batches=(batch,))
+        write.write_batch(self._run(work), batch, work.settings, self._open(), self.runtime)
 
     def _open(self) -> table.Table:
         return table.open_table(str(self.path), environment.system(parallelism=1))

@@ -415,9 +415,9 @@ def _with_archives(plan: Plan, source: random.Random) -> Plan:
         Scenario.UNRELIABLE,
     )
     trouble = source.choice(
-        (_with_a_lying_lock, _with_several_troubles, _with_ambushes, _disturbed, _disturbed)
+        (_with_a_lying_lock, _with_several_troubles, _with_ambushes, None, None)
     )
-    if trouble is _disturbed:
+    if trouble is None:
         plan = _disturbed(plan, source.choice(disturbed), source)
     else:
         plan = trouble(plan, source)

@@ -156,10 +156,9 @@ def test_history_is_trimmed_as_long_as_the_policy_says() -> None:
     assert here.works == [job_specs.Archive(commits_min=3, commits_max=5, history_days=30)]
     (action,) = here.of_type("Archive")
     here.finish(action, archived=3, trimmed=40)
-    condition = here.by_key[action].status.condition(Type.READY)
-    assert condition is not None
-    assert condition.message == "archived 3 instants, deleted 40 of the history"
-    assert here.by_key[action].status.result.trimmed == 40
+    status: Any = here.by_key[action].status
+    assert status.condition(Type.READY).message == "archived 3 instants, deleted 40 of the history"
+    assert status.result.trimmed == 40
 
 
 RAISE: Any = None
