@@ -51,10 +51,14 @@ def test_stuck_write_of_a_killed_process_is_rolled_back(place: Place) -> None:
         },
     )
     _operator(place)
-    place.wait_for(lambda: not _pending(place), "the rollback")
-    opened = table.open_table(str(place.data / "flights"), environment.system())
-    done = [each for each in opened.timeline().completed if each.action.value == "rollback"]
-    assert len(done) == 1
+
+    def rollbacks() -> int:
+        opened = table.open_table(str(place.data / "flights"), environment.system())
+        completed = opened.timeline().completed
+        return sum(each.action is instants.Action.ROLLBACK for each in completed)
+
+    place.wait_for(lambda: rollbacks() == 1, "the rollback")
+    assert not _pending(place)
 
     def told() -> list[str]:
         found = place.object("HudiTable", "flights")

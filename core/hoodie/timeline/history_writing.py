@@ -236,7 +236,12 @@ def _stage(
     try:
         storage.create(found.path, content)
     except (errors.AlreadyExistsError, errors.StorageError) as error:
-        there, version = _fetched(storage, found.path, error)
+        try:
+            there, version = storage.fetch(found.path)
+        except errors.NotFoundError:
+            raise errors.StorageError(
+                f"{storage.uri}/{found.path} was not created, or another run deleted it: {error}"
+            ) from error
         if _same(there, content):
             return replace(found, size_bytes=len(there))
         if not may_replace:
@@ -246,14 +251,6 @@ def _stage(
         check()
         storage.replace(found.path, content, if_match=version)
     return found
-
-
-def _fetched(storage: Storage, path: str, error: errors.HoodieError) -> tuple[bytes, str]:
-    """Return the file that is there under a name after a creation of it failed."""
-    try:
-        return storage.fetch(path)
-    except errors.NotFoundError:
-        raise error from None
 
 
 def _same(content: bytes, ours: bytes) -> bool:

@@ -281,8 +281,8 @@ class FaultProxy:
             await writer.drain()
             writer.close()
             await writer.wait_closed()
-        except (OSError, asyncio.IncompleteReadError):
-            pass  # Either side went away, which clients and servers may do at any time.
+        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # Either side went away, as they may at any time; or the proxy ends.
         finally:
             # What was not closed in order is cut: the client sees no end of an answer.
             writer.transport.abort()

@@ -47,7 +47,7 @@ class PretendedKubelet:
         (told_by,) = [
             volume["configMap"]["name"]
             for volume in pod["spec"]["volumes"]
-            if "configMap" in volume
+            if "configMap" in volume and not volume["configMap"].get("optional")
         ]
         told = self.place.api.get(resources.CONFIG_MAP.path(self.place.namespace, told_by))
         spec = job_specs.decode_spec(told["data"][run_manifests.SPEC].encode(), job)
