@@ -42,8 +42,8 @@ SEEDS = {
     Scenario.LYING: 60,
     Scenario.CLEANED: 60,
     Scenario.RETAINED: 60,
-    Scenario.KEPT: 60,
-    Scenario.ARCHIVED: 60,
+    Scenario.KEPT: 40,
+    Scenario.ARCHIVED: 40,
     Scenario.STORMY: 40,
 }
 CHUNK = 10
