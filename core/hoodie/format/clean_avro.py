@@ -43,7 +43,7 @@ def encode_plan(plan: plans.CleanPlan, table_uri: str) -> bytes:
         "policy": plan.policy,
         "filesToBeDeletedPerPartition": {},
         "version": _VERSION,
-        # Fastavro is told the union's branch: it would try each on all that is inside.
+        # The branch of the union is named: fastavro would try each on all that is inside.
         "filePathsToBeDeletedPerPartition": ("map", paths),
         "partitionsToBeDeleted": [],
         "extraMetadata": dict(plan.extra),

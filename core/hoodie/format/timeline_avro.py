@@ -24,7 +24,7 @@ def encode_commit(metadata: commits.CommitMetadata) -> bytes:
     for stat in metadata.stats:
         partitions.setdefault(stat.partition_path, []).append(_stat_fields(stat))
     fields = {
-        # Fastavro is told the union's branch: it would try each on all that is inside.
+        # The branch of the union is named: fastavro would try each on all that is inside.
         "partitionToWriteStats": ("map", partitions),
         "compacted": metadata.is_compacted,
         "extraMetadata": ("map", dict(metadata.extra)),

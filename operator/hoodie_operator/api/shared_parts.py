@@ -1,6 +1,6 @@
 """Equal parts of many specs and statuses, held once.
 
-A thousand tables differ in little more than their names and places, and at rest their services tell
+A thousand tables differ in little more than their names and places, and at rest their services show
 the same. Each nested block is an object with two tables of its own, so that a spec of 800 bytes
 takes ten times that where none is shared.
 """
@@ -30,7 +30,7 @@ def with_shared_parts(block: BlockT) -> BlockT:
 
 
 def with_shared_services(status: StatusT) -> StatusT:
-    """Return an equal status, of which what is told of each service is held once."""
+    """Return an equal status, in which the status of each service is held once."""
     if not isinstance(status, hudi_table.HudiTableStatus) or status.services is None:
         return status
     services = tuple(_shared(each) for each in status.services)

@@ -59,7 +59,7 @@ def sized(start: effects.StartRun, default: execution.Resources) -> execution.Re
 def divided(
     given: execution.Resources, spec: job_specs.JobSpec, start: effects.StartRun
 ) -> job_specs.JobSpec:
-    """Return what a run is told that merges file groups in its own process, for its memory."""
+    """Return the spec of a run that merges in its own process, with its share of memory."""
     found = _memory_of(given)
     if found is None:
         return spec

@@ -6,7 +6,7 @@ An action that exceeds a limit of its own (namespace, policy, lock) is passed ov
 others. The order by age lets no table starve: what a large one asks for next is younger than what
 waits already.
 
-A place changes with each run that starts or ends. So a status tells only a bound of it, which is
+A place changes with each run that starts or ends. So a status has only a bound of it, which is
 true for as long as nothing goes before, and changes a few times on the way to the front; metrics
 have the place.
 """
@@ -24,7 +24,7 @@ from hoodie_operator.reconcile.verdicts import Verdict
 from hoodie_operator.reconcile.world import World
 
 _FRONT: Final = 4
-"""So many that wait are told of each change."""
+"""So many at the front of the queue are decided about at each change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,12 +116,12 @@ def order(action: objects.Action) -> tuple[int, int, str]:
 
 
 def _bound(number: int) -> str:
-    """Return a place as a status tells it: a bound that doubles."""
+    """Return a place as a status has it: a bound that doubles."""
     return "next" if number == 1 else f"one of the next {1 << (number - 1).bit_length()}"
 
 
 def _queued(world: World) -> list[objects.Action]:
-    """Return those that tell that they wait, and have not started since."""
+    """Return those whose status says that they wait, and that have not started since."""
     return [each for each in world.queued_actions() if not world.has_run_at_work(each)]
 
 

@@ -74,7 +74,7 @@ def other_at_work(
 
 
 def untold_creation(world: World, table: objects.Table) -> objects.Action | None:
-    """Return a CreateSavepoint that was tried, and has not told yet what it made; None for none."""
+    """Return a CreateSavepoint that was tried and has no result yet; None for none."""
     for action in world.actions_of(table):
         if action.spec.type is table_action.ActionType.CREATE_SAVEPOINT and is_untold(action):
             return action
@@ -82,7 +82,7 @@ def untold_creation(world: World, table: objects.Table) -> objects.Action | None
 
 
 def is_untold(action: objects.Action) -> bool:
-    """Return whether an action was tried, and has not told yet what came of it."""
+    """Return whether an action was tried and has no result yet."""
     tried = action.status.runs is not None and action.status.runs.attempts > 0
     has_ended = action.status.finished_time is not None or action.status.is_true(Type.STALLED)
     return tried and not has_ended

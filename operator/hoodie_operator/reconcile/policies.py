@@ -1,4 +1,4 @@
-"""What a policy of table services tells: it sums up what its tables tell of their services.
+"""What a policy of table services shows: it sums up what its tables report of their services.
 
 Nothing is decided here about a table: `table_services` does that, with the table. What the status
 of a table comes to is worked out once for as long as the table has that status, for all policies:

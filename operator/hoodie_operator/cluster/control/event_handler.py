@@ -2,7 +2,7 @@
 
 A change comes from a watch, from a listing or with the API server's answer to a request of ours.
 The store takes it; the objects that depend on it (`dependents`, the map functions) are enqueued.
-A policy only sums up what its tables tell: it is decided about a moment later, once for all that
+A policy only sums up what its tables report: it is decided about a moment later, once for all that
 changes until then, which of many tables is much.
 """
 

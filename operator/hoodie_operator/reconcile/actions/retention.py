@@ -165,7 +165,7 @@ class DeleteSavepoints(_OfSavepoints):
     def conflict(
         self, world: World, me: objects.Action, table: objects.Table, seen: facts.TableFacts
     ) -> Verdict | None:
-        """Return why a run waits: which savepoint another action has made may not be told yet."""
+        """Return why a run waits: which savepoint another action has made may not be known yet."""
         creation = interlocks.untold_creation(world, table)
         if creation is not None:
             return _busy(f"{creation.key} may have created a savepoint, and has not ended")
