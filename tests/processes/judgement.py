@@ -146,8 +146,7 @@ class Judge:
 
     def _bring_to_rest(self, transaction: manager.TransactionOptions) -> None:
         """Execute what was planned, take all else back that is pending, and clean a last time."""
-        if self._storage.request_time_ms:
-            # A dead process may have asked an object store for something: it counts as alive.
+        if self._counts_as_alive():
             time.sleep(worker.HEARTBEAT_EXPIRY_S + _ROUNDED_S)
         for pending in self._opened.timeline().pending_compactions:
             # It may be completed by the newest epoch, which the next change publishes.
@@ -158,6 +157,15 @@ class Judge:
         how = replace(worker.RETENTION, grace_ms=0, files_max=1_000_000)
         self._opened.clean(how, transaction)
         assert not self._opened.propose_clean(how).removals
+
+    def _counts_as_alive(self) -> bool:
+        """Return whether something is left alone as yet, though every process is dead.
+
+        A dead process may have asked an object store for something. One that lost its lock right
+        after its instant was on the timeline took its heartbeat away: nothing says whose it is.
+        """
+        pending = self._opened.pending(worker.MODES[self._mode].settings)
+        return bool(self._storage.request_time_ms) or any(each.is_alive for each in pending)
 
     def _late(
         self, timeline: active.ActiveTimeline, lease_ms: int | None, expiries_ms: Sequence[int]
