@@ -4,7 +4,7 @@ A `Table` knows where the table is and how it is configured. Every read takes a 
 every change goes through a transaction of its own, so one Table serves any number of threads.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
@@ -39,7 +39,13 @@ from hoodie.model import (
 )
 from hoodie.read import planning
 from hoodie.read import tasks as read_tasks
-from hoodie.services import checking, definition, lock_breaking, table_stats
+from hoodie.services import (
+    checking,
+    definition,
+    lock_breaking,
+    metadata_tables,
+    table_stats,
+)
 from hoodie.storage import protocol
 from hoodie.timeline import active, archived, chain, epochs, table_properties, transitions
 from hoodie.transaction import configuration, liveness, manager, writer_batches
@@ -106,6 +112,24 @@ class Table:
             small_file_bytes: Base files below that count as small.
         """
         return table_stats.of_table(self._storage, self.config, small_file_bytes)
+
+    def metadata_status(self) -> metadata_tables.Status:
+        """Return what the table's metadata table has; nothing for a table without one."""
+        return metadata_tables.status(self._storage, self.config)
+
+    def validate_metadata(
+        self, hear: Callable[[str], object] = lambda partition_path: None
+    ) -> list[metadata_tables.Difference]:
+        """Return how the files by the metadata table differ from those on storage.
+
+        Args:
+            hear: Hears of each partition before it is compared.
+
+        Raises:
+            NotFoundError: The table has no metadata table.
+            FormatError: It is behind, or damaged.
+        """
+        return metadata_tables.validate(self._storage, self.config, hear)
 
     def planned_compactions(self) -> Mapping[files.FileGroupId, instants.InstantTime]:
         """Return the pending compaction of each file group that is in one; a read each."""

@@ -50,6 +50,10 @@ _COMMANDS = {
     "timeline": ("Inspection", "Show a table's timeline: its instants, oldest first."),
     "slices": ("Inspection", "Show a table's file slices, one per file group."),
     "stats": ("Inspection", "Show the sizes of a table's files, and what services would do."),
+    "metadata": (
+        "Inspection",
+        "Show or validate the metadata table, which lists a table's files.",
+    ),
     "heartbeats": (
         "Inspection",
         "Show pending instants of a table and the processes that own them.",

@@ -11,7 +11,7 @@ Tables do not lie in each other (`services.definition`), but Apache Hudi makes s
 table's files are none of the outer one's: not read, and above all not removed as leftovers.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -85,15 +85,23 @@ def of_table(storage: protocol.Storage, config: table_config.TableConfig) -> Lis
 class StorageListing:
     """A listing that asks the storage, each thing once."""
 
-    def __init__(self, storage: protocol.Storage, *, is_partitioned: bool = True) -> None:
+    def __init__(
+        self,
+        storage: protocol.Storage,
+        *,
+        is_partitioned: bool = True,
+        extension: str = file_names.PARQUET,
+    ) -> None:
         """List a table when it is first asked for.
 
         Args:
             storage: The table's.
             is_partitioned: Whether there may be partitions below the root.
+            extension: Of the table's base files.
         """
         self._storage = storage
         self._is_partitioned = is_partitioned
+        self._extension = extension
         self._everything: tuple[list[str], Mapping[str, list[DataFile]]] | None = None
         self._hashing_configs: list[str] = []
         self._change_data: dict[str, list[ChangeDataFile]] = {}
@@ -130,8 +138,8 @@ class StorageListing:
         if partition_path not in self._some:
             infos = self._storage.list(partition_path)
             is_partition = any(file_names.is_partition_metadata(info.name) for info in infos)
-            found = _data_files(infos).get(partition_path, [])
-            self._change_data[partition_path] = _change_data(infos).get(partition_path, [])
+            found = data_files(infos, self._extension).get(partition_path, [])
+            self._change_data[partition_path] = change_data(infos).get(partition_path, [])
             self._some[partition_path] = found, is_partition
         return self._some[partition_path]
 
@@ -148,8 +156,8 @@ class StorageListing:
                 for info in infos
                 if file_names.is_partition_metadata(info.name)
             )
-            by_partition = _data_files(infos)
-            self._change_data = _change_data(infos)
+            by_partition = data_files(infos, self._extension)
+            self._change_data = change_data(infos)
             self._everything = (
                 partitions,
                 {path: by_partition.get(path, []) for path in partitions},
@@ -157,18 +165,27 @@ class StorageListing:
         return self._everything
 
 
-def _data_files(infos: list[protocol.FileInfo]) -> dict[str, list[DataFile]]:
+def data_files(
+    infos: Collection[protocol.FileInfo], extension: str = file_names.PARQUET
+) -> dict[str, list[DataFile]]:
+    """Return what some files are, by partition, in their order; those that are no data files not.
+
+    Args:
+        infos: Of them path and length matter.
+        extension: Of the table's base files.
+    """
     is_many = len(infos) > file_names.REMEMBERED_MAX
     parse = file_names.parse_new if is_many else file_names.parse
     by_partition: dict[str, list[DataFile]] = {}
     for info in infos:
-        parsed = parse(info.path, info.size_bytes)
+        parsed = parse(info.path, info.size_bytes, extension)
         if parsed is not None:
             by_partition.setdefault(parsed.group.partition_path, []).append(parsed)
     return by_partition
 
 
-def _change_data(infos: list[protocol.FileInfo]) -> dict[str, list[ChangeDataFile]]:
+def change_data(infos: Iterable[protocol.FileInfo]) -> dict[str, list[ChangeDataFile]]:
+    """Return the log files of change data among some files, by partition, in their order."""
     by_partition: dict[str, list[ChangeDataFile]] = {}
     for info in infos:
         if not info.path.endswith(file_names.CHANGE_DATA):

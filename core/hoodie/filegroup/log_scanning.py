@@ -48,6 +48,8 @@ def read(
     log_files: Iterable[files.LogFile],
     is_committed: slicing.IsCommitted,
     on_corrupt: OnCorrupt,
+    *,
+    has_hfiles: bool = False,
 ) -> list[Found[log_blocks.Block]]:
     """Return the blocks that count, in log order; one read of each file.
 
@@ -58,16 +60,17 @@ def read(
         log_files: In merge order.
         is_committed: Whether blocks of an instant count.
         on_corrupt: Called for each range that is skipped.
+        has_hfiles: Whether blocks hold HFiles, as those of a metadata table do.
 
     Raises:
         FormatError: A block is broken inside.
-        UnsupportedError: A block is of a kind that is not read: of a log compaction, or HFile.
+        UnsupportedError: A block is of a log compaction, or of a kind that the table does not have.
     """
     found: list[Found[log_blocks.Block]] = []
     for log_file in log_files:
         with named(log_file), storage.open_input(log_file.path) as source:
             scanned = log_blocks.scan(source.read_buffer())
-            found = _counting(found, log_file, scanned, is_committed, on_corrupt)
+            found = _counting(found, log_file, scanned, is_committed, on_corrupt, has_hfiles)
     return found
 
 
@@ -85,7 +88,7 @@ def locate(
     for log_file in log_files:
         with named(log_file), storage.open_input(log_file.path, is_mapped=False) as source:
             scanned = log_blocks.frames(_Window(source))
-            found = _counting(found, log_file, scanned, is_committed, on_corrupt)
+            found = _counting(found, log_file, scanned, is_committed, on_corrupt, False)
     return found
 
 
@@ -107,6 +110,7 @@ def _counting(
     scanned: Iterable[Frame | log_blocks.CorruptRange],
     is_committed: slicing.IsCommitted,
     on_corrupt: OnCorrupt,
+    has_hfiles: bool,
 ) -> list[Found[Frame]]:
     """Return the blocks that count once a file follows those before it."""
     found = before
@@ -118,7 +122,7 @@ def _counting(
             found = [each for each in found if _instant_text(each.block) != target]
         elif block.type is not BlockType.CDC_DATA:
             # Change data is for incremental reads, which look for it themselves.
-            _check_kind(block)
+            _check_kind(block, has_hfiles)
             if is_committed(instant_time(block)):
                 found.append(Found(file=log_file, block=block))
     return found
@@ -169,14 +173,17 @@ def _rolled_back(block: log_blocks.Frame) -> str:
     return target
 
 
-def _check_kind(block: log_blocks.Frame) -> None:
+def _check_kind(block: log_blocks.Frame, has_hfiles: bool) -> None:
     if HeaderKey.COMPACTED_BLOCK_TIMES in block.header:
         raise errors.UnsupportedError(
             f"the block at byte {block.offset} is of a log compaction, which is not supported"
         )
-    if block.type is BlockType.HFILE_DATA:
+    if block.type is BlockType.DELETE:
+        return
+    if (block.type is BlockType.HFILE_DATA) is not has_hfiles:
+        expected = "HFile data" if has_hfiles else "parquet or Avro"
         raise errors.UnsupportedError(
-            f"the block at byte {block.offset} holds HFile data, expected parquet or Avro"
+            f"the block at byte {block.offset} holds {block.type.name}, expected {expected}"
         )
 
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from hoodie import errors
-from hoodie.filegroup import listing, view
+from hoodie.filegroup import listing, metadata_listing, view
 from hoodie.format import timeline_avro
 from hoodie.model import commits, files, instants, plans, table_config
 from hoodie.storage import protocol
@@ -232,6 +232,8 @@ def take(
     storage: protocol.Storage,
     config: table_config.TableConfig,
     timeline: active.ActiveTimeline | None = None,
+    *,
+    has_committed_only: bool = False,
 ) -> Snapshot:
     """Take a snapshot.
 
@@ -240,6 +242,8 @@ def take(
         config: Tells whether there are partitions.
         timeline: A timeline just read, inside a lock scope for instance. Without one it is read
             here, and again if a plan that it shows is taken back before it was read.
+        has_committed_only: Whether files of writes that did not complete may be missing in the
+            listing: it is taken from the table's metadata table then, if there is one.
 
     Raises:
         ConflictError: A plan on the timeline that was given was taken back since.
@@ -248,11 +252,11 @@ def take(
     if timeline is None:
         return active.with_contents(
             storage,
-            functools.partial(_taken, storage, config),
+            functools.partial(_taken, storage, config, has_committed_only=has_committed_only),
             functools.partial(chain.load, config=config),
         )
     try:
-        return _taken(storage, config, timeline)
+        return _taken(storage, config, timeline, has_committed_only=has_committed_only)
     except errors.NotFoundError as error:
         now = active.listed(storage)
         if all(now.find(each.requested_time) for each in timeline.pending_compactions):
@@ -283,7 +287,7 @@ def consistent(
     """
     known: set[instants.InstantTime] = set()
     for _ in range(_TRIES_MAX):
-        snapshot = take(storage, config)
+        snapshot = take(storage, config, has_committed_only=True)
         found = use(snapshot)
         cleans = _cleans(active.listed(storage).instants) - _cleans(snapshot.timeline.completed)
         if cleans <= known:
@@ -300,9 +304,15 @@ def _cleans(found: Iterable[instants.Instant]) -> set[instants.InstantTime]:
 
 
 def _taken(
-    storage: protocol.Storage, config: table_config.TableConfig, timeline: active.ActiveTimeline
+    storage: protocol.Storage,
+    config: table_config.TableConfig,
+    timeline: active.ActiveTimeline,
+    *,
+    has_committed_only: bool,
 ) -> Snapshot:
     found = listing.of_table(storage, config)
+    if has_committed_only:
+        found = metadata_listing.of_table(storage, config, timeline, found)
     committed = CommittedFiles(storage, committed_instants(timeline))
     return Snapshot(
         timeline=timeline,

@@ -85,6 +85,10 @@ class Record:
             for key, values in self.map(name).items()
         }
 
+    def record_map(self, name: str) -> dict[str, "Record"]:
+        """Return a map of records, empty for null."""
+        return {key: self._record(name, value) for key, value in self.map(name).items()}
+
     def records_map(self, name: str) -> dict[str, tuple["Record", ...]]:
         """Return a map of arrays of records, empty for null."""
         return {

@@ -376,7 +376,7 @@ def test_ordering_field_inside_a_struct_is_refused_by_name() -> None:
 def test_hfile_block_is_refused_by_name() -> None:
     group = group_of()
     group.block(2, BlockType.HFILE_DATA, {})
-    with pytest.raises(errors.UnsupportedError, match=r"p/\..*log\.1.* HFile"):
+    with pytest.raises(errors.UnsupportedError, match=r"p/\..*log\.1.* HFILE_DATA"):
         group.read("id")
 
 

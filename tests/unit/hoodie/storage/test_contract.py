@@ -9,6 +9,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
 from hoodie.storage.objects import ObjectStorage
 from hoodie.storage.protocol import Storage
+from hoodie.storage.subtree import SubtreeStorage
 from support.contracts.storage_contract import StorageContract
 
 
@@ -38,3 +39,12 @@ class TestObjectStorageAtBucketRoot(StorageContract):
     @pytest.fixture
     def storage(self) -> Storage:
         return ObjectStorage("s3://bucket", obstore.store.MemoryStore())
+
+
+class TestSubtreeStorage(StorageContract):
+    @pytest.fixture
+    def storage(self) -> Storage:
+        outer = MemoryStorage()
+        outer.create("inner/table", b"beside it")
+        outer.create("inner/tables/file", b"beside it")
+        return SubtreeStorage(outer, "inner/tables/one")

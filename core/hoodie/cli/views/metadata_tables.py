@@ -1,0 +1,113 @@
+"""The metadata table of a table: a row a partition of it, or a line a difference."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hoodie.cli import grids, quantities
+from hoodie.services import metadata_tables
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusDocument:
+    """What is known of a metadata table.
+
+    Attributes:
+        table: The table's URI.
+        partitions: By name; none where the table has no metadata table.
+        last_instant: Requested time of the instant that completed last.
+        last_completion_time: When that was.
+        commits_since_compaction: Delta commits that were not compacted yet.
+        problem: Why readers list the storage instead; null if they use it.
+    """
+
+    table: str
+    partitions: tuple[metadata_tables.PartitionStatus, ...]
+    last_instant: str | None
+    last_completion_time: str | None
+    commits_since_compaction: int
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferencesDocument:
+    """How a metadata table differs from the storage.
+
+    Attributes:
+        table: The table's URI.
+        differences: A committed file each.
+    """
+
+    table: str
+    differences: tuple[metadata_tables.Difference, ...]
+
+
+def status(uri: str, found: metadata_tables.Status) -> StatusDocument:
+    """Return the document of a metadata table."""
+    return StatusDocument(
+        table=uri,
+        partitions=found.partitions,
+        last_instant=found.last.requested_time if found.last else None,
+        last_completion_time=found.last.completion_time if found.last else None,
+        commits_since_compaction=found.commits_since_compaction,
+        problem=found.problem,
+    )
+
+
+def differences(uri: str, found: Iterable[metadata_tables.Difference]) -> DifferencesDocument:
+    """Return the document of differences."""
+    return DifferencesDocument(table=uri, differences=tuple(found))
+
+
+def grid(shown: StatusDocument) -> grids.Grid:
+    """Return the partitions as texts."""
+    return grids.Grid(
+        columns=(
+            grids.Column(heading="partition"),
+            grids.Column(heading="state", styles={"ready": "green", "being built": "yellow"}),
+            grids.Column(heading="file groups", is_number=True, importance=1),
+            grids.Column(heading="base", is_number=True, importance=2),
+            grids.Column(heading="logs", is_number=True, importance=2),
+            grids.Column(heading="log files", is_number=True, importance=0),
+        ),
+        rows=tuple(
+            (
+                each.name,
+                "ready" if each.is_ready else "being built",
+                quantities.count_text(each.file_groups),
+                quantities.size_text(each.base_bytes),
+                quantities.size_text(each.log_bytes),
+                quantities.count_text(each.log_files),
+            )
+            for each in shown.partitions
+        ),
+    )
+
+
+def status_lines(shown: StatusDocument) -> list[str]:
+    """Return what is said below the grid."""
+    if not shown.partitions:
+        return ["the table has no metadata table: readers list its files"]
+    lines = []
+    if shown.last_instant is not None:
+        commits = quantities.counted(shown.commits_since_compaction, "commit")
+        lines.append(f"last instant {shown.last_instant}, {commits} since its last compaction")
+    if shown.problem is not None:
+        lines.append(f"not used, readers list the table's files instead: {shown.problem}")
+    return lines
+
+
+def difference_lines(shown: DifferencesDocument) -> list[str]:
+    """Return a line for each difference."""
+    return [_line(each) for each in shown.differences]
+
+
+def _line(each: metadata_tables.Difference) -> str:
+    if each.metadata_bytes is None:
+        size = quantities.size_text(each.storage_bytes or 0)
+        return f"{each.path}: {size} on storage, not in the metadata table"
+    if each.storage_bytes is None:
+        return f"{each.path}: in the metadata table, not on storage"
+    return (
+        f"{each.path}: {each.metadata_bytes} bytes in the metadata table, "
+        f"{each.storage_bytes} on storage"
+    )

@@ -1,0 +1,153 @@
+"""Which partitions and data files a table has, by its metadata table: a handful of requests.
+
+It has the files of writes that completed, and of no other; a listing of the storage has more, which
+the view leaves out. Where the metadata table is behind, damaged, or of a kind that is not read, the
+storage is listed instead, and a warning says why.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from hoodie import errors
+from hoodie.filegroup import listing, metadata_table
+from hoodie.format import metadata_avro
+from hoodie.model import files, table_config
+from hoodie.storage import protocol
+from hoodie.timeline import active, partition_buckets
+
+logger = logging.getLogger(__name__)
+
+Found = TypeVar("Found")
+
+
+def of_table(
+    storage: protocol.Storage,
+    config: table_config.TableConfig,
+    timeline: active.ActiveTimeline,
+    listed: listing.Listing,
+) -> listing.Listing:
+    """Return a listing of a table's committed files; no request before the first question.
+
+    Args:
+        storage: The table's.
+        config: Tells whether there is a metadata table.
+        timeline: The table's, just read.
+        listed: The storage's listing, for a table without one, or with one that cannot be used.
+    """
+    if metadata_table.FILES not in config.metadata_partitions:
+        return listed
+    return MetadataListing(storage, timeline, listed)
+
+
+class Files:
+    """A listing by the partition `files` of a metadata table."""
+
+    def __init__(self, partition: metadata_table.Partition) -> None:
+        """Take the partition, which is open."""
+        self._partition = partition
+
+    def partitions(self) -> list[str]:
+        """Return the partition paths, sorted."""
+        return sorted("" if key == metadata_avro.ROOT else key for key in self._all_partitions())
+
+    def files(self, partition_path: str) -> list[listing.DataFile]:
+        """Return the data files of a partition, sorted by name; empty when there is none such."""
+        return listing.data_files(self._infos(partition_path)).get(partition_path, [])
+
+    def change_data(self, partition_path: str) -> list[listing.ChangeDataFile]:
+        """Return the log files of change data of a partition, sorted by name."""
+        return listing.change_data(self._infos(partition_path)).get(partition_path, [])
+
+    def is_partition(self, partition_path: str) -> bool:
+        """Return whether there is such a partition."""
+        return _key_of(partition_path) in self._all_partitions()
+
+    def hashing_configs(self) -> list[str]:
+        """Return nothing: they are no data files."""
+        return []
+
+    def _all_partitions(self) -> Mapping[str, int]:
+        return self._sizes(metadata_avro.ALL_PARTITIONS)
+
+    def _infos(self, partition_path: str) -> list[protocol.FileInfo]:
+        # A name that leads elsewhere makes a file of another partition, and is left out so.
+        return [
+            protocol.FileInfo(
+                path=files.join(partition_path, name), size_bytes=size, modified_ms=0, version=""
+            )
+            for name, size in sorted(self._sizes(_key_of(partition_path)).items())
+        ]
+
+    def _sizes(self, key: str) -> Mapping[str, int]:
+        source = f"{metadata_table.DIRECTORY}/{metadata_table.FILES}, key {key}"
+        return metadata_avro.merged_sizes(self._partition.values(key), source)
+
+
+class MetadataListing:
+    """A listing that asks a metadata table, or the storage where that cannot be used.
+
+    Attributes:
+        is_refused: Whether it could not be used.
+    """
+
+    def __init__(
+        self,
+        storage: protocol.Storage,
+        timeline: active.ActiveTimeline,
+        listed: listing.Listing,
+    ) -> None:
+        """Take a table that has a metadata table.
+
+        Args:
+            storage: The table's.
+            timeline: The table's.
+            listed: Asked if the metadata table cannot be used.
+        """
+        self.is_refused = False
+        self._storage = storage
+        self._timeline = timeline
+        self._listed = listed
+        self._files: Files | None = None
+
+    def partitions(self) -> list[str]:
+        """Return the partition paths, sorted."""
+        return self._asked(lambda found: found.partitions())
+
+    def files(self, partition_path: str) -> list[listing.DataFile]:
+        """Return the data files of a partition, sorted by name; empty when there is none such."""
+        return self._asked(lambda found: found.files(partition_path))
+
+    def change_data(self, partition_path: str) -> list[listing.ChangeDataFile]:
+        """Return the log files of change data of a partition, sorted by name."""
+        return self._asked(lambda found: found.change_data(partition_path))
+
+    def is_partition(self, partition_path: str) -> bool:
+        """Return whether there is such a partition."""
+        return self._asked(lambda found: found.is_partition(partition_path))
+
+    def hashing_configs(self) -> list[str]:
+        """Return the paths of the files with bucket counts by partition; a request."""
+        if self.is_refused:
+            return self._listed.hashing_configs()
+        return partition_buckets.listed(self._storage)
+
+    def _asked(self, ask: Callable[[listing.Listing], Found]) -> Found:
+        if not self.is_refused:
+            try:
+                if self._files is None:
+                    found = metadata_table.MetadataTable(self._storage, self._timeline)
+                    self._files = Files(found.partition(metadata_table.FILES))
+                return ask(self._files)
+            except (errors.FormatError, errors.NotFoundError, errors.UnsupportedError) as error:
+                self.is_refused = True
+                logger.warning(
+                    "%s: files are listed, since the metadata table cannot be used: %s",
+                    self._storage.uri,
+                    error,
+                )
+        return ask(self._listed)
+
+
+def _key_of(partition_path: str) -> str:
+    return partition_path or metadata_avro.ROOT

@@ -1,0 +1,220 @@
+"""The metadata table (MDT) of a table, read: the merge-on-read table in `.hoodie/metadata`.
+
+Its partitions are indexes of the data table; `files` says which data files there are. Each change
+of the data table is a delta commit of the MDT at the same requested time, which completes first.
+So what completed there counts once it is not pending in the data table any more.
+
+A table without lock protects nothing: whoever wrote to the data table without it, or deleted a part
+of it, left the MDT behind. What can be seen of that at little cost is looked for, and makes a
+FormatError: a change of the data table that the MDT has not, and a write of the MDT that has no
+block in `files`. `hoodie metadata validate` compares all of it with the storage.
+
+Requests to open it: a listing of its timeline, one of the partition `files`, a read of each log
+file there, and one to three of the base file. Some more where it was archived, or a compaction of
+it is pending.
+
+Source: `HoodieBackedTableMetadata.java`, `HoodieTableMetadataUtil.java`
+(getValidInstantTimestamps); format.md: Metadata table.
+"""
+
+import functools
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+
+import pyarrow as pa
+
+from hoodie import errors
+from hoodie.filegroup import listing, log_scanning, slicing, view
+from hoodie.format import delete_records, hfile_reading, log_blocks
+from hoodie.format.log_blocks import BlockType, HeaderKey
+from hoodie.format.metadata_avro import Value
+from hoodie.model import files, instants
+from hoodie.storage import subtree
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import active, contents
+
+DIRECTORY = ".hoodie/metadata"
+FILES = "files"
+"""The partition that says which data files there are; no other is there without it."""
+
+EXTENSION = ".hfile"
+HELD_BYTES_MAX = 32 << 20
+"""A base file up to this length is read at once; of a longer one the keys that are asked for."""
+
+_SCHEMA = "schema"
+_DATA_ACTIONS = frozenset((*instants.WRITES, instants.Action.REPLACE_COMMIT, instants.Action.CLEAN))
+
+
+def opened(storage: Storage) -> Storage:
+    """Return the storage of a table's MDT, be there one or not."""
+    return subtree.SubtreeStorage(storage, DIRECTORY)
+
+
+class MetadataTable:
+    """A table's MDT as of one moment, which is not before that of the data table's timeline."""
+
+    def __init__(self, storage: Storage, timeline: active.ActiveTimeline) -> None:
+        """Read its timeline.
+
+        Args:
+            storage: The data table's.
+            timeline: The data table's, read before.
+
+        Raises:
+            FormatError: It lacks a change that the data table's timeline shows.
+        """
+        self._storage = opened(storage)
+        self._pending = timeline.pending_times
+        self._written = timeline.write_completion_times
+        # What completed before the data table's timeline was read is in any listing made later.
+        self.timeline = active.listed(self._storage)
+        self._check_is_current(timeline)
+
+    def partition(self, name: str) -> "Partition":
+        """Open a partition.
+
+        Raises:
+            FormatError: It is damaged.
+            UnsupportedError: It has something that is not read.
+        """
+        slices = self.latest_slices(name)
+        if name == FILES:
+            self._check_is_whole(slices)
+        return Partition(self._storage, slices, self._counts, name)
+
+    def latest_slices(self, partition: str) -> list[files.FileSlice]:
+        """Return the newest slice of each file group of a partition, by file id; a listing."""
+        found = view.FileSystemView(
+            self.timeline,
+            listing.StorageListing(self._storage, extension=EXTENSION),
+            self.timeline.is_committed,
+            {
+                pending.requested_time: contents.read_compaction_plan(self._storage, pending)
+                for pending in self.timeline.pending_compactions
+            },
+            {},
+        )
+        return found.latest_slices(partition)
+
+    def _counts(self, requested_time: instants.InstantTime) -> bool:
+        is_pending = requested_time in self._pending
+        return not is_pending and self.timeline.is_committed(requested_time)
+
+    def _check_is_current(self, timeline: active.ActiveTimeline) -> None:
+        if not self.timeline.completed:
+            raise errors.FormatError(f"{self._storage.uri} has no completed instant")
+        since = str(self.timeline.completed[0].completion_time)
+        for each in active.completed_after(timeline, since):
+            if each.action not in _DATA_ACTIONS or self._has(each.requested_time):
+                continue
+            raise errors.FormatError(
+                f"{self._storage.uri} lacks {each}: the table was changed without it"
+            )
+
+    def _check_is_whole(self, slices: Iterable[files.FileSlice]) -> None:
+        """Check that each write since the last compaction is in `files`, as every write is."""
+        found = {log.instant_time for each in slices for log in each.log_files}
+        since = min((each.base_instant_time for each in slices), default="")
+        for each in active.completed_after(self.timeline, since):
+            is_write = each.action.is_write and each.requested_time in self._written
+            if is_write and each.requested_time not in found:
+                raise errors.FormatError(
+                    f"{self._storage.uri}/{FILES} has no log file of {each.requested_time}"
+                )
+
+    def _has(self, requested_time: instants.InstantTime) -> bool:
+        return (
+            requested_time in self.timeline.write_completion_times
+            or self.timeline.archive.completion_time(requested_time) is not None
+        )
+
+
+class Partition:
+    """The records of a partition of an MDT."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        slices: Iterable[files.FileSlice],
+        counts: slicing.IsCommitted,
+        name: str,
+    ) -> None:
+        """Read the logs, and the base files that are not too long; see `MetadataTable.partition`.
+
+        Args:
+            storage: The MDT's.
+            slices: Of the partition.
+            counts: Whether the blocks of an instant count.
+            name: The partition's.
+        """
+        self._bases: list[hfile_reading.Reader] = []
+        self._held: defaultdict[bytes, list[Value]] = defaultdict(list)
+        self._logged: defaultdict[bytes, list[Value]] = defaultdict(list)
+        self._deleted: set[bytes] = set()
+        is_empty = True
+        for each in slices:
+            is_empty = False
+            if each.base_file is not None:
+                self._open(storage, each.base_file)
+            self._read_logs(storage, each.log_files, counts)
+        if is_empty:
+            raise errors.FormatError(f"{storage.uri}: the partition {name} has no files")
+
+    def values(self, key: str) -> list[Value]:
+        """Return what is stored under a key, in the order of merging; empty for nothing."""
+        encoded = key.encode()
+        return [*self._base_values(encoded), *self._logged.get(encoded, ())]
+
+    def _base_values(self, key: bytes) -> Iterator[Value]:
+        if key in self._deleted:
+            return
+        yield from self._held.get(key, ())
+        for reader in self._bases:
+            content = reader.get(key)
+            if content is not None:
+                yield Value(content, reader.file_info[_SCHEMA])
+
+    def _open(self, storage: Storage, base_file: files.BaseFile) -> None:
+        read = functools.partial(storage.read, base_file.path)
+        reader = hfile_reading.Reader(base_file.path, base_file.size_bytes, read)
+        if _SCHEMA not in reader.file_info:
+            raise errors.FormatError(f"{base_file.path} does not hold the schema of its records")
+        if base_file.size_bytes > HELD_BYTES_MAX:
+            self._bases.append(reader)
+            return
+        _hold(self._held, reader, reader.file_info[_SCHEMA])
+
+    def _read_logs(
+        self,
+        storage: Storage,
+        log_files: Collection[files.LogFile],
+        counts: slicing.IsCommitted,
+    ) -> None:
+        blocks = log_scanning.read(
+            storage, log_files, counts, lambda _file, _range: None, has_hfiles=True
+        )
+        found = {each.file for each in blocks}
+        for log_file in log_files:
+            if log_file not in found and counts(log_file.instant_time):
+                raise errors.FormatError(f"{log_file.path} has no whole block of its instant")
+        for each in blocks:
+            with log_scanning.named(each.file):
+                self._apply(each.block)
+
+    def _apply(self, block: log_blocks.Block) -> None:
+        if block.type is BlockType.DELETE:
+            for key in delete_records.decode(block.content).keys.cast(pa.binary()).to_pylist():
+                self._deleted.add(key)
+                self._logged.pop(key, None)
+        else:
+            schema = block.header.get(HeaderKey.SCHEMA, "").encode()
+            _hold(self._logged, hfile_reading.Reader.over("the block", block.content), schema)
+
+
+def _hold(
+    held: defaultdict[bytes, list[Value]], reader: hfile_reading.Reader, schema: bytes
+) -> None:
+    for batch in reader.scan():
+        keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
+        for key, content in zip(keys, values, strict=True):
+            held[key].append(Value(content, schema))

@@ -1,0 +1,279 @@
+"""The files of tables whose metadata table Apache Hudi keeps: taken from it, and by listing.
+
+Each stage of a table is compared: what the metadata table says is what the storage has, but for
+files of writes that did not complete.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hoodie import environment, table
+from hoodie.cli import program
+from hoodie.filegroup import listing, metadata_listing, metadata_table, snapshots
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import active
+from support.peer import peer_ours
+from support.peer.judge import Judge
+from support.peer.peer_cases import BASE, SCHEMA, row
+from support.peer.peer_rows import assert_same_rows
+
+KEY = ["part", "id"]
+OFTEN = {
+    "hoodie.metadata.compact.max.delta.commits": "3",
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.cleaner.commits.retained": "1",
+}
+MERGE_ON_READ = replace(BASE, name="listed", metadata_table=True, extra=OFTEN)
+TABLES = {
+    "mor": MERGE_ON_READ,
+    "cow, version 8": replace(MERGE_ON_READ, merge_on_read=False, table_version=8),
+    "without partitions": replace(MERGE_ON_READ, partition_by=()),
+}
+
+
+def rows_of(numbers: range, ts: int) -> pa.Table:
+    return pa.Table.from_pylist([row(n, ts=ts) for n in numbers], SCHEMA)
+
+
+@dataclass(frozen=True)
+class Looked:
+    """Two listings of a table, and which of their files count."""
+
+    by_metadata: metadata_listing.MetadataListing
+    by_storage: listing.Listing
+    snapshot: snapshots.Snapshot
+
+    def committed(self, found: listing.Listing) -> dict[str, set[listing.DataFile]]:
+        return {
+            path: {
+                each
+                for each in found.files(path)
+                if self.snapshot.committed.is_committed(each.instant_time)
+            }
+            for path in found.partitions()
+        }
+
+
+def look(path: Path) -> Looked:
+    env = environment.system(parallelism=1)
+    opened = table.open_table(str(path), env)
+    storage: Storage = env.open_storage(str(path))
+    snapshot = snapshots.take(storage, opened.config)
+    by_storage = listing.of_table(storage, opened.config)
+    by_metadata = metadata_listing.of_table(
+        storage, opened.config, active.load(storage), by_storage
+    )
+    assert isinstance(by_metadata, metadata_listing.MetadataListing)
+    return Looked(by_metadata, by_storage, snapshot)
+
+
+def assert_same_files(path: Path) -> None:
+    looked = look(path)
+    found = looked.committed(looked.by_metadata)
+    assert found == looked.committed(looked.by_storage)
+    for partition in found:
+        assert looked.by_metadata.is_partition(partition)
+        data_files = looked.by_metadata.files(partition)
+        assert data_files == sorted(data_files, key=lambda each: each.name)
+        assert set(data_files) == found[partition], "files of what did not complete"
+    assert not looked.by_metadata.is_partition("none")
+    assert not looked.by_metadata.files("none")
+    assert not looked.by_metadata.is_refused
+
+
+def stages(judge: Judge, path: Path, kind: str) -> Iterator[str]:
+    """Change a table in all ways that change which files it has; yield after each."""
+    made = TABLES[kind]
+    options = made.write_options()
+    judge.write(path, rows_of(range(12), 1), options)
+    yield "created"
+    for ts in range(2, 6):
+        judge.write(path, rows_of(range(ts, ts + 6), ts), options)
+        yield f"written at {ts}"
+    if made.merge_on_read:
+        judge.compact(path, options)
+        yield "compacted"
+        judge.write(path, rows_of(range(3), 8), options)
+    judge.write(path, rows_of(range(3, 5), 9), options)
+    judge.clean(path, options)
+    yield "cleaned"
+    judge.write(path, rows_of(range(3), 10), options, operation="insert_overwrite")
+    yield "overwritten"
+    judge.write(path, rows_of(range(20, 24), 11), options)
+    yield "written at last"
+    judge.write(path, rows_of(range(0), 12), options)
+    yield "written without rows"
+
+
+def _newest_write(path: Path) -> str:
+    timeline = active.load(environment.system(parallelism=1).open_storage(str(path)))
+    return str(timeline.completed_writes[-1].requested_time)
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_files_are_those_on_storage_at_every_stage(kind: str, judge: Judge, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    for stage in stages(judge, path, kind):
+        try:
+            assert_same_files(path)
+        except AssertionError as error:
+            raise AssertionError(f"{stage}: {error}") from error
+    assert_same_rows(peer_ours.read(path), judge.read(path), KEY)
+
+
+@pytest.fixture(scope="module")
+def written(judge: Judge, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("written") / "table"
+    for ts in range(5):
+        judge.write(path, rows_of(range(ts, ts + 6), ts), MERGE_ON_READ.write_options())
+    return path
+
+
+def test_files_of_a_write_that_failed_are_not_among_them(
+    written: Path, judge: Judge, tmp_path: Path
+) -> None:
+    path = tmp_path / "table"
+    shutil.copytree(written, path)
+    # As if its process had died after the metadata table's completed file.
+    timeline = path / active.DIRECTORY
+    (completed,) = timeline.glob(f"{_newest_write(path)}_*")
+    completed.unlink()
+    before = look(path)
+    assert before.committed(before.by_metadata) == before.committed(before.by_storage)
+    assert_same_files(path)
+    # Apache Hudi takes it back with its next write.
+    judge.write(path, rows_of(range(2), 9), MERGE_ON_READ.write_options())
+    assert_same_files(path)
+
+
+Damage = Callable[[Path], object]
+
+
+def _log_files(path: Path) -> list[Path]:
+    found = (path / metadata_table.DIRECTORY / "files").glob(".*.log.*")
+    return sorted(each for each in found if each.suffix != ".crc")
+
+
+def _truncate(path: Path) -> None:
+    log_file = _log_files(path)[-1]
+    log_file.write_bytes(log_file.read_bytes()[:-20])
+
+
+def _spoil(path: Path) -> None:
+    (*_, base_file) = sorted((path / metadata_table.DIRECTORY / "files").glob("*.hfile"))
+    content = bytearray(base_file.read_bytes())
+    content[40:60] = bytes(20)
+    base_file.write_bytes(content)
+
+
+def _forget_newest(path: Path) -> None:
+    """Take the metadata table's newest commit off, as if the table had been written without it."""
+    name = _newest_write(path)
+    for each in (path / metadata_table.DIRECTORY / active.DIRECTORY).glob(f"{name}*"):
+        each.unlink()
+    for each in _log_files(path):
+        if name in each.name:
+            each.unlink()
+
+
+DAMAGES: Mapping[str, tuple[Damage, str]] = {
+    "a log file is gone": (lambda path: _log_files(path)[-1].unlink(), "has no log file of"),
+    "a log file is cut short": (_truncate, "no whole block"),
+    "a base file is broken": (_spoil, r"\.hfile"),
+    "the folder is gone": (
+        lambda path: shutil.rmtree(path / metadata_table.DIRECTORY),
+        "no completed instant",
+    ),
+    "the partition is gone": (
+        lambda path: shutil.rmtree(path / metadata_table.DIRECTORY / "files"),
+        "has no log file of",
+    ),
+    "the newest commit is gone": (_forget_newest, "lacks .* the table was changed without it"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_storage_is_listed_where_the_metadata_table_is_damaged(
+    damage: str, written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "table"
+    shutil.copytree(written, path)
+    expected = peer_ours.read(path)
+    assert "files are listed" not in capsys.readouterr().err
+    spoil, message = DAMAGES[damage]
+    spoil(path)
+    looked = look(path)
+    assert looked.committed(looked.by_metadata) == looked.committed(looked.by_storage)
+    assert_same_rows(peer_ours.read(path), expected, KEY)
+    assert re.search(f"warning: .*files are listed, since .*{message}", capsys.readouterr().err)
+
+
+def test_reads_do_not_list_the_partitions(written: Path, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    shutil.copytree(written, path)
+    # Files that only a listing of the storage finds.
+    for partition in ("north", "south", "west"):
+        for each in (path / partition).glob("*"):
+            if each.suffix == ".parquet":
+                copy = each.with_name(each.name.replace("-0_", "-1_", 1))
+                copy.write_bytes(each.read_bytes())
+    looked = look(path)
+    assert looked.committed(looked.by_storage) != looked.committed(looked.by_metadata)
+    assert_same_rows(peer_ours.read(path), peer_ours.read(written), KEY)
+
+
+@pytest.fixture
+def metadata(capsys: pytest.CaptureFixture[str]) -> Callable[[str, Path], tuple[int, Any]]:
+    """Return what runs `hoodie metadata` and returns exit code and document."""
+
+    def run(action: str, path: Path) -> tuple[int, Any]:
+        code = program.main(["metadata", action, str(path), "--json"])
+        return code, json.loads(capsys.readouterr().out)
+
+    return run
+
+
+def test_status_shows_partitions_and_whether_they_are_used(
+    metadata: Callable[[str, Path], tuple[int, Any]], written: Path, tmp_path: Path
+) -> None:
+    code, shown = metadata("status", written)
+    assert code == 0
+    assert [each["name"] for each in shown["partitions"]] == [
+        "column_stats",
+        "files",
+        "partition_stats",
+    ]
+    assert all(each["is_ready"] and each["file_groups"] for each in shown["partitions"])
+    assert shown["problem"] is None
+    path = tmp_path / "table"
+    shutil.copytree(written, path)
+    _truncate(path)
+    assert "no whole block" in metadata("status", path)[1]["problem"]
+
+
+def test_validate_names_each_difference(
+    metadata: Callable[[str, Path], tuple[int, Any]], written: Path, tmp_path: Path
+) -> None:
+    code, shown = metadata("validate", written)
+    assert (code, shown["differences"]) == (0, [])
+    path = tmp_path / "table"
+    shutil.copytree(written, path)
+    gone, longer = sorted((path / "north").glob("*.parquet"))[:2]
+    gone.unlink()
+    longer.write_bytes(longer.read_bytes() + b"x")
+    size = longer.stat().st_size
+    code, shown = metadata("validate", path)
+    assert code == 1
+    assert [(each["path"], each["storage_bytes"]) for each in shown["differences"]] == [
+        (f"north/{gone.name}", None),
+        (f"north/{longer.name}", size),
+    ]
+    assert shown["differences"][1]["metadata_bytes"] == size - 1
