@@ -107,6 +107,12 @@ def test_run_survives_its_leader_and_its_driver_and_the_table_is_kept_small(
     programs.wait_until(lambda: days_table.committed(real_lake) > before, "the run goes on", END_S)
     assert (days_table.drivers(real_lake), days_table.attempts(real_lake)) == ([driver], attempts)
 
+    days_table.plan_compactions(real_lake)
+    programs.wait_until(
+        lambda: days_table.is_taken_up(real_lake), "the run has other settings", END_S
+    )
+    assert (days_table.drivers(real_lake), days_table.attempts(real_lake)) == ([driver], attempts)
+
     real_lake.kubectl("delete", "pod", driver, "--grace-period=1")
     programs.wait_until(
         lambda: days_table.committed(real_lake) == days_table.DAYS,

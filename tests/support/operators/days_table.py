@@ -1,5 +1,6 @@
 """A small table in a lake of pods: one Writer, a file and a commit a day."""
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -8,7 +9,7 @@ from hoodie_operator.api import group
 from support.kube import programs
 from support.operators import flights_example, installed_operator
 
-DAYS: Final = 6
+DAYS: Final = 9
 _END_S: Final = 180.0
 _READY: Final = ("--for=condition=Ready", f"--timeout={_END_S:.0f}s")
 ENOUGH: Final = (
@@ -51,19 +52,19 @@ kind: Savepoint
 metadata: {name: all-days}
 spec: {tableRef: {name: days}, comment: "all days"}
 """
-_KEPT = """
+_KEPT = f"""
 apiVersion: hudi.dev/v1alpha1
 kind: CompactionPolicy
-metadata: {name: days}
-spec: {target: {tableRef: {name: days}}, triggers: {deltaCommits: 1}}
+metadata: {{name: days}}
+spec: {{target: {{tableRef: {{name: days}}}}, triggers: {{deltaCommits: 1}}}}
 ---
 apiVersion: hudi.dev/v1alpha1
 kind: RetentionPolicy
-metadata: {name: days}
+metadata: {{name: days}}
 spec:
-  target: {tableRef: {name: days}}
-  cleaning: {keep: {versions: 1}, readerGrace: 1ms, triggers: {commits: 7}}
-  archiving: {minCommits: 2, maxCommits: 4}
+  target: {{tableRef: {{name: days}}}}
+  cleaning: {{keep: {{versions: 1}}, readerGrace: 1ms, triggers: {{commits: {DAYS + 1}}}}}
+  archiving: {{minCommits: 2, maxCommits: 4}}
 """
 
 
@@ -87,6 +88,22 @@ def status(lake: installed_operator.Lake) -> dict[str, Any]:
 def committed(lake: installed_operator.Lake) -> int:
     """Return how many files the Writer tells to be committed."""
     return int((status(lake).get("files") or {}).get("committed", 0))
+
+
+def plan_compactions(lake: installed_operator.Lake) -> None:
+    """Change what the Writer does after its next commits: it may plan compactions, in a while."""
+    change = {"spec": {"compaction": {"deltaCommits": 1000}}}
+    lake.kubectl("patch", "writer", "days", "--type=merge", "-p", json.dumps(change))
+
+
+def is_taken_up(lake: installed_operator.Lake) -> bool:
+    """Return whether the Writer's newest commit was made with what it is to do after each now."""
+    told = status(lake)
+    (found,) = lake.list("writers")
+    if told.get("observedGeneration") != found["metadata"]["generation"]:
+        return False
+    last = told.get("lastCommit") or {}
+    return bool(last) and last.get("batchSettingsHash") == told["batchSettingsHash"]
 
 
 def attempts(lake: installed_operator.Lake) -> Mapping[str, str]:
