@@ -190,6 +190,17 @@ class Table:
             InvalidInputError: The filter is not a Predicate, or the columns are not a list.
             NotFoundError: A column is named that the table has not.
         """
+        found = self.explain_read(columns, where, is_read_optimized=is_read_optimized)
+        return list(found.tasks)
+
+    def explain_read(
+        self,
+        columns: Sequence[str] | None = None,
+        where: predicates.Predicate | None = None,
+        *,
+        is_read_optimized: bool = False,
+    ) -> planning.Plan:
+        """Return the plan of a read, and what of the table it leaves out; as `plan_read`."""
         if isinstance(columns, str):
             raise errors.InvalidInputError(
                 f"columns is the text {columns!r}, expected a list of names, such as [{columns!r}]"
@@ -202,7 +213,7 @@ class Table:
             is_read_optimized=is_read_optimized,
         )
 
-        def plan(snapshot: snapshots.Snapshot) -> list[read_tasks.ReadTask]:
+        def plan(snapshot: snapshots.Snapshot) -> planning.Plan:
             return planning.plan(self.uri, self.config, self.schema, snapshot, query)
 
         return snapshots.consistent(self._storage, self.config, plan)

@@ -405,7 +405,7 @@ def test_commands_take_uris(hoodie: Run, table: Path, trips: Path) -> None:
     "command",
     [
         *("create", "write", "read", "describe", "timeline", "slices", "heartbeats", "check"),
-        *("compact", "rollback", "savepoint", "stats"),
+        *("compact", "rollback", "savepoint", "stats", "metadata"),
     ],
 )
 def test_every_command_explains_itself(hoodie: Run, command: str) -> None:
@@ -413,6 +413,24 @@ def test_every_command_explains_itself(hoodie: Run, command: str) -> None:
     assert f"hoodie {command}" in answer.out
     assert "--json" in answer.out
     assert fine(hoodie("--help")).out.count(command) >= 1
+
+
+def test_plan_of_a_read_is_explained(hoodie: Run, table: Path, trips: Path) -> None:
+    fine(hoodie("write", table, "--input", trips))
+    shown = fine(hoodie("read", table, "--where", "id = 'a'", "--explain", "--json")).document
+    assert (shown["slices"], shown["slices_left_by_index"], shown["files"]) == (2, 1, 1)
+    assert not shown["has_metadata_table"]
+    assert 1 <= shown["requests"]["list"] <= 2
+    text = fine(hoodie("read", table, "--where", "id = 'a'", "--explain")).out
+    assert re.search(r"file slices, by the index +2 +1 +1\n", text)
+    assert "files from a listing of the storage" in text
+
+
+def test_table_without_a_metadata_table_says_so(hoodie: Run, table: Path) -> None:
+    assert "has no metadata table" in fine(hoodie("metadata", "status", table)).out
+    refused = hoodie("metadata", "validate", table)
+    assert refused.code == 22
+    assert "has no metadata table" in refused.err
 
 
 def test_help_of_read_has_the_grammar(hoodie: Run) -> None:

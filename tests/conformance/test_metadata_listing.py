@@ -13,15 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hoodie import environment, table
 from hoodie.cli import program
 from hoodie.filegroup import listing, metadata_listing, metadata_table, snapshots
+from hoodie.model import files
+from hoodie.read import where
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active
 from support.peer import peer_ours
-from support.peer.judge import Judge
+from support.peer.judge import Judge, Query
 from support.peer.peer_cases import BASE, SCHEMA, row
 from support.peer.peer_rows import assert_same_rows
 
@@ -277,3 +280,54 @@ def test_validate_names_each_difference(
         (f"north/{longer.name}", size),
     ]
     assert shown["differences"][1]["metadata_bytes"] == size - 1
+
+
+def _is_empty(path: Path, file_slice: files.FileSlice) -> bool:
+    base_file = file_slice.base_file
+    assert base_file is not None
+    has_rows = pq.read_metadata(path / base_file.path).num_rows > 0
+    return not file_slice.log_files and not has_rows
+
+
+FILTERS = (
+    "quantity = 35",
+    "quantity > 1000",
+    "amount < 1",
+    "name = 'name 3 of 4'",
+    "name > 'name 8'",
+    "name is null",
+    "ts >= 4 and quantity < 1",
+    "ts > 4 or quantity in (1, 2)",
+    "not (quantity > 3)",
+    "id = 'key-003'",
+)
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_column_statistics_leave_out_slices_and_no_rows(
+    version: int, judge: Judge, tmp_path: Path
+) -> None:
+    path, plain = tmp_path / "table", tmp_path / "plain"
+    made = replace(MERGE_ON_READ, table_version=version, buckets=8)
+    options = made.write_options()
+    for ts in range(1, 4):
+        judge.write(path, rows_of(range(ts, ts + 20), ts), options)
+    judge.write(path, rows_of(range(6), 4).select([*KEY, "ts"]), options, operation="delete")
+    judge.compact(path, options)
+    judge.write(path, rows_of(range(18, 22), 4), options)
+    shutil.copytree(path, plain)
+    shutil.rmtree(plain / metadata_table.DIRECTORY)
+    opened = table.open_table(str(path), environment.system(parallelism=1))
+    for text in FILTERS:
+        found = peer_ours.read(path, "--where", text)
+        assert_same_rows(found, peer_ours.read(plain, "--where", text), KEY)
+        assert_same_rows(found, judge.read(path, Query(where=text)), KEY)
+        plan = opened.explain_read(where=where.parse(text))
+        left = plan.slices_left_by_statistics
+        assert left <= plan.slices_left_by_index, text
+    needed = opened.explain_read(where=where.parse("quantity > 1000"))
+    assert needed.slices > 10
+    # Of a base file without rows there are no statistics.
+    assert all(_is_empty(path, each.file_slice) for each in needed.tasks)
+    needed = opened.explain_read(where=where.parse("quantity >= 100 and quantity <= 101"))
+    assert 0 < needed.slices_left_by_statistics <= needed.slices // 2

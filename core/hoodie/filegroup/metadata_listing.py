@@ -108,7 +108,12 @@ class MetadataListing:
         self._storage = storage
         self._timeline = timeline
         self._listed = listed
+        self._table: metadata_table.MetadataTable | None = None
         self._files: Files | None = None
+
+    def table(self) -> metadata_table.MetadataTable | None:
+        """Return the metadata table, once it was asked; None if it could not be used."""
+        return None if self.is_refused else self._table
 
     def partitions(self) -> list[str]:
         """Return the partition paths, sorted."""
@@ -136,8 +141,8 @@ class MetadataListing:
         if not self.is_refused:
             try:
                 if self._files is None:
-                    found = metadata_table.MetadataTable(self._storage, self._timeline)
-                    self._files = Files(found.partition(metadata_table.FILES))
+                    self._table = metadata_table.MetadataTable(self._storage, self._timeline)
+                    self._files = Files(self._table.partition(metadata_table.FILES))
                 return ask(self._files)
             except (errors.FormatError, errors.NotFoundError, errors.UnsupportedError) as error:
                 self.is_refused = True

@@ -19,7 +19,7 @@ Source: `HoodieBackedTableMetadata.java`, `HoodieTableMetadataUtil.java`
 
 import functools
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -39,7 +39,7 @@ FILES = "files"
 
 EXTENSION = ".hfile"
 HELD_BYTES_MAX = 32 << 20
-"""A base file up to this length is read at once; of a longer one the keys that are asked for."""
+"""A base file up to this length is read at once, where most of it is asked for."""
 
 _SCHEMA = "schema"
 _DATA_ACTIONS = frozenset((*instants.WRITES, instants.Action.REPLACE_COMMIT, instants.Action.CLEAN))
@@ -70,8 +70,13 @@ class MetadataTable:
         self.timeline = active.listed(self._storage)
         self._check_is_current(timeline)
 
-    def partition(self, name: str) -> "Partition":
+    def partition(self, name: str, *, is_held: bool = True) -> "Partition":
         """Open a partition.
+
+        Args:
+            name: Its name.
+            is_held: Whether most of it will be asked for: base files that are not too long are read
+                at once then.
 
         Raises:
             FormatError: It is damaged.
@@ -80,7 +85,7 @@ class MetadataTable:
         slices = self.latest_slices(name)
         if name == FILES:
             self._check_is_whole(slices)
-        return Partition(self._storage, slices, self._counts, name)
+        return Partition(self._storage, slices, self._counts, HELD_BYTES_MAX if is_held else 0)
 
     def latest_slices(self, partition: str) -> list[files.FileSlice]:
         """Return the newest slice of each file group of a partition, by file id; a listing."""
@@ -137,7 +142,7 @@ class Partition:
         storage: Storage,
         slices: Iterable[files.FileSlice],
         counts: slicing.IsCommitted,
-        name: str,
+        held_bytes_max: int,
     ) -> None:
         """Read the logs, and the base files that are not too long; see `MetadataTable.partition`.
 
@@ -145,8 +150,9 @@ class Partition:
             storage: The MDT's.
             slices: Of the partition.
             counts: Whether the blocks of an instant count.
-            name: The partition's.
+            held_bytes_max: Base files up to this length are read at once.
         """
+        self._held_bytes_max = held_bytes_max
         self._bases: list[hfile_reading.Reader] = []
         self._held: defaultdict[bytes, list[Value]] = defaultdict(list)
         self._logged: defaultdict[bytes, list[Value]] = defaultdict(list)
@@ -158,12 +164,27 @@ class Partition:
                 self._open(storage, each.base_file)
             self._read_logs(storage, each.log_files, counts)
         if is_empty:
-            raise errors.FormatError(f"{storage.uri}: the partition {name} has no files")
+            raise errors.FormatError(f"{storage.uri} has a partition without files")
 
     def values(self, key: str) -> list[Value]:
         """Return what is stored under a key, in the order of merging; empty for nothing."""
         encoded = key.encode()
         return [*self._base_values(encoded), *self._logged.get(encoded, ())]
+
+    def with_prefixes(self, prefixes: Sequence[str]) -> dict[bytes, list[Value]]:
+        """Return what is stored under the keys that begin with any of some texts, as `values`."""
+        encoded = tuple(each.encode() for each in prefixes)
+        found: defaultdict[bytes, list[Value]] = defaultdict(list)
+        for reader in self._bases:
+            for batch in reader.with_prefixes(encoded):
+                _hold(found, batch, reader.file_info[_SCHEMA])
+        for deleted in self._deleted:
+            found.pop(deleted, None)
+        for held in (self._held, self._logged):
+            for key, values in held.items():
+                if key.startswith(encoded) and not (held is self._held and key in self._deleted):
+                    found[key] += values
+        return found
 
     def _base_values(self, key: bytes) -> Iterator[Value]:
         if key in self._deleted:
@@ -179,10 +200,11 @@ class Partition:
         reader = hfile_reading.Reader(base_file.path, base_file.size_bytes, read)
         if _SCHEMA not in reader.file_info:
             raise errors.FormatError(f"{base_file.path} does not hold the schema of its records")
-        if base_file.size_bytes > HELD_BYTES_MAX:
+        if base_file.size_bytes > self._held_bytes_max:
             self._bases.append(reader)
             return
-        _hold(self._held, reader, reader.file_info[_SCHEMA])
+        for batch in reader.scan():
+            _hold(self._held, batch, reader.file_info[_SCHEMA])
 
     def _read_logs(
         self,
@@ -208,13 +230,11 @@ class Partition:
                 self._logged.pop(key, None)
         else:
             schema = block.header.get(HeaderKey.SCHEMA, "").encode()
-            _hold(self._logged, hfile_reading.Reader.over("the block", block.content), schema)
+            for batch in hfile_reading.Reader.over("the block", block.content).scan():
+                _hold(self._logged, batch, schema)
 
 
-def _hold(
-    held: defaultdict[bytes, list[Value]], reader: hfile_reading.Reader, schema: bytes
-) -> None:
-    for batch in reader.scan():
-        keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
-        for key, content in zip(keys, values, strict=True):
-            held[key].append(Value(content, schema))
+def _hold(held: defaultdict[bytes, list[Value]], batch: pa.RecordBatch, schema: bytes) -> None:
+    keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
+    for key, content in zip(keys, values, strict=True):
+        held[key].append(Value(content, schema))

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from hoodie import errors
-from hoodie.filegroup import listing, metadata_listing, view
+from hoodie.filegroup import listing, metadata_listing, metadata_table, view
 from hoodie.format import timeline_avro
 from hoodie.model import commits, files, instants, plans, table_config
 from hoodie.storage import protocol
@@ -214,6 +214,13 @@ class Snapshot:
         """
         counts = {count for each in self.hashing_configs() for count in each.counts}
         return tuple(sorted(counts if self.bucket_count is None else {self.bucket_count, *counts}))
+
+    @property
+    def metadata(self) -> metadata_table.MetadataTable | None:
+        """The metadata table, once files were taken from it; None if they are listed."""
+        if isinstance(self.listing, metadata_listing.MetadataListing):
+            return self.listing.table()
+        return None
 
     @property
     def view(self) -> view.FileSystemView:

@@ -85,6 +85,14 @@ class Record:
             for key, values in self.map(name).items()
         }
 
+    def record(self, name: str) -> "Record | None":
+        """Return a record or null, of a union that was decoded with the names of its records."""
+        value = self.fields.get(name)
+        if value is None:
+            return None
+        named = value[1] if isinstance(value, tuple) and len(value) == 2 else value  # noqa: PLR2004
+        return self._record(name, named)
+
     def record_map(self, name: str) -> dict[str, "Record"]:
         """Return a map of records, empty for null."""
         return {key: self._record(name, value) for key, value in self.map(name).items()}

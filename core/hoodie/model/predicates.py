@@ -193,6 +193,77 @@ def to_expression(predicate: Predicate, schema: pa.Schema) -> pc.Expression:
     return expression
 
 
+LOW, HIGH, HAS_NULLS, IS_KNOWN = "low", "high", "has nulls", "is known"
+"""What is known of the values of a column in some rows; see `to_range_expression`."""
+
+_LITERALS_MAX = 100
+_SURROGATES = "\ud800"
+
+
+def range_name(column: str, what: str) -> str:
+    """Return the name of what is known of a column, in a table of ranges."""
+    return f"{column}\0{what}"
+
+
+def to_range_expression(predicate: Predicate, schema: pa.Schema) -> pc.Expression:
+    """Return whether some rows may have one that the filter keeps, by the ranges of their columns.
+
+    It is an expression over tables with four columns for each that the filter names, by
+    `range_name`: LOW and HIGH of the column's type, null where all values are; HAS_NULLS; and
+    IS_KNOWN, false where nothing is known and the other three are null.
+
+    Raises:
+        NotFoundError: As `to_expression`.
+        InvalidInputError: As `to_expression`.
+    """
+    predicate = _in_steps(predicate, schema)
+    may_match: pc.Expression = pc.scalar(True)
+    match predicate:
+        case Compare(column=column, comparator=comparator, value=value):
+            may_match = _if_known(column, _may_compare(column, comparator, value, schema))
+        case In(column=column, values=values) if len(values) <= _LITERALS_MAX:
+            parts = [_may_compare(column, Comparator.EQ, value, schema) for value in values]
+            may_match = _if_known(column, functools.reduce(operator.or_, parts, pc.scalar(False)))
+        case IsNull(column=column):
+            may_match = _if_known(column, pc.field(range_name(column, HAS_NULLS)))
+        case And(operands=operands):
+            parts = [to_range_expression(operand, schema) for operand in operands]
+            may_match = functools.reduce(operator.and_, parts, may_match)
+        case Or(operands=operands):
+            parts = [to_range_expression(operand, schema) for operand in operands]
+            may_match = functools.reduce(operator.or_, parts, pc.scalar(False))
+        case _:
+            pass  # What a range does not decide: `not`, and lists of many literals.
+    return may_match
+
+
+def _if_known(column: str, may_match: pc.Expression) -> pc.Expression:
+    is_known = pc.field(range_name(column, IS_KNOWN))
+    return pc.if_else(is_known, may_match, pc.scalar(True))
+
+
+def _may_compare(
+    column: str, comparator: Comparator, value: Literal, schema: pa.Schema
+) -> pc.Expression:
+    low, high = (pc.field(range_name(column, each)) for each in (LOW, HIGH))
+    # Java orders texts by their UTF-16: for others than these that is another order than Arrow's.
+    if comparator is Comparator.NE or (
+        isinstance(value, str) and max(value, default="") >= _SURROGATES
+    ):
+        return pc.scalar(True)
+    literal = _scalar(column, value, schema)
+    match comparator:
+        case Comparator.EQ:
+            may_match = (low <= literal) & (high >= literal)
+        case Comparator.LT | Comparator.LE:
+            may_match = _FUNCTIONS[comparator](low, literal)
+        case Comparator.GT | Comparator.GE:
+            may_match = _FUNCTIONS[comparator](high, literal)
+        case _:
+            assert_never(comparator)
+    return pc.coalesce(may_match, pc.scalar(False))
+
+
 def _in_steps(predicate: Predicate, schema: pa.Schema) -> Predicate:
     """Return a condition on whole numbers or decimals with literals that such a column can hold.
 

@@ -1,17 +1,46 @@
-"""Which file slices a read needs: a snapshot, less what the filter excludes by name.
+"""Which file slices a read needs: a snapshot, less what the filter excludes.
+
+A filter excludes partitions by the values in their paths, file slices by the bucket of a key, and
+file slices by the statistics of the metadata table.
 
 Of a slice whose logs hold nothing but kept deletes the base file alone is read: they change none of
 its rows, and without them it has no changes to merge.
 """
 
+import logging
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hoodie import errors
-from hoodie.filegroup import reading, snapshots
+from hoodie.filegroup import column_statistics, reading, snapshots
 from hoodie.index import foreign_groups, tables
 from hoodie.model import files, predicates, schemas, table_config
 from hoodie.read import pruning, tasks
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a read does.
+
+    Attributes:
+        tasks: One for each file slice that may hold rows of the query.
+        has_metadata_table: Whether the files were taken from the metadata table.
+        partitions: How many partitions the table has.
+        partitions_read: Those that the filter does not exclude by their values.
+        slices: File slices of those partitions.
+        slices_left_by_index: Those whose bucket may hold a key of the filter; all without an index.
+        slices_left_by_statistics: Those of them whose column statistics do not exclude the filter.
+    """
+
+    tasks: tuple[tasks.ReadTask, ...]
+    has_metadata_table: bool
+    partitions: int
+    partitions_read: int
+    slices: int
+    slices_left_by_index: int
+    slices_left_by_statistics: int
 
 
 def plan(
@@ -20,7 +49,7 @@ def plan(
     schema: schemas.TableSchema,
     snapshot: snapshots.Snapshot,
     query: tasks.Query,
-) -> list[tasks.ReadTask]:
+) -> Plan:
     """Return one task for each file slice that may hold rows of the query.
 
     Raises:
@@ -32,33 +61,73 @@ def plan(
     view = snapshot.view
     arrow = schema.arrow
 
-    paths = pruning.matching_partitions(view.partitions(), query.where, config, arrow)
+    partitions = view.partitions()
+    paths = pruning.matching_partitions(partitions, query.where, config, arrow)
     index = tables.index_of(config, snapshot.bucket_counts)
     buckets = index.matching_buckets(query.where, arrow)
-    planned = []
+    count = 0
+    left: list[files.FileSlice] = []
     foreign: list[files.FileGroupId] = []
     for path in paths:
         for file_slice in view.latest_slices(path):
+            count += 1
             number = index.bucket_of(file_slice.group.file_id)
             if number is None:
                 foreign.append(file_slice.group)
             elif buckets is not None and number not in buckets:
                 continue
-            if file_slice.base_file is not None:
-                reading.check_is_whole(file_slice.base_file)
-            planned.append(
-                tasks.ReadTask(
-                    table_uri=table_uri,
-                    config=config,
-                    schema=schema,
-                    committed=snapshots.committed_instants(snapshot.timeline),
-                    file_slice=file_slice if file_slice.is_changed else _base_alone(file_slice),
-                    query=query,
-                )
-            )
+            left.append(file_slice)
     if foreign and config.bucket_count is not None:
         foreign_groups.warn(table_uri, foreign)
-    return planned
+    wanted = _by_statistics(table_uri, config, schema, snapshot, query, left)
+    committed = snapshots.committed_instants(snapshot.timeline)
+    planned = []
+    for file_slice in wanted:
+        if file_slice.base_file is not None:
+            reading.check_is_whole(file_slice.base_file)
+        planned.append(
+            tasks.ReadTask(
+                table_uri=table_uri,
+                config=config,
+                schema=schema,
+                committed=committed,
+                file_slice=file_slice if file_slice.is_changed else _base_alone(file_slice),
+                query=query,
+            )
+        )
+    return Plan(
+        tasks=tuple(planned),
+        has_metadata_table=snapshot.metadata is not None,
+        partitions=len(partitions),
+        partitions_read=len(paths),
+        slices=count,
+        slices_left_by_index=len(left),
+        slices_left_by_statistics=len(wanted),
+    )
+
+
+def _by_statistics(
+    table_uri: str,
+    config: table_config.TableConfig,
+    schema: schemas.TableSchema,
+    snapshot: snapshots.Snapshot,
+    query: tasks.Query,
+    slices: list[files.FileSlice],
+) -> list[files.FileSlice]:
+    """Return the slices that a filter does not exclude by statistics; all without any."""
+    has_statistics = column_statistics.PARTITION in config.metadata_partitions
+    metadata = snapshot.metadata if has_statistics else None
+    # Of a single slice the statistics cost as much as it does.
+    if metadata is None or query.where is None or len(slices) <= 1:
+        return slices
+    try:
+        is_wanted = column_statistics.may_match(
+            metadata, slices, query.where, tasks.full_schema(schema)
+        )
+    except (errors.FormatError, errors.NotFoundError, errors.UnsupportedError) as error:
+        logger.warning("%s: column statistics are not used: %s", table_uri, error)
+        return slices
+    return [each for each, is_read in zip(slices, is_wanted, strict=True) if is_read]
 
 
 def _base_alone(file_slice: files.FileSlice) -> files.FileSlice:

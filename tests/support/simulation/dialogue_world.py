@@ -384,7 +384,8 @@ class DialogueWorld:
         opened = self._table()
         query = read_tasks.Query(columns=tuple(opened.schema.arrow.names), where=where)
         snapshot = self._snapshot(through)
-        return planning.plan(opened.uri, opened.config, opened.schema, snapshot, query)
+        planned = planning.plan(opened.uri, opened.config, opened.schema, snapshot, query)
+        return list(planned.tasks)
 
     def _increment(self, after: str, through: str) -> Iterable[str]:
         """Yield the rows whose newest write completed after one time, and not after another."""

@@ -386,7 +386,8 @@ class World:
         begun_ms = self.time.now_ms
 
         def plan(snapshot: snapshots.Snapshot) -> list[tasks.ReadTask]:
-            return planning.plan(reader.storage.uri, self.config, SCHEMA, snapshot, EVERYTHING)
+            planned = planning.plan(reader.storage.uri, self.config, SCHEMA, snapshot, EVERYTHING)
+            return list(planned.tasks)
 
         if self.is_cleaned:
             planned = snapshots.consistent(reader.storage, self.config, plan)

@@ -1,5 +1,7 @@
 """`hoodie read`: rows of a table, to a file or to standard output."""
 
+from collections import Counter
+from dataclasses import replace
 from typing import Annotated
 
 import pyarrow as pa
@@ -7,16 +9,20 @@ import typer
 
 from hoodie import environment, errors, table
 from hoodie.cli import command, options, output, progress, quantities, row_files, tables
-from hoodie.cli.views import outcomes, rows
-from hoodie.model import schemas
+from hoodie.cli.views import outcomes, read_plans, rows
+from hoodie.model import predicates, schemas
 from hoodie.read import where as where_text
-from hoodie.storage import locations
+from hoodie.storage import counted, locations
 
 LIMIT_AT_TERMINAL = 20
 
 DETAILS = """Reads any table of version 8 or 9, copy-on-write or merge-on-read, created by hoodie or
 by Apache Hudi. A terminal shows 20 rows; a pipe receives all rows as CSV, or with --json as JSON
 lines, in which NaN and infinities are null. A .parquet or .csv file appears when it is complete.
+
+--explain shows how many partitions and file slices a filter excludes by partition values, by the
+bucket of a key, and by the column statistics of a metadata table, and how many requests it takes to
+find out.
 """
 EXAMPLES = """Examples:
 
@@ -24,6 +30,7 @@ EXAMPLES = """Examples:
   hoodie read /data/trips --columns id,fare --where "city = 'Rome' and fare > 20"
   hoodie read /data/trips --where "driver is null or not (fare in (0, 1))"
   hoodie read /data/trips --meta --limit 3
+  hoodie read /data/trips --where "fare > 20" --explain
 
 The grammar of --where; keywords are case-insensitive:
 
@@ -83,10 +90,21 @@ def read(  # noqa: PLR0913 - a parameter an option
             show_default=f"all; {LIMIT_AT_TERMINAL} at a terminal",
         ),
     ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            metavar="",
+            help="Read nothing; show which files a read needs, and what it skips.",
+        ),
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Read the rows of a table."""
     predicate = where_text.parse(where) if where is not None else None
+    if explain:
+        _explain(uri, predicate, is_read_optimized=read_optimized, as_json=as_json)
+        return
     is_file = output_path != row_files.STANDARD_OUTPUT
     if is_file:
         row_files.check_path(output_path)
@@ -103,6 +121,33 @@ def read(  # noqa: PLR0913 - a parameter an option
             row_files.write_standard_output(rows_out, display.rows, is_json=as_json)
         else:
             _to_terminal(found, LIMIT_AT_TERMINAL if limit is None else limit, display)
+
+
+def _explain(
+    uri: str,
+    predicate: predicates.Predicate | None,
+    *,
+    is_read_optimized: bool,
+    as_json: bool,
+) -> None:
+    """Print the plan of a read, and the requests that it took."""
+    requests: Counter[str] = Counter()
+    env = environment.system()
+    counting = replace(
+        env, open_storage=lambda opened: counted.counted(env.open_storage(opened), requests)
+    )
+    with progress.Display() as display:
+        opened = tables.open_table(uri, counting, display)
+        requests.clear()
+        display.phase("planning")
+        plan = opened.explain_read(where=predicate, is_read_optimized=is_read_optimized)
+        shown = read_plans.document(opened.uri, plan, requests)
+    if as_json:
+        output.document(shown)
+        return
+    output.grid(read_plans.grid(shown))
+    for line in read_plans.lines(shown):
+        output.line(line)
 
 
 def _to_file(

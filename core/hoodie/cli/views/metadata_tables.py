@@ -90,7 +90,7 @@ def status_lines(shown: StatusDocument) -> list[str]:
     lines = []
     if shown.last_instant is not None:
         commits = quantities.counted(shown.commits_since_compaction, "commit")
-        lines.append(f"last instant {shown.last_instant}, {commits} since its last compaction")
+        lines.append(f"last instant {shown.last_instant}, {commits} not compacted yet")
     if shown.problem is not None:
         lines.append(f"not used, readers list the table's files instead: {shown.problem}")
     return lines

@@ -1,0 +1,128 @@
+"""Ranges of columns leave out only rows that a filter does not keep."""
+
+import datetime
+import decimal
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hoodie.model import predicates
+from hoodie.model.predicates import And, Comparator, Compare, In, IsNull, Not, Or
+
+SCHEMA = pa.schema(
+    [
+        ("i", pa.int32()),
+        ("f", pa.float32()),
+        ("d", pa.float64()),
+        ("s", pa.string()),
+        ("day", pa.date32()),
+        ("n", pa.decimal128(9, 2)),
+        ("t", pa.timestamp("us")),
+    ]
+)
+# Characters whose order in UTF-16 is not that of their code points, among others.
+TEXTS = st.text(st.sampled_from("ab\ue000\U0001f600"), max_size=2)
+DAYS = st.dates(datetime.date(2026, 1, 1), datetime.date(2026, 1, 5))
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "i": st.integers(-3, 3),
+    "f": st.sampled_from([-0.0, 0.0, 0.1, 1.5, -2.0]),
+    "d": st.sampled_from([-0.0, 0.0, 0.1, 1.5, -2.0]),
+    "s": TEXTS,
+    "day": DAYS,
+    "n": st.decimals(-2, 2, places=2),
+    "t": st.builds(datetime.datetime.combine, DAYS, st.times()),
+}
+LITERALS: dict[str, st.SearchStrategy[Any]] = {
+    **VALUES,
+    "i": st.one_of(st.integers(-4, 4), st.sampled_from([0.5, -1.5, decimal.Decimal("2.5")])),
+    "n": st.one_of(st.decimals(-3, 3, places=3), st.integers(-3, 3)),
+}
+Row = dict[str, Any]
+ROWS = st.lists(
+    st.fixed_dictionaries({name: st.one_of(st.none(), each) for name, each in VALUES.items()}),
+    max_size=4,
+)
+
+
+@st.composite
+def leaves(draw: st.DrawFn) -> predicates.Predicate:
+    name = draw(st.sampled_from(SCHEMA.names))
+    match draw(st.integers(0, 2)):
+        case 0:
+            return Compare(name, draw(st.sampled_from(list(Comparator))), draw(LITERALS[name]))
+        case 1:
+            return In(name, tuple(draw(st.lists(LITERALS[name], max_size=3))))
+        case _:
+            return IsNull(name)
+
+
+FILTERS = st.recursive(
+    leaves(),
+    lambda inner: st.one_of(
+        st.builds(Not, inner),
+        st.builds(And, st.tuples(inner, inner)),
+        st.builds(Or, st.tuples(inner, inner)),
+    ),
+    max_leaves=4,
+)
+
+
+def in_java(text: str) -> bytes:
+    """Return what orders texts as Java does."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def ranges_of(rows: Sequence[Row], known: frozenset[str], *, is_java: bool) -> pa.Table:
+    """Return what is known of the columns of some rows, as one row."""
+    arrays = {}
+    for field in SCHEMA:
+        values = [row[field.name] for row in rows if row[field.name] is not None]
+        key = in_java if is_java and field.name == "s" else None
+        is_known = field.name in known
+        low, high = (
+            (min(values, key=key), max(values, key=key)) if values and is_known else (None, None)
+        )
+        has_nulls = len(values) < len(rows) if is_known else None
+        for what, value, data_type in (
+            (predicates.LOW, low, field.type),
+            (predicates.HIGH, high, field.type),
+            (predicates.HAS_NULLS, has_nulls, pa.bool_()),
+            (predicates.IS_KNOWN, is_known, pa.bool_()),
+        ):
+            arrays[predicates.range_name(field.name, what)] = pa.array([value], data_type)
+    return pa.table(arrays)
+
+
+@settings(max_examples=400)
+@given(ROWS, FILTERS, st.frozensets(st.sampled_from(SCHEMA.names)), st.booleans())
+def test_what_ranges_leave_out_has_no_row_of_the_filter(
+    rows: list[Row], where: predicates.Predicate, unknown: frozenset[str], is_java: bool
+) -> None:
+    data = pa.Table.from_pylist(rows, SCHEMA)
+    kept = data.filter(predicates.to_expression(where, SCHEMA))
+    ranges = ranges_of(rows, frozenset(SCHEMA.names) - unknown, is_java=is_java)
+    if kept.num_rows:
+        assert ranges.filter(predicates.to_range_expression(where, SCHEMA)).num_rows == 1
+
+
+def test_ranges_leave_out_what_they_exclude() -> None:
+    rows = [{**dict.fromkeys(SCHEMA.names), "i": number, "s": f"k{number}"} for number in (3, 5)]
+    ranges = ranges_of(rows, frozenset(SCHEMA.names), is_java=True)
+    excluded: list[predicates.Predicate] = [
+        Compare("i", Comparator.EQ, 6),
+        Compare("i", Comparator.LT, 3),
+        Compare("i", Comparator.LE, 2.5),
+        Compare("i", Comparator.GT, 5),
+        Compare("s", Comparator.GE, "k6"),
+        In("s", ("a", "z")),
+        In("i", ()),
+        IsNull("i"),
+        Compare("d", Comparator.EQ, 1.0),
+        And((Compare("i", Comparator.EQ, 4), IsNull("i"))),
+        Or((Compare("i", Comparator.EQ, 9), IsNull("s"))),
+    ]
+    for each in excluded:
+        assert not ranges.filter(predicates.to_range_expression(each, SCHEMA)).num_rows, each
