@@ -1,11 +1,7 @@
 """Records of metadata tables: which files they leave."""
 
 import contextlib
-import io
-import json
-from collections.abc import Mapping
 
-import fastavro
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,39 +9,7 @@ from hypothesis import strategies as st
 from hoodie import errors
 from hoodie.format import metadata_avro
 from hoodie.format.metadata_avro import Value
-
-FILE_INFO = {
-    "type": "record",
-    "name": "HoodieMetadataFileInfo",
-    "fields": [{"name": "size", "type": "long"}, {"name": "isDeleted", "type": "boolean"}],
-}
-SCHEMA = {
-    "type": "record",
-    "name": "HoodieMetadataRecord",
-    "fields": [
-        {"name": "key", "type": "string"},
-        {"name": "type", "type": "int"},
-        {
-            "name": "filesystemMetadata",
-            "type": ["null", {"type": "map", "values": FILE_INFO}],
-            "default": None,
-        },
-    ],
-}
-Sizes = Mapping[str, int | None]
-"""Sizes by name; None stands for a deleted file."""
-
-
-def value(sizes: Sizes | None, record_type: int = 2) -> Value:
-    infos = None
-    if sizes is not None:
-        infos = {
-            name: {"size": size or 0, "isDeleted": size is None} for name, size in sizes.items()
-        }
-    stream = io.BytesIO()
-    record = {"key": "", "type": record_type, "filesystemMetadata": infos}
-    fastavro.schemaless_writer(stream, fastavro.parse_schema(dict(SCHEMA)), record)
-    return Value(stream.getvalue(), json.dumps(SCHEMA).encode())
+from support.tables.metadata_tables import SCHEMA_JSON, Sizes, value
 
 
 def merged(*records: Sizes) -> dict[str, int]:
@@ -82,8 +46,8 @@ def test_applying_a_record_again_changes_nothing(records: list[Sizes]) -> None:
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        (Value(b"\x00", json.dumps(SCHEMA).encode()), "broken Avro"),
-        (Value(value({"a": 1}).content + b"x", json.dumps(SCHEMA).encode()), "not one record"),
+        (Value(b"\x00", SCHEMA_JSON.encode()), "broken Avro"),
+        (Value(value({"a": 1}).content + b"x", SCHEMA_JSON.encode()), "not one record"),
         (Value(value({"a": 1}).content, b"{"), "broken Avro"),
         (Value(value({"a": 1}).content, b""), "broken Avro"),
         (Value(value({"a": 1}).content, b'"null"'), "broken Avro"),
@@ -97,6 +61,6 @@ def test_broken_record_is_told_with_its_source(broken: Value, message: str) -> N
 
 @given(st.binary(max_size=60))
 def test_any_bytes_are_read_or_refused(content: bytes) -> None:
-    broken = Value(content, json.dumps(SCHEMA).encode())
+    broken = Value(content, SCHEMA_JSON.encode())
     with contextlib.suppress(errors.FormatError):
         metadata_avro.merged_sizes([broken], "key p")
