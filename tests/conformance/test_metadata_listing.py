@@ -19,6 +19,8 @@ import pytest
 from hoodie import environment, table
 from hoodie.cli import program
 from hoodie.filegroup import listing, metadata_listing, metadata_table, snapshots
+from hoodie.format import metadata_avro
+from hoodie.format.metadata_avro import RecordType, Value
 from hoodie.model import files
 from hoodie.read import where
 from hoodie.storage.protocol import Storage
@@ -331,3 +333,35 @@ def test_column_statistics_leave_out_slices_and_no_rows(
     assert all(_is_empty(path, each.file_slice) for each in needed.tasks)
     needed = opened.explain_read(where=where.parse("quantity >= 100 and quantity <= 101"))
     assert 0 < needed.slices_left_by_statistics <= needed.slices // 2
+
+
+RECORDS = {
+    "files": (RecordType.FILES, RecordType.PARTITIONS),
+    "column_stats": (RecordType.COLUMN_STATS,),
+    "partition_stats": (RecordType.PARTITION_STATS,),
+}
+
+
+@pytest.mark.parametrize("partition", RECORDS)
+def test_records_are_encoded_as_apache_hudi_did(partition: str, written: Path) -> None:
+    storage = environment.system(parallelism=1).open_storage(str(written))
+    found = metadata_table.MetadataTable(storage, active.load(storage)).partition(partition)
+    values = [
+        each
+        for same in found.with_prefixes([""]).values()
+        for each in same
+        # What it compacted has the name of the base file, which no reader asks for.
+        if each.content.startswith(bytes(5))
+    ]
+    assert values
+    for each in values:
+        assert each.content in {encoded_again(each, kind) for kind in RECORDS[partition]}
+
+
+def encoded_again(value: Value, record_type: RecordType) -> bytes:
+    if record_type in RECORDS["files"]:
+        sizes = metadata_avro.decode_sizes(value, "theirs")
+        return metadata_avro.encode_sizes(sizes, record_type)
+    told = metadata_avro.decode_statistics(value, "theirs", record_type)
+    assert told is not None
+    return metadata_avro.encode_statistics(told, record_type)

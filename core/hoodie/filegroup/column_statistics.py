@@ -22,7 +22,7 @@ import pyarrow as pa
 from hoodie import errors
 from hoodie.filegroup import metadata_table
 from hoodie.format import metadata_avro
-from hoodie.format.metadata_avro import ColumnRange, ValueKind
+from hoodie.format.metadata_avro import ColumnStatistics, ValueKind, ValueType
 from hoodie.model import files, predicates
 
 PARTITION = "column_stats"
@@ -33,7 +33,7 @@ _PARTITIONS_MAX = 100
 _DECIMAL_SCALE_MAX = 15
 """Greater scales are cut in version 8, which a bound does not survive."""
 
-_MICROS_ORDINALS = frozenset((None, 16, 19))
+_MICROS = frozenset((None, ValueType.TIMESTAMP_MICROS, ValueType.LOCAL_TIMESTAMP_MICROS))
 """Types of times in microseconds, with and without zone; version 8 has no other ones."""
 
 _WHOLE = frozenset((ValueKind.INT, ValueKind.LONG))
@@ -102,15 +102,15 @@ def _is_ordered(data_type: pa.DataType) -> bool:
 
 def _read(
     table: metadata_table.MetadataTable, columns: Sequence[str], paths: Collection[str]
-) -> Mapping[str, Mapping[str, ColumnRange]]:
+) -> Mapping[str, Mapping[str, ColumnStatistics]]:
     """Return the ranges by column and file name."""
     partition = table.partition(PARTITION, is_held=False)
     places = sorted(paths) if len(paths) <= _PARTITIONS_MAX else [None]
-    found: dict[str, dict[str, ColumnRange]] = {}
+    found: dict[str, dict[str, ColumnStatistics]] = {}
     for name in columns:
         prefixes = [metadata_avro.statistics_prefix(name, place) for place in places]
         ranges = (
-            metadata_avro.column_range(values, f"{PARTITION}, key {key!r}")
+            metadata_avro.column_statistics(values, f"{PARTITION}, key {key!r}")
             for key, values in partition.with_prefixes(prefixes).items()
         )
         found[name] = {each.file_name: each for each in ranges if each is not None}
@@ -118,7 +118,7 @@ def _read(
 
 
 def _of_slice(
-    file_slice: files.FileSlice, known: Mapping[str, ColumnRange], data_type: pa.DataType
+    file_slice: files.FileSlice, known: Mapping[str, ColumnStatistics], data_type: pa.DataType
 ) -> _Joined | None:
     """Return the range of a column in a slice; None where it is not known."""
     lows: list[object] = []
@@ -150,7 +150,7 @@ def _names(file_slice: files.FileSlice) -> Iterable[str]:
         yield log_file.name
 
 
-def _converted(bound: object, told: ColumnRange, data_type: pa.DataType) -> object:
+def _converted(bound: object, told: ColumnStatistics, data_type: pa.DataType) -> object:
     """Return a bound as a value of the column's type.
 
     Raises:
@@ -164,11 +164,7 @@ def _converted(bound: object, told: ColumnRange, data_type: pa.DataType) -> obje
         or (pa.types.is_string(data_type) and type(bound) is str)
         or (pa.types.is_decimal(data_type) and type(bound) is decimal.Decimal)
         or (pa.types.is_date32(data_type) and type(bound) is datetime.date)
-        or (
-            pa.types.is_timestamp(data_type)
-            and type(bound) is int
-            and told.type_ordinal in _MICROS_ORDINALS
-        )
+        or (pa.types.is_timestamp(data_type) and type(bound) is int and told.value_type in _MICROS)
     )
     if not is_fit:
         raise errors.UnsupportedError(f"a bound {bound!r} of a column of type {data_type}")

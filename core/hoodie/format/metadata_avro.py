@@ -24,7 +24,7 @@ from typing import cast
 import fastavro
 
 from hoodie import errors
-from hoodie.format import avro_container, avro_values, java_hash
+from hoodie.format import avro_container, avro_values, java_hash, metadata_schemas
 
 ALL_PARTITIONS = "__all_partitions__"
 """The key of the record that has the partitions."""
@@ -76,11 +76,11 @@ def merged_sizes(values: Iterable[Value], source: str) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     for value in values:
-        for name, file_info in _sizes(value, source).items():
-            if file_info.flag("isDeleted"):
+        for name, size in decode_sizes(value, source).items():
+            if size is None:
                 found.pop(name, None)
             else:
-                found[name] = max(file_info.count("size"), found.get(name, 0))
+                found[name] = max(size, found.get(name, 0))
     return found
 
 
@@ -101,25 +101,68 @@ class ValueKind(enum.Enum):
     LOCAL_DATE = "LocalDateWrapper"
 
 
+class ValueType(enum.IntEnum):
+    """The type of a column, by its ordinal in Apache Hudi's enumeration (`ValueType.java`)."""
+
+    NULL = 1  # Of a log file that only deletes.
+    BOOLEAN = 2
+    INT = 3
+    LONG = 4
+    FLOAT = 5
+    DOUBLE = 6
+    STRING = 7
+    BYTES = 8
+    FIXED = 9
+    DECIMAL = 10
+    UUID = 11
+    DATE = 12
+    TIME_MILLIS = 13
+    TIME_MICROS = 14
+    TIMESTAMP_MILLIS = 15
+    TIMESTAMP_MICROS = 16
+    TIMESTAMP_NANOS = 17
+    LOCAL_TIMESTAMP_MILLIS = 18
+    LOCAL_TIMESTAMP_MICROS = 19
+    LOCAL_TIMESTAMP_NANOS = 20
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnRange:
+class ColumnStatistics:
     """The values of a column in a data file.
 
     Attributes:
-        file_name: The file's.
+        file_name: The file's; of a partition's statistics its path.
+        column: The column's name.
         low: Not above any value; None where all are null, or where there are no rows.
         high: Not below any value; None as `low`.
-        kind: How both were written; None without them.
-        type_ordinal: The column's type in Apache Hudi's enumeration of them; None in version 8.
-        has_nulls: Whether a value may be null.
+        kind: How both are written; None without them.
+        value_type: The ordinal of the column's type, which may be of a newer release; None in
+            version 8, whose kinds say it.
+        type_info: What the type alone does not say: precision and scale of a decimal.
+        values: Rows, nulls among them; None where it is not known.
+        nulls: Rows without a value; None as `values`.
+        size_bytes: In the file; 0 in log files.
+        plain_bytes: The same before compression.
+        is_tight: Whether bounds of several files are those of rows that are there.
     """
 
     file_name: str
-    low: Bound | None
-    high: Bound | None
-    kind: ValueKind | None
-    type_ordinal: int | None
-    has_nulls: bool
+    column: str
+    low: Bound | None = None
+    high: Bound | None = None
+    kind: ValueKind | None = None
+    value_type: int | None = None
+    type_info: str | None = None
+    values: int | None = 0
+    nulls: int | None = 0
+    size_bytes: int | None = 0
+    plain_bytes: int | None = 0
+    is_tight: bool = False
+
+    @property
+    def has_nulls(self) -> bool:
+        """Whether a value may be null."""
+        return self.nulls != 0
 
 
 def statistics_prefix(column: str, partition_path: str | None = None) -> str:
@@ -128,7 +171,7 @@ def statistics_prefix(column: str, partition_path: str | None = None) -> str:
     return _hashed(column) + place
 
 
-def column_range(values: Iterable[Value], source: str) -> ColumnRange | None:
+def column_statistics(values: Iterable[Value], source: str) -> ColumnStatistics | None:
     """Return what records of the partition `column_stats` of one key say of a file.
 
     Args:
@@ -142,33 +185,41 @@ def column_range(values: Iterable[Value], source: str) -> ColumnRange | None:
     Raises:
         FormatError: One is broken, or of another partition.
     """
-    found: set[ColumnRange] = set()
+    found: set[ColumnStatistics] = set()
     for value in values:
-        record = _decode(value, source, RecordType.COLUMN_STATS).record(_STATISTICS)
-        if record is None:
-            raise errors.FormatError(f"{source}: a record without statistics")
-        found = set() if record.flag("isDeleted") else {*found, _range_of(record)}
+        told = decode_statistics(value, source, RecordType.COLUMN_STATS)
+        found = set() if told is None else {*found, told}
     if len(found) != 1:
         return None
-    (told,) = found
-    bounds = (told.low, told.high)
-    return None if any(isinstance(each, float) and math.isnan(each) for each in bounds) else told
+    (only,) = found
+    is_number = not any(map(_is_nan, (only.low, only.high)))
+    return only if is_number else None
 
 
-def _range_of(record: avro_values.Record) -> ColumnRange:
+def _statistics_of(record: avro_values.Record) -> ColumnStatistics:
     value_type = record.record("valueType")
     low_kind, low = _bound(record, "minValue")
     high_kind, high = _bound(record, "maxValue")
     if low_kind is not high_kind:
         raise errors.FormatError(f"{record.source}: bounds of two kinds")
-    return ColumnRange(
+    return ColumnStatistics(
         file_name=record.required_text("fileName"),
+        column=record.text("columnName") or "",
         low=low,
         high=high,
         kind=low_kind,
-        type_ordinal=None if value_type is None else value_type.number("typeOrdinal"),
-        has_nulls=record.number("nullCount") != 0,
+        value_type=None if value_type is None else value_type.count("typeOrdinal"),
+        type_info=None if value_type is None else value_type.text("additionalInfo"),
+        values=record.number("valueCount"),
+        nulls=record.number("nullCount"),
+        size_bytes=record.number("totalSize"),
+        plain_bytes=record.number("totalUncompressedSize"),
+        is_tight=record.flag("isTightBound"),
     )
+
+
+def _is_nan(bound: Bound | None) -> bool:
+    return isinstance(bound, float) and math.isnan(bound)
 
 
 def _bound(record: avro_values.Record, name: str) -> tuple[ValueKind | None, Bound | None]:
@@ -182,12 +233,90 @@ def _bound(record: avro_values.Record, name: str) -> tuple[ValueKind | None, Bou
         raise errors.UnsupportedError(f"{record.source}: {name} is {wrapper!r:.80}") from error
 
 
+def encode_sizes(sizes: Mapping[str, int | None], record_type: RecordType) -> bytes:
+    """Return a record of the partition `files`.
+
+    Args:
+        sizes: Sizes in bytes of files by their names, or 0 by partition paths; None for what was
+            deleted.
+        record_type: FILES or PARTITIONS.
+    """
+    infos = {name: {"size": size or 0, "isDeleted": size is None} for name, size in sizes.items()}
+    return _encode(record_type, {_SIZES: infos})
+
+
+def encode_statistics(told: ColumnStatistics, record_type: RecordType) -> bytes:
+    """Return a record of statistics.
+
+    Args:
+        told: The statistics.
+        record_type: COLUMN_STATS or PARTITION_STATS.
+    """
+    value_type = None
+    if told.value_type is not None:
+        value_type = {"typeOrdinal": told.value_type, "additionalInfo": told.type_info}
+    fields = {
+        "fileName": told.file_name,
+        "columnName": told.column,
+        "minValue": _wrapped(told.low, told.kind),
+        "maxValue": _wrapped(told.high, told.kind),
+        "valueCount": told.values,
+        "nullCount": told.nulls,
+        "totalSize": told.size_bytes,
+        "totalUncompressedSize": told.plain_bytes,
+        "isDeleted": False,
+        "isTightBound": told.is_tight,
+        "valueType": value_type,
+    }
+    return _encode(record_type, {_STATISTICS: fields})
+
+
+def _wrapped(bound: Bound | None, kind: ValueKind | None) -> tuple[str, object] | None:
+    return None if kind is None else (metadata_schemas.qualified(kind.value), {"value": bound})
+
+
+def _encode(record_type: RecordType, fields: Mapping[str, object]) -> bytes:
+    stream = io.BytesIO()
+    record = {"key": "", "type": record_type.value, _SIZES: None, **fields}
+    fastavro.schemaless_writer(stream, metadata_schemas.RECORD.parsed, record)
+    return stream.getvalue()
+
+
 def _hashed(text: str) -> str:
     return base64.b64encode(java_hash.xxhash64(text.encode()).to_bytes(8, "big")).decode()
 
 
-def _sizes(value: Value, source: str) -> Mapping[str, avro_values.Record]:
-    return _decode(value, source, RecordType.FILES, RecordType.PARTITIONS).record_map(_SIZES)
+def decode_sizes(value: Value, source: str) -> dict[str, int | None]:
+    """Return what a record of the partition `files` says, as of `encode_sizes`.
+
+    Raises:
+        FormatError: It is broken, or of another partition.
+    """
+    record = _decode(value, source, RecordType.FILES, RecordType.PARTITIONS)
+    return {
+        name: None if info.flag("isDeleted") else info.count("size")
+        for name, info in record.record_map(_SIZES).items()
+    }
+
+
+def decode_statistics(
+    value: Value, source: str, record_type: RecordType
+) -> ColumnStatistics | None:
+    """Return what a record of statistics says; None if it says that the file was deleted.
+
+    Args:
+        value: The record.
+        source: What it is of, for messages.
+        record_type: COLUMN_STATS or PARTITION_STATS.
+
+    Raises:
+        FormatError: It is broken, or of another partition.
+        UnsupportedError: Its bounds are of a kind that is not known.
+    """
+    record = _decode(value, source, record_type).record(_STATISTICS)
+    if record is None:
+        raise errors.FormatError(f"{source}: a record without statistics")
+    return None if record.flag("isDeleted") else _statistics_of(record)
 
 
 def _decode(value: Value, source: str, *expected: RecordType) -> avro_values.Record:
