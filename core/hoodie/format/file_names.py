@@ -30,7 +30,6 @@ PARTITION_METADATA_NAMES = frozenset(
 )
 """Names of files that make their directories partitions; see `is_partition_metadata`."""
 
-
 _TIME = r"(\d{14}(?:\d{3})?)"
 _BASE_NAME = rf"([a-zA-Z0-9-]+)_([a-zA-Z0-9-]+)_{_TIME}(\.[a-zA-Z0-9]+)"
 # Log files before 0.6 have no write token.
@@ -161,18 +160,8 @@ def data_files_among(names: Iterable[str]) -> DataFileNames:
     It takes a fraction of what `parse_new` does, which makes a value of each.
     """
     found = DataFileNames()
-    for (
-        name,
-        log_id,
-        log_time,
-        _,
-        _,
-        is_change_data,
-        base_id,
-        _,
-        base_time,
-        extension,
-    ) in _MANY.findall("\0".join(names)):
+    for parts in _MANY.findall("\0".join(names)):
+        name, log_id, log_time, _, _, is_change_data, base_id, _, base_time, extension = parts
         if log_id:
             by_file_id = found.change_data if is_change_data else found.log_files
             file_id, time = log_id, log_time

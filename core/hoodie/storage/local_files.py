@@ -6,7 +6,6 @@ looks again afterwards whether it still is. So of two processes that saw one ver
 and the other then sees another inode. Programs that know nothing of it are not kept out.
 """
 
-import contextlib
 import errno
 import fcntl
 import itertools
@@ -326,10 +325,12 @@ def remove_in(directory: int, name: str, there: Container[str] | None) -> None:
         there: What is in the directory, if that is known: looking for what is not there takes as
             long as removing a file.
     """
-    for beside in (paths.unfinished(name), name, _checksum_name(name)):
-        if there is None or beside in there or beside is name:
-            with contextlib.suppress(*ABSENT):
-                os.unlink(beside, dir_fd=directory)
+    for each in (paths.unfinished(name), name, _checksum_name(name)):
+        if each is name or there is None or each in there:
+            try:
+                os.unlink(each, dir_fd=directory)
+            except ABSENT:
+                continue
 
 
 def remove_tree(directory: Path) -> None:

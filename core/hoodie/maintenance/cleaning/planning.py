@@ -200,6 +200,7 @@ def removals(
         found += [
             Removal(partition_path=partition_path, replaced_at=time, names=tuple(names_then))
             for time, names_then in by_time.items()
+            if names_then
         ]
     return found
 

@@ -152,7 +152,6 @@ def _proposal(
     may_go = planning.removals(snapshot, names, partitions, how, hold)
     found = planning.without(may_go, protected)
     kept, capped_hold = planning.capped(found, hold, how.files_max)
-    counts = [planning.file_count(each) for each in (may_go, found, kept)]
     by_versions = how.policy is retention.Policy.VERSIONS
     return planning.Proposal(
         timeline=timeline,
@@ -166,8 +165,8 @@ def _proposal(
         savepoints=saved,
         commits_seen=None if commits is None else len(commits),
         partitions_seen=len(partitions),
-        left_out=counts[1] - counts[2],
-        protected=counts[0] - counts[1],
+        left_out=planning.file_count(found) - planning.file_count(kept),
+        protected=planning.file_count(may_go) - planning.file_count(found),
         consumers=declared,
         sizes=names.sizes,
     )
