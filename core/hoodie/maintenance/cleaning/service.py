@@ -300,7 +300,8 @@ def execute(
         kept = _kept(client, config, opened.timeline, planned, wanted)
         lifecycle.start(client, opened)
         deleted = kept.taken_from(wanted, opened.timeline)
-        delete_all(sorted(deleted.paths))
+        paths = tuple(sorted(deleted.paths))
+        delete_all(paths)
         duration_ms = round((client.clock.monotonic_s() - begun_s) * 1000)
         content = clean_avro.encode_metadata(deleted, requested_time, duration_ms)
         completion = lifecycle.complete(client, opened, lambda _: content)
@@ -309,7 +310,7 @@ def execute(
         raise
     return results.CleanResult(
         instant=completion.instant,
-        deleted=tuple(sorted(deleted.paths)),
+        deleted=paths,
         lock_wait_ms=completion.lock_times.wait_ms,
         lock_hold_ms=completion.lock_times.hold_ms,
         findings=(*completion.findings, *kept.findings),
@@ -388,7 +389,8 @@ def _kept(
             f"{planned} of {client.storage.uri} deletes {min(used)}, which is in use: expected "
             "files of replaced file slices; look at it with the engine that planned it"
         )
-    saved = wanted.paths & savepoints.protected_paths(client.storage, timeline)
+    protected = savepoints.protected_paths(client.storage, timeline)
+    saved = wanted.paths & protected if protected else protected
     hold = _consumers_hold(client.storage, timeline)
     held = frozenset() if hold is None else planning.held(wanted, snapshot, names, hold)
     return _Kept(saved=saved, held=held, hold=hold if held else None)
