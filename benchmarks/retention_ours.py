@@ -24,6 +24,7 @@ import pyarrow as pa  # noqa: E402
 
 from hoodie import environment, table  # noqa: E402
 from hoodie.maintenance.archiving import planning as archiving  # noqa: E402
+from hoodie.maintenance.cleaning import planning as cleaning  # noqa: E402
 from hoodie.maintenance.cleaning import retention, service  # noqa: E402
 from hoodie.model import commits, instants, settings  # noqa: E402
 from hoodie.timeline import contents  # noqa: E402
@@ -59,10 +60,10 @@ def plan(uri: str, env: environment.Environment) -> Mapping[str, object]:
     target = manager.Target(
         storage=env.open_storage(uri), config=opened.config, schema=opened.schema
     )
-    proposal = opened.propose_clean(_HOW)
+    proposal = service.propose(target.storage, opened.config, _HOW)  # As a clean does.
     with closing(manager.open_client(target, transaction(), env)) as client:
         service.plan(client, opened.config, _HOW, proposal)
-    return {"count": len(proposal.removals), "commits_seen": proposal.commits_seen}
+    return {"count": cleaning.file_count(proposal.removals), "commits_seen": proposal.commits_seen}
 
 
 def clean(uri: str, env: environment.Environment) -> Mapping[str, object]:

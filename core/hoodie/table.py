@@ -332,8 +332,11 @@ class Table:
         return rollback.roll_back_failed(self._target, transaction, self._env)
 
     def propose_clean(self, how: retention.Retention) -> cleaning_plans.Proposal:
-        """Return what a clean would delete; nothing is changed. See `cleaning.service.propose`."""
-        return cleaning.propose(self._storage, self.config, how)
+        """Return what a clean would delete, with the sizes of the files; nothing is changed.
+
+        See `cleaning.service.propose`.
+        """
+        return cleaning.propose(self._storage, self.config, how, has_sizes=True)
 
     def clean(
         self, how: retention.Retention, transaction: manager.TransactionOptions

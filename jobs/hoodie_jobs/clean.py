@@ -4,7 +4,6 @@ A run that was killed is followed by one that finishes the clean that it had pla
 """
 
 import sys
-from collections import defaultdict
 from contextlib import closing
 from dataclasses import replace
 from typing import Final
@@ -58,11 +57,9 @@ def _retention(work: job_specs.Clean) -> retention.Retention:
 
 def _tell(run: Run, proposal: planning.Proposal) -> None:
     """Tell what a clean would delete, the partitions with the most bytes first."""
-    sizes: dict[str, list[int]] = defaultdict(list)
-    for each in proposal.removals:
-        sizes[each.data_file.group.partition_path].append(each.data_file.size_bytes)
+    sizes = proposal.sizes_by_partition()
     run.add(
-        files=len(proposal.removals),
+        files=sum(map(len, sizes.values())),
         bytes=sum(map(sum, sizes.values())),
         left_out=proposal.left_out,
     )

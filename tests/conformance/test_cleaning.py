@@ -116,7 +116,7 @@ def test_both_plan_to_delete_the_same_files(kind: str, judge: Judge, tmp_path: P
     fill(judge, peer, path)
     for name, (policy, retained) in RETENTIONS.items():
         proposal = opened(path).propose_clean(how(policy, retained))
-        ours = {each.data_file.path for each in proposal.removals}
+        ours = proposal.paths
         if judge.schedule_clean(path, options_of(peer, policy, retained)) is None:
             assert not ours, name
             continue
@@ -160,7 +160,7 @@ def test_each_goes_on_where_the_other_stopped(kind: str, judge: Judge, tmp_path:
     proposal = opened(path).propose_clean(how(policy, 2))
     assert proposal.commits_seen is not None
     assert judge.schedule_clean(path, options_of(peer, policy, 2)) is not None
-    assert {each.data_file.path for each in proposal.removals} == planned(path).paths
+    assert proposal.paths == planned(path).paths
     judge.clean(path, options_of(peer, policy, 2))
     for number in range(3):
         judge.write(path, rows_of(3000 + number), theirs)
@@ -192,7 +192,7 @@ def test_retired_file_groups_go(kind: str, judge: Judge, tmp_path: Path) -> None
     policy, retained = retention.Policy.COMMITS, 1
     proposal = opened(path).propose_clean(how(policy, retained))
     assert judge.schedule_clean(path, options_of(peer, policy, retained)) is not None
-    assert {each.data_file.path for each in proposal.removals} == planned(path).paths
+    assert proposal.paths == planned(path).paths
     opened(path).clean(how(policy, retained), transaction())
     assert not any(name.startswith("south/") and "_0-" in name for name in data_files(path))
     assert_same_rows(judge.read(path), before, KEY)
@@ -213,7 +213,7 @@ def test_change_data_goes_with_its_slice(kind: str, judge: Judge, tmp_path: Path
     proposal = opened(path).propose_clean(how(policy, retained))
     theirs = options_of(peer, policy, retained) | {"hoodie.table.cdc.enabled": "true"}
     assert judge.schedule_clean(path, theirs) is not None
-    ours = {each.data_file.path for each in proposal.removals}
+    ours = proposal.paths
     assert ours == planned(path).paths
     assert any(name.endswith(".cdc") for name in ours)
     opened(path).clean(how(policy, retained), transaction())

@@ -1,6 +1,7 @@
 """Round trips of the timeline's Avro, and what broken bytes do."""
 
 import contextlib
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -92,6 +93,14 @@ CONTENT = timeline_avro.encode_commit(
 @settings(deadline=None)  # The machine is shared.
 def test_commit_is_read_as_written(metadata: commits.CommitMetadata) -> None:
     assert timeline_avro.decode_commit(timeline_avro.encode_commit(metadata)) == metadata
+
+
+@given(COMMITS)
+def test_parts_of_a_commit_are_read_as_the_whole(metadata: commits.CommitMetadata) -> None:
+    content = timeline_avro.encode_commit(metadata)
+    assert timeline_avro.decode_commit_head(content) == replace(metadata, stats=())
+    partitions = timeline_avro.decode_written_partitions(content)
+    assert partitions == {each.partition_path for each in metadata.stats}
 
 
 @given(PLANS)

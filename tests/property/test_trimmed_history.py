@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from hoodie.filegroup import snapshots
+from hoodie.filegroup import group_names, snapshots
 from hoodie.format import file_names, instant_names
 from hoodie.maintenance.archiving import trimming
 from hoodie.maintenance.cleaning import planning, retention
@@ -137,7 +137,8 @@ def found_in(storage: MemoryStorage) -> Mapping[str, object]:
         hold = retention.Hold(time=time_of(day), reason="")
         for kept in (1, 2, 3):
             how = retention.Retention(policy=retention.Policy.VERSIONS, retained=kept)
-            removals = planning.removals(snapshot, [PARTITION], how, hold)
+            names = group_names.TableNames(storage, CONFIG)
+            removals = planning.removals(snapshot, names, [PARTITION], how, hold)
             found[f"clean before {day} that keeps {kept}"] = removals
     for each in timeline.completed_writes:
         if each.completion_time is not None:

@@ -11,7 +11,7 @@ Tables do not lie in each other (`services.definition`), but Apache Hudi makes s
 table's files are none of the outer one's: not read, and above all not removed as leftovers.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -47,6 +47,22 @@ def other_tables(paths: Iterable[str]) -> list[str]:
     """
     found = {path.partition(_OTHER_FOLDER)[0] for path in paths if _OTHER_FOLDER in path}
     return sorted(each for each in found if not each.startswith(_OWN_FOLDER))
+
+
+def partitions_of(by_directory: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """Return the partitions among a table's directories, sorted, with the names of their files.
+
+    Args:
+        by_directory: Names of files by the paths of their directories.
+    """
+    others = other_tables(f"{path}/" for path in by_directory)
+    outside = (_OWN_FOLDER, *(f"{path}/" for path in others))
+    return {
+        path: by_directory[path]
+        for path in sorted(by_directory)
+        if not f"{path}/".startswith(outside)
+        and not file_names.PARTITION_METADATA_NAMES.isdisjoint(by_directory[path])
+    }
 
 
 class Listing(Protocol):

@@ -14,7 +14,10 @@ files that completed after a failed or unfinished write of one stay with the sli
 """
 
 import bisect
-from collections.abc import Callable, Iterable
+import itertools
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from hoodie.model import files, instants
 
@@ -23,6 +26,78 @@ CompletionTime = Callable[[instants.InstantTime], instants.InstantTime | None]
 
 IsCommitted = Callable[[instants.InstantTime], bool]
 """Whether data files that carry this requested time count."""
+
+
+class Slice(Protocol):
+    """What is decided about slices needs to know of one; `files.FileSlice` is one."""
+
+    @property
+    def base_instant_time(self) -> instants.InstantTime:
+        """The barrier that it starts at."""
+        ...
+
+    @property
+    def has_base(self) -> bool:
+        """Whether it has a base file."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstantsOfSlice:
+    """A file slice by the instants that wrote its files.
+
+    Attributes:
+        base_instant_time: The barrier that it starts at, as in `files.FileSlice`.
+        has_base: Whether the instant of the barrier wrote a base file.
+        log_times: Requested times of those that wrote its log files; growing.
+    """
+
+    base_instant_time: instants.InstantTime
+    has_base: bool
+    log_times: tuple[instants.InstantTime, ...]
+
+
+def cut(
+    base_times: Collection[instants.InstantTime],
+    log_times: Iterable[instants.InstantTime],
+    completion_time: CompletionTime,
+    pending_compactions: Iterable[instants.InstantTime],
+) -> tuple[InstantsOfSlice, ...]:
+    """Return the file slices of a group by the instants that wrote its files, newest first.
+
+    Args:
+        base_times: Requested times of the instants that wrote base files; all have committed.
+        log_times: Of those that wrote log files; all have committed, and they grow.
+        completion_time: As for `slices_of`.
+        pending_compactions: As for `slices_of`.
+    """
+    barriers = sorted({*base_times, *pending_compactions})
+    logs: dict[instants.InstantTime, list[instants.InstantTime]] = {each: [] for each in barriers}
+    for time in log_times:
+        barrier = _barrier_of(time, barriers, completion_time)
+        if barrier not in logs:
+            bisect.insort(barriers, barrier)
+            logs[barrier] = []
+        logs[barrier].append(time)
+    return tuple(
+        InstantsOfSlice(
+            base_instant_time=each, has_base=each in base_times, log_times=tuple(logs[each])
+        )
+        for each in reversed(barriers)
+    )
+
+
+def merged_count(
+    slices: Sequence[Slice], pending_compactions: Collection[instants.InstantTime]
+) -> int:
+    """Return how many of a file group's slices, newest first, a read merges.
+
+    The newest one; and those below as well while a compaction is pending that starts it.
+    """
+    for count, each in enumerate(slices, start=1):
+        if each.has_base or each.base_instant_time not in pending_compactions:
+            return count
+    return len(slices)
 
 
 def slices_of(
@@ -49,34 +124,33 @@ def slices_of(
         for base in sorted(base_files, key=lambda base: base.write_token)
         if is_committed(base.instant_time)
     }
-    barriers = sorted({*bases, *pending_compactions})
-    logs: dict[instants.InstantTime, list[files.LogFile]] = {barrier: [] for barrier in barriers}
+    logs: dict[instants.InstantTime, list[files.LogFile]] = {}
     for log in sorted(log_files, key=lambda log: log.merge_order):
-        if not is_committed(log.instant_time):
-            continue
-        barrier = _barrier_of(log, barriers, completion_time)
-        if barrier not in logs:
-            bisect.insort(barriers, barrier)
-            logs[barrier] = []
-        logs[barrier].append(log)
+        if is_committed(log.instant_time):
+            logs.setdefault(log.instant_time, []).append(log)
     return tuple(
         files.FileSlice(
             group=group,
-            base_instant_time=barrier,
-            base_file=bases.get(barrier),
-            log_files=files.in_merge_order(logs[barrier], barrier),
+            base_instant_time=each.base_instant_time,
+            base_file=bases.get(each.base_instant_time),
+            log_files=files.in_merge_order(
+                itertools.chain.from_iterable(map(logs.__getitem__, each.log_times)),
+                each.base_instant_time,
+            ),
         )
-        for barrier in reversed(barriers)
+        for each in cut(bases, logs, completion_time, pending_compactions)
     )
 
 
 def _barrier_of(
-    log: files.LogFile, barriers: list[instants.InstantTime], completion_time: CompletionTime
+    log_time: instants.InstantTime,
+    barriers: list[instants.InstantTime],
+    completion_time: CompletionTime,
 ) -> instants.InstantTime:
     if not barriers:
-        return log.instant_time
-    completed = completion_time(log.instant_time)
+        return log_time
+    completed = completion_time(log_time)
     if completed is None:
         return barriers[-1]
     below = bisect.bisect_right(barriers, completed)
-    return barriers[below - 1] if below else log.instant_time
+    return barriers[below - 1] if below else log_time

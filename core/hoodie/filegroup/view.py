@@ -8,7 +8,8 @@ One deviation, in which Apache Hudi hides rows: its non-blocking writers write i
 group that a bucket has for them also after a replace commit has retired it. Such files are shown.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from hoodie.filegroup import listing, slicing
@@ -28,6 +29,17 @@ class WithoutOrphans(Protocol):
 
 def _all_of(data_files: Iterable[DataFile], /) -> Iterable[DataFile]:
     return data_files
+
+
+def compactions_by_group(
+    pending_compactions: Mapping[instants.InstantTime, plans.CompactionPlan],
+) -> Mapping[files.FileGroupId, Sequence[instants.InstantTime]]:
+    """Return the pending compactions of each file group that is in a plan."""
+    found: dict[files.FileGroupId, list[instants.InstantTime]] = {}
+    for instant_time, plan in pending_compactions.items():
+        for operation in plan.operations:
+            found.setdefault(operation.group, []).append(instant_time)
+    return found
 
 
 class FileSystemView:
@@ -58,10 +70,7 @@ class FileSystemView:
         self._is_committed = is_committed
         self._replaced = replaced
         self._without_orphans = without_orphans
-        self._compactions: dict[files.FileGroupId, list[instants.InstantTime]] = {}
-        for instant_time, plan in pending_compactions.items():
-            for operation in plan.operations:
-                self._compactions.setdefault(operation.group, []).append(instant_time)
+        self._compactions = compactions_by_group(pending_compactions)
 
     def partitions(self) -> list[str]:
         """Return the partition paths, sorted."""
@@ -179,21 +188,16 @@ class FileSystemView:
         self, group: files.FileGroupId, slices: tuple[files.FileSlice, ...]
     ) -> files.FileSlice | None:
         """Return the newest slice, merged with the ones below while a compaction is pending."""
-        pending = self._compactions.get(group, ())
-        log_files: list[files.LogFile] = []
-        for each in slices:
-            log_files += each.log_files
-            is_last = each is slices[-1]
-            if each.base_instant_time in pending and each.base_file is None and not is_last:
-                continue
-            merged = files.FileSlice(
-                group=group,
-                base_instant_time=each.base_instant_time,
-                base_file=each.base_file,
-                log_files=files.in_merge_order(log_files, each.base_instant_time),
-            )
-            return None if merged.is_empty else merged
-        return None
+        merged = slices[: slicing.merged_count(slices, self._compactions.get(group, ()))]
+        lowest = merged[-1]
+        log_files = itertools.chain.from_iterable(each.log_files for each in merged)
+        found = files.FileSlice(
+            group=group,
+            base_instant_time=lowest.base_instant_time,
+            base_file=lowest.base_file,
+            log_files=files.in_merge_order(log_files, lowest.base_instant_time),
+        )
+        return None if found.is_empty else found
 
     def _completed_before(
         self, newest: files.FileSlice, instant_time: instants.InstantTime

@@ -46,6 +46,7 @@ DECODING_ERRORS = (
     ValueError,
     struct.error,
     zlib.error,
+    fastavro.read.SchemaResolutionError,
     fastavro.schema.SchemaParseException,
 )
 """What decoding broken bytes raises in fastavro and zlib, besides our own errors."""
@@ -92,13 +93,21 @@ def encode(record_schema: Schema, record: Mapping[str, object]) -> bytes:
     )
 
 
-def decode(content: bytes, source: str, bytes_max: int = CONTENT_BYTES_MAX) -> avro_values.Record:
+def decode(
+    content: bytes,
+    source: str,
+    bytes_max: int = CONTENT_BYTES_MAX,
+    *,
+    only: frozenset[str] | None = None,
+) -> avro_values.Record:
     """Return the one record of a container file, decoded with the schema it carries.
 
     Args:
         content: The whole file.
         source: What it is, for messages.
         bytes_max: More than this, stored or inflated, is refused.
+        only: The fields that are wanted, of the record and of all records in it; the others are
+            passed by, which is faster, and may be in it or not. None for all.
 
     Raises:
         FormatError: The content is empty, too large, broken, or no container of one record.
@@ -111,12 +120,14 @@ def decode(content: bytes, source: str, bytes_max: int = CONTENT_BYTES_MAX) -> a
     if len(content) > bytes_max:
         raise errors.FormatError(f"{source}: {len(content)} bytes, expected {bytes_max} at most")
     try:
-        return avro_values.Record(_decode_record(io.BytesIO(content), bytes_max), source)
+        return avro_values.Record(_decode_record(io.BytesIO(content), bytes_max, only), source)
     except DECODING_ERRORS as error:
         raise errors.FormatError(f"{source}: broken Avro container file: {error}") from error
 
 
-def _decode_record(stream: io.BytesIO, bytes_max: int) -> Mapping[str, object]:
+def _decode_record(
+    stream: io.BytesIO, bytes_max: int, only: frozenset[str] | None
+) -> Mapping[str, object]:
     stream.seek(len(_MAGIC))
     header = _read_header(stream)
     sync = _read(stream, _SYNC_BYTES)
@@ -137,7 +148,9 @@ def _decode_record(stream: io.BytesIO, bytes_max: int) -> Mapping[str, object]:
     elif codec != b"null":
         raise ValueError(f"codec {codec[:20]!r}, expected null or deflate")
     data = io.BytesIO(body)
-    record = fastavro.schemaless_reader(data, parse_schema(header["avro.schema"]), None)
+    text = header["avro.schema"]
+    reader = None if only is None else _parse_part(text, only)
+    record = fastavro.schemaless_reader(data, parse_schema(text), reader)
     if not isinstance(record, dict):
         raise TypeError(f"a {type(record).__name__}, expected a record")
     if data.read(1):
@@ -165,6 +178,29 @@ def parse_schema(text: bytes) -> fastavro.types.Schema:
     definition = json.loads(text)
     _check_takes_bytes(definition, ())
     return fastavro.parse_schema(definition)
+
+
+@functools.lru_cache(maxsize=64)
+def _parse_part(text: bytes, only: frozenset[str]) -> fastavro.types.Schema | None:
+    """Return the part of a writer's schema with some fields; None where it does not stand alone."""
+    try:
+        return fastavro.parse_schema(_part(json.loads(text), only))
+    except DECODING_ERRORS:
+        return None  # A type is defined in a field that is left out.
+
+
+def _part(definition: object, only: frozenset[str]) -> Any:  # noqa: ANN401 - any of JSON's
+    if isinstance(definition, list):
+        return [_part(branch, only) for branch in definition]
+    if not isinstance(definition, dict):
+        return definition
+    found = {
+        key: _part(value, only) if key in ("type", "items", "values") else value
+        for key, value in definition.items()
+    }
+    if found["type"] == "record":
+        found["fields"] = [_part(each, only) for each in found["fields"] if each["name"] in only]
+    return found
 
 
 def _check_takes_bytes(definition: object, enclosing: tuple[str, ...]) -> None:

@@ -4,7 +4,7 @@ A missing field is null, so that a record of any Hudi release is read; a field o
 expected is a FormatError that names it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -97,10 +97,18 @@ class Record:
         """Return a map of records, empty for null."""
         return {key: self._record(name, value) for key, value in self.map(name).items()}
 
-    def records_map(self, name: str) -> dict[str, tuple["Record", ...]]:
-        """Return a map of arrays of records, empty for null."""
+    def records_by_key(self, name: str) -> Iterator[tuple[str, tuple["Record", ...]]]:
+        """Yield the items of a map of arrays of records, nothing for null.
+
+        One by one: all records of a large map at once keep the garbage collector busy.
+        """
+        for key, values in self.map(name).items():
+            yield key, Record({name: values}, self.source).records(name)
+
+    def counts_map(self, name: str) -> dict[str, int]:
+        """Return how many values each array in a map of arrays has, empty for null."""
         return {
-            key: Record({name: values}, self.source).records(name)
+            key: len(Record({name: values}, self.source)._sequence(name))
             for key, values in self.map(name).items()
         }
 
@@ -118,7 +126,7 @@ class Record:
         return value if isinstance(value, list) else self._refuse(name, "array")
 
     def _record(self, name: str, value: object) -> "Record":
-        fields = value if isinstance(value, Mapping) else self._refuse(name, "array of records")
+        fields = value if isinstance(value, dict) else self._refuse(name, "array of records")
         return Record(fields, self.source)
 
     def _refuse(self, name: str, expected: str) -> NoReturn:

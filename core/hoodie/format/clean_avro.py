@@ -161,7 +161,7 @@ def _time(record: avro_values.Record, text: str | None) -> instants.InstantTime 
 def _named(record: avro_values.Record) -> dict[str, tuple[str, ...]]:
     """Return what a plan of version 2 names."""
     found: dict[str, tuple[str, ...]] = {}
-    for partition_path, infos in record.records_map("filePathsToBeDeletedPerPartition").items():
+    for partition_path, infos in record.records_by_key("filePathsToBeDeletedPerPartition"):
         names = []
         for info in infos:
             path = info.required_text("filePath")
@@ -189,7 +189,7 @@ def _listed(record: avro_values.Record) -> dict[str, tuple[str, ...]]:
 def _checked(record: avro_values.Record, partition_path: str, path: str) -> str:
     """Return the name of a file that a clean may delete: a data file, nothing else."""
     name = full_paths.name_in(record, partition_path, path)
-    if file_names.parse(name.removesuffix(file_names.CHANGE_DATA), 0) is None:
+    if not file_names.is_data_file(name):
         raise errors.FormatError(
             f"{record.source}: names {path!r}, expected a base file or a log file"
         )

@@ -14,6 +14,8 @@ from hoodie.format.avro_container import CONTENT_BYTES_MAX
 from hoodie.model import commits, files, plans
 
 _COMPACTION_PLAN_VERSION = 2
+_HEAD = frozenset(("operationType", "extraMetadata", "compacted"))
+_STATS = frozenset(("partitionToWriteStats",))
 _NO_COMMIT = "null"
 """The text that `prevCommit` has in a new file group."""
 
@@ -52,12 +54,42 @@ def decode_commit(
         operation=record.text("operationType"),
         stats=tuple(
             _stat(partition_path, stat)
-            for partition_path, stats in record.records_map("partitionToWriteStats").items()
+            for partition_path, stats in record.records_by_key("partitionToWriteStats")
             for stat in stats
         ),
         extra=record.text_map("extraMetadata"),
         is_compacted=record.flag("compacted"),
     )
+
+
+def decode_commit_head(
+    content: bytes, source: str = "commit metadata", bytes_max: int = CONTENT_BYTES_MAX
+) -> commits.CommitMetadata:
+    """Return what `decode_commit` does, but for the stats, of which there are many.
+
+    Raises:
+        FormatError: The content is empty or broken.
+    """
+    record = avro_container.decode(content, source, bytes_max, only=_HEAD)
+    return commits.CommitMetadata(
+        operation=record.text("operationType"),
+        stats=(),
+        extra=record.text_map("extraMetadata"),
+        is_compacted=record.flag("compacted"),
+    )
+
+
+def decode_written_partitions(
+    content: bytes, source: str = "commit metadata", bytes_max: int = CONTENT_BYTES_MAX
+) -> frozenset[str]:
+    """Return the partitions of the stats that `decode_commit` returns.
+
+    Raises:
+        FormatError: The content is empty or broken.
+    """
+    record = avro_container.decode(content, source, bytes_max, only=_STATS)
+    counts = record.counts_map("partitionToWriteStats")
+    return frozenset(path for path, count in counts.items() if count)
 
 
 def decode_replaced_groups(

@@ -127,6 +127,11 @@ class FileSlice:
         return self.base_file is None and not self.log_files
 
     @property
+    def has_base(self) -> bool:
+        """Whether it has a base file."""
+        return self.base_file is not None
+
+    @property
     def data_files(self) -> "tuple[BaseFile | LogFile, ...]":
         """The base file, if there is one, and the log files."""
         return self.log_files if self.base_file is None else (self.base_file, *self.log_files)

@@ -18,7 +18,7 @@ Source: `org.apache.hudi.storage.HoodieStorage.createImmutableFileInPath` for th
 import io
 import os
 import stat as file_modes
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,6 +29,8 @@ from hoodie.storage.protocol import FileInfo, NewFile
 
 _WRITE_BUFFER_BYTES = 1 << 20
 _SECOND_NS = 1_000_000_000
+_LOOKED_AT_PER_DELETED = 10
+"""Looking at so many names of a directory takes as long as looking for what is beside a file."""
 
 
 class LocalStorage:
@@ -106,7 +108,39 @@ class LocalStorage:
                         found.append(f"{entry.name}/")
         return found
 
+    def names_by_directory(
+        self, directory: str, *, is_recursive: bool = False
+    ) -> Mapping[str, Sequence[str]]:
+        """Return the names of files by directory; no file is looked at.
+
+        Raises:
+            InvalidInputError: A symbolic link in it leads out of the table.
+        """
+        start = paths.checked_directory(directory)
+        if start:
+            self._locate(start)
+        found = {}
+        with local_files.reported("list", f"{self._uri}/{start}"):
+            for path, entries in self._walk(start, is_recursive):
+                if entries:
+                    found[path] = sorted([entry.name for entry in entries])
+        return found
+
     def _scan(self, start: str, is_recursive: bool) -> Iterator[FileInfo]:
+        for directory, entries in self._walk(start, is_recursive):
+            prefix = paths.joined(directory, "")
+            for entry in entries:
+                try:
+                    seen = entry.stat()
+                except local_files.ABSENT:
+                    continue
+                if file_modes.S_ISREG(seen.st_mode):
+                    yield _info(prefix + entry.name, seen)
+
+    def _walk(
+        self, start: str, is_recursive: bool
+    ) -> Iterator[tuple[str, Sequence[os.DirEntry[str]]]]:
+        """Yield directories, each with the files in it and the links to files."""
         pending = [start]
         while pending:
             directory = pending.pop()
@@ -114,22 +148,18 @@ class LocalStorage:
                 entries = os.scandir(self._root / directory)
             except (FileNotFoundError, NotADirectoryError):
                 continue
-            prefix = paths.joined(directory, "")
+            found = []
             with entries:
                 for entry in entries:
-                    path = prefix + entry.name
-                    if entry.is_symlink():
-                        self._refuse_escape(path, Path(entry.path))
-                    if entry.is_dir(follow_symlinks=False):
-                        if is_recursive:
-                            pending.append(path)
-                        continue
-                    try:
-                        seen = entry.stat()
-                    except local_files.ABSENT:
-                        continue
-                    if file_modes.S_ISREG(seen.st_mode):
-                        yield _info(path, seen)
+                    if entry.is_file(follow_symlinks=False):
+                        found.append(entry)
+                    elif entry.is_symlink():
+                        self._refuse_escape(paths.joined(directory, entry.name), Path(entry.path))
+                        if local_files.is_file(entry):
+                            found.append(entry)
+                    elif is_recursive and entry.is_dir():
+                        pending.append(paths.joined(directory, entry.name))
+            yield directory, found
 
     def stat(self, path: str) -> FileInfo:
         """Return what is known of a file."""
@@ -276,9 +306,30 @@ class LocalStorage:
         for path in paths:
             self.delete(path)
 
-    def delete_unordered(self, paths: Iterable[str]) -> None:
-        """Delete files; missing ones are fine."""
-        self.delete_all(paths)
+    def delete_unordered(self, wanted: Iterable[str]) -> None:
+        """Delete files, each with what `delete` deletes beside it; missing ones are fine."""
+        for directory, names in paths.by_directory(map(paths.checked, wanted)).items():
+            at = self._locate(directory) if directory else self._root
+            with (
+                local_files.reported("open", self._named(directory)),
+                local_files.opened_directory(at) as descriptor,
+            ):
+                if descriptor is not None:
+                    self._delete_in(descriptor, directory, names)
+
+    def _delete_in(self, descriptor: int, directory: str, names: Sequence[str]) -> None:
+        there = local_files.names_in(descriptor, _LOOKED_AT_PER_DELETED * len(names))
+        for name in names:
+            path = paths.joined(directory, name)
+            try:
+                is_link = (
+                    local_files.is_link_in(descriptor, name) if there is None else there.get(name)
+                )
+                if is_link:
+                    self._refuse_escape(path, self._root / path)
+                local_files.remove_in(descriptor, name, there)
+            except OSError as error:
+                raise local_files.failure("delete", self._named(path), error) from error
 
     def _named(self, path: str) -> str:
         return f"{self._root}/{path}"

@@ -8,14 +8,17 @@ and the other then sees another inode. Programs that know nothing of it are not 
 
 import errno
 import fcntl
+import itertools
 import os
 import shutil
+import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from hoodie import errors
+from hoodie.storage import paths
 
 ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 """What the operating system raises where there is no file."""
@@ -32,10 +35,12 @@ def reported(action: str, what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _translated(error, f"cannot {action} {what}: {error.strerror or error}") from error
+        raise failure(action, what, error) from error
 
 
-def _translated(error: OSError, message: str) -> errors.HoodieError:
+def failure(action: str, what: str, error: OSError) -> errors.HoodieError:
+    """Return our error for one of the operating system, saying what was done to what."""
+    message = f"cannot {action} {what}: {error.strerror or error}"
     match error.errno:
         case errno.ENOENT:
             return errors.NotFoundError(message)
@@ -227,6 +232,14 @@ def _hold(path: Path) -> tuple[int | None, os.stat_result | None]:
         os.close(descriptor)  # Somebody replaced or deleted it while we waited.
 
 
+def is_file(entry: "os.DirEntry[str]") -> bool:
+    """Return whether what was found in a directory is a file, or a link to one."""
+    try:
+        return entry.is_file()
+    except ABSENT:
+        return False
+
+
 def status(path: Path) -> os.stat_result | None:
     """Return what is at a path, None when nothing is."""
     try:
@@ -263,7 +276,61 @@ def remove_checksum(path: Path) -> None:
 
     It would not fit the content that comes, and Hadoop then refuses to read the file.
     """
-    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    path.with_name(_checksum_name(path.name)).unlink(missing_ok=True)
+
+
+def _checksum_name(name: str) -> str:
+    return f".{name}.crc"
+
+
+@contextmanager
+def opened_directory(directory: Path) -> Iterator[int | None]:
+    """Open a directory for calls on names in it; yields None if there is none."""
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except ABSENT:
+        yield None
+        return
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def names_in(directory: int, names_max: int) -> dict[str, bool] | None:
+    """Return the names in an opened directory, and whether each is a symbolic link.
+
+    None if there are more: who is after a few of very many does not look at all.
+    """
+    with os.scandir(directory) as entries:
+        found = {each.name: each.is_symlink() for each in itertools.islice(entries, names_max + 1)}
+    return found if len(found) <= names_max else None
+
+
+def is_link_in(directory: int, name: str) -> bool:
+    """Return whether a name in an opened directory is a symbolic link."""
+    try:
+        seen = os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except ABSENT:
+        return False
+    return stat.S_ISLNK(seen.st_mode)
+
+
+def remove_in(directory: int, name: str, there: Container[str] | None) -> None:
+    """Remove a file in an opened directory, with its checksum and what was never finished of it.
+
+    Args:
+        directory: Its descriptor.
+        name: Of the file; a missing one is fine.
+        there: What is in the directory, if that is known: looking for what is not there takes as
+            long as removing a file.
+    """
+    for each in (paths.unfinished(name), name, _checksum_name(name)):
+        if each is name or there is None or each in there:
+            try:
+                os.unlink(each, dir_fd=directory)
+            except ABSENT:
+                continue
 
 
 def remove_tree(directory: Path) -> None:

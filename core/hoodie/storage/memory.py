@@ -7,7 +7,7 @@ the same promises as the others and passes the same contract tests.
 import bisect
 import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -119,6 +119,13 @@ class MemoryStorage:
         with self._store.lock:
             found = [path[begin:].partition("/")[:2] for path in self._store.below(name)]
         return list(dict.fromkeys(map("".join, found)))
+
+    def names_by_directory(
+        self, directory: str, *, is_recursive: bool = False
+    ) -> Mapping[str, Sequence[str]]:
+        """Return the names of files by directory."""
+        found = self.list(directory, is_recursive=is_recursive)
+        return paths.by_directory(info.path for info in found)
 
     def stat(self, path: str) -> FileInfo:
         """Return what is known of a file."""

@@ -11,8 +11,9 @@
 """
 
 import io
+import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -79,16 +80,23 @@ class ObjectStorage:
 
     def list(self, directory: str, *, is_recursive: bool = False) -> "list[FileInfo]":
         """Return the files in a directory, sorted by path; a request for each thousand files."""
+        found = map(self._info, self._listed(directory, is_recursive))
+        return sorted(found, key=lambda info: info.path)
+
+    def names_by_directory(
+        self, directory: str, *, is_recursive: bool = False
+    ) -> Mapping[str, Sequence[str]]:
+        """Return the names of files by directory; a request for each thousand files."""
+        found = map(self._path_of, self._listed(directory, is_recursive))
+        return paths.by_directory(sorted(found))
+
+    def _listed(self, directory: str, is_recursive: bool) -> "Sequence[obstore.ObjectMeta]":
         name = paths.checked_directory(directory)
         with self._reported("list", name):
             prefix = self._prefix_of(name)
             if is_recursive:
-                chunks = obstore.list(self._store, prefix=prefix)
-                found = [self._info(meta) for chunk in chunks for meta in chunk]
-            else:
-                listing = obstore.list_with_delimiter(self._store, prefix=prefix)
-                found = [self._info(meta) for meta in listing["objects"]]
-        return sorted(found, key=lambda info: info.path)
+                return [*itertools.chain.from_iterable(obstore.list(self._store, prefix=prefix))]
+            return [*obstore.list_with_delimiter(self._store, prefix=prefix)["objects"]]
 
     def names(self, directory: str) -> Sequence[str]:
         """Return the names in a directory; a request for each thousand."""
@@ -236,10 +244,13 @@ class ObjectStorage:
     def _key(self, path: str) -> str:
         return paths.joined(self._prefix, paths.checked(path))
 
+    def _path_of(self, meta: "obstore.ObjectMeta") -> str:
+        return meta["path"].removeprefix(f"{self._prefix}/" if self._prefix else "")
+
     def _info(self, meta: "obstore.ObjectMeta") -> FileInfo:
         modified: datetime = meta["last_modified"]
         return FileInfo(
-            path=meta["path"].removeprefix(f"{self._prefix}/" if self._prefix else ""),
+            path=self._path_of(meta),
             size_bytes=meta["size"],
             modified_ms=int(modified.timestamp() * 1000),
             version=meta["e_tag"] or "",

@@ -4,6 +4,8 @@ Apache Hudi makes partition folders of any text, line feeds included. Such folde
 and compacted; which names of partitions our own writers make is decided by `write.keys`.
 """
 
+from collections.abc import Iterable
+
 from hoodie import errors
 
 _UNFINISHED = ".unfinished"
@@ -49,6 +51,15 @@ def parent(path: str) -> str:
 def joined(directory: str, name: str) -> str:
     """Return the path of a name in a directory, which may be the root."""
     return f"{directory}/{name}" if directory else name
+
+
+def by_directory(paths: Iterable[str]) -> dict[str, list[str]]:
+    """Return names by the paths of their directories, both in the order of the paths."""
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        directory, _, name = path.rpartition("/")
+        found.setdefault(directory, []).append(name)
+    return found
 
 
 def unfinished(path: str) -> str:

@@ -12,7 +12,7 @@ Invariants that every implementation keeps, proved by `tests/support/contracts/s
       times from the same store.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -140,6 +140,15 @@ class Storage(Protocol):
         """
         ...
 
+    def names_by_directory(
+        self, directory: str, *, is_recursive: bool = False
+    ) -> Mapping[str, Sequence[str]]:
+        """Return the names of the files that `list` returns, sorted, by their directories' paths.
+
+        The same requests as `list`; but a local disk need not look at each file.
+        """
+        ...
+
     def stat(self, path: str) -> FileInfo:
         """Return what is known of a file.
 
@@ -232,6 +241,8 @@ class Storage(Protocol):
     def delete_unordered(self, paths: Iterable[str]) -> None:
         """Delete files, in any order; missing ones are fine. If it fails, some may be left.
 
-        A request for each 1,000 files where a store can do that.
+        For files that are written once (data files): of one that is replaced, touched or moved
+        meanwhile it is not said which comes first. A request for each 1,000 files where a store can
+        do that.
         """
         ...

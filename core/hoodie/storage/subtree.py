@@ -1,6 +1,6 @@
 """The files below one folder of a storage, as a storage: a table that lies in another one's."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -40,6 +40,18 @@ class SubtreeStorage:
     def names(self, directory: str) -> Sequence[str]:
         """Return the names of the files in a directory."""
         return self._storage.names(self._directory(directory))
+
+    def names_by_directory(
+        self, directory: str, *, is_recursive: bool = False
+    ) -> Mapping[str, Sequence[str]]:
+        """Return the names of files by their directories' paths."""
+        found = self._storage.names_by_directory(
+            self._directory(directory), is_recursive=is_recursive
+        )
+        return {
+            path.removeprefix(self._folder).removeprefix("/"): names
+            for path, names in found.items()
+        }
 
     def stat(self, path: str) -> FileInfo:
         """Return what is known of a file."""

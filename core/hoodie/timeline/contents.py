@@ -25,6 +25,12 @@ def read_commit(storage: Storage, completed: instants.Instant) -> commits.Commit
     return timeline_avro.decode_commit(storage.read(path), path)
 
 
+def read_commit_head(storage: Storage, completed: instants.Instant) -> commits.CommitMetadata:
+    """Return the metadata of a completed write or compaction without its stats."""
+    path = transitions.path(completed)
+    return timeline_avro.decode_commit_head(storage.read(path), path)
+
+
 def read_compaction_plan(storage: Storage, compaction: instants.Instant) -> plans.CompactionPlan:
     """Return the plan of a compaction, pending or completed.
 
@@ -66,7 +72,8 @@ def read_touched_partitions(
     """
     found: set[str] = set()
     for each in completed:
-        found |= {stat.partition_path for stat in read_commit(storage, each).stats}
+        path = transitions.path(each)
+        found |= timeline_avro.decode_written_partitions(storage.read(path), path)
         if each.action is instants.Action.REPLACE_COMMIT:
             found |= {group.partition_path for group in read_replaced_groups(storage, each)}
     return frozenset(found)

@@ -40,7 +40,7 @@ def as_of(
         NotFoundError: A write was archived or taken back since the timeline was read.
     """
     for instant in reversed(timeline.completed_writes):
-        metadata = (known or {}).get(instant) or contents.read_commit(storage, instant)
+        metadata = (known or {}).get(instant) or contents.read_commit_head(storage, instant)
         stored = metadata.extra.get(commits.SCHEMA_KEY)
         if stored and metadata.operation != commits.Operation.COMPACT.value:
             return StoredSchema(

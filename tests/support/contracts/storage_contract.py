@@ -196,10 +196,24 @@ class StorageContract(ABC):
             ["x"],
         ]
 
+    def test_names_by_directory_are_those_of_the_listing(self, storage: Storage) -> None:
+        for path in ("b", "a/z", "a/b/c", "ab/c", ".hidden/x", "a/y"):
+            storage.create(path, b"")
+        assert storage.names_by_directory("") == {"": ["b"]}
+        assert storage.names_by_directory("a") == {"a": ["y", "z"]}
+        assert storage.names_by_directory("", is_recursive=True) == {
+            "": ["b"],
+            ".hidden": ["x"],
+            "a": ["y", "z"],
+            "a/b": ["c"],
+            "ab": ["c"],
+        }
+
     def test_listing_of_missing_directory_is_empty(self, storage: Storage) -> None:
         assert storage.list("") == []
         assert storage.list("none", is_recursive=True) == []
         assert storage.names("none") == []
+        assert storage.names_by_directory("none") == {}
 
     def test_arrow_reads_parquet_from_opened_file(self, storage: Storage) -> None:
         table = pa.table({"a": pa.array(range(1000)), "b": pa.array([str(n) for n in range(1000)])})
@@ -287,6 +301,7 @@ class StorageContract(ABC):
             calls += [
                 lambda: storage.list(path),
                 lambda: storage.names(path),
+                lambda: storage.names_by_directory(path),
                 lambda: storage.delete_directory(path),
             ]
         for call in calls:

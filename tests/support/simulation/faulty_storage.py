@@ -9,13 +9,13 @@ apart, so that a crash can come between any two deletions.
 import contextlib
 import enum
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NoReturn, Protocol, TypeVar
 
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.storage import new_files
+from hoodie.storage import new_files, paths
 from hoodie.storage.memory import MemoryStorage
 from hoodie.storage.protocol import FileInfo, NewFile, Storage
 from hoodie.timeline import epochs
@@ -259,6 +259,12 @@ class FaultyStorage:
         self._read(f"list {directory}")
         self._process.listed_ms = self._process.schedule.now_ms
         return self._paged(f"list {directory}", everything, str, 1)
+
+    def names_by_directory(
+        self, directory: str, *, is_recursive: bool = False
+    ) -> Mapping[str, Sequence[str]]:
+        found = self.list(directory, is_recursive=is_recursive)
+        return paths.by_directory(info.path for info in found)
 
     def _paged(
         self,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from hoodie.model import files, instants
+from hoodie.model import instants
 from hoodie.timeline import true_time
 from hoodie.transaction.client import Client, OpenAction
 from hoodie.transaction.table_lock import LockScope
@@ -29,8 +29,8 @@ def unless_rollback(
 
 
 def by_requested_time(
-    log: files.LogFile, barriers: list[instants.InstantTime], completion_time: object
+    log_time: instants.InstantTime, barriers: list[instants.InstantTime], completion_time: object
 ) -> instants.InstantTime:
     del completion_time
-    below = [barrier for barrier in barriers if barrier <= log.instant_time]
-    return below[-1] if below else log.instant_time
+    below = [barrier for barrier in barriers if barrier <= log_time]
+    return below[-1] if below else log_time

@@ -56,13 +56,11 @@ class Document:
 
 def proposed(uri: str, proposal: planning.Proposal) -> Document:
     """Return the document of a dry run."""
-    sizes: dict[str, list[int]] = defaultdict(list)
-    for each in proposal.removals:
-        sizes[each.data_file.group.partition_path].append(each.data_file.size_bytes)
+    sizes = proposal.sizes_by_partition()
     return Document(
         table=uri,
         is_dry_run=True,
-        files=len(proposal.removals),
+        files=sum(map(len, sizes.values())),
         bytes=sum(map(sum, sizes.values())),
         partitions=tuple(
             PartitionRow(partition=path, files=len(found), bytes=sum(found))

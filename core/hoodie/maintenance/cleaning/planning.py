@@ -13,14 +13,18 @@ savepoint was deleted. Source: `CleanPlanner.java` (1.2.0); protocol.md: Cleanin
 """
 
 import bisect
+import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
-from hoodie.filegroup import slicing, snapshots
+from hoodie.filegroup import group_names, slicing, snapshots
 from hoodie.maintenance import consumers as declared_consumers
 from hoodie.maintenance.cleaning import retention as retentions
 from hoodie.model import files, instants, plans
 from hoodie.timeline import active
+
+Slice = TypeVar("Slice", bound=slicing.Slice)
 
 EMPTY_AFTER = 20
 """A clean that deletes nothing is recorded once so many commits are behind its bound that the last
@@ -29,15 +33,22 @@ one had before it: the next one begins there."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """A file that may go.
+    """Files of a partition that may go, which were replaced at one time.
 
     Attributes:
-        data_file: The file.
-        replaced_at: Completion time of what replaced it.
+        partition_path: Of the partition.
+        replaced_at: Completion time of what replaced them.
+        names: Bare names.
     """
 
-    data_file: files.BaseFile | files.LogFile
+    partition_path: str
     replaced_at: instants.InstantTime
+    names: tuple[str, ...]
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the files, below the table's root."""
+        return [files.join(self.partition_path, name) for name in self.names]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +68,7 @@ class Proposal:
         left_out: How many files more might go, and stay for the next clean.
         protected: How many files stay because savepoints name them.
         consumers: The declared ones.
+        sizes: The lengths in bytes of the table's files, by path; empty unless asked for.
     """
 
     timeline: active.ActiveTimeline
@@ -71,11 +83,26 @@ class Proposal:
     left_out: int
     protected: int
     consumers: tuple[declared_consumers.Consumer, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_worth_recording(self) -> bool:
         """Whether it deletes something, or moves the start of the next clean by enough."""
         return bool(self.removals) or self._commits_passed >= EMPTY_AFTER
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The paths of the files, below the table's root."""
+        return frozenset(path for each in self.removals for path in each.paths)
+
+    def sizes_by_partition(self) -> dict[str, list[int]]:
+        """Return the sizes of the files, by partition; one that was made with sizes has them."""
+        found: dict[str, list[int]] = {}
+        for each in sorted(self.removals, key=lambda each: each.partition_path):
+            found.setdefault(each.partition_path, []).extend(
+                self.sizes[path] for path in each.paths
+            )
+        return found
 
     @property
     def _commits_passed(self) -> int:
@@ -91,14 +118,14 @@ class Proposal:
         """Return the plan, with extra metadata."""
         names: dict[str, list[str]] = {}
         for each in self.removals:
-            names.setdefault(each.data_file.group.partition_path, []).append(each.data_file.name)
+            names.setdefault(each.partition_path, []).extend(each.names)
         writes = self.timeline.completed_writes
         savepoints = {plans.SAVEPOINTS_KEY: ",".join(self.savepoints)} if self.savepoints else {}
         return plans.CleanPlan(
             policy=self.policy.value,
             earliest_retained=self.earliest_retained,
             last_completed=max((each.requested_time for each in writes), default=None),
-            file_names={path: tuple(sorted(found)) for path, found in sorted(names.items())},
+            file_names={path: tuple(sorted({*found})) for path, found in sorted(names.items())},
             extra={**extra, **savepoints, plans.BOUND_KEY: self.hold.time},
         )
 
@@ -135,6 +162,7 @@ def commits_since(
 
 def removals(
     snapshot: snapshots.Snapshot,
+    names: group_names.TableNames,
     partitions: Iterable[str],
     retention: retentions.Retention,
     hold: retentions.Hold,
@@ -143,63 +171,70 @@ def removals(
 
     Args:
         snapshot: The table.
+        names: Of its files, listed since the snapshot was taken.
         partitions: Their paths.
         retention: How much stays.
         hold: The bound.
     """
-    view, completion_time = snapshot.view, snapshot.timeline.completion_time
+    view = group_names.NamesView(snapshot)
+    completion_time = snapshot.timeline.completion_time
     found: list[Removal] = []
     for partition_path in partitions:
-        found += _retired(snapshot, partition_path, hold)
-        change_data: dict[files.FileGroupId, list[files.LogFile]] = {}
-        for log_file in snapshot.listing.change_data(partition_path):
-            change_data.setdefault(log_file.group, []).append(log_file)
-        for slices in view.slices(partition_path):
+        by_time: dict[instants.InstantTime, list[str]] = {}
+        groups = names.groups(partition_path)
+        for retired_at, retired in _retired(snapshot, groups, hold):
+            by_time.setdefault(retired_at, []).extend(retired)
+        for alike in view.alike(groups):
             gone = [
                 (each, replaced_at)
-                for each, replaced_at in replaced(slices, completion_time, retention.newer_kept)
+                for each, replaced_at in replaced(
+                    alike.slices, completion_time, retention.newer_kept
+                )
                 if replaced_at < hold.time
             ]
             for each, replaced_at in gone:
-                found += [
-                    Removal(data_file=file, replaced_at=replaced_at) for file in each.data_files
-                ]
-            if gone and slices[0].group in change_data:
-                logs = change_data[slices[0].group]
-                found += _of_change_data(logs, slices, gone, completion_time)
+                by_time.setdefault(replaced_at, []).extend(alike.names_of(each))
+            if gone:
+                for replaced_at, name in _of_change_data(alike, gone, completion_time):
+                    by_time.setdefault(replaced_at, []).append(name)
+        found += [
+            Removal(partition_path=partition_path, replaced_at=time, names=tuple(names_then))
+            for time, names_then in by_time.items()
+            if names_then
+        ]
     return found
 
 
 def _of_change_data(
-    log_files: Iterable[files.LogFile],
-    slices: Sequence[files.FileSlice],
-    gone: Iterable[tuple[files.FileSlice, instants.InstantTime]],
+    alike: group_names.AlikeGroups,
+    gone: Iterable[tuple[slicing.InstantsOfSlice, instants.InstantTime]],
     completion_time: slicing.CompletionTime,
-) -> Iterable[Removal]:
+) -> Iterable[tuple[instants.InstantTime, str]]:
     """Yield the change data of slices that go: its log files belong to slices as others do (Q1).
 
     Args:
-        log_files: Of change data, of one file group.
-        slices: Of the file group, newest first.
-        gone: Those that go, each with the time at which it was replaced.
+        alike: File groups.
+        gone: Their slices that go, each with the time at which it was replaced.
         completion_time: Files of what is not known to have completed stay.
     """
     replaced_at = {each.base_instant_time: time for each, time in gone}
-    for log_file in log_files:
-        completed = completion_time(log_file.instant_time)
-        if completed is None:
-            continue
-        starts = (each.base_instant_time for each in slices)
-        start = next((each for each in starts if each <= completed), None)
-        if start in replaced_at:
-            yield Removal(data_file=log_file, replaced_at=replaced_at[start])
+    for group in alike.groups:
+        for instant_time, names in group.change_data.items():
+            completed = completion_time(instant_time)
+            if completed is None:
+                continue
+            starts = (each.base_instant_time for each in alike.slices)
+            start = next((each for each in starts if each <= completed), None)
+            if start in replaced_at:
+                for name in names:
+                    yield replaced_at[start], name
 
 
 def replaced(
-    slices: Sequence[files.FileSlice],
+    slices: Sequence[Slice],
     completion_time: slicing.CompletionTime,
     newer_kept: int,
-) -> list[tuple[files.FileSlice, instants.InstantTime]]:
+) -> list[tuple[Slice, instants.InstantTime]]:
     """Return the slices of a file group that were replaced, each with the time of that.
 
     Args:
@@ -207,16 +242,33 @@ def replaced(
         completion_time: Of what is not known to have completed none is replaced.
         newer_kept: The n-th newer base file replaces a slice.
     """
-    found: list[tuple[files.FileSlice, instants.InstantTime]] = []
+    found: list[tuple[Slice, instants.InstantTime]] = []
     newer: list[instants.InstantTime] = []
     for each in slices:
         if len(newer) >= newer_kept:
             found.append((each, newer[newer_kept - 1]))
-        if each.base_file is not None:
+        if each.has_base:
             completed = completion_time(each.base_instant_time)
             if completed is not None:
                 bisect.insort(newer, completed)
     return found
+
+
+def without(found: Iterable[Removal], paths: Collection[str]) -> list[Removal]:
+    """Return removals without some files."""
+    if not paths:
+        return list(found)
+    left = []
+    for each in found:
+        names = [name for name in each.names if files.join(each.partition_path, name) not in paths]
+        if names:
+            left.append(replace(each, names=tuple(names)))
+    return left
+
+
+def file_count(found: Iterable[Removal]) -> int:
+    """Return how many files removals have."""
+    return sum(len(each.names) for each in found)
 
 
 def capped(
@@ -226,10 +278,13 @@ def capped(
 
     What was replaced at one time goes together, so that the bound separates what is left.
     """
-    if len(found) <= files_max:
+    if file_count(found) <= files_max:
         return list(found), hold
     ordered = sorted(found, key=lambda each: each.replaced_at)
-    first_out = ordered[files_max].replaced_at
+    counts = itertools.accumulate(len(each.names) for each in ordered)
+    first_out = next(
+        each.replaced_at for each, count in zip(ordered, counts, strict=True) if count > files_max
+    )
     if first_out == ordered[0].replaced_at:
         later = (each.replaced_at for each in ordered if each.replaced_at > first_out)
         first_out = next(later, hold.time)
@@ -267,43 +322,62 @@ def still_holds(
     )
 
 
-def in_use(plan: plans.CleanPlan, snapshot: snapshots.Snapshot) -> frozenset[str]:
-    """Return the paths that a plan deletes though a read of the table as it is needs them."""
-    view = snapshot.view
-    needed = {
-        file.path
-        for partition_path in plan.file_names
-        for each in view.latest_slices(partition_path)
-        for file in each.data_files
-    }
-    return plan.paths & needed
+def in_use(
+    plan: plans.CleanPlan, snapshot: snapshots.Snapshot, names: group_names.TableNames
+) -> frozenset[str]:
+    """Return the paths that a plan deletes though a read of the table as it is needs them.
+
+    Args:
+        plan: Of a clean.
+        snapshot: The table.
+        names: Of its files, listed since the snapshot was taken.
+    """
+    view = group_names.NamesView(snapshot)
+    found = []
+    for partition_path, wanted in plan.file_names.items():
+        needed: set[str] = set()
+        for alike in view.alike(names.groups(partition_path)):
+            merged = alike.slices[: alike.merged]
+            for each in merged:
+                needed.update(alike.names_of(each))
+        found += [files.join(partition_path, name) for name in needed.intersection(wanted)]
+    return frozenset(found)
 
 
 def held(
-    plan: plans.CleanPlan, snapshot: snapshots.Snapshot, hold: retentions.Hold
+    plan: plans.CleanPlan,
+    snapshot: snapshots.Snapshot,
+    names: group_names.TableNames,
+    hold: retentions.Hold,
 ) -> frozenset[str]:
-    """Return the paths of a plan's files that are there and were not replaced before a hold."""
-    listing = snapshot.listing
+    """Return the paths of a plan's files that are there and were not replaced before a hold.
+
+    Args:
+        plan: Of a clean.
+        snapshot: The table.
+        names: Of its files, listed since the snapshot was taken.
+        hold: Of a consumer.
+    """
     there = {
-        each.path
-        for path in plan.file_names
-        for each in (*listing.files(path), *listing.change_data(path))
+        files.join(partition_path, name)
+        for partition_path in plan.file_names
+        for group in names.groups(partition_path)
+        for name in group.names
     }
     whatever_stays = retentions.Retention(retained=1)
-    gone = {
-        each.data_file.path for each in removals(snapshot, plan.file_names, whatever_stays, hold)
-    }
-    return (plan.paths & there) - gone
+    gone = removals(snapshot, names, plan.file_names, whatever_stays, hold)
+    return (plan.paths & there) - {path for each in gone for path in each.paths}
 
 
 def _retired(
-    snapshot: snapshots.Snapshot, partition_path: str, hold: retentions.Hold
-) -> Iterable[Removal]:
+    snapshot: snapshots.Snapshot, groups: Iterable[group_names.GroupNames], hold: retentions.Hold
+) -> Iterable[tuple[instants.InstantTime, tuple[str, ...]]]:
     """Yield the files of file groups that a replace commit retired before the bound."""
-    listing = snapshot.listing
-    for data_file in (*listing.files(partition_path), *listing.change_data(partition_path)):
-        retired_at = snapshot.replaced.get(data_file.group)
-        if retired_at is None or retired_at >= hold.time or data_file.instant_time > retired_at:
+    for group in groups if snapshot.replaced else ():
+        retired_at = snapshot.replaced.get(group.group)
+        if retired_at is None or retired_at >= hold.time:
             continue
-        if snapshot.committed.is_committed(data_file.instant_time):
-            yield Removal(data_file=data_file, replaced_at=retired_at)
+        for by_instant in group.kinds:
+            for instant_time, names in by_instant.items():
+                if instant_time <= retired_at and snapshot.committed.is_committed(instant_time):
+                    yield retired_at, names

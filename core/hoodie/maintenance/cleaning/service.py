@@ -19,7 +19,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from hoodie import environment, errors
-from hoodie.filegroup import snapshots
+from hoodie.filegroup import group_names, snapshots
 from hoodie.format import clean_avro, instant_names
 from hoodie.maintenance import consumers, savepoints
 from hoodie.maintenance.cleaning import planning, retention
@@ -62,12 +62,22 @@ def delete(task: DeleteTask) -> int:
 
 
 def propose(
-    storage: Storage, config: table_config.TableConfig, how: retention.Retention
+    storage: Storage,
+    config: table_config.TableConfig,
+    how: retention.Retention,
+    *,
+    has_sizes: bool = False,
 ) -> planning.Proposal:
     """Return what a clean would delete now; nothing is changed.
 
     Requests: those of a snapshot; one for the last clean, each savepoint and each commit since the
     last clean; a listing of each partition that they touched, or one of the whole table.
+
+    Args:
+        storage: The table's.
+        config: The table's configuration.
+        how: How much stays.
+        has_sizes: Whether the proposal has the sizes of files; a local disk looks at each for that.
 
     Raises:
         FormatError: A savepoint or the last clean is damaged.
@@ -75,7 +85,8 @@ def propose(
     """
 
     def read(timeline: active.ActiveTimeline) -> planning.Proposal:
-        return _proposal(storage, config, how, timeline)
+        names = group_names.TableNames(storage, config, has_sizes=has_sizes)
+        return _proposal(storage, config, how, timeline, names)
 
     return active.with_contents(storage, read, functools.partial(chain.load, config=config))
 
@@ -123,6 +134,7 @@ def _proposal(
     config: table_config.TableConfig,
     how: retention.Retention,
     timeline: active.ActiveTimeline,
+    names: group_names.TableNames,
 ) -> planning.Proposal:
     protected = savepoints.protected_paths(storage, timeline)
     saved = tuple(each.requested_time for each in timeline.savepoints)
@@ -133,12 +145,12 @@ def _proposal(
     commits = planning.commits_since(timeline, last and last[1], saved, how, hold)
     snapshot = snapshots.take(storage, config, timeline)
     partitions = (
-        snapshot.view.partitions()
+        names.partitions()
         if commits is None
         else sorted(contents.read_touched_partitions(storage, commits))
     )
-    may_go = planning.removals(snapshot, partitions, how, hold)
-    found = [each for each in may_go if each.data_file.path not in protected]
+    may_go = planning.removals(snapshot, names, partitions, how, hold)
+    found = planning.without(may_go, protected)
     kept, capped_hold = planning.capped(found, hold, how.files_max)
     by_versions = how.policy is retention.Policy.VERSIONS
     return planning.Proposal(
@@ -153,9 +165,10 @@ def _proposal(
         savepoints=saved,
         commits_seen=None if commits is None else len(commits),
         partitions_seen=len(partitions),
-        left_out=len(found) - len(kept),
-        protected=len(may_go) - len(found),
+        left_out=planning.file_count(found) - planning.file_count(kept),
+        protected=planning.file_count(may_go) - planning.file_count(found),
         consumers=declared,
+        sizes=names.sizes,
     )
 
 
@@ -287,7 +300,8 @@ def execute(
         kept = _kept(client, config, opened.timeline, planned, wanted)
         lifecycle.start(client, opened)
         deleted = kept.taken_from(wanted, opened.timeline)
-        delete_all(sorted(deleted.paths))
+        paths = tuple(sorted(deleted.paths))
+        delete_all(paths)
         duration_ms = round((client.clock.monotonic_s() - begun_s) * 1000)
         content = clean_avro.encode_metadata(deleted, requested_time, duration_ms)
         completion = lifecycle.complete(client, opened, lambda _: content)
@@ -296,7 +310,7 @@ def execute(
         raise
     return results.CleanResult(
         instant=completion.instant,
-        deleted=tuple(sorted(deleted.paths)),
+        deleted=paths,
         lock_wait_ms=completion.lock_times.wait_ms,
         lock_hold_ms=completion.lock_times.hold_ms,
         findings=(*completion.findings, *kept.findings),
@@ -368,15 +382,17 @@ def _kept(
         ConflictError: The plan names files that a read needs.
     """
     snapshot = snapshots.take(client.storage, config, timeline)
-    used = planning.in_use(wanted, snapshot)
+    names = group_names.TableNames(client.storage, config)
+    used = planning.in_use(wanted, snapshot, names)
     if used:
         raise errors.ConflictError(
             f"{planned} of {client.storage.uri} deletes {min(used)}, which is in use: expected "
             "files of replaced file slices; look at it with the engine that planned it"
         )
-    saved = wanted.paths & savepoints.protected_paths(client.storage, timeline)
+    protected = savepoints.protected_paths(client.storage, timeline)
+    saved = wanted.paths & protected if protected else protected
     hold = _consumers_hold(client.storage, timeline)
-    held = frozenset() if hold is None else planning.held(wanted, snapshot, hold)
+    held = frozenset() if hold is None else planning.held(wanted, snapshot, names, hold)
     return _Kept(saved=saved, held=held, hold=hold if held else None)
 
 

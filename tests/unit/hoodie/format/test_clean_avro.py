@@ -48,7 +48,8 @@ def test_plan_by_file_versions_retains_no_instant() -> None:
 
 def test_plan_names_full_paths() -> None:
     record = avro_container.decode(clean_avro.encode_plan(PLAN, URI), "plan")
-    (info, _) = record.records_map("filePathsToBeDeletedPerPartition")["city=a/day=1"]
+    by_partition = dict(record.records_by_key("filePathsToBeDeletedPerPartition"))
+    (info, _) = by_partition["city=a/day=1"]
     assert info.text("filePath") == f"/data/100% trips/city=a/day=1/{BASE}"
 
 

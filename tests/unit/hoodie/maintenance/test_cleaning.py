@@ -10,7 +10,7 @@ import pytest
 from hoodie import errors, table
 from hoodie.engine import local
 from hoodie.filegroup import listing
-from hoodie.format import clean_avro, savepoint_avro
+from hoodie.format import clean_avro, file_names, savepoint_avro
 from hoodie.maintenance.cleaning import planning, retention
 from hoodie.maintenance.cleaning.retention import Policy, Retention
 from hoodie.model import files, instants, plans, settings, table_config
@@ -204,7 +204,7 @@ class TestReplaced:
 
 def removal(number: int, name: str = "") -> planning.Removal:
     return planning.Removal(
-        data_file=replace(base(number), name=name or f"f{number}"), replaced_at=time(number)
+        partition_path="", replaced_at=time(number), names=(name or f"f{number}",)
     )
 
 
@@ -310,7 +310,7 @@ def data_files(small: Cleaned) -> set[str]:
 
 
 def paths(found: Iterable[planning.Removal]) -> set[str]:
-    return {each.data_file.path for each in found}
+    return {path for each in found for path in each.paths}
 
 
 KINDS = pytest.mark.parametrize("config", [CONFIG, COW], ids=["mor", "cow"])
@@ -449,7 +449,8 @@ class TestCleaning:
         dying = table.open_table(str(small.path), replace(small.env, engine=DyingEngine(1)))
         with pytest.raises(DyingError):
             dying.clean(NOW, small.options().transaction)
-        kept = proposal.removals[0].data_file
+        kept = file_names.parse(proposal.removals[0].paths[0], 0)
+        assert kept is not None
         put_savepoint(small, kept)
         done = small.table.clean(NOW, small.options().transaction).done[0]
         assert kept.path not in done.deleted

@@ -16,7 +16,7 @@ import pytest
 
 from hoodie import errors, table
 from hoodie.engine import local
-from hoodie.filegroup import snapshots
+from hoodie.filegroup import group_names, snapshots
 from hoodie.maintenance import consumers
 from hoodie.maintenance.archiving import planning as archive_planning
 from hoodie.maintenance.cleaning import planning, retention
@@ -83,8 +83,9 @@ def needed(small: SmallTable, consumed: InstantTime) -> set[str]:
     """Return the replaced files that a consumer needs."""
     snapshot = snapshots.take(storage_of(small), small.table.config)
     end = retention.Hold(time=InstantTime("9" * 17), reason="")
-    found = planning.removals(snapshot, ["p", "q"], NOW, end)
-    return {each.data_file.path for each in found if each.replaced_at >= consumed}
+    names = group_names.TableNames(storage_of(small), small.table.config)
+    found = planning.removals(snapshot, names, ["p", "q"], NOW, end)
+    return {path for each in found if each.replaced_at >= consumed for path in each.paths}
 
 
 def missing(small: SmallTable, paths: set[str]) -> set[str]:
@@ -165,7 +166,7 @@ class TestHolding:
         advance(small, completions(small)[-1])
         proposal = small.table.propose_clean(NOW)
         assert proposal.commits_seen is not None
-        assert {each.data_file.path for each in proposal.removals} >= wanted
+        assert proposal.paths >= wanted
 
 
 class TestLimit:

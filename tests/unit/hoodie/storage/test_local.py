@@ -204,12 +204,20 @@ def _delete(storage: LocalStorage) -> None:
     storage.delete("d/file")
 
 
+def _delete_unordered(storage: LocalStorage) -> None:
+    storage.create("d/file", b"x")
+    _leave_checksum(storage)
+    storage.delete_unordered(["d/file"])
+
+
 def _leave_checksum(storage: LocalStorage) -> None:
     with storage.open_write("d/.file.crc") as file:
         file.write(b"crc\0")
 
 
-@pytest.mark.parametrize("change", [_create, _open_write, _replace, _touch, _delete])
+@pytest.mark.parametrize(
+    "change", [_create, _open_write, _replace, _touch, _delete, _delete_unordered]
+)
 def test_change_removes_stale_checksum(
     storage: LocalStorage, change: Callable[[LocalStorage], None]
 ) -> None:
@@ -233,6 +241,10 @@ def test_link_out_of_the_table_is_refused(
         lambda: storage.read("file"),
         lambda: storage.create("directory/new", b""),
         lambda: storage.delete("directory/secret"),
+        lambda: storage.delete_unordered(["directory/secret"]),
+        lambda: storage.delete_unordered(["file"]),
+        lambda: storage.names_by_directory("directory"),
+        lambda: storage.names_by_directory(""),
         lambda: storage.delete_directory("directory"),
         lambda: storage.list("directory"),
         lambda: storage.list(""),
@@ -252,12 +264,14 @@ def test_link_within_the_table_is_followed_but_listed_once(
     (root / "real" / "loop").symlink_to(root)
     assert storage.read("link/file") == b"x"
     assert [info.path for info in storage.list("", is_recursive=True)] == ["real/file"]
+    assert storage.names_by_directory("", is_recursive=True) == {"real": ["file"]}
 
 
 def test_dangling_link_is_no_file(storage: LocalStorage, root: Path) -> None:
     storage.create("d/file", b"x")
     (root / "d" / "dangling").symlink_to(root / "none")
     assert [info.name for info in storage.list("d")] == ["file"]
+    assert storage.names_by_directory("d") == {"d": ["file"]}
     with pytest.raises(errors.NotFoundError):
         storage.stat("d/dangling")
     with pytest.raises(errors.AlreadyExistsError):
@@ -387,6 +401,28 @@ def test_deletion_takes_what_was_never_finished_and_its_writer_then_fails(
     assert _names(root / "d") == []
 
 
+@pytest.mark.parametrize("others", [0, 100], ids=["few", "among many"])
+def test_files_that_are_deleted_together_go_with_what_was_never_finished(
+    others: int, storage: LocalStorage, root: Path
+) -> None:
+    """In a directory of very many files nothing but the names in question is looked at."""
+    for name in ("a", "b", *(f"other{number}" for number in range(others))):
+        storage.create_volatile(f"d/{name}", b"")
+    unfinished = [storage.open_write(f"d/{name}") for name in ("b", "c")]
+    (root / "d" / ".a.crc").touch()
+    (root / "d" / "dangling").symlink_to(root / "none")
+    storage.delete_unordered(["d/a", "d/b", "d/c", "d/dangling"])
+    assert len(_names(root / "d")) == others
+    for each in unfinished:
+        each.discard()
+
+
+def test_directory_in_the_place_of_a_file_is_not_deleted(storage: LocalStorage) -> None:
+    storage.create("d/file", b"x")
+    storage.delete_unordered(["d", "d/file/none"])
+    assert storage.read("d/file") == b"x"
+
+
 def test_streamed_file_is_synced_before_it_has_its_name_and_its_directory_after(
     storage: LocalStorage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -412,12 +448,24 @@ def test_streamed_file_is_synced_before_it_has_its_name_and_its_directory_after(
         lambda storage, path: storage.create(path, b""),
         lambda storage, path: storage.list(path),
         lambda storage, path: storage.names(path),
+        lambda storage, path: storage.names_by_directory(path),
         lambda storage, path: storage.stat(path),
         lambda storage, path: storage.read(path),
         lambda storage, path: storage.delete(path),
+        lambda storage, path: storage.delete_unordered([path]),
         lambda storage, path: storage.open_write(path).__enter__(),
     ],
-    ids=["create", "list", "names", "stat", "read", "delete", "open_write"],
+    ids=[
+        "create",
+        "list",
+        "names",
+        "names_by_directory",
+        "stat",
+        "read",
+        "delete",
+        "delete_unordered",
+        "open_write",
+    ],
 )
 @pytest.mark.parametrize("path", ["x" * 300, f"{'x' * 300}/y"])
 def test_name_that_is_too_long_is_invalid_input(
