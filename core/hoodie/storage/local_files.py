@@ -32,10 +32,15 @@ def reported(action: str, what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _translated(error, f"cannot {action} {what}: {error.strerror or error}") from error
+        raise translated(action, what, error) from error
 
 
-def _translated(error: OSError, message: str) -> errors.HoodieError:
+def translated(action: str, what: str, error: OSError) -> errors.HoodieError:
+    """Return an error of the operating system as ours, saying what was done to what.
+
+    For what is done to each of many files, where `reported` costs as much as the call in it.
+    """
+    message = f"cannot {action} {what}: {error.strerror or error}"
     match error.errno:
         case errno.ENOENT:
             return errors.NotFoundError(message)
@@ -202,7 +207,7 @@ def link_new(temporary: Path, target: Path) -> None:
 @contextmanager
 def held(path: Path) -> Iterator[os.stat_result | None]:
     """Hold the file at a path against every other `held`; yields None if there is none."""
-    descriptor, seen = _hold(path)
+    descriptor, seen = hold(path)
     try:
         yield seen
     finally:
@@ -210,15 +215,24 @@ def held(path: Path) -> Iterator[os.stat_result | None]:
             os.close(descriptor)
 
 
-def _hold(path: Path) -> tuple[int | None, os.stat_result | None]:
+def hold(
+    path: str | Path, flags: int = 0, directory: int | None = None
+) -> tuple[int | None, os.stat_result | None]:
+    """Hold the file at a path as `held` does, until the descriptor is closed; None for none.
+
+    Args:
+        path: Of the file; its name if its directory is given.
+        flags: To open it with, beside those that are needed.
+        directory: The descriptor of its directory.
+    """
     while True:
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, dir_fd=directory)
         except ABSENT:
             return None, None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            mine, there = os.fstat(descriptor), status(path)
+            mine, there = os.fstat(descriptor), status(path, directory)
         except BaseException:
             os.close(descriptor)
             raise
@@ -227,10 +241,24 @@ def _hold(path: Path) -> tuple[int | None, os.stat_result | None]:
         os.close(descriptor)  # Somebody replaced or deleted it while we waited.
 
 
-def status(path: Path) -> os.stat_result | None:
+def read_range(descriptor: int, size: int, offset: int, length: int | None) -> bytes:
+    """Return a range of the bytes of a file of that size, which ends where the file does."""
+    rest = max(0, size - offset) if length is None else min(length, max(0, size - offset))
+    parts: list[bytes] = []
+    while rest:
+        part = os.pread(descriptor, rest, offset)
+        if not part:
+            break  # It became shorter meanwhile.
+        parts.append(part)
+        offset += len(part)
+        rest -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def status(path: str | Path, directory: int | None = None) -> os.stat_result | None:
     """Return what is at a path, None when nothing is."""
     try:
-        return path.stat()
+        return os.stat(path, dir_fd=directory)
     except ABSENT:
         return None
 
@@ -263,7 +291,12 @@ def remove_checksum(path: Path) -> None:
 
     It would not fit the content that comes, and Hadoop then refuses to read the file.
     """
-    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    path.with_name(checksum(path.name)).unlink(missing_ok=True)
+
+
+def checksum(name: str) -> str:
+    """Return the name of the checksum that Hadoop keeps of a file of that name."""
+    return f".{name}.crc"
 
 
 def remove_tree(directory: Path) -> None:

@@ -7,7 +7,7 @@ the same promises as the others and passes the same contract tests.
 import bisect
 import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -120,6 +120,10 @@ class MemoryStorage:
             found = [path[begin:].partition("/")[:2] for path in self._store.below(name)]
         return list(dict.fromkeys(map("".join, found)))
 
+    def walk(self, directory: str) -> Sequence[str]:
+        """Return the paths of all files below a directory, sorted."""
+        return [info.path for info in self.list(directory, is_recursive=True)]
+
     def stat(self, path: str) -> FileInfo:
         """Return what is known of a file."""
         return self._find(path).info
@@ -129,6 +133,10 @@ class MemoryStorage:
         paths.check_range(path, offset, length)
         content = self._find(path).content
         return content[offset:] if length is None else content[offset : offset + length]
+
+    def read_all(self, paths: Iterable[str]) -> Iterator[bytes]:
+        """Yield the bytes of files, in that order."""
+        return map(self.read, paths)
 
     def fetch(self, path: str) -> tuple[bytes, str]:
         """Return a file's bytes and their version."""
@@ -183,6 +191,10 @@ class MemoryStorage:
         """Delete files, in that order; missing ones are fine."""
         for path in paths:
             self.delete(path)
+
+    def delete_ordered(self, paths: Iterable[str]) -> None:
+        """Delete files, in that order; missing ones are fine."""
+        self.delete_all(paths)
 
     def delete_unordered(self, paths: Iterable[str]) -> None:
         """Delete files; missing ones are fine."""

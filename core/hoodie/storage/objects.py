@@ -103,6 +103,10 @@ class ObjectStorage:
     def _prefix_of(self, directory: str) -> str | None:
         return paths.joined(self._prefix, directory).rstrip("/") or None
 
+    def walk(self, directory: str) -> Sequence[str]:
+        """Return the paths of all files below a directory, sorted; requests as of `list`."""
+        return [info.path for info in self.list(directory, is_recursive=True)]
+
     def stat(self, path: str) -> FileInfo:
         """Return what is known of a file."""
         key = self._key(path)
@@ -129,6 +133,10 @@ class ObjectStorage:
                 if offset >= obstore.head(self._store, key)["size"]:
                     return b""
                 raise
+
+    def read_all(self, paths: Iterable[str]) -> Iterator[bytes]:
+        """Yield the bytes of files, in that order; a request each."""
+        return map(self.read, paths)
 
     def fetch(self, path: str) -> tuple[bytes, str]:
         """Return a file's bytes and their version."""
@@ -219,6 +227,10 @@ class ObjectStorage:
                     obstore.delete(self._store, key)
             except errors.NotFoundError:
                 continue
+
+    def delete_ordered(self, paths: Iterable[str]) -> None:
+        """Delete files, in that order; missing ones are fine; a request each."""
+        self.delete_all(paths)
 
     def delete_unordered(self, paths: Iterable[str]) -> None:
         """Delete files; missing ones are fine. S3 takes 1,000 of them in a request."""

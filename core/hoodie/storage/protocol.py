@@ -12,7 +12,7 @@ Invariants that every implementation keeps, proved by `tests/support/contracts/s
       times from the same store.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -140,6 +140,13 @@ class Storage(Protocol):
         """
         ...
 
+    def walk(self, directory: str) -> Sequence[str]:
+        """Return the paths of all files below a directory, as a recursive `list`, sorted.
+
+        A local disk need not look at each file.
+        """
+        ...
+
     def stat(self, path: str) -> FileInfo:
         """Return what is known of a file.
 
@@ -153,6 +160,14 @@ class Storage(Protocol):
 
         Raises:
             NotFoundError: There is none.
+        """
+        ...
+
+    def read_all(self, paths: Iterable[str]) -> Iterator[bytes]:
+        """Yield the bytes of files, in that order; a path is asked for when its file is.
+
+        Raises:
+            NotFoundError: There is none of a path.
         """
         ...
 
@@ -229,9 +244,17 @@ class Storage(Protocol):
         """Delete files, in that order; missing ones are fine."""
         ...
 
-    def delete_unordered(self, paths: Iterable[str]) -> None:
-        """Delete files, in any order; missing ones are fine. If it fails, some may be left.
+    def delete_ordered(self, paths: Iterable[str]) -> None:
+        """Delete files that are never replaced, in that order; missing ones are fine.
 
-        A request for each 1,000 files where a store can do that.
+        A path is asked for right before its file is deleted. A call that replaces the file may come
+        in between, and bring it back.
+        """
+        ...
+
+    def delete_unordered(self, paths: Iterable[str]) -> None:
+        """Delete files that are never replaced, in any order, as `delete_ordered`.
+
+        If it fails, some may be left. A request for each 1,000 files where a store can do that.
         """
         ...

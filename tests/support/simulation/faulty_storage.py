@@ -9,7 +9,7 @@ apart, so that a crash can come between any two deletions.
 import contextlib
 import enum
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NoReturn, Protocol, TypeVar
 
 import pyarrow as pa
@@ -260,6 +260,9 @@ class FaultyStorage:
         self._process.listed_ms = self._process.schedule.now_ms
         return self._paged(f"list {directory}", everything, str, 1)
 
+    def walk(self, directory: str) -> Sequence[str]:
+        return [info.path for info in self.list(directory, is_recursive=True)]
+
     def _paged(
         self,
         call: str,
@@ -286,6 +289,9 @@ class FaultyStorage:
     def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
         self._read(f"read {path}")
         return self._inner.read(path, offset=offset, length=length)
+
+    def read_all(self, paths: Iterable[str]) -> Iterator[bytes]:
+        return map(self.read, paths)
 
     def fetch(self, path: str) -> tuple[bytes, str]:
         # Others may act between the two: it promises no more.
@@ -324,6 +330,9 @@ class FaultyStorage:
     def delete_all(self, paths: Iterable[str]) -> None:
         for path in paths:
             self.delete(path)
+
+    def delete_ordered(self, paths: Iterable[str]) -> None:
+        self.delete_all(paths)
 
     def delete_unordered(self, paths: Iterable[str]) -> None:
         self.delete_all(paths)
