@@ -18,8 +18,7 @@ import io
 import json
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,8 +103,11 @@ def decode(content: bytes, source: str, bytes_max: int = CONTENT_BYTES_MAX) -> a
     Raises:
         FormatError: The content is empty, too large, broken, or no container of one record.
     """
-    with _reported(source):
-        return avro_values.Record(_decode_record(*_opened(content, source, bytes_max)), source)
+    schema_text, body = _opened(content, source, bytes_max)
+    try:
+        return avro_values.Record(_decode_record(schema_text, body), source)
+    except DECODING_ERRORS as error:
+        raise _broken(source, error) from error
 
 
 def holds_text(content: bytes, text: str, source: str, bytes_max: int = CONTENT_BYTES_MAX) -> bool:
@@ -118,16 +120,11 @@ def holds_text(content: bytes, text: str, source: str, bytes_max: int = CONTENT_
             that is broken in a container that is whole is not noticed.
         bytes_max: As of `decode`.
     """
-    with _reported(source):
-        return text.encode() in _opened(content, source, bytes_max)[1]
+    return text.encode() in _opened(content, source, bytes_max)[1]
 
 
-@contextmanager
-def _reported(source: str) -> Iterator[None]:
-    try:
-        yield
-    except DECODING_ERRORS as error:
-        raise errors.FormatError(f"{source}: broken Avro container file: {error}") from error
+def _broken(source: str, error: Exception) -> errors.FormatError:
+    return errors.FormatError(f"{source}: broken Avro container file: {error}")
 
 
 def _opened(content: bytes, source: str, bytes_max: int) -> tuple[bytes, bytes]:
@@ -139,6 +136,13 @@ def _opened(content: bytes, source: str, bytes_max: int) -> tuple[bytes, bytes]:
         )
     if len(content) > bytes_max:
         raise errors.FormatError(f"{source}: {len(content)} bytes, expected {bytes_max} at most")
+    try:
+        return _parts_of(content, bytes_max)
+    except DECODING_ERRORS as error:
+        raise _broken(source, error) from error
+
+
+def _parts_of(content: bytes, bytes_max: int) -> tuple[bytes, bytes]:
     header, place = _header_at(content, len(_MAGIC))
     sync, place = _part_at(content, place, _SYNC_BYTES)
     count, place = _varint_at(content, place)

@@ -333,8 +333,8 @@ class LocalStorage:
         """Delete files that are never replaced, as `delete_ordered`."""
         by_directory: dict[str, list[str]] = {}
         for path in paths:
-            directory = _checked_parent(path)
-            by_directory.setdefault(directory, []).append(path[len(directory) :].lstrip("/"))
+            directory, _, name = _checked(path).rpartition("/")
+            by_directory.setdefault(directory, []).append(name)
         for directory, found in by_directory.items():
             with self._deleting(directory) as opened:
                 if opened is not None:
@@ -470,6 +470,10 @@ def _info(path: str, seen: os.stat_result) -> FileInfo:
         version=f"{seen.st_ino:x}-{seen.st_mtime_ns:x}-{seen.st_size:x}",
         modified_step_ms=1_000 if is_whole else local_files.CLOCK_STEP_MS,
     )
+
+
+def _checked(path: str) -> str:
+    return paths.checked(path)  # For methods with a parameter of the module's name.
 
 
 def _checked_parent(path: str) -> str:
