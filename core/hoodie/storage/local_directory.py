@@ -44,7 +44,7 @@ class OpenDirectory:
         Raises:
             LinkError: It is a symbolic link.
         """
-        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             descriptor = os.open(name, flags, dir_fd=self._descriptor)
         except local_files.ABSENT:

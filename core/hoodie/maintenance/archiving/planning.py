@@ -456,13 +456,13 @@ def _others(facts: Facts, newest: instants.Instant) -> list[instants.Instant]:
     cleans = [
         each
         for each in facts.timeline.instants
-        if each.is_completed and each.action is instants.Action.CLEAN
+        if each.action is instants.Action.CLEAN and each.is_completed
     ]
     rollbacks = [
         each
         for each in facts.timeline.instants
-        if each.is_completed
-        and each.action is instants.Action.ROLLBACK
+        if each.action is instants.Action.ROLLBACK
+        and each.is_completed
         and (facts.swept_rollbacks is None or each.requested_time in facts.swept_rollbacks)
     ]
     return [
