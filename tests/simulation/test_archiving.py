@@ -565,6 +565,21 @@ def test_staged_file_of_a_dead_archiver_with_other_instants_is_not_taken_for_our
         assert world.storage.read(staged.path) == content
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_later_runs_archive_more_at_once(
+    kind: Mapping[str, bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "COUNT_MAX", 1)
+    world = world_with(faulty_storage.NoFaults(), kind, archives=False)
+    write(world, WRITES)
+    before, seen = instants_of(world), seen_by_a_reader(world)
+    archive(world, world.writer("archiver"))
+    assert len(loaded(world).completed_writes) == POLICY.commits_min
+    assert archived.newest_manifest(world.storage) == 3
+    assert instants_of(world) == before
+    assert seen_by_a_reader(world) == seen
+
+
 class Torn(MemoryStorage):
     """A storage with one listing that shows files which vanished while it lasted."""
 

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from hoodie.format import file_names
 from hoodie.model import files, table_config
+from hoodie.storage import paths as storage_paths
 from hoodie.storage import protocol
 from hoodie.timeline import partition_buckets
 
@@ -34,10 +35,25 @@ def own_files(storage: protocol.Storage, *, is_recursive: bool = True) -> list[p
     return outside_of(other_tables(info.path for info in infos), infos)
 
 
+def own_paths(storage: protocol.Storage) -> list[str]:
+    """List the paths of all files of a table, as `own_files`, where only their paths matter."""
+    found = [
+        storage_paths.joined(directory, name)
+        for directory, names in storage.names_by_directory("", is_recursive=True).items()
+        for name in names
+    ]
+    prefixes = _prefixes(other_tables(found))
+    return [path for path in found if not path.startswith(prefixes)] if prefixes else found
+
+
 def outside_of(folders: Iterable[str], infos: list[protocol.FileInfo]) -> list[protocol.FileInfo]:
     """Return the files that are below none of some folders."""
-    prefixes = tuple(f"{path}/" for path in folders)
+    prefixes = _prefixes(folders)
     return [info for info in infos if not info.path.startswith(prefixes)] if prefixes else infos
+
+
+def _prefixes(folders: Iterable[str]) -> tuple[str, ...]:
+    return tuple(f"{path}/" for path in folders)
 
 
 def other_tables(paths: Iterable[str]) -> list[str]:

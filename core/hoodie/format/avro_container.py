@@ -112,6 +112,32 @@ def decode(
     Raises:
         FormatError: The content is empty, too large, broken, or no container of one record.
     """
+    schema_text, body = _opened(content, source, bytes_max)
+    try:
+        return avro_values.Record(_decode_record(schema_text, body, only), source)
+    except DECODING_ERRORS as error:
+        raise _broken(source, error) from error
+
+
+def holds_text(content: bytes, text: str, source: str, bytes_max: int = CONTENT_BYTES_MAX) -> bool:
+    """Return whether the one record of a container file may hold a text; it is not decoded.
+
+    Args:
+        content: The whole file.
+        text: A key, say, or a part of a value.
+        source: As of `decode`, as are `bytes_max` and what is raised of the container; a record
+            that is broken in a container that is whole is not noticed.
+        bytes_max: As of `decode`.
+    """
+    return text.encode() in _opened(content, source, bytes_max)[1]
+
+
+def _broken(source: str, error: Exception) -> errors.FormatError:
+    return errors.FormatError(f"{source}: broken Avro container file: {error}")
+
+
+def _opened(content: bytes, source: str, bytes_max: int) -> tuple[bytes, bytes]:
+    """Return the schema and the bytes of the one record of a container file."""
     if not content.startswith(_MAGIC):
         raise errors.FormatError(
             f"{source}: {len(content)} bytes that begin with {content[:4]!r}, "
@@ -120,24 +146,22 @@ def decode(
     if len(content) > bytes_max:
         raise errors.FormatError(f"{source}: {len(content)} bytes, expected {bytes_max} at most")
     try:
-        return avro_values.Record(_decode_record(io.BytesIO(content), bytes_max, only), source)
+        return _parts_of(content, bytes_max)
     except DECODING_ERRORS as error:
-        raise errors.FormatError(f"{source}: broken Avro container file: {error}") from error
+        raise _broken(source, error) from error
 
 
-def _decode_record(
-    stream: io.BytesIO, bytes_max: int, only: frozenset[str] | None
-) -> Mapping[str, object]:
-    stream.seek(len(_MAGIC))
-    header = _read_header(stream)
-    sync = _read(stream, _SYNC_BYTES)
-    count = _read_varint(stream)
-    body = _read_bytes(stream)
+def _parts_of(content: bytes, bytes_max: int) -> tuple[bytes, bytes]:
+    header, place = _header_at(content, len(_MAGIC))
+    sync, place = _part_at(content, place, _SYNC_BYTES)
+    count, place = _varint_at(content, place)
+    body, place = _bytes_at(content, place)
     if count != 1:
         raise ValueError(f"{count} records in the first block, expected 1")
-    if _read(stream, _SYNC_BYTES) != sync:
+    closing, place = _part_at(content, place, _SYNC_BYTES)
+    if closing != sync:
         raise ValueError("the sync marker after the record differs from the header's")
-    if stream.read(1):
+    if place != len(content):
         raise ValueError("bytes after the first record")
     codec = header.get("avro.codec", b"null")
     if codec == b"deflate":
@@ -147,10 +171,15 @@ def _decode_record(
             raise ValueError(f"the record does not inflate to {bytes_max} bytes or fewer")
     elif codec != b"null":
         raise ValueError(f"codec {codec[:20]!r}, expected null or deflate")
+    return header["avro.schema"], body
+
+
+def _decode_record(
+    schema_text: bytes, body: bytes, only: frozenset[str] | None
+) -> Mapping[str, object]:
     data = io.BytesIO(body)
-    text = header["avro.schema"]
-    reader = None if only is None else _parse_part(text, only)
-    record = fastavro.schemaless_reader(data, parse_schema(text), reader)
+    reader = None if only is None else _parse_part(schema_text, only)
+    record = fastavro.schemaless_reader(data, parse_schema(schema_text), reader)
     if not isinstance(record, dict):
         raise TypeError(f"a {type(record).__name__}, expected a record")
     if data.read(1):
@@ -158,15 +187,18 @@ def _decode_record(
     return record
 
 
-def _read_header(stream: io.BytesIO) -> dict[str, bytes]:
-    header = {}
-    while (count := _read_varint(stream)) != 0:
+def _header_at(content: bytes, place: int) -> tuple[dict[str, bytes], int]:
+    """Return the header at a place, and the place after it; as what follows returns parts."""
+    header: dict[str, bytes] = {}
+    while True:
+        count, place = _varint_at(content, place)
+        if count == 0:
+            return header, place
         if count < 0:
-            _read_varint(stream)  # The block's length in bytes, which allows to skip it.
+            _, place = _varint_at(content, place)  # The block's length, which allows to skip it.
         for _ in range(abs(count)):
-            key = _read_bytes(stream).decode()
-            header[key] = _read_bytes(stream)
-    return header
+            key, place = _bytes_at(content, place)
+            header[key.decode()], place = _bytes_at(content, place)
 
 
 @functools.lru_cache(maxsize=64)
@@ -241,22 +273,23 @@ def _bytes(content: bytes) -> bytes:
     return avro_parts.varint(len(content)) + content
 
 
-def _read_varint(stream: io.BytesIO) -> int:
+def _varint_at(content: bytes, place: int) -> tuple[int, int]:
     number = 0
     for position in range(_VARINT_BYTES_MAX):
-        byte = _read(stream, 1)[0]
+        byte = content[place + position]
         number |= (byte & 0x7F) << (7 * position)
         if byte < _VARINT_MORE:
-            return (number >> 1) ^ -(number & 1)
+            return (number >> 1) ^ -(number & 1), place + position + 1
     raise ValueError(f"a number of more than {_VARINT_BYTES_MAX} bytes")
 
 
-def _read_bytes(stream: io.BytesIO) -> bytes:
-    return _read(stream, _read_varint(stream))
+def _bytes_at(content: bytes, place: int) -> tuple[bytes, int]:
+    length, place = _varint_at(content, place)
+    return _part_at(content, place, length)
 
 
-def _read(stream: io.BytesIO, length: int) -> bytes:
-    content = stream.read(length) if length >= 0 else b""
-    if len(content) != length:
-        raise EOFError(f"{length} bytes expected at {stream.tell()}, {len(content)} are there")
-    return content
+def _part_at(content: bytes, place: int, length: int) -> tuple[bytes, int]:
+    end = place + length
+    if length < 0 or end > len(content):
+        raise EOFError(f"{length} bytes expected at {place}, {len(content) - place} are there")
+    return content[place:end], end

@@ -23,6 +23,7 @@ _NAME = re.compile(
 )
 
 
+@functools.cache
 def _suffix(action: instants.Action, state: instants.State) -> str | None:
     """Return what follows the times in the name of an action in a state; None when it has none."""
     if state is instants.State.COMPLETED:
@@ -61,23 +62,25 @@ def parse(name: str) -> instants.Instant | None:
     """
     # Remembered: every lock scope lists the timeline anew, and most of its names were there before.
     match = _NAME.fullmatch(name)
-    meaning = _MEANINGS.get(match["suffix"]) if match else None
-    if match is None or meaning is None:
+    if match is None:
+        return None
+    requested, completion, suffix = match.groups()
+    meaning = _MEANINGS.get(suffix)
+    if meaning is None:
         return None
     action, state = meaning
-    completion = match["completion"]
     if state is not instants.State.COMPLETED and completion is not None:
         return None
     if state is instants.State.COMPLETED and completion is None:
         raise errors.UnsupportedError(
             f"instant {name} of timeline layout 1 is not read, "
-            f"expected {match['requested']}_{{completion time}}.{action.value}"
+            f"expected {requested}_{{completion time}}.{action.value}"
         )
     return instants.Instant(
-        requested_time=instants.checked_time(match["requested"]),
+        requested_time=instants.whole_time(requested),
         action=action,
         state=state,
-        completion_time=instants.checked_time(completion) if completion else None,
-        short_name=instants.short_text(match["requested"]),
+        completion_time=instants.whole_time(completion) if completion else None,
+        short_name=instants.short_text(requested),
         short_completion=instants.short_text(completion) if completion else None,
     )

@@ -6,7 +6,7 @@ version 1 full paths. Maps are never null, and an operation is the constant's na
 What a writer of 1.0.0 or later leaves out is read as null.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from hoodie import errors
 from hoodie.format import avro_container, avro_values, timeline_schemas
@@ -90,6 +90,27 @@ def decode_written_partitions(
     record = avro_container.decode(content, source, bytes_max, only=_STATS)
     counts = record.counts_map("partitionToWriteStats")
     return frozenset(path for path, count in counts.items() if count)
+
+
+def decode_commits_with(
+    key: str, contents: Iterable[tuple[bytes, str]]
+) -> Iterator[commits.CommitMetadata]:
+    """Yield the metadata of those commits that have a key among their extra metadata.
+
+    The others are looked through for it, which takes a fraction of the time of decoding them.
+
+    Args:
+        key: The key.
+        contents: The content of each commit's file, and the file's name, for messages.
+
+    Raises:
+        FormatError: A content is empty or broken.
+    """
+    for content, source in contents:
+        if avro_container.holds_text(content, key, source):
+            decoded = decode_commit(content, source)
+            if key in decoded.extra:
+                yield decoded
 
 
 def decode_replaced_groups(

@@ -46,6 +46,8 @@ class Action(enum.Enum):
     SAVEPOINT = "savepoint"
     INDEXING = "indexing"
 
+    __hash__ = object.__hash__  # There is one of each; the hash of `Enum` is code of Python.
+
     @property
     def completed(self) -> "Action":
         """The action's name once it is completed: a compaction becomes a commit."""
@@ -74,6 +76,8 @@ class State(enum.Enum):
     REQUESTED = "requested"
     INFLIGHT = "inflight"
     COMPLETED = "completed"
+
+    __hash__ = object.__hash__  # As of an action.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +157,12 @@ def checked_time(text: str) -> InstantTime:
     """
     if not _TIME.fullmatch(text):
         raise errors.InvalidInputError(f"{text!r} is not an instant time yyyyMMddHHmmssSSS")
-    return InstantTime(text if len(text) == _DIGITS else f"{text}{SHORT_ENDING}")
+    return whole_time(text)
+
+
+def whole_time(digits: str) -> InstantTime:
+    """Return the instant time of 14 or 17 digits, as `checked_time` does."""
+    return InstantTime(digits if len(digits) == _DIGITS else f"{digits}{SHORT_ENDING}")
 
 
 def next_time(time: InstantTime) -> InstantTime:

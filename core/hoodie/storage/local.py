@@ -16,21 +16,21 @@ Source: `org.apache.hudi.storage.HoodieStorage.createImmutableFileInPath` for th
 """
 
 import io
+import itertools
 import os
 import stat as file_modes
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.storage import local_files, new_files, paths, uris
+from hoodie.storage import local_directory, local_files, new_files, paths, uris
 from hoodie.storage.protocol import FileInfo, NewFile
 
 _WRITE_BUFFER_BYTES = 1 << 20
 _SECOND_NS = 1_000_000_000
-_LOOKED_AT_PER_DELETED = 10
-"""Looking at so many names of a directory takes as long as looking for what is beside a file."""
 
 
 class LocalStorage:
@@ -51,6 +51,7 @@ class LocalStorage:
                 f"{root!r} is not a directory that can be a table's root"
             )
         self._root = Path(f"/{location.path}")
+        self._root_text = str(self._root)
         self._uri = str(location)
 
     @property
@@ -100,6 +101,9 @@ class LocalStorage:
                 return []
             with entries:
                 for entry in entries:
+                    if entry.is_file(follow_symlinks=False):
+                        found.append(entry.name)
+                        continue
                     if entry.is_symlink():
                         self._refuse_escape(paths.joined(start, entry.name), Path(entry.path))
                     if entry.is_file():
@@ -168,28 +172,53 @@ class LocalStorage:
     def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
         """Return a file's bytes, or a range of them, which ends where the file does."""
         paths.check_range(path, offset, length)
-        target, _ = self._find(path)
-        with (
-            local_files.reported("read", self._named(path)),
-            target.open("rb", buffering=0) as file,
-        ):
-            return _read_range(file.fileno(), offset, length)
+        return self._read(path, offset, length)[0]
+
+    def read_all(self, paths: Iterable[str]) -> Iterator[bytes]:
+        """Yield the bytes of files, in that order.
+
+        The directory of some that follow each other is looked up once.
+        """
+        for directory, found in itertools.groupby(paths, _checked_parent):
+            with self._opened(directory) as opened:
+                for path in found:
+                    content = None if opened is None else self._read_in(opened, path)
+                    if content is None:
+                        raise errors.NotFoundError(f"there is no file {self._named(path)}")
+                    yield content
 
     def fetch(self, path: str) -> tuple[bytes, str]:
         """Return a file's bytes and their version; files are replaced by others, never changed."""
+        content, seen = self._read(path, 0, None)
+        return content, _info(path, seen).version
+
+    def _read_in(self, directory: local_directory.OpenDirectory, path: str) -> bytes | None:
+        """Return the bytes of a file, as `read` does, in its directory; None if there is none."""
+        try:
+            return directory.read(path.rpartition("/")[2])
+        except local_directory.LinkError:
+            return self.read(path)
+        except OSError as error:
+            raise local_files.translated("read", self._named(path), error) from error
+
+    def _read(self, path: str, offset: int, length: int | None) -> tuple[bytes, os.stat_result]:
+        """Return a range of a file's bytes, and what is known of the file."""
         target, _ = self._find(path)
-        with (
-            local_files.reported("read", self._named(path)),
-            target.open("rb", buffering=0) as file,
-        ):
-            version = _info(path, os.fstat(file.fileno())).version
-            return _read_range(file.fileno(), 0, None), version
+        try:
+            descriptor = os.open(target, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                seen = os.fstat(descriptor)
+                return local_files.read_range(descriptor, seen.st_size, offset, length), seen
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise local_files.translated("read", self._named(path), error) from error
 
     def open_input(self, path: str, *, is_mapped: bool = True) -> pa.NativeFile:
         """Open a file, mapped into memory by default."""
         target, _ = self._find(path)
         with local_files.reported("open", self._named(path)):
-            return pa.memory_map(str(target), "r") if is_mapped else pa.OSFile(str(target), "r")
+            return pa.memory_map(target, "r") if is_mapped else pa.OSFile(target, "r")
 
     def create(self, path: str, content: bytes) -> FileInfo:
         """Create a file with its full content, atomically and durably."""
@@ -279,17 +308,8 @@ class LocalStorage:
 
     def delete(self, path: str) -> bool:
         """Delete a file, with its checksum and what was never finished of it; False for none."""
-        target, temporary = self._locate(path), self._locate(paths.unfinished(path))
-        with (
-            local_files.reported("delete", self._named(path)),
-            local_files.held(target) as seen,
-        ):
-            temporary.unlink(missing_ok=True)
-            if seen is None:
-                return False
-            target.unlink()
-            local_files.remove_checksum(target)
-            return True
+        with self._opened(paths.parent(paths.checked(path))) as directory:
+            return directory is not None and self._delete(path, directory)
 
     def delete_directory(self, directory: str) -> None:
         """Delete a directory and all in it, the root itself when it is empty text."""
@@ -306,54 +326,90 @@ class LocalStorage:
         for path in paths:
             self.delete(path)
 
-    def delete_unordered(self, wanted: Iterable[str]) -> None:
-        """Delete files, each with what `delete` deletes beside it; missing ones are fine."""
-        for directory, names in paths.by_directory(map(paths.checked, wanted)).items():
-            at = self._locate(directory) if directory else self._root
-            with (
-                local_files.reported("open", self._named(directory)),
-                local_files.opened_directory(at) as descriptor,
-            ):
-                if descriptor is not None:
-                    self._delete_in(descriptor, directory, names)
+    def delete_ordered(self, paths: Iterable[str]) -> None:
+        """Delete files that are never replaced, in that order; missing ones are fine.
 
-    def _delete_in(self, descriptor: int, directory: str, names: Sequence[str]) -> None:
-        there = local_files.names_in(descriptor, _LOOKED_AT_PER_DELETED * len(names))
-        for name in names:
-            path = paths.joined(directory, name)
-            try:
-                is_link = (
-                    local_files.is_link_in(descriptor, name) if there is None else there.get(name)
-                )
-                if is_link:
-                    self._refuse_escape(path, self._root / path)
-                local_files.remove_in(descriptor, name, there)
-            except OSError as error:
-                raise local_files.failure("delete", self._named(path), error) from error
+        The directory of some that follow each other is looked up once. What goes with files, and
+        appears while many are deleted, may be left.
+        """
+        for directory, found in itertools.groupby(paths, _checked_parent):
+            with self._deleting(directory) as opened:
+                for path in found:
+                    if opened is not None:
+                        opened.remove(path.rpartition("/")[2])
+
+    def delete_unordered(self, wanted: Iterable[str]) -> None:
+        """Delete files that are never replaced, as `delete_ordered`."""
+        for directory, found in paths.by_directory(map(paths.checked, wanted)).items():
+            with self._deleting(directory) as opened:
+                if opened is not None:
+                    opened.remove_all(found)
+
+    @contextmanager
+    def _deleting(self, directory: str) -> Iterator[local_directory.OpenDirectory | None]:
+        """Open the directory of files to delete; yields None if there is none such."""
+        with (
+            local_files.reported("delete", f"files in {self._named(directory)}"),
+            self._opened(directory) as opened,
+        ):
+            yield opened
+
+    @contextmanager
+    def _opened(self, directory: str) -> Iterator[local_directory.OpenDirectory | None]:
+        """Open the directory of some files; yields None if there is none such."""
+        at = self._seek(directory)[0] if directory else self._root_text
+        with ExitStack() as stack:
+            with local_files.reported("find", self._named(directory)):
+                found = stack.enter_context(local_directory.opened(at))
+            yield found
+
+    def _delete(self, path: str, directory: local_directory.OpenDirectory) -> bool:
+        """Delete a file, as `delete` does, in its directory."""
+        name = path.rpartition("/")[2]
+        try:
+            return directory.delete(name)
+        except local_directory.LinkError:
+            self._refuse_escape(path, Path(self._named(path)))
+            with local_files.reported("delete", self._named(path)):
+                return directory.delete(name, may_be_link=True)
+        except OSError as error:
+            raise local_files.translated("delete", self._named(path), error) from error
 
     def _named(self, path: str) -> str:
-        return f"{self._root}/{path}"
+        return f"{self._root_text}/{path}"
 
-    def _find(self, path: str) -> tuple[Path, os.stat_result]:
-        target = self._locate(path)
-        with local_files.reported("find", self._named(path)):
-            seen = local_files.status(target)
+    def _find(self, path: str) -> tuple[str, os.stat_result]:
+        target, seen = self._seek(path)
+        if seen is not None and file_modes.S_ISLNK(seen.st_mode):
+            with local_files.reported("find", self._named(path)):
+                seen = local_files.status(target)
         if seen is None or not file_modes.S_ISREG(seen.st_mode):
             raise errors.NotFoundError(f"there is no file {self._named(path)}")
         return target, seen
 
     def _locate(self, path: str) -> Path:
-        at = str(self._root)
-        with local_files.reported("find", self._named(path)):
+        return Path(self._seek(path)[0])
+
+    def _seek(self, path: str) -> tuple[str, os.stat_result | None]:
+        """Return where a path leads, and what is there, which may be a link.
+
+        Raises:
+            InvalidInputError: A symbolic link in it leads out of the table.
+        """
+        at, seen = self._root_text, None
+        try:
             for part in paths.checked(path).split("/"):
                 at = f"{at}/{part}"
                 try:
-                    mode = os.lstat(at).st_mode
+                    seen = os.lstat(at)
                 except local_files.ABSENT:
+                    seen = None
                     continue
-                if file_modes.S_ISLNK(mode):
+                if file_modes.S_ISLNK(seen.st_mode):
                     self._refuse_escape(path, Path(at))
-        return Path(at)
+        except OSError as error:
+            raise local_files.translated("find", self._named(path), error) from error
+        return at, seen
 
     def _refuse_escape(self, path: str, link: Path) -> None:
         real = Path(os.path.realpath(link))
@@ -421,15 +477,9 @@ def _info(path: str, seen: os.stat_result) -> FileInfo:
     )
 
 
-def _read_range(descriptor: int, offset: int, length: int | None) -> bytes:
-    size = os.fstat(descriptor).st_size
-    rest = max(0, size - offset) if length is None else min(length, max(0, size - offset))
-    parts: list[bytes] = []
-    while rest:
-        part = os.pread(descriptor, rest, offset)
-        if not part:
-            break  # It became shorter meanwhile.
-        parts.append(part)
-        offset += len(part)
-        rest -= len(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+def _checked(path: str) -> str:
+    return paths.checked(path)  # For methods with a parameter of the module's name.
+
+
+def _checked_parent(path: str) -> str:
+    return paths.parent(paths.checked(path))

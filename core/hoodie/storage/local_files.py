@@ -8,17 +8,14 @@ and the other then sees another inode. Programs that know nothing of it are not 
 
 import errno
 import fcntl
-import itertools
 import os
 import shutil
-import stat
 import uuid
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from hoodie import errors
-from hoodie.storage import paths
 
 ABSENT = (FileNotFoundError, IsADirectoryError, NotADirectoryError)
 """What the operating system raises where there is no file."""
@@ -35,11 +32,14 @@ def reported(action: str, what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise failure(action, what, error) from error
+        raise translated(action, what, error) from error
 
 
-def failure(action: str, what: str, error: OSError) -> errors.HoodieError:
-    """Return our error for one of the operating system, saying what was done to what."""
+def translated(action: str, what: str, error: OSError) -> errors.HoodieError:
+    """Return an error of the operating system as ours, saying what was done to what.
+
+    For what is done to each of many files, where `reported` costs as much as the call in it.
+    """
     message = f"cannot {action} {what}: {error.strerror or error}"
     match error.errno:
         case errno.ENOENT:
@@ -207,7 +207,7 @@ def link_new(temporary: Path, target: Path) -> None:
 @contextmanager
 def held(path: Path) -> Iterator[os.stat_result | None]:
     """Hold the file at a path against every other `held`; yields None if there is none."""
-    descriptor, seen = _hold(path)
+    descriptor, seen = hold(path)
     try:
         yield seen
     finally:
@@ -215,15 +215,24 @@ def held(path: Path) -> Iterator[os.stat_result | None]:
             os.close(descriptor)
 
 
-def _hold(path: Path) -> tuple[int | None, os.stat_result | None]:
+def hold(
+    path: str | Path, flags: int = 0, directory: int | None = None
+) -> tuple[int | None, os.stat_result | None]:
+    """Hold the file at a path as `held` does, until the descriptor is closed; None for none.
+
+    Args:
+        path: Of the file; its name if its directory is given.
+        flags: To open it with, beside those that are needed.
+        directory: The descriptor of its directory.
+    """
     while True:
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, dir_fd=directory)
         except ABSENT:
             return None, None
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            mine, there = os.fstat(descriptor), status(path)
+            mine, there = os.fstat(descriptor), status(path, directory)
         except BaseException:
             os.close(descriptor)
             raise
@@ -240,10 +249,24 @@ def is_file(entry: "os.DirEntry[str]") -> bool:
         return False
 
 
-def status(path: Path) -> os.stat_result | None:
+def read_range(descriptor: int, size: int, offset: int, length: int | None) -> bytes:
+    """Return a range of the bytes of a file of that size, which ends where the file does."""
+    rest = max(0, size - offset) if length is None else min(length, max(0, size - offset))
+    parts: list[bytes] = []
+    while rest:
+        part = os.pread(descriptor, rest, offset)
+        if not part:
+            break  # It became shorter meanwhile.
+        parts.append(part)
+        offset += len(part)
+        rest -= len(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def status(path: str | Path, directory: int | None = None) -> os.stat_result | None:
     """Return what is at a path, None when nothing is."""
     try:
-        return path.stat()
+        return os.stat(path, dir_fd=directory)
     except ABSENT:
         return None
 
@@ -276,61 +299,12 @@ def remove_checksum(path: Path) -> None:
 
     It would not fit the content that comes, and Hadoop then refuses to read the file.
     """
-    path.with_name(_checksum_name(path.name)).unlink(missing_ok=True)
+    path.with_name(checksum(path.name)).unlink(missing_ok=True)
 
 
-def _checksum_name(name: str) -> str:
+def checksum(name: str) -> str:
+    """Return the name of the checksum that Hadoop keeps of a file of that name."""
     return f".{name}.crc"
-
-
-@contextmanager
-def opened_directory(directory: Path) -> Iterator[int | None]:
-    """Open a directory for calls on names in it; yields None if there is none."""
-    try:
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except ABSENT:
-        yield None
-        return
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def names_in(directory: int, names_max: int) -> dict[str, bool] | None:
-    """Return the names in an opened directory, and whether each is a symbolic link.
-
-    None if there are more: who is after a few of very many does not look at all.
-    """
-    with os.scandir(directory) as entries:
-        found = {each.name: each.is_symlink() for each in itertools.islice(entries, names_max + 1)}
-    return found if len(found) <= names_max else None
-
-
-def is_link_in(directory: int, name: str) -> bool:
-    """Return whether a name in an opened directory is a symbolic link."""
-    try:
-        seen = os.stat(name, dir_fd=directory, follow_symlinks=False)
-    except ABSENT:
-        return False
-    return stat.S_ISLNK(seen.st_mode)
-
-
-def remove_in(directory: int, name: str, there: Container[str] | None) -> None:
-    """Remove a file in an opened directory, with its checksum and what was never finished of it.
-
-    Args:
-        directory: Its descriptor.
-        name: Of the file; a missing one is fine.
-        there: What is in the directory, if that is known: looking for what is not there takes as
-            long as removing a file.
-    """
-    for each in (paths.unfinished(name), name, _checksum_name(name)):
-        if each is name or there is None or each in there:
-            try:
-                os.unlink(each, dir_fd=directory)
-            except ABSENT:
-                continue
 
 
 def remove_tree(directory: Path) -> None:

@@ -7,7 +7,7 @@ the same promises as the others and passes the same contract tests.
 import bisect
 import threading
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -137,6 +137,10 @@ class MemoryStorage:
         content = self._find(path).content
         return content[offset:] if length is None else content[offset : offset + length]
 
+    def read_all(self, paths: Iterable[str]) -> Iterator[bytes]:
+        """Yield the bytes of files, in that order."""
+        return map(self.read, paths)
+
     def fetch(self, path: str) -> tuple[bytes, str]:
         """Return a file's bytes and their version."""
         file = self._find(path)
@@ -190,6 +194,10 @@ class MemoryStorage:
         """Delete files, in that order; missing ones are fine."""
         for path in paths:
             self.delete(path)
+
+    def delete_ordered(self, paths: Iterable[str]) -> None:
+        """Delete files, in that order; missing ones are fine."""
+        self.delete_all(paths)
 
     def delete_unordered(self, paths: Iterable[str]) -> None:
         """Delete files; missing ones are fine."""

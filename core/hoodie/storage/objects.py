@@ -138,6 +138,10 @@ class ObjectStorage:
                     return b""
                 raise
 
+    def read_all(self, paths: Iterable[str]) -> Iterator[bytes]:
+        """Yield the bytes of files, in that order; a request each."""
+        return map(self.read, paths)
+
     def fetch(self, path: str) -> tuple[bytes, str]:
         """Return a file's bytes and their version."""
         key = self._key(path)
@@ -227,6 +231,10 @@ class ObjectStorage:
                     obstore.delete(self._store, key)
             except errors.NotFoundError:
                 continue
+
+    def delete_ordered(self, paths: Iterable[str]) -> None:
+        """Delete files, in that order; missing ones are fine; a request each."""
+        self.delete_all(paths)
 
     def delete_unordered(self, paths: Iterable[str]) -> None:
         """Delete files; missing ones are fine. S3 takes 1,000 of them in a request."""

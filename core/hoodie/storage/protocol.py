@@ -12,7 +12,7 @@ Invariants that every implementation keeps, proved by `tests/support/contracts/s
       times from the same store.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -165,6 +165,14 @@ class Storage(Protocol):
         """
         ...
 
+    def read_all(self, paths: Iterable[str]) -> Iterator[bytes]:
+        """Yield the bytes of files, in that order; a path is asked for when its file is.
+
+        Raises:
+            NotFoundError: There is none of a path.
+        """
+        ...
+
     def fetch(self, path: str) -> tuple[bytes, str]:
         """Return a file's bytes and the version to replace them by, in one request.
 
@@ -238,11 +246,17 @@ class Storage(Protocol):
         """Delete files, in that order; missing ones are fine."""
         ...
 
-    def delete_unordered(self, paths: Iterable[str]) -> None:
-        """Delete files, in any order; missing ones are fine. If it fails, some may be left.
+    def delete_ordered(self, paths: Iterable[str]) -> None:
+        """Delete files that are never replaced, in that order; missing ones are fine.
 
-        For files that are written once (data files): of one that is replaced, touched or moved
-        meanwhile it is not said which comes first. A request for each 1,000 files where a store can
-        do that.
+        A path is asked for right before its file is deleted. A call that replaces the file may come
+        in between, and bring it back.
+        """
+        ...
+
+    def delete_unordered(self, paths: Iterable[str]) -> None:
+        """Delete files that are never replaced, in any order, as `delete_ordered`.
+
+        If it fails, some may be left. A request for each 1,000 files where a store can do that.
         """
         ...

@@ -1,6 +1,6 @@
 """The files below one folder of a storage, as a storage: a table that lies in another one's."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -61,6 +61,10 @@ class SubtreeStorage:
         """Return a file's bytes, or a range of them."""
         return self._storage.read(self._file(path), offset=offset, length=length)
 
+    def read_all(self, paths: Iterable[str]) -> Iterator[bytes]:
+        """Yield the bytes of files, in that order."""
+        return self._storage.read_all(map(self._file, paths))
+
     def fetch(self, path: str) -> tuple[bytes, str]:
         """Return a file's bytes and the version to replace them by."""
         return self._storage.fetch(self._file(path))
@@ -96,6 +100,10 @@ class SubtreeStorage:
     def delete_all(self, paths: Iterable[str]) -> None:
         """Delete files, in that order."""
         self._storage.delete_all(map(self._file, paths))
+
+    def delete_ordered(self, paths: Iterable[str]) -> None:
+        """Delete files that are never replaced, in that order."""
+        self._storage.delete_ordered(map(self._file, paths))
 
     def delete_unordered(self, paths: Iterable[str]) -> None:
         """Delete files, in any order."""

@@ -41,7 +41,6 @@ format.md: Timeline, Archived timeline, Visibility.
 
 import bisect
 import functools
-import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
@@ -60,7 +59,7 @@ _HISTORY = archived.DIRECTORY.removeprefix(f"{DIRECTORY}/") + "/"
 
 _CONSUMER_PREFIX, _CONSUMER_SUFFIX = "consumer-", ".json"
 
-_STATES = tuple(State)
+_STATES = {state: place for place, state in enumerate(State)}
 
 _CHANGES_MAX = 10
 """So often a read begins again: each time an instant was taken off within a few requests."""
@@ -395,25 +394,31 @@ def from_files(files: Iterable[Instant], archive: CompletionTimes | None = None)
         archive: Knows older instants; none were archived if it is not given.
     """
     ordered = tuple(sorted(files, key=_file_order))
-    groups: dict[tuple[str, str], list[Instant]] = {}
-    for instant in ordered:
-        groups.setdefault(_comparable(instant), []).append(instant)
-    grouped = [group for _, group in sorted(groups.items())]
-    furthest = tuple(group[-1] for group in grouped)
-    ended = [[each for each in group if each.is_completed] for group in grouped]
+    by_group = {_comparable(each): each for each in ordered}  # The last, which is the furthest.
+    furthest = tuple(by_group[group] for group in sorted(by_group))
+    ended = [each for each in ordered if each.is_completed]
     writes = [each for each in furthest if each.is_completed and each.action.is_write]
     return ActiveTimeline(
         instants=furthest,
         files=ordered,
-        duplicates=tuple(tuple(each) for each in ended if len(each) > 1),
+        duplicates=_duplicates(ended),
         start=_start(furthest),
         first=_first(furthest),
         archive=archive or _NoArchive(),
-        completed=tuple(sorted(itertools.chain.from_iterable(ended), key=_completion_order)),
+        completed=tuple(sorted(ended, key=_completion_order)),
         completed_writes=tuple(sorted(writes, key=_completion_order)),
         greatest=max(furthest, key=_latest_order, default=None),
         write_completion_times=_completion_times({}, writes),
     )
+
+
+def _duplicates(ended: Collection[Instant]) -> tuple[tuple[Instant, ...], ...]:
+    """Return completed files of instants that have more than one, by instant."""
+    groups: dict[tuple[str, str], list[Instant]] = {}
+    if len({*map(_comparable, ended)}) < len(ended):
+        for each in ended:
+            groups.setdefault(_comparable(each), []).append(each)
+    return tuple(tuple(group) for _, group in sorted(groups.items()) if len(group) > 1)
 
 
 def extended(before: ActiveTimeline, added: Collection[Instant]) -> ActiveTimeline:
@@ -539,9 +544,9 @@ class _Recent:
             consumers = {*timeline.consumers, *_consumers(added)}.difference(_consumers(gone))
             if gone:
                 timeline = reduced(timeline, _parsed(gone))
-            timeline = replace(
-                extended(timeline, _parsed(added)), consumers=tuple(sorted(consumers))
-            )
+            if added:
+                timeline = extended(timeline, _parsed(added))
+            timeline = replace(timeline, consumers=tuple(sorted(consumers)))
         self._known = (names, timeline)
         return timeline
 
@@ -607,7 +612,7 @@ def _comparable(instant: Instant) -> tuple[str, str]:
 def _file_order(instant: Instant) -> tuple[str, int, str, str]:
     return (
         instant.requested_time,
-        _STATES.index(instant.state),
+        _STATES[instant.state],
         instant.completion_time or "",
         instant.action.value,
     )

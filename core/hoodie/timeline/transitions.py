@@ -30,7 +30,7 @@ protocol.md: State on storage, A write.
 import contextlib
 import enum
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from hoodie import errors
@@ -40,6 +40,9 @@ from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, true_time
 
 logger = logging.getLogger(__name__)
+
+_DELETED_AT_ONCE = 10_000
+"""So many files are deleted by one call, in a second or so."""
 
 
 class Event(enum.Enum):
@@ -229,11 +232,23 @@ def take_off(
     Args:
         storage: The table's.
         archived: The files.
-        check: Called right before each deletion.
+        check: Called right before each deletion of a completed one; of pending ones, which have no
+            order, before each of many at once.
     """
-    for each in sorted(archived, key=lambda file: (file.is_completed, str(file))):
+    ordered = sorted(archived, key=str)
+    pending = [path(each) for each in ordered if each.is_pending]
+    for first in range(0, len(pending), _DELETED_AT_ONCE):
         check()
-        storage.delete(path(each))
+        storage.delete_unordered(pending[first : first + _DELETED_AT_ONCE])
+    completed = (path(each) for each in ordered if each.is_completed)
+    storage.delete_ordered(_checked(completed, check))
+
+
+def _checked(paths: Iterable[str], check: Callable[[], object]) -> Iterator[str]:
+    """Yield paths; each after a check, as it is asked for."""
+    for each in paths:
+        check()
+        yield each
 
 
 def _next(state: instants.State | None, event: Event) -> instants.State:

@@ -5,7 +5,7 @@ import functools
 import gc
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -215,6 +215,33 @@ class StorageContract(ABC):
         assert storage.names("none") == []
         assert storage.names_by_directory("none") == {}
 
+    def test_files_are_read_in_the_order_asked_for(self, storage: Storage) -> None:
+        contents = {"d/b": b"1", "d/a": b"", "e/c": bytes(1 << 20), "f": b"2", "d/c": b"3"}
+        for path, content in contents.items():
+            storage.create(path, content)
+        asked: list[str] = []
+
+        def paths() -> Iterator[str]:
+            for path in contents:
+                asked.append(path)
+                yield path
+
+        for count, content in enumerate(storage.read_all(paths()), start=1):
+            assert asked == list(contents)[:count]
+            assert content == contents[asked[-1]]
+        assert asked == list(contents)
+        assert list(storage.read_all([])) == []
+
+    @pytest.mark.parametrize("path", ["d/none", "none/a", "d"])
+    def test_reading_ends_with_the_first_file_that_is_missing(
+        self, storage: Storage, path: str
+    ) -> None:
+        storage.create("d/a", b"x")
+        found = storage.read_all(["d/a", path, "d/a"])
+        assert next(found) == b"x"
+        with pytest.raises(errors.NotFoundError, match=path):
+            next(found)
+
     def test_arrow_reads_parquet_from_opened_file(self, storage: Storage) -> None:
         table = pa.table({"a": pa.array(range(1000)), "b": pa.array([str(n) for n in range(1000)])})
         with storage.open_write("data/file.parquet") as sink:
@@ -269,6 +296,18 @@ class StorageContract(ABC):
         storage.delete_all(["d/a", "d/none", "d/c"])
         assert [info.name for info in storage.list("d")] == ["b"]
 
+    def test_file_is_deleted_before_the_next_is_asked_for(self, storage: Storage) -> None:
+        for name in "abc":
+            storage.create(f"d/{name}", b"")
+
+        def paths() -> Iterator[str]:
+            for count, name in enumerate("cab"):
+                assert len(storage.list("d")) == 3 - count
+                yield f"d/{name}"
+
+        storage.delete_ordered(paths())
+        assert storage.list("d") == []
+
     def test_delete_unordered_passes_missing_files_by(self, storage: Storage) -> None:
         for name in "abc":
             storage.create(f"d/{name}", b"")
@@ -288,6 +327,7 @@ class StorageContract(ABC):
         calls: list[Callable[[], object]] = [
             lambda: storage.stat(path),
             lambda: storage.read(path),
+            lambda: list(storage.read_all([path])),
             lambda: storage.open_input(path),
             lambda: storage.create(path, b""),
             lambda: storage.replace(path, b"", if_match=""),
@@ -295,6 +335,7 @@ class StorageContract(ABC):
             lambda: storage.touch(path),
             lambda: storage.delete(path),
             lambda: storage.delete_all([path]),
+            lambda: storage.delete_ordered([path]),
             lambda: storage.delete_unordered([path]),
         ]
         if path:

@@ -9,7 +9,7 @@ apart, so that a crash can come between any two deletions.
 import contextlib
 import enum
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NoReturn, Protocol, TypeVar
 
 import pyarrow as pa
@@ -293,6 +293,9 @@ class FaultyStorage:
         self._read(f"read {path}")
         return self._inner.read(path, offset=offset, length=length)
 
+    def read_all(self, paths: Iterable[str]) -> Iterator[bytes]:
+        return map(self.read, paths)
+
     def fetch(self, path: str) -> tuple[bytes, str]:
         # Others may act between the two: it promises no more.
         version = self.stat(path).version
@@ -330,6 +333,9 @@ class FaultyStorage:
     def delete_all(self, paths: Iterable[str]) -> None:
         for path in paths:
             self.delete(path)
+
+    def delete_ordered(self, paths: Iterable[str]) -> None:
+        self.delete_all(paths)
 
     def delete_unordered(self, paths: Iterable[str]) -> None:
         self.delete_all(paths)

@@ -16,7 +16,7 @@ format.md: Archived timeline, Visibility.
 """
 
 import enum
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hoodie import errors
@@ -44,7 +44,15 @@ FIELDS = {
 ARCHIVED = epochs.ARCHIVED
 
 COUNT_MAX = 500
-"""So many writes are archived by one run: their metadata is in memory."""
+"""So many writes are archived by the first run: their metadata is in memory."""
+
+HOLD_MS_MAX = 2_000
+"""A later run archives more if it is not expected to hold the table lock for longer than this."""
+
+SIZE_BYTES_MAX = 32 << 20
+"""A later run archives more if their metadata and plans are not expected to exceed this."""
+
+_GROWTH_MAX = 4
 
 
 class Reason(enum.Enum):
@@ -195,6 +203,7 @@ class Plan:
         holds: What holds back further ones that the numbers of commits would let go.
         archived_below: Requested time of the first write that stays; empty if nothing goes.
         is_partial: Whether another run has more to archive.
+        size_bytes: Of the metadata and plans of the chosen ones, where they were read.
         trimmed: Files of the history that are too old.
     """
 
@@ -202,6 +211,7 @@ class Plan:
     holds: tuple[Hold, ...] = field(default=())
     archived_below: str = ""
     is_partial: bool = False
+    size_bytes: int = 0
     trimmed: tuple[results.HistoryFile, ...] = ()
 
     @property
@@ -248,8 +258,21 @@ def plan_of(facts: Facts, policy: Policy, count_max: int = COUNT_MAX) -> Plan:
     )
 
 
-def _bars(hold: Hold, wanted: Iterable[instants.Instant]) -> bool:
-    return any(hold.below is not None and each.requested_time >= hold.below for each in wanted)
+def count_next(count: int, hold_ms: int, size_bytes: int) -> int:
+    """Return how many writes the next run archives at most.
+
+    Args:
+        count: So many did the last run.
+        hold_ms: For so long it held the table lock.
+        size_bytes: Of their metadata and plans.
+    """
+    factor = min(_GROWTH_MAX, HOLD_MS_MAX // max(1, hold_ms), SIZE_BYTES_MAX // max(1, size_bytes))
+    return count * max(1, factor)
+
+
+def _bars(hold: Hold, wanted: Sequence[instants.Instant]) -> bool:
+    """Return whether some of the instants, which are in their order, may not be archived."""
+    return hold.below is not None and any(each.requested_time >= hold.below for each in wanted[-1:])
 
 
 def _bounds(
@@ -290,7 +313,8 @@ def _holds(facts: Facts, policy: Policy) -> list[Hold]:
 
 
 def _oldest_pending(timeline: active.ActiveTimeline) -> instants.Instant | None:
-    return next((each for each in timeline.pending if each.action.is_write), None)
+    found = (each for each in timeline.instants if each.is_pending and each.action.is_write)
+    return next(found, None)
 
 
 def _last_completed_before(
@@ -432,13 +456,13 @@ def _others(facts: Facts, newest: instants.Instant) -> list[instants.Instant]:
     cleans = [
         each
         for each in facts.timeline.instants
-        if each.is_completed and each.action is instants.Action.CLEAN
+        if each.action is instants.Action.CLEAN and each.is_completed
     ]
     rollbacks = [
         each
         for each in facts.timeline.instants
-        if each.is_completed
-        and each.action is instants.Action.ROLLBACK
+        if each.action is instants.Action.ROLLBACK
+        and each.is_completed
         and (facts.swept_rollbacks is None or each.requested_time in facts.swept_rollbacks)
     ]
     return [

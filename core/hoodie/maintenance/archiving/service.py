@@ -14,9 +14,10 @@ or by the next run: it drops what the history holds, and uses or replaces what w
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -26,7 +27,7 @@ from hoodie.maintenance import consumers
 from hoodie.maintenance.archiving import manifests, planning, trimming
 from hoodie.maintenance.cleaning import service as cleaning
 from hoodie.maintenance.rollback import orphan_files
-from hoodie.model import instants, results, table_config
+from hoodie.model import commits, instants, results, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import (
     active,
@@ -70,6 +71,11 @@ class _Staged:
     plan: planning.Plan
     rows: pa.Table
     file: TreeFile
+
+    def metadata(self) -> Iterator[bytes | None]:
+        """Yield what the completed file of each of them says."""
+        for part in self.rows.column("metadata").chunks:
+            yield from part.to_pylist()
 
 
 def preview(target: manager.Target, policy: planning.Policy) -> planning.Plan:
@@ -138,11 +144,15 @@ def archive_by(
         sweep = orphan_files.sweep_all(client)
         leftovers, swept = sweep.count, _Swept(not_swept=sweep.left, rollbacks=rollbacks)
     archived: list[instants.Instant] = []
+    count_max = planning.COUNT_MAX
     while True:
-        plan = client.lock.decide(lambda scope: _run(client, scope, config, policy, swept))
+        before_ms = client.lock.times.hold_ms
+        plan = client.lock.decide(partial(_run, client, config, policy, swept, count_max))
         archived += plan.chosen
         if not plan.is_partial:
             break
+        hold_ms = client.lock.times.hold_ms - before_ms
+        count_max = planning.count_next(count_max, hold_ms, plan.size_bytes)
     trimmed: tuple[results.HistoryFile, ...] = ()
     holds = plan.holds
     if policy.history_days is not None:
@@ -168,10 +178,11 @@ def _completed_rollbacks(timeline: active.ActiveTimeline) -> frozenset[instants.
 
 def _run(
     client: Client,
-    scope: table_lock.LockScope,
     config: table_config.TableConfig,
     policy: planning.Policy,
     swept: _Swept | None,
+    count_max: int,
+    scope: table_lock.LockScope,
 ) -> planning.Plan:
     """Archive once in a scope of the table lock; return what was archived."""
     admission.admit_table(client, scope, config)
@@ -182,7 +193,7 @@ def _run(
     if not scope.is_courtesy:
         timeline = _without_archived(client, scope, tree)
     facts = _facts(client.storage, config, timeline, swept)
-    plan = planning.plan_of(facts, policy)
+    plan = planning.plan_of(facts, policy, count_max)
     if swept is None or not plan.chosen:
         return replace(plan, chosen=(), is_partial=False)
     staged = _staged(client, scope, facts, policy, plan)
@@ -199,13 +210,12 @@ def _remember_batches(client: Client, timeline: active.ActiveTimeline, staged: _
     That a commit is recorded which then stays on the timeline does no harm.
     """
     taken_back = writer_batches.contested(client.storage, timeline)
-    found = [
-        timeline_avro.decode_commit(metadata or b"", transitions.path(each))
-        for each, metadata in zip(
-            staged.plan.chosen, staged.rows.column("metadata").to_pylist(), strict=True
-        )
+    written = (
+        (metadata or b"", transitions.path(each))
+        for each, metadata in zip(staged.plan.chosen, staged.metadata(), strict=True)
         if each.action.is_write and each not in taken_back
-    ]
+    )
+    found = timeline_avro.decode_commits_with(commits.BATCH_ID_KEY, written)
     archived_batches.record(client.storage, archived_batches.of_commits(found))
 
 
@@ -236,6 +246,7 @@ def _staged(
             logger.info("%s: archiving one commit less: %s", client.storage.uri, error)
             plan = planning.plan_of(facts, policy, plan.write_count - 1)
         else:
+            plan = replace(plan, size_bytes=rows.nbytes)
             return _Staged(plan=plan, rows=rows, file=added)
 
 
@@ -280,10 +291,12 @@ def _without_archived(
     """
     timeline = scope.timeline
     transitions.take_off(client.storage, timeline.remains, scope.check)
+    newest = max((file.last for file in tree.files), default="")
     held = [
         each
         for each in timeline.instants
-        if each.is_completed
+        if each.requested_time <= newest
+        and each.is_completed
         and each.action in planning.ARCHIVED
         and any(file.may_hold(each.requested_time) for file in tree.files)
         and timeline.archive.completion_time(each.requested_time) is not None
@@ -301,9 +314,13 @@ def _take_off(
     archived: Iterable[instants.Instant],
 ) -> None:
     """Delete the files of archived instants."""
-    keys = {(each.requested_time, each.action) for each in archived}
+    actions: dict[instants.InstantTime, set[instants.Action]] = {}
+    for each in archived:
+        actions.setdefault(each.requested_time, set()).add(each.action)
     found = [
-        each for each in timeline.files if (each.requested_time, each.action.completed) in keys
+        each
+        for each in timeline.files
+        if each.requested_time in actions and each.action.completed in actions[each.requested_time]
     ]
     transitions.take_off(client.storage, found, scope.check)
 

@@ -194,10 +194,10 @@ def _siblings(data_files: Iterable[str]) -> list[str]:
 def _paths_by_instant(client: Client) -> dict[instants.InstantTime, list[str]]:
     """Return data files, markers and heartbeats by the instant they are of; data files first."""
     found = defaultdict(list)
-    for info in listing.own_files(client.storage):
-        time = _instant_of(info.path)
+    for path in listing.own_paths(client.storage):
+        time = _instant_of(path)
         if time is not None:
-            found[time].append(info.path)
+            found[time].append(path)
     return {time: sorted(paths, key=_is_own) for time, paths in sorted(found.items())}
 
 

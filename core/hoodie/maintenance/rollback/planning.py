@@ -38,9 +38,9 @@ def plan_of(target: instants.Instant, left: Iterable[str]) -> plans.RollbackPlan
 def listed_files(storage: protocol.Storage, requested_time: instants.InstantTime) -> list[str]:
     """Return the data files of an instant, found by listing the whole table once."""
     return [
-        info.path
-        for info in listing.own_files(storage)
-        if not info.path.startswith(_OWN_FOLDER) and is_of(info.path, requested_time)
+        path
+        for path in listing.own_paths(storage)
+        if not path.startswith(_OWN_FOLDER) and is_of(path, requested_time)
     ]
 
 

@@ -5,6 +5,7 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -380,3 +381,29 @@ def test_unknown_codec_is_a_format_error() -> None:
     content = container(schema, {}).replace(b"\x08null", b"\x08lzma")
     with pytest.raises(errors.FormatError, match="codec b'lzma'"):
         timeline_avro.decode_commit(content)
+
+
+def _deflated(content: bytes) -> bytes:
+    found = fastavro.reader(io.BytesIO(content))
+    stream = io.BytesIO()
+    assert found.writer_schema is not None
+    fastavro.writer(stream, found.writer_schema, list(found), codec="deflate")
+    return stream.getvalue()
+
+
+def test_commits_with_a_key_are_found_whatever_else_names_it() -> None:
+    key = "operator.batch"
+    with_key = replace(COMMIT, extra={key: "1"})
+    with_value = replace(COMMIT, extra={"other": key})
+    encoded = [timeline_avro.encode_commit(each) for each in (COMMIT, with_key, with_value)]
+    contents = [*encoded, *map(_deflated, encoded)]
+    found = timeline_avro.decode_commits_with(key, [(each, "commit") for each in contents])
+    assert list(found) == [with_key, with_key]
+
+
+@pytest.mark.parametrize("length", [0, 3, 10, 3_000])
+def test_commit_that_is_not_whole_is_refused_though_its_key_was_not_found(length: int) -> None:
+    content = timeline_avro.encode_commit(COMMIT)
+    for broken in (content[:length], content[:-1], content + b"x"):
+        with pytest.raises(errors.FormatError, match="commit 7"):
+            list(timeline_avro.decode_commits_with("key", [(broken, "commit 7")]))

@@ -271,3 +271,20 @@ def test_policy_is_read_from_hudis_keys() -> None:
     for value in ("-1", "x", "", "٣"):
         with pytest.raises(errors.ConfigurationError, match="expected a whole number"):
             planning.policy_of({planning.MAX_KEY: value})
+
+
+@pytest.mark.parametrize(
+    ("count", "hold_ms", "size_bytes", "expected"),
+    [
+        (500, 0, 0, 2_000),
+        (500, 600, 1 << 20, 1_500),
+        (500, 1_200, 1 << 20, 500),
+        (500, 60_000, 1 << 20, 500),
+        (500, 100, 12 << 20, 1_000),
+        (2_000, 100, 64 << 20, 2_000),
+    ],
+)
+def test_next_run_is_larger_where_that_takes_little_time_and_memory(
+    count: int, hold_ms: int, size_bytes: int, expected: int
+) -> None:
+    assert planning.count_next(count, hold_ms, size_bytes) == expected

@@ -227,6 +227,51 @@ def test_change_removes_stale_checksum(
     assert "d/.file.crc" not in [info.path for info in storage.list("d")]
 
 
+@pytest.mark.parametrize("count", [3, 1_000])
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_deletion_of_many_files_takes_what_goes_with_them(
+    storage: LocalStorage, root: Path, *, count: int, is_ordered: bool
+) -> None:
+    (root / "d").mkdir(parents=True)
+    names = [f"{number:04}" for number in range(count)]
+    beside = [f".{names[-1]}.crc", paths.unfinished(names[-1]), paths.unfinished("none")]
+    for name in (*names, *beside, "other", ".other.crc"):
+        (root / "d" / name).touch()
+    delete = storage.delete_ordered if is_ordered else storage.delete_unordered
+    delete([f"d/{name}" for name in (*names, "none")])
+    assert sorted(_names(root / "d")) == [".other.crc", "other"]
+
+
+@pytest.mark.parametrize("is_ordered", [False, True])
+def test_failed_deletion_of_many_files_names_one(
+    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch, *, is_ordered: bool
+) -> None:
+    storage.create("d/file", b"x")
+
+    def fail(path: str, *, dir_fd: int | None = None) -> None:
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    monkeypatch.setattr(os, "unlink", fail)
+    delete = storage.delete_ordered if is_ordered else storage.delete_unordered
+    with pytest.raises(errors.StorageError, match=r"file.*Permission denied"):
+        delete(["d/file"])
+
+
+def test_link_goes_instead_of_what_it_leads_to(storage: LocalStorage, root: Path) -> None:
+    storage.create("d/file", b"x")
+    for delete in (
+        lambda: storage.delete("link"),
+        lambda: storage.delete_all(["link"]),
+        lambda: storage.delete_ordered(["link"]),
+        lambda: storage.delete_unordered(["link"]),
+    ):
+        (root / "link").symlink_to(root / "d" / "file")
+        assert list(storage.read_all(["link"])) == [b"x"]
+        delete()
+        assert _names(root) == ["d"]
+    assert storage.read("d/file") == b"x"
+
+
 def test_link_out_of_the_table_is_refused(
     storage: LocalStorage, root: Path, tmp_path: Path
 ) -> None:
@@ -241,10 +286,13 @@ def test_link_out_of_the_table_is_refused(
         lambda: storage.read("file"),
         lambda: storage.create("directory/new", b""),
         lambda: storage.delete("directory/secret"),
-        lambda: storage.delete_unordered(["directory/secret"]),
-        lambda: storage.delete_unordered(["file"]),
+        lambda: storage.delete("file"),
         lambda: storage.names_by_directory("directory"),
         lambda: storage.names_by_directory(""),
+        lambda: storage.delete_ordered(["directory/secret"]),
+        lambda: storage.delete_unordered(["directory/secret"]),
+        lambda: list(storage.read_all(["directory/secret"])),
+        lambda: list(storage.read_all(["file"])),
         lambda: storage.delete_directory("directory"),
         lambda: storage.list("directory"),
         lambda: storage.list(""),
