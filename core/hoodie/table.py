@@ -119,8 +119,8 @@ class Table:
 
     def validate_metadata(
         self, hear: Callable[[str], object] = lambda partition_path: None
-    ) -> list[metadata_tables.Difference]:
-        """Return how the files by the metadata table differ from those on storage.
+    ) -> metadata_tables.Validation:
+        """Compare the table's metadata table with its committed files.
 
         Args:
             hear: Hears of each partition before it is compared.
@@ -129,7 +129,9 @@ class Table:
             NotFoundError: The table has no metadata table.
             FormatError: It is behind, or damaged.
         """
-        return metadata_tables.validate(self._storage, self.config, hear)
+        return metadata_tables.validate(
+            self._storage, self.config, self.schema.arrow, self._env.engine, hear
+        )
 
     def planned_compactions(self) -> Mapping[files.FileGroupId, instants.InstantTime]:
         """Return the pending compaction of each file group that is in one; a read each."""

@@ -268,7 +268,8 @@ def test_validate_names_each_difference(
     metadata: Callable[[str, Path], tuple[int, Any]], written: Path, tmp_path: Path
 ) -> None:
     code, shown = metadata("validate", written)
-    assert (code, shown["differences"]) == (0, [])
+    assert (code, shown["differences"], shown["statistics"]) == (0, [], [])
+    assert shown["footers"] > 3
     path = tmp_path / "table"
     shutil.copytree(written, path)
     gone, longer = sorted((path / "north").glob("*.parquet"))[:2]
@@ -333,6 +334,23 @@ def test_column_statistics_leave_out_slices_and_no_rows(
     assert all(_is_empty(path, each.file_slice) for each in needed.tasks)
     needed = opened.explain_read(where=where.parse("quantity >= 100 and quantity <= 101"))
     assert 0 < needed.slices_left_by_statistics <= needed.slices // 2
+
+
+def test_validate_names_statistics_that_exclude_rows(
+    metadata: Callable[[str, Path], tuple[int, Any]], written: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "table"
+    shutil.copytree(written, path)
+    changed = min((path / "north").glob("*.parquet"))
+    rows = pq.read_table(changed)
+    place = rows.schema.get_field_index("quantity")
+    million = pa.array([10**6] * len(rows), rows.schema.field(place).type)
+    pq.write_table(rows.set_column(place, rows.schema.field(place), million), changed)
+    code, shown = metadata("validate", path)
+    assert code == 1
+    (wrong,) = shown["statistics"]
+    assert (wrong["path"], wrong["column"]) == (f"north/{changed.name}", "quantity")
+    assert wrong["file_range"] == "1000000 to 1000000, 0 nulls"
 
 
 RECORDS = {

@@ -14,10 +14,12 @@ Source: `ColumnStatsIndexSupport.scala`, `ValueType.java` (1.2.0).
 
 import datetime
 import decimal
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hoodie import errors
 from hoodie.filegroup import metadata_table
@@ -36,9 +38,13 @@ _DECIMAL_SCALE_MAX = 15
 _MICROS = frozenset((None, ValueType.TIMESTAMP_MICROS, ValueType.LOCAL_TIMESTAMP_MICROS))
 """Types of times in microseconds, with and without zone; version 8 has no other ones."""
 
+ByFile: TypeAlias = Mapping[str, ColumnStatistics]
+"""Statistics of a column by the names of files."""
+
 _WHOLE = frozenset((ValueKind.INT, ValueKind.LONG))
 
 _EPOCH = datetime.date(1970, 1, 1)
+_EPOCH_TIME = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +74,12 @@ def may_match(
         FormatError: The partition is damaged.
         UnsupportedError: It has something that is not read.
     """
-    columns = [
-        name
-        for name in sorted(predicates.columns(where))
-        if name in schema.names and _is_ordered(schema.field(name).type)
-    ]
-    paths = {each.group.partition_path for each in slices}
-    known = {} if not columns else _read(table, columns, paths)
+    columns = sorted(predicates.columns(where).intersection(understood_columns(schema)))
+    known: Mapping[str, ByFile] = {}
+    if columns:
+        paths = sorted({each.group.partition_path for each in slices})
+        partition = table.partition(PARTITION, is_held=False)
+        known = read(partition, columns, paths if len(paths) <= _PARTITIONS_MAX else [None])
     arrays: dict[str, pa.Array] = {}
     for name in predicates.columns(where):
         data_type = schema.field(name).type
@@ -86,8 +91,12 @@ def may_match(
     return [place in wanted for place in range(len(slices))]
 
 
+def understood_columns(schema: pa.Schema) -> list[str]:
+    """Return the columns of a table whose bounds are understood."""
+    return [each.name for each in schema if _is_ordered(each.type)]
+
+
 def _is_ordered(data_type: pa.DataType) -> bool:
-    """Return whether the bounds of a type are understood."""
     if pa.types.is_decimal(data_type):
         return bool(data_type.scale <= _DECIMAL_SCALE_MAX)
     if pa.types.is_timestamp(data_type):
@@ -100,21 +109,104 @@ def _is_ordered(data_type: pa.DataType) -> bool:
     )
 
 
-def _read(
-    table: metadata_table.MetadataTable, columns: Sequence[str], paths: Collection[str]
-) -> Mapping[str, Mapping[str, ColumnStatistics]]:
-    """Return the ranges by column and file name."""
-    partition = table.partition(PARTITION, is_held=False)
-    places = sorted(paths) if len(paths) <= _PARTITIONS_MAX else [None]
-    found: dict[str, dict[str, ColumnStatistics]] = {}
+def read(
+    partition: metadata_table.Partition,
+    columns: Sequence[str],
+    paths: Sequence[str | None],
+) -> Mapping[str, ByFile]:
+    """Return what the partition `column_stats` says, by column and file name.
+
+    Args:
+        partition: The partition.
+        columns: Of the data table.
+        paths: Partitions of the data table; None among them for all.
+
+    Raises:
+        FormatError: The partition is damaged.
+        UnsupportedError: It has something that is not read.
+    """
+    found: dict[str, ByFile] = {}
     for name in columns:
-        prefixes = [metadata_avro.statistics_prefix(name, place) for place in places]
-        ranges = (
+        prefixes = [metadata_avro.statistics_prefix(name, path) for path in paths]
+        told = (
             metadata_avro.column_statistics(values, f"{PARTITION}, key {key!r}")
             for key, values in partition.with_prefixes(prefixes).items()
         )
-        found[name] = {each.file_name: each for each in ranges if each is not None}
+        found[name] = {each.file_name: each for each in told if each is not None}
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class FooterRange:
+    """What the footer of a base file says of a column.
+
+    Attributes:
+        low: The least value; None where there is none, or where the footer does not say it.
+        high: The greatest value.
+        nulls: How many rows have none.
+    """
+
+    low: object
+    high: object
+    nulls: int
+
+
+def footer_ranges(metadata: pq.FileMetaData) -> dict[str, FooterRange]:
+    """Return what a footer says of the columns that it has statistics of, by their names."""
+    found: dict[str, FooterRange | None] = {}
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for chunk in map(group.column, range(group.num_columns)):
+            name = chunk.path_in_schema
+            told = _chunk_range(chunk)
+            before = found.get(name)
+            found[name] = told if name not in found else _joined_ranges(before, told)
+    return {name: each for name, each in found.items() if each is not None}
+
+
+def _chunk_range(chunk: pq.ColumnChunkMetaData) -> FooterRange | None:
+    told = chunk.statistics
+    if told is None or not told.has_null_count:
+        return None
+    if not told.has_min_max:
+        # Without values there are no bounds; with some they were too long to be written.
+        return FooterRange(None, None, told.null_count) if not told.num_values else None
+    return FooterRange(_plain(told.min), _plain(told.max), told.null_count)
+
+
+def _joined_ranges(one: FooterRange | None, other: FooterRange | None) -> FooterRange | None:
+    if one is None or other is None:
+        return None
+    lows = [each.low for each in (one, other) if each.low is not None]
+    highs = [each.high for each in (one, other) if each.high is not None]
+    return FooterRange(
+        min(lows, default=None),  # type: ignore[type-var]
+        max(highs, default=None),  # type: ignore[type-var]
+        one.nulls + other.nulls,
+    )
+
+
+def _plain(bound: object) -> object:
+    """Return a bound as `_converted` returns it: of a time the microseconds."""
+    if not isinstance(bound, datetime.datetime):
+        return bound
+    zoned = bound if bound.tzinfo is not None else bound.replace(tzinfo=datetime.UTC)
+    return (zoned - _EPOCH_TIME) // datetime.timedelta(microseconds=1)
+
+
+def excludes(told: ColumnStatistics, footer: FooterRange, data_type: pa.DataType) -> bool:
+    """Return whether statistics exclude a value, or a null, that is in their file."""
+    if footer.nulls and not told.has_nulls:
+        return True
+    if footer.low is None:
+        return False
+    if told.kind is None:
+        return True
+    try:
+        low = _converted(told.low, told, data_type)
+        high = _converted(told.high, told, data_type)
+    except errors.UnsupportedError:
+        return False  # Nothing is left out by what is not understood.
+    return bool(low > footer.low or high < footer.high)  # type: ignore[operator]
 
 
 def _of_slice(

@@ -36,6 +36,11 @@ class ParquetInput:
         except (pa.ArrowException, OSError) as error:
             raise errors.FormatError(f"not a readable parquet file: {error}") from error
 
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """The footer."""
+        return self._file.metadata
+
     def read(self, columns: pa.Schema) -> pa.Table:
         """Return all rows, in the table's columns.
 

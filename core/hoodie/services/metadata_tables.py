@@ -1,10 +1,22 @@
 """`hoodie metadata`: what the metadata table of a table has, and whether it is right."""
 
-from collections.abc import Callable, Iterator, Mapping
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from hoodie import errors
-from hoodie.filegroup import listing, metadata_listing, metadata_table, snapshots
+from hoodie.engine.protocol import Engine
+from hoodie.filegroup import (
+    column_statistics,
+    listing,
+    log_scanning,
+    metadata_listing,
+    metadata_table,
+    parquet_reading,
+    snapshots,
+)
 from hoodie.model import files, instants, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active
@@ -94,53 +106,145 @@ def status(storage: Storage, config: table_config.TableConfig) -> Status:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrongStatistics:
+    """A base file of which the metadata table excludes a value that it has.
+
+    Attributes:
+        path: The file's.
+        column: The column.
+        metadata_range: What the metadata table says.
+        file_range: What the file's footer says.
+    """
+
+    path: str
+    column: str
+    metadata_range: str
+    file_range: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    """How a metadata table differs from what it is about.
+
+    Attributes:
+        differences: In which files there are.
+        statistics: In what is in them.
+        files: So many files were compared.
+        footers: So many base files were looked into.
+    """
+
+    differences: tuple[Difference, ...]
+    statistics: tuple[WrongStatistics, ...]
+    files: int
+    footers: int
+
+    @property
+    def is_right(self) -> bool:
+        """Whether there is no difference."""
+        return not self.differences and not self.statistics
+
+
 def validate(
     storage: Storage,
     config: table_config.TableConfig,
+    schema: pa.Schema,
+    engine: Engine,
     hear: Hear = lambda partition_path: None,
-) -> list[Difference]:
-    """Return how the files by the metadata table differ from the committed ones on storage.
+) -> Validation:
+    """Compare a metadata table with the committed files on storage.
 
-    Writers may go on meanwhile. One listing of the table, and the metadata table's `files`.
+    Writers may go on meanwhile. One listing of the table, the metadata table's `files`, and if it
+    has column statistics these, and the footer of each base file; of a partition at a time.
 
     Args:
         storage: The table's.
         config: Its configuration.
+        schema: Its columns.
+        engine: Reads footers.
         hear: Hears of each partition.
 
     Raises:
         NotFoundError: The table has no metadata table.
         FormatError: The metadata table lacks a change of the table, or is damaged.
+        UnsupportedError: It has something that is not read.
     """
     if metadata_table.FILES not in config.metadata_partitions:
         raise errors.NotFoundError(f"{storage.uri} has no metadata table")
 
-    def compare(snapshot: snapshots.Snapshot) -> list[Difference]:
-        found = metadata_table.MetadataTable(storage, snapshot.timeline)
-        by_metadata = metadata_listing.Files(found.partition(metadata_table.FILES))
+    def compare(snapshot: snapshots.Snapshot) -> Validation:
+        table = metadata_table.MetadataTable(storage, snapshot.timeline)
+        by_metadata = metadata_listing.Files(table.partition(metadata_table.FILES))
         on_storage = listing.of_table(storage, config)
-        return list(_differences(snapshot, by_metadata, on_storage, hear))
+        statistics = None
+        if column_statistics.PARTITION in config.metadata_partitions:
+            statistics = table.partition(column_statistics.PARTITION, is_held=False)
+        differences: list[Difference] = []
+        wrong: list[WrongStatistics] = []
+        files_seen = footers = 0
+        for path in sorted({*by_metadata.partitions(), *on_storage.partitions()}):
+            hear(path)
+            ours = _committed(snapshot, by_metadata, path)
+            theirs = _committed(snapshot, on_storage, path)
+            files_seen += len({*ours, *theirs})
+            differences += _differences(path, ours, theirs)
+            if statistics is not None:
+                known = column_statistics.read(
+                    statistics, column_statistics.understood_columns(schema), [path]
+                )
+                bases = [each for each in on_storage.files(path) if each.name in theirs]
+                whole = [each for each in bases if isinstance(each, files.BaseFile)]
+                footers += len(whole)
+                wrong += _wrong_statistics(storage, schema, engine, known, whole)
+        return Validation(
+            differences=tuple(differences),
+            statistics=tuple(wrong),
+            files=files_seen,
+            footers=footers,
+        )
 
     return snapshots.consistent(storage, config, compare)
 
 
-def _differences(
-    snapshot: snapshots.Snapshot,
-    by_metadata: listing.Listing,
-    on_storage: listing.Listing,
-    hear: Hear,
-) -> Iterator[Difference]:
-    for path in sorted({*by_metadata.partitions(), *on_storage.partitions()}):
-        hear(path)
-        ours = _committed(snapshot, by_metadata, path)
-        theirs = _committed(snapshot, on_storage, path)
-        for name in sorted({*ours, *theirs}):
-            if ours.get(name) != theirs.get(name):
-                yield Difference(
-                    path=files.join(path, name),
-                    metadata_bytes=ours.get(name),
-                    storage_bytes=theirs.get(name),
+def _wrong_statistics(
+    storage: Storage,
+    schema: pa.Schema,
+    engine: Engine,
+    known: Mapping[str, column_statistics.ByFile],
+    base_files: Sequence[files.BaseFile],
+) -> Iterator[WrongStatistics]:
+    footers = engine.map(functools.partial(_footer_of, storage), base_files)
+    for base_file, footer in zip(base_files, footers, strict=True):
+        for name, by_file in known.items():
+            told, there = by_file.get(base_file.name), footer.get(name)
+            if told is None or there is None:
+                continue
+            if column_statistics.excludes(told, there, schema.field(name).type):
+                yield WrongStatistics(
+                    path=base_file.path,
+                    column=name,
+                    metadata_range=f"{told.low!r} to {told.high!r}, {told.nulls} nulls",
+                    file_range=f"{there.low!r} to {there.high!r}, {there.nulls} nulls",
                 )
+
+
+def _footer_of(
+    storage: Storage, base_file: files.BaseFile
+) -> dict[str, column_statistics.FooterRange]:
+    with log_scanning.named(base_file), storage.open_input(base_file.path) as source:
+        return column_statistics.footer_ranges(parquet_reading.ParquetInput(source).metadata)
+
+
+def _differences(
+    partition_path: str, ours: Mapping[str, int], theirs: Mapping[str, int]
+) -> Iterator[Difference]:
+    for name in sorted({*ours, *theirs}):
+        if ours.get(name) != theirs.get(name):
+            yield Difference(
+                path=files.join(partition_path, name),
+                metadata_bytes=ours.get(name),
+                storage_bytes=theirs.get(name),
+            )
 
 
 def _committed(

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from hoodie import environment, errors
-from hoodie.cli import command, options, output, progress, quantities, tables
+from hoodie.cli import command, options, output, progress, tables
 from hoodie.cli.views import metadata_tables as views
 
 DETAILS = """A metadata table, in `.hoodie/metadata`, lists the data files of a table, and holds
@@ -15,9 +15,9 @@ change of the table, or is damaged, they list the storage, and show a warning.
 
 `status` shows its partitions and whether reads use it.
 
-`validate` compares the files in it with the committed files on storage: a line for each difference.
-Files of writes that have not completed do not count, and writers may continue meanwhile. The exit
-code is 1 if there are differences.
+`validate` compares the files in it with the committed files on storage, and its column statistics
+with the footers of base files: a line for each difference. Files of writes that have not completed
+do not count, and writers may continue meanwhile. The exit code is 1 if there are differences.
 """
 EXAMPLES = """Examples:
 
@@ -63,15 +63,14 @@ def _validate(uri: str, as_json: bool) -> int:
         opened = tables.open_table(uri, environment.system(), display)
         display.phase("listing files")
         found = opened.validate_metadata(lambda path: display.phase(f"comparing {path or '.'}"))
-        shown = views.differences(opened.uri, found)
+        shown = views.validation(opened.uri, found)
     if as_json:
         output.document(shown)
     else:
-        for line in views.difference_lines(shown):
+        for line in views.validation_lines(shown):
             output.line(line)
-        count = len(shown.differences)
-        output.note(quantities.counted(count, "difference") if count else "no differences")
-    return errors.EXIT_FINDINGS if shown.differences else errors.EXIT_DONE
+        output.note(views.validation_summary(shown))
+    return errors.EXIT_DONE if found.is_right else errors.EXIT_FINDINGS
 
 
 COMMAND = command.Command(

@@ -1,6 +1,5 @@
 """The metadata table of a table: a row a partition of it, or a line a difference."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hoodie.cli import grids, quantities
@@ -29,16 +28,22 @@ class StatusDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DifferencesDocument:
-    """How a metadata table differs from the storage.
+class ValidationDocument:
+    """How a metadata table differs from what it is about.
 
     Attributes:
         table: The table's URI.
-        differences: A committed file each.
+        differences: A committed file each that is not the same in both.
+        statistics: A column of a base file each of which the metadata table excludes a value.
+        files: So many files were compared.
+        footers: So many base files were looked into.
     """
 
     table: str
     differences: tuple[metadata_tables.Difference, ...]
+    statistics: tuple[metadata_tables.WrongStatistics, ...]
+    files: int
+    footers: int
 
 
 def status(uri: str, found: metadata_tables.Status) -> StatusDocument:
@@ -53,9 +58,15 @@ def status(uri: str, found: metadata_tables.Status) -> StatusDocument:
     )
 
 
-def differences(uri: str, found: Iterable[metadata_tables.Difference]) -> DifferencesDocument:
-    """Return the document of differences."""
-    return DifferencesDocument(table=uri, differences=tuple(found))
+def validation(uri: str, found: metadata_tables.Validation) -> ValidationDocument:
+    """Return the document of a validation."""
+    return ValidationDocument(
+        table=uri,
+        differences=found.differences,
+        statistics=found.statistics,
+        files=found.files,
+        footers=found.footers,
+    )
 
 
 def grid(shown: StatusDocument) -> grids.Grid:
@@ -96,9 +107,25 @@ def status_lines(shown: StatusDocument) -> list[str]:
     return lines
 
 
-def difference_lines(shown: DifferencesDocument) -> list[str]:
+def validation_lines(shown: ValidationDocument) -> list[str]:
     """Return a line for each difference."""
-    return [_line(each) for each in shown.differences]
+    wrong = [
+        f"{each.path}: {each.column} is {each.metadata_range} in the metadata table, "
+        f"{each.file_range} in the file"
+        for each in shown.statistics
+    ]
+    return [*map(_line, shown.differences), *wrong]
+
+
+def validation_summary(shown: ValidationDocument) -> str:
+    """Return what is said in the end."""
+    count = len(shown.differences) + len(shown.statistics)
+    found = quantities.counted(count, "difference") if count else "no differences"
+    compared = quantities.counted(shown.files, "file")
+    if not shown.footers:
+        return f"{found}, {compared} compared"
+    footers = quantities.counted(shown.footers, "base file")
+    return f"{found}, {compared} compared, and the statistics of {footers}"
 
 
 def _line(each: metadata_tables.Difference) -> str:
