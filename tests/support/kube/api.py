@@ -87,7 +87,11 @@ class Api:
         data = None if body is None else json.dumps(body)
         connection.request(method, path, data, self._headers(content_type))
         response = connection.getresponse()
-        text = response.read().decode()
+        try:
+            text = response.read().decode()
+        except http.client.IncompleteRead as error:
+            # As any other end of the server, which those who wait for another one expect.
+            raise ConnectionError(f"{method} {path}: the answer ended early") from error
         try:
             parsed = json.loads(text)
         except ValueError:
