@@ -76,11 +76,11 @@ class OpenDirectory:
             raise _link_or(error) from error
         try:
             self._remove(paths.unfinished(name))
-            if descriptor is None:
-                return False
-            os.unlink(name, dir_fd=self._descriptor)
-            self._remove(local_files.checksum(name))
-            return True
+            # Who removes a file that is never replaced does not hold it: it may be gone by now.
+            is_deleted = descriptor is not None and self._remove(name)
+            if is_deleted:
+                self._remove(local_files.checksum(name))
+            return is_deleted
         finally:
             if descriptor is not None:
                 os.close(descriptor)
@@ -115,11 +115,12 @@ class OpenDirectory:
             found = os.listdir(self._descriptor)  # noqa: PTH208 (a path has no descriptor)
             self._hidden = frozenset(each for each in found if each.startswith("."))
 
-    def _remove(self, name: str) -> None:
+    def _remove(self, name: str) -> bool:
         try:
             os.unlink(name, dir_fd=self._descriptor)
         except local_files.ABSENT:
-            return
+            return False
+        return True
 
 
 @contextmanager

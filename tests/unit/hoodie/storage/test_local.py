@@ -602,3 +602,21 @@ def test_equal_directories_have_equal_uris(tmp_path: Path, monkeypatch: pytest.M
 def test_file_systems_root_is_no_table(root: str) -> None:
     with pytest.raises(errors.InvalidInputError):
         LocalStorage(root)
+
+
+def test_file_that_goes_while_it_is_deleted_is_no_error(
+    storage: LocalStorage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who removes files that are never replaced does not hold them."""
+    hold = local_files.hold
+
+    def hold_and_lose(name: str, flags: int, directory: int) -> object:
+        found = hold(name, flags, directory)
+        (root / "directory" / "file").unlink()
+        return found
+
+    storage.create("directory/file", b"x")
+    monkeypatch.setattr(local_files, "hold", hold_and_lose)
+    assert not storage.delete("directory/file")
+    monkeypatch.undo()
+    assert storage.list("directory") == []
