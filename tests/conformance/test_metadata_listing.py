@@ -283,6 +283,9 @@ def test_validate_names_each_difference(
         (f"north/{longer.name}", size),
     ]
     assert shown["differences"][1]["metadata_bytes"] == size - 1
+    (unreadable,) = shown["statistics"]
+    assert (unreadable["path"], unreadable["column"]) == (f"north/{longer.name}", "")
+    assert "not a readable parquet file" in unreadable["file_range"]
 
 
 def _is_empty(path: Path, file_slice: files.FileSlice) -> bool:

@@ -11,7 +11,6 @@ from hoodie.engine.protocol import Engine
 from hoodie.filegroup import (
     column_statistics,
     listing,
-    log_scanning,
     metadata_listing,
     metadata_table,
     parquet_reading,
@@ -112,9 +111,9 @@ class WrongStatistics:
 
     Attributes:
         path: The file's.
-        column: The column.
+        column: The column; empty where the file cannot be read.
         metadata_range: What the metadata table says.
-        file_range: What the file's footer says.
+        file_range: What the file's footer says, or why it cannot be read.
     """
 
     path: str
@@ -215,6 +214,11 @@ def _wrong_statistics(
 ) -> Iterator[WrongStatistics]:
     footers = engine.map(functools.partial(_footer_of, storage), base_files)
     for base_file, footer in zip(base_files, footers, strict=True):
+        if isinstance(footer, str):
+            yield WrongStatistics(
+                path=base_file.path, column="", metadata_range="", file_range=footer
+            )
+            continue
         for name, by_file in known.items():
             told, there = by_file.get(base_file.name), footer.get(name)
             if told is None or there is None:
@@ -230,9 +234,15 @@ def _wrong_statistics(
 
 def _footer_of(
     storage: Storage, base_file: files.BaseFile
-) -> dict[str, column_statistics.FooterRange]:
-    with log_scanning.named(base_file), storage.open_input(base_file.path) as source:
-        return column_statistics.footer_ranges(parquet_reading.ParquetInput(source).metadata)
+) -> dict[str, column_statistics.FooterRange] | str:
+    """Return the ranges of a base file, or why it cannot be read; nothing of one that is gone."""
+    try:
+        with storage.open_input(base_file.path) as source:
+            return column_statistics.footer_ranges(parquet_reading.ParquetInput(source).metadata)
+    except errors.NotFoundError:
+        return {}
+    except errors.FormatError as error:
+        return str(error)
 
 
 def _differences(

@@ -109,12 +109,7 @@ def status_lines(shown: StatusDocument) -> list[str]:
 
 def validation_lines(shown: ValidationDocument) -> list[str]:
     """Return a line for each difference."""
-    wrong = [
-        f"{each.path}: {each.column} is {each.metadata_range} in the metadata table, "
-        f"{each.file_range} in the file"
-        for each in shown.statistics
-    ]
-    return [*map(_line, shown.differences), *wrong]
+    return [*map(_line, shown.differences), *map(_statistics_line, shown.statistics)]
 
 
 def validation_summary(shown: ValidationDocument) -> str:
@@ -137,4 +132,13 @@ def _line(each: metadata_tables.Difference) -> str:
     return (
         f"{each.path}: {each.metadata_bytes} bytes in the metadata table, "
         f"{each.storage_bytes} on storage"
+    )
+
+
+def _statistics_line(each: metadata_tables.WrongStatistics) -> str:
+    if not each.column:
+        return f"{each.path}: {each.file_range}"
+    return (
+        f"{each.path}: {each.column} is {each.metadata_range} in the metadata table, "
+        f"{each.file_range} in the file"
     )
