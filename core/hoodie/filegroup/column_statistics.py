@@ -5,7 +5,7 @@ slice: the values of a merged row are values of these files, each perhaps of ano
 ranges of a slice's files are joined, column by column. Where the record of a file is missing, or
 has what is not understood, nothing is known of the slice's column.
 
-Requests: for each column the blocks of the partition `column_stats` that its records are in. The
+Requests: the blocks of the partition `column_stats` that the records of the columns are in. The
 partition `partition_stats` is not used: a writer that does not keep it up makes it wrong, and
 nothing shows that (format.md: Metadata table).
 
@@ -24,7 +24,8 @@ import pyarrow.parquet as pq
 from hoodie import errors
 from hoodie.filegroup import metadata_table
 from hoodie.format import metadata_avro
-from hoodie.format.metadata_avro import ColumnStatistics, ValueKind, ValueType
+from hoodie.format.metadata_avro import ColumnStatistics, ValueType
+from hoodie.format.ordering_wrappers import Wrapper
 from hoodie.model import files, predicates
 
 PARTITION = "column_stats"
@@ -41,19 +42,42 @@ _MICROS = frozenset((None, ValueType.TIMESTAMP_MICROS, ValueType.LOCAL_TIMESTAMP
 ByFile: TypeAlias = Mapping[str, ColumnStatistics]
 """Statistics of a column by the names of files."""
 
-_WHOLE = frozenset((ValueKind.INT, ValueKind.LONG))
+_WHOLE = frozenset((Wrapper.INT, Wrapper.LONG))
 
 _EPOCH = datetime.date(1970, 1, 1)
 _EPOCH_TIME = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class _Joined:
-    """The range of a column in a file slice."""
+class ColumnRange:
+    """The values of a column in some rows.
 
-    low: object
-    high: object
-    has_nulls: bool
+    Attributes:
+        low: The least value, as a value of the column's type, of a time in microseconds; None where
+            no row has a value.
+        high: The greatest value, as `low`.
+        nulls: How many rows have no value; None where that is not known.
+    """
+
+    low: object = None
+    high: object = None
+    nulls: int | None = 0
+
+    @property
+    def has_nulls(self) -> bool:
+        """Whether a row may have no value."""
+        return self.nulls != 0
+
+    def joined(self, other: "ColumnRange") -> "ColumnRange":
+        """Return the range of these rows and others."""
+        lows = [each.low for each in (self, other) if each.low is not None]
+        highs = [each.high for each in (self, other) if each.high is not None]
+        is_unknown = self.nulls is None or other.nulls is None
+        return ColumnRange(
+            min(lows, default=None),  # type: ignore[type-var]
+            max(highs, default=None),  # type: ignore[type-var]
+            None if is_unknown else (self.nulls or 0) + (other.nulls or 0),
+        )
 
 
 def may_match(
@@ -125,64 +149,35 @@ def read(
         FormatError: The partition is damaged.
         UnsupportedError: It has something that is not read.
     """
-    found: dict[str, ByFile] = {}
-    for name in columns:
-        prefixes = [metadata_avro.statistics_prefix(name, path) for path in paths]
-        told = (
-            metadata_avro.column_statistics(values, f"{PARTITION}, key {key!r}")
-            for key, values in partition.with_prefixes(prefixes).items()
-        )
-        found[name] = {each.file_name: each for each in told if each is not None}
+    prefixes = [metadata_avro.statistics_prefix(name, path) for name in columns for path in paths]
+    found: dict[str, dict[str, ColumnStatistics]] = {name: {} for name in columns}
+    for key, values in partition.with_prefixes(prefixes).items():
+        statistics = metadata_avro.column_statistics(values, f"{PARTITION}, key {key!r}")
+        if statistics is not None and statistics.column in found:
+            found[statistics.column][statistics.file_name] = statistics
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class FooterRange:
-    """What the footer of a base file says of a column.
-
-    Attributes:
-        low: The least value; None where there is none, or where the footer does not say it.
-        high: The greatest value.
-        nulls: How many rows have none.
-    """
-
-    low: object
-    high: object
-    nulls: int
-
-
-def footer_ranges(metadata: pq.FileMetaData) -> dict[str, FooterRange]:
+def footer_ranges(metadata: pq.FileMetaData) -> dict[str, ColumnRange]:
     """Return what a footer says of the columns that it has statistics of, by their names."""
-    found: dict[str, FooterRange | None] = {}
+    found: dict[str, ColumnRange | None] = {}
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for chunk in map(group.column, range(group.num_columns)):
-            name = chunk.path_in_schema
-            told = _chunk_range(chunk)
-            before = found.get(name)
-            found[name] = told if name not in found else _joined_ranges(before, told)
+            name, added = chunk.path_in_schema, _chunk_range(chunk)
+            before = found.get(name, ColumnRange())
+            found[name] = None if before is None or added is None else before.joined(added)
     return {name: each for name, each in found.items() if each is not None}
 
 
-def _chunk_range(chunk: pq.ColumnChunkMetaData) -> FooterRange | None:
-    told = chunk.statistics
-    if told is None or not told.has_null_count:
+def _chunk_range(chunk: pq.ColumnChunkMetaData) -> ColumnRange | None:
+    statistics = chunk.statistics
+    if statistics is None or not statistics.has_null_count:
         return None
-    if not told.has_min_max:
-        # Without values there are no bounds; with some they were too long to be written.
-        return FooterRange(None, None, told.null_count) if not told.num_values else None
-    return FooterRange(_plain(told.min), _plain(told.max), told.null_count)
-
-
-def _joined_ranges(one: FooterRange | None, other: FooterRange | None) -> FooterRange | None:
-    if one is None or other is None:
-        return None
-    lows = [each.low for each in (one, other) if each.low is not None]
-    highs = [each.high for each in (one, other) if each.high is not None]
-    return FooterRange(
-        min(lows, default=None),  # type: ignore[type-var]
-        max(highs, default=None),  # type: ignore[type-var]
-        one.nulls + other.nulls,
-    )
+    if statistics.has_min_max:
+        low, high = _plain(statistics.min), _plain(statistics.max)
+        return ColumnRange(low, high, statistics.null_count)
+    # Without values there are no bounds; with some they were too long to be written.
+    return None if statistics.num_values else ColumnRange(nulls=statistics.null_count)
 
 
 def _plain(bound: object) -> object:
@@ -193,46 +188,42 @@ def _plain(bound: object) -> object:
     return (zoned - _EPOCH_TIME) // datetime.timedelta(microseconds=1)
 
 
-def excludes(told: ColumnStatistics, footer: FooterRange, data_type: pa.DataType) -> bool:
+def excludes(statistics: ColumnStatistics, footer: ColumnRange, data_type: pa.DataType) -> bool:
     """Return whether statistics exclude a value, or a null, that is in their file."""
-    if footer.nulls and not told.has_nulls:
+    if footer.nulls and not statistics.has_nulls:
         return True
-    if footer.low is None:
-        return False
-    if told.kind is None:
-        return True
-    try:
-        low = _converted(told.low, told, data_type)
-        high = _converted(told.high, told, data_type)
-    except errors.UnsupportedError:
+    stated = _stated_range(statistics, data_type)
+    if stated is None or footer.low is None:
         return False  # Nothing is left out by what is not understood.
-    return bool(low > footer.low or high < footer.high)  # type: ignore[operator]
+    if stated.low is None:
+        return True
+    return bool(stated.low > footer.low or stated.high < footer.high)  # type: ignore[operator]
 
 
 def _of_slice(
-    file_slice: files.FileSlice, known: Mapping[str, ColumnStatistics], data_type: pa.DataType
-) -> _Joined | None:
+    file_slice: files.FileSlice, known: ByFile, data_type: pa.DataType
+) -> ColumnRange | None:
     """Return the range of a column in a slice; None where it is not known."""
-    lows: list[object] = []
-    highs: list[object] = []
-    has_nulls = False
+    found = ColumnRange()
     for name in _names(file_slice):
-        told = known.get(name)
-        if told is None:
+        statistics = known.get(name)
+        stated = None if statistics is None else _stated_range(statistics, data_type)
+        if stated is None:
             return None
-        has_nulls = has_nulls or told.has_nulls
-        if told.kind is None:
-            continue
-        try:
-            lows.append(_converted(told.low, told, data_type))
-            highs.append(_converted(told.high, told, data_type))
-        except errors.UnsupportedError:
-            return None
-    return _Joined(
-        low=min(lows, default=None),  # type: ignore[type-var]
-        high=max(highs, default=None),  # type: ignore[type-var]
-        has_nulls=has_nulls,
-    )
+        found = found.joined(stated)
+    return found
+
+
+def _stated_range(statistics: ColumnStatistics, data_type: pa.DataType) -> ColumnRange | None:
+    """Return the range that statistics state; None where it is not understood."""
+    if statistics.kind is None:
+        return ColumnRange(nulls=statistics.nulls)
+    try:
+        low = _converted(statistics.low, statistics, data_type)
+        high = _converted(statistics.high, statistics, data_type)
+    except (errors.UnsupportedError, OverflowError):
+        return None  # An overflow is of a date that there is not.
+    return ColumnRange(low, high, statistics.nulls)
 
 
 def _names(file_slice: files.FileSlice) -> Iterable[str]:
@@ -242,21 +233,26 @@ def _names(file_slice: files.FileSlice) -> Iterable[str]:
         yield log_file.name
 
 
-def _converted(bound: object, told: ColumnStatistics, data_type: pa.DataType) -> object:
+def _converted(bound: object, statistics: ColumnStatistics, data_type: pa.DataType) -> object:
     """Return a bound as a value of the column's type.
 
     Raises:
         UnsupportedError: It was written in a way that is not understood.
+        OverflowError: It is a day beyond all dates.
     """
     if pa.types.is_date32(data_type) and type(bound) is int:
         return _EPOCH + datetime.timedelta(days=bound)
     is_fit = (
-        (pa.types.is_signed_integer(data_type) and told.kind in _WHOLE)
+        (pa.types.is_signed_integer(data_type) and statistics.kind in _WHOLE)
         or (pa.types.is_floating(data_type) and type(bound) is float)
         or (pa.types.is_string(data_type) and type(bound) is str)
         or (pa.types.is_decimal(data_type) and type(bound) is decimal.Decimal)
         or (pa.types.is_date32(data_type) and type(bound) is datetime.date)
-        or (pa.types.is_timestamp(data_type) and type(bound) is int and told.value_type in _MICROS)
+        or (
+            pa.types.is_timestamp(data_type)
+            and type(bound) is int
+            and statistics.value_type in _MICROS
+        )
     )
     if not is_fit:
         raise errors.UnsupportedError(f"a bound {bound!r} of a column of type {data_type}")
@@ -264,7 +260,7 @@ def _converted(bound: object, told: ColumnStatistics, data_type: pa.DataType) ->
 
 
 def _arrays(
-    name: str, found: Sequence[_Joined | None], data_type: pa.DataType
+    name: str, found: Sequence[ColumnRange | None], data_type: pa.DataType
 ) -> dict[str, pa.Array]:
     try:
         low = pa.array([each and each.low for each in found], data_type)

@@ -140,7 +140,7 @@ class Partition:
     def __init__(
         self,
         storage: Storage,
-        slices: Iterable[files.FileSlice],
+        slices: Collection[files.FileSlice],
         counts: slicing.IsCommitted,
         held_bytes_max: int,
     ) -> None:
@@ -157,14 +157,12 @@ class Partition:
         self._held: defaultdict[bytes, list[Value]] = defaultdict(list)
         self._logged: defaultdict[bytes, list[Value]] = defaultdict(list)
         self._deleted: set[bytes] = set()
-        is_empty = True
+        if not slices:
+            raise errors.FormatError(f"{storage.uri} has a partition without files")
         for each in slices:
-            is_empty = False
             if each.base_file is not None:
                 self._open(storage, each.base_file)
             self._read_logs(storage, each.log_files, counts)
-        if is_empty:
-            raise errors.FormatError(f"{storage.uri} has a partition without files")
 
     def values(self, key: str) -> list[Value]:
         """Return what is stored under a key, in the order of merging; empty for nothing."""

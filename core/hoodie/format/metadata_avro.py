@@ -25,6 +25,7 @@ import fastavro
 
 from hoodie import errors
 from hoodie.format import avro_container, avro_values, java_hash, metadata_schemas
+from hoodie.format.ordering_wrappers import Wrapper
 
 ALL_PARTITIONS = "__all_partitions__"
 """The key of the record that has the partitions."""
@@ -84,23 +85,6 @@ def merged_sizes(values: Iterable[Value], source: str) -> dict[str, int]:
     return found
 
 
-class ValueKind(enum.Enum):
-    """How a bound was written: the record around it in Avro."""
-
-    BOOLEAN = "BooleanWrapper"
-    INT = "IntWrapper"
-    LONG = "LongWrapper"
-    FLOAT = "FloatWrapper"
-    DOUBLE = "DoubleWrapper"
-    BYTES = "BytesWrapper"
-    STRING = "StringWrapper"
-    DATE = "DateWrapper"
-    DECIMAL = "DecimalWrapper"
-    TIME_MICROS = "TimeMicrosWrapper"
-    TIMESTAMP_MICROS = "TimestampMicrosWrapper"
-    LOCAL_DATE = "LocalDateWrapper"
-
-
 class ValueType(enum.IntEnum):
     """The type of a column, by its ordinal in Apache Hudi's enumeration (`ValueType.java`)."""
 
@@ -150,7 +134,7 @@ class ColumnStatistics:
     column: str
     low: Bound | None = None
     high: Bound | None = None
-    kind: ValueKind | None = None
+    kind: Wrapper | None = None
     value_type: int | None = None
     type_info: str | None = None
     values: int | None = 0
@@ -187,8 +171,8 @@ def column_statistics(values: Iterable[Value], source: str) -> ColumnStatistics 
     """
     found: set[ColumnStatistics] = set()
     for value in values:
-        told = decode_statistics(value, source, RecordType.COLUMN_STATS)
-        found = set() if told is None else {*found, told}
+        statistics = decode_statistics(value, source, RecordType.COLUMN_STATS)
+        found = set() if statistics is None else {*found, statistics}
     if len(found) != 1:
         return None
     (only,) = found
@@ -222,13 +206,13 @@ def _is_nan(bound: Bound | None) -> bool:
     return isinstance(bound, float) and math.isnan(bound)
 
 
-def _bound(record: avro_values.Record, name: str) -> tuple[ValueKind | None, Bound | None]:
+def _bound(record: avro_values.Record, name: str) -> tuple[Wrapper | None, Bound | None]:
     wrapper = record.fields.get(name)
     if wrapper is None:
         return None, None
     try:
         type_name, fields = cast("tuple[str, Mapping[str, Bound]]", wrapper)
-        return ValueKind(type_name.rpartition(".")[2]), fields["value"]
+        return Wrapper(type_name.rpartition(".")[2]), fields["value"]
     except (TypeError, ValueError, KeyError) as error:
         raise errors.UnsupportedError(f"{record.source}: {name} is {wrapper!r:.80}") from error
 
@@ -245,33 +229,33 @@ def encode_sizes(sizes: Mapping[str, int | None], record_type: RecordType) -> by
     return _encode(record_type, {_SIZES: infos})
 
 
-def encode_statistics(told: ColumnStatistics, record_type: RecordType) -> bytes:
+def encode_statistics(statistics: ColumnStatistics, record_type: RecordType) -> bytes:
     """Return a record of statistics.
 
     Args:
-        told: The statistics.
+        statistics: The statistics.
         record_type: COLUMN_STATS or PARTITION_STATS.
     """
     value_type = None
-    if told.value_type is not None:
-        value_type = {"typeOrdinal": told.value_type, "additionalInfo": told.type_info}
+    if statistics.value_type is not None:
+        value_type = {"typeOrdinal": statistics.value_type, "additionalInfo": statistics.type_info}
     fields = {
-        "fileName": told.file_name,
-        "columnName": told.column,
-        "minValue": _wrapped(told.low, told.kind),
-        "maxValue": _wrapped(told.high, told.kind),
-        "valueCount": told.values,
-        "nullCount": told.nulls,
-        "totalSize": told.size_bytes,
-        "totalUncompressedSize": told.plain_bytes,
+        "fileName": statistics.file_name,
+        "columnName": statistics.column,
+        "minValue": _wrapped(statistics.low, statistics.kind),
+        "maxValue": _wrapped(statistics.high, statistics.kind),
+        "valueCount": statistics.values,
+        "nullCount": statistics.nulls,
+        "totalSize": statistics.size_bytes,
+        "totalUncompressedSize": statistics.plain_bytes,
         "isDeleted": False,
-        "isTightBound": told.is_tight,
+        "isTightBound": statistics.is_tight,
         "valueType": value_type,
     }
     return _encode(record_type, {_STATISTICS: fields})
 
 
-def _wrapped(bound: Bound | None, kind: ValueKind | None) -> tuple[str, object] | None:
+def _wrapped(bound: Bound | None, kind: Wrapper | None) -> tuple[str, object] | None:
     return None if kind is None else (metadata_schemas.qualified(kind.value), {"value": bound})
 
 

@@ -220,21 +220,21 @@ def _wrong_statistics(
             )
             continue
         for name, by_file in known.items():
-            told, there = by_file.get(base_file.name), footer.get(name)
-            if told is None or there is None:
+            stated, there = by_file.get(base_file.name), footer.get(name)
+            if stated is None or there is None:
                 continue
-            if column_statistics.excludes(told, there, schema.field(name).type):
+            if column_statistics.excludes(stated, there, schema.field(name).type):
                 yield WrongStatistics(
                     path=base_file.path,
                     column=name,
-                    metadata_range=f"{told.low!r} to {told.high!r}, {told.nulls} nulls",
+                    metadata_range=f"{stated.low!r} to {stated.high!r}, {stated.nulls} nulls",
                     file_range=f"{there.low!r} to {there.high!r}, {there.nulls} nulls",
                 )
 
 
 def _footer_of(
     storage: Storage, base_file: files.BaseFile
-) -> dict[str, column_statistics.FooterRange] | str:
+) -> dict[str, column_statistics.ColumnRange] | str:
     """Return the ranges of a base file, or why it cannot be read; nothing of one that is gone."""
     try:
         with storage.open_input(base_file.path) as source:

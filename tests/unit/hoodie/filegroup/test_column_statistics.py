@@ -10,8 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.filegroup import column_statistics
-from hoodie.filegroup.column_statistics import FooterRange
-from hoodie.format.metadata_avro import ColumnStatistics, ValueKind, ValueType
+from hoodie.filegroup.column_statistics import ColumnRange
+from hoodie.format.metadata_avro import ColumnStatistics, ValueType
+from hoodie.format.ordering_wrappers import Wrapper
 
 DAY = datetime.date(2026, 1, 2)
 TIME = datetime.datetime(2026, 1, 2, 3, tzinfo=datetime.UTC)
@@ -28,11 +29,11 @@ ROWS = pa.table(
     }
 )
 TOLD = ColumnStatistics(
-    file_name="f", column="i", low=1, high=3, kind=ValueKind.INT, values=4, nulls=1
+    file_name="f", column="i", low=1, high=3, kind=Wrapper.INT, values=4, nulls=1
 )
 
 
-def footer_of(rows: pa.Table, **options: object) -> dict[str, FooterRange]:
+def footer_of(rows: pa.Table, **options: object) -> dict[str, ColumnRange]:
     content = io.BytesIO()
     pq.write_table(rows, content, **options)
     return column_statistics.footer_ranges(pq.read_metadata(pa.py_buffer(content.getvalue())))
@@ -41,12 +42,12 @@ def footer_of(rows: pa.Table, **options: object) -> dict[str, FooterRange]:
 @pytest.mark.parametrize("rows_of_group", [1, 2, 4])
 def test_ranges_of_row_groups_are_joined(rows_of_group: int) -> None:
     found = footer_of(ROWS, row_group_size=rows_of_group)
-    assert found["i"] == FooterRange(1, 3, 1)
-    assert found["s"] == FooterRange("a", "d", 0)
-    assert found["day"] == FooterRange(DAY, DAY, 1)
-    assert found["t"] == FooterRange(MICROS, MICROS, 0)
-    assert found["n"] == FooterRange(decimal.Decimal("1.50"), decimal.Decimal("1.50"), 0)
-    assert found["none"] == FooterRange(None, None, 4)
+    assert found["i"] == ColumnRange(1, 3, 1)
+    assert found["s"] == ColumnRange("a", "d", 0)
+    assert found["day"] == ColumnRange(DAY, DAY, 1)
+    assert found["t"] == ColumnRange(MICROS, MICROS, 0)
+    assert found["n"] == ColumnRange(decimal.Decimal("1.50"), decimal.Decimal("1.50"), 0)
+    assert found["none"] == ColumnRange(None, None, 4)
 
 
 def test_nothing_is_known_without_statistics() -> None:
@@ -57,7 +58,7 @@ def test_nothing_is_known_without_statistics() -> None:
 
 def test_statistics_exclude_what_is_outside_their_bounds() -> None:
     def excludes(told: ColumnStatistics, low: object, high: object, nulls: int = 0) -> bool:
-        return column_statistics.excludes(told, FooterRange(low, high, nulls), pa.int32())
+        return column_statistics.excludes(told, ColumnRange(low, high, nulls), pa.int32())
 
     assert not excludes(TOLD, 1, 3, nulls=1)
     assert not excludes(TOLD, 2, 2)
@@ -70,7 +71,9 @@ def test_statistics_exclude_what_is_outside_their_bounds() -> None:
 
 
 def test_bounds_that_are_not_understood_exclude_nothing() -> None:
-    text = replace(TOLD, low="a", high="b", kind=ValueKind.STRING)
-    assert not column_statistics.excludes(text, FooterRange(1, 9, 0), pa.int32())
-    millis = replace(TOLD, kind=ValueKind.LONG, value_type=ValueType.TIMESTAMP_MILLIS)
-    assert not column_statistics.excludes(millis, FooterRange(5, 9, 0), pa.timestamp("us", "UTC"))
+    text = replace(TOLD, low="a", high="b", kind=Wrapper.STRING)
+    assert not column_statistics.excludes(text, ColumnRange(1, 9, 0), pa.int32())
+    late = replace(TOLD, low=2**31 - 1, high=2**31 - 1)
+    assert not column_statistics.excludes(late, ColumnRange(DAY, DAY, 0), pa.date32())
+    millis = replace(TOLD, kind=Wrapper.LONG, value_type=ValueType.TIMESTAMP_MILLIS)
+    assert not column_statistics.excludes(millis, ColumnRange(5, 9, 0), pa.timestamp("us", "UTC"))

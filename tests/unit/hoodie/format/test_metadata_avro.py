@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from hoodie import errors
 from hoodie.format import metadata_avro, metadata_schemas
-from hoodie.format.metadata_avro import ColumnStatistics, Value, ValueKind, ValueType
+from hoodie.format.metadata_avro import ColumnStatistics, Value, ValueType
+from hoodie.format.ordering_wrappers import Wrapper
 from support.tables.metadata_tables import SCHEMA_JSON, Sizes, value
 
 
@@ -46,7 +47,7 @@ def test_applying_a_record_again_changes_nothing(records: list[Sizes]) -> None:
 
 
 STATISTICS = ColumnStatistics(
-    file_name="f", column="c", low=1, high=5, kind=ValueKind.INT, values=4, nulls=1
+    file_name="f", column="c", low=1, high=5, kind=Wrapper.INT, values=4, nulls=1
 )
 
 
@@ -65,10 +66,10 @@ def test_statistics_are_read_as_they_were_written() -> None:
         STATISTICS,
         replace(STATISTICS, value_type=ValueType.INT, is_tight=True),
         replace(STATISTICS, value_type=99),
-        replace(STATISTICS, low="a", high="b", kind=ValueKind.STRING, nulls=None),
+        replace(STATISTICS, low="a", high="b", kind=Wrapper.STRING, nulls=None),
         replace(STATISTICS, low=None, high=None, kind=None, nulls=0),
         replace(
-            STATISTICS, low=b"a", high=b"b", kind=ValueKind.BYTES, type_info="5,2", value_type=10
+            STATISTICS, low=b"a", high=b"b", kind=Wrapper.BYTES, type_info="5,2", value_type=10
         ),
     ):
         assert told_by(each) == each
@@ -77,7 +78,7 @@ def test_statistics_are_read_as_they_were_written() -> None:
 
 def test_statistics_that_differ_or_are_no_numbers_are_not_relied_on() -> None:
     assert told_by(STATISTICS, replace(STATISTICS, high=6)) is None
-    nan = replace(STATISTICS, low=1.0, high=math.nan, kind=ValueKind.DOUBLE)
+    nan = replace(STATISTICS, low=1.0, high=math.nan, kind=Wrapper.DOUBLE)
     assert told_by(nan) is None
     assert told_by() is None
 
