@@ -68,6 +68,7 @@ class MetadataTable:
         self._written = timeline.write_completion_times
         # What completed before the data table's timeline was read is in any listing made later.
         self.timeline = active.listed(self._storage)
+        self._view: view.FileSystemView | None = None
         self._check_is_current(timeline)
 
     def partition(self, name: str, *, is_held: bool = True) -> "Partition":
@@ -88,18 +89,22 @@ class MetadataTable:
         return Partition(self._storage, slices, self._counts, HELD_BYTES_MAX if is_held else 0)
 
     def latest_slices(self, partition: str) -> list[files.FileSlice]:
-        """Return the newest slice of each file group of a partition, by file id; a listing."""
-        found = view.FileSystemView(
-            self.timeline,
-            listing.StorageListing(self._storage, extension=EXTENSION),
-            self.timeline.is_committed,
-            {
-                pending.requested_time: contents.read_compaction_plan(self._storage, pending)
-                for pending in self.timeline.pending_compactions
-            },
-            {},
-        )
-        return found.latest_slices(partition)
+        """Return the newest slice of each file group of a partition, by file id.
+
+        A listing for each partition, once, and a read for each pending compaction.
+        """
+        if self._view is None:
+            self._view = view.FileSystemView(
+                self.timeline,
+                listing.StorageListing(self._storage, extension=EXTENSION),
+                self.timeline.is_committed,
+                {
+                    pending.requested_time: contents.read_compaction_plan(self._storage, pending)
+                    for pending in self.timeline.pending_compactions
+                },
+                {},
+            )
+        return self._view.latest_slices(partition)
 
     def _counts(self, requested_time: instants.InstantTime) -> bool:
         is_pending = requested_time in self._pending

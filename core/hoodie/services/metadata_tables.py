@@ -88,17 +88,17 @@ def status(storage: Storage, config: table_config.TableConfig) -> Status:
         found = metadata_table.MetadataTable(storage, timeline)
     except errors.FormatError as error:
         return Status(partitions=_unread(named), problem=str(error))
+    partitions = tuple(
+        _status_of(name, is_ready, found.latest_slices(name))
+        for name, is_ready in sorted(named.items())
+    )
     problem = None
-    partitions = []
-    for name, is_ready in sorted(named.items()):
-        slices = found.latest_slices(name)
-        partitions.append(_status_of(name, is_ready, slices))
     try:
         found.partition(metadata_table.FILES)
     except (errors.FormatError, errors.NotFoundError, errors.UnsupportedError) as error:
         problem = str(error)
     return Status(
-        partitions=tuple(partitions),
+        partitions=partitions,
         last=found.timeline.completed[-1],
         commits_since_compaction=_since_compaction(found.timeline),
         problem=problem,
