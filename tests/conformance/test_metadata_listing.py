@@ -8,7 +8,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +18,16 @@ import pytest
 
 from hoodie import environment, table
 from hoodie.cli import program
-from hoodie.filegroup import listing, metadata_listing, metadata_table, snapshots
+from hoodie.filegroup import metadata_table
 from hoodie.format import metadata_avro
 from hoodie.format.metadata_avro import RecordType, Value
 from hoodie.model import files
 from hoodie.read import where
-from hoodie.storage.protocol import Storage
-from hoodie.timeline import active
+from hoodie.timeline import active, metadata_timelines
 from support.peer import peer_ours
 from support.peer.judge import Judge, Query
 from support.peer.peer_cases import BASE, SCHEMA, row
+from support.peer.peer_listings import assert_same_files, look
 from support.peer.peer_rows import assert_same_rows
 
 KEY = ["part", "id"]
@@ -46,52 +46,6 @@ TABLES = {
 
 def rows_of(numbers: range, ts: int) -> pa.Table:
     return pa.Table.from_pylist([row(n, ts=ts) for n in numbers], SCHEMA)
-
-
-@dataclass(frozen=True)
-class Looked:
-    """Two listings of a table, and which of their files count."""
-
-    by_metadata: metadata_listing.MetadataListing
-    by_storage: listing.Listing
-    snapshot: snapshots.Snapshot
-
-    def committed(self, found: listing.Listing) -> dict[str, set[listing.DataFile]]:
-        return {
-            path: {
-                each
-                for each in found.files(path)
-                if self.snapshot.committed.is_committed(each.instant_time)
-            }
-            for path in found.partitions()
-        }
-
-
-def look(path: Path) -> Looked:
-    env = environment.system(parallelism=1)
-    opened = table.open_table(str(path), env)
-    storage: Storage = env.open_storage(str(path))
-    snapshot = snapshots.take(storage, opened.config)
-    by_storage = listing.of_table(storage, opened.config)
-    by_metadata = metadata_listing.of_table(
-        storage, opened.config, active.load(storage), by_storage
-    )
-    assert isinstance(by_metadata, metadata_listing.MetadataListing)
-    return Looked(by_metadata, by_storage, snapshot)
-
-
-def assert_same_files(path: Path) -> None:
-    looked = look(path)
-    found = looked.committed(looked.by_metadata)
-    assert found == looked.committed(looked.by_storage)
-    for partition in found:
-        assert looked.by_metadata.is_partition(partition)
-        data_files = looked.by_metadata.files(partition)
-        assert data_files == sorted(data_files, key=lambda each: each.name)
-        assert set(data_files) == found[partition], "files of what did not complete"
-    assert not looked.by_metadata.is_partition("none")
-    assert not looked.by_metadata.files("none")
-    assert not looked.by_metadata.is_refused
 
 
 def stages(judge: Judge, path: Path, kind: str) -> Iterator[str]:
@@ -163,7 +117,7 @@ Damage = Callable[[Path], object]
 
 
 def _log_files(path: Path) -> list[Path]:
-    found = (path / metadata_table.DIRECTORY / "files").glob(".*.log.*")
+    found = (path / metadata_timelines.DIRECTORY / "files").glob(".*.log.*")
     return sorted(each for each in found if each.suffix != ".crc")
 
 
@@ -173,7 +127,7 @@ def _truncate(path: Path) -> None:
 
 
 def _spoil(path: Path) -> None:
-    (*_, base_file) = sorted((path / metadata_table.DIRECTORY / "files").glob("*.hfile"))
+    (*_, base_file) = sorted((path / metadata_timelines.DIRECTORY / "files").glob("*.hfile"))
     content = bytearray(base_file.read_bytes())
     content[40:60] = bytes(20)
     base_file.write_bytes(content)
@@ -182,7 +136,7 @@ def _spoil(path: Path) -> None:
 def _forget_newest(path: Path) -> None:
     """Take the metadata table's newest commit off, as if the table had been written without it."""
     name = _newest_write(path)
-    for each in (path / metadata_table.DIRECTORY / active.DIRECTORY).glob(f"{name}*"):
+    for each in (path / metadata_timelines.DIRECTORY / active.DIRECTORY).glob(f"{name}*"):
         each.unlink()
     for each in _log_files(path):
         if name in each.name:
@@ -194,11 +148,11 @@ DAMAGES: Mapping[str, tuple[Damage, str]] = {
     "a log file is cut short": (_truncate, "no whole block"),
     "a base file is broken": (_spoil, r"\.hfile"),
     "the folder is gone": (
-        lambda path: shutil.rmtree(path / metadata_table.DIRECTORY),
+        lambda path: shutil.rmtree(path / metadata_timelines.DIRECTORY),
         "no completed instant",
     ),
     "the partition is gone": (
-        lambda path: shutil.rmtree(path / metadata_table.DIRECTORY / "files"),
+        lambda path: shutil.rmtree(path / metadata_timelines.DIRECTORY / "files"),
         "has no log file of",
     ),
     "the newest commit is gone": (_forget_newest, "lacks .* the table was changed without it"),
@@ -322,7 +276,7 @@ def test_column_statistics_leave_out_slices_and_no_rows(
     judge.compact(path, options)
     judge.write(path, rows_of(range(18, 22), 4), options)
     shutil.copytree(path, plain)
-    shutil.rmtree(plain / metadata_table.DIRECTORY)
+    shutil.rmtree(plain / metadata_timelines.DIRECTORY)
     opened = table.open_table(str(path), environment.system(parallelism=1))
     for text in FILTERS:
         found = peer_ours.read(path, "--where", text)

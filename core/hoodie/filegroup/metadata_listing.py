@@ -14,7 +14,7 @@ from hoodie.filegroup import listing, metadata_table
 from hoodie.format import metadata_avro
 from hoodie.model import files, table_config
 from hoodie.storage import protocol
-from hoodie.timeline import active, partition_buckets
+from hoodie.timeline import active, metadata_timelines, partition_buckets
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class Files:
 
     def is_partition(self, partition_path: str) -> bool:
         """Return whether there is such a partition."""
-        return _key_of(partition_path) in self._all_partitions()
+        return metadata_avro.key_of(partition_path) in self._all_partitions()
 
     def hashing_configs(self) -> list[str]:
         """Return nothing: they are no data files."""
@@ -76,11 +76,11 @@ class Files:
             protocol.FileInfo(
                 path=files.join(partition_path, name), size_bytes=size, modified_ms=0, version=""
             )
-            for name, size in sorted(self._sizes(_key_of(partition_path)).items())
+            for name, size in sorted(self._sizes(metadata_avro.key_of(partition_path)).items())
         ]
 
     def _sizes(self, key: str) -> Mapping[str, int]:
-        source = f"{metadata_table.DIRECTORY}/{metadata_table.FILES}, key {key}"
+        source = f"{metadata_timelines.DIRECTORY}/{metadata_table.FILES}, key {key}"
         return metadata_avro.merged_sizes(self._partition.values(key), source)
 
 
@@ -152,7 +152,3 @@ class MetadataListing:
                     error,
                 )
         return ask(self._listed)
-
-
-def _key_of(partition_path: str) -> str:
-    return partition_path or metadata_avro.ROOT

@@ -29,11 +29,9 @@ from hoodie.format import delete_records, hfile_reading, log_blocks
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.format.metadata_avro import Value
 from hoodie.model import files, instants
-from hoodie.storage import subtree
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, contents
+from hoodie.timeline import active, contents, metadata_timelines
 
-DIRECTORY = ".hoodie/metadata"
 FILES = "files"
 """The partition that says which data files there are; no other is there without it."""
 
@@ -42,12 +40,6 @@ HELD_BYTES_MAX = 32 << 20
 """A base file up to this length is read at once, where most of it is asked for."""
 
 _SCHEMA = "schema"
-_DATA_ACTIONS = frozenset((*instants.WRITES, instants.Action.REPLACE_COMMIT, instants.Action.CLEAN))
-
-
-def opened(storage: Storage) -> Storage:
-    """Return the storage of a table's MDT, be there one or not."""
-    return subtree.SubtreeStorage(storage, DIRECTORY)
 
 
 class MetadataTable:
@@ -63,7 +55,7 @@ class MetadataTable:
         Raises:
             FormatError: It lacks a change that the data table's timeline shows.
         """
-        self._storage = opened(storage)
+        self._storage = metadata_timelines.opened(storage)
         self._pending = timeline.pending_times
         self._written = timeline.write_completion_times
         # What completed before the data table's timeline was read is in any listing made later.
@@ -113,12 +105,10 @@ class MetadataTable:
     def _check_is_current(self, timeline: active.ActiveTimeline) -> None:
         if not self.timeline.completed:
             raise errors.FormatError(f"{self._storage.uri} has no completed instant")
-        since = str(self.timeline.completed[0].completion_time)
-        for each in active.completed_after(timeline, since):
-            if each.action not in _DATA_ACTIONS or self._has(each.requested_time):
-                continue
+        found = metadata_timelines.lacking(self.timeline, timeline)
+        if found is not None:
             raise errors.FormatError(
-                f"{self._storage.uri} lacks {each}: the table was changed without it"
+                f"{self._storage.uri} lacks {found}: the table was changed without it"
             )
 
     def _check_is_whole(self, slices: Iterable[files.FileSlice]) -> None:
@@ -131,12 +121,6 @@ class MetadataTable:
                 raise errors.FormatError(
                     f"{self._storage.uri}/{FILES} has no log file of {each.requested_time}"
                 )
-
-    def _has(self, requested_time: instants.InstantTime) -> bool:
-        return (
-            requested_time in self.timeline.write_completion_times
-            or self.timeline.archive.completion_time(requested_time) is not None
-        )
 
 
 class Partition:

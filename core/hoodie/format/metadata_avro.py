@@ -149,6 +149,11 @@ class ColumnStatistics:
         return self.nulls != 0
 
 
+def key_of(partition_path: str) -> str:
+    """Return the key of the files of a partition of the data table."""
+    return partition_path or ROOT
+
+
 def statistics_prefix(column: str, partition_path: str | None = None) -> str:
     """Return what the keys of a column begin with, in one partition of the data table or in all."""
     place = "" if partition_path is None else _hashed(partition_path or ROOT)

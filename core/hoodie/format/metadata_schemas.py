@@ -12,6 +12,8 @@ _NAMESPACE = "org.apache.hudi.avro.model"
 _Type = str | list[object] | dict[str, object]
 _META = "commit_time commit_seqno record_key partition_path file_name"
 _NO_DEFAULT = object()
+_TEXT: dict[str, object] = {"type": "string", "avro.java.string": "String"}
+"""Apache Hudi casts the names of files to Java's strings, which Avro makes of such ones only."""
 
 _WRAPPED: Mapping[str, _Type] = {
     "Boolean": "boolean",
@@ -20,7 +22,7 @@ _WRAPPED: Mapping[str, _Type] = {
     "Float": "float",
     "Double": "double",
     "Bytes": "bytes",
-    "String": "string",
+    "String": _TEXT,
     "Date": "int",
     "Decimal": {"type": "bytes", "logicalType": "decimal", "precision": 30, "scale": 15},
     "TimeMicros": {"type": "long", "logicalType": "time-micros"},
@@ -61,14 +63,14 @@ _FILE_INFO = _record(
 )
 _BLOOM_FILTER = _record(
     "HoodieMetadataBloomFilter",
-    _field("type", "string"),
-    _field("timestamp", "string"),
+    _field("type", _TEXT),
+    _field("timestamp", _TEXT),
     _field("bloomFilter", "bytes"),
     _field("isDeleted", "boolean"),
 )
 _COLUMN_STATISTICS = _record(
     "HoodieMetadataColumnStats",
-    *_nullables("fileName columnName", "string"),
+    *_nullables("fileName columnName", _TEXT),
     _field(
         "minValue",
         [
@@ -87,16 +89,16 @@ _COLUMN_STATISTICS = _record(
         _record(
             "HoodieValueTypeInfo",
             _field("typeOrdinal", "int"),
-            _nullable("additionalInfo", "string"),
+            _nullable("additionalInfo", _TEXT),
         ),
     ),
 )
 _RECORD_INDEX = _record(
     "HoodieRecordIndexInfo",
-    _nullable("partitionName", "string"),
+    _nullable("partitionName", _TEXT),
     *_nullables("fileIdHighBits fileIdLowBits", "long"),
     _nullable("fileIndex", "int"),
-    _nullable("fileId", "string"),
+    _nullable("fileId", _TEXT),
     _nullable("instantTime", "long"),
     _field("fileIdEncoding", "int", default=0),
     _nullable("position", "long"),
@@ -106,10 +108,13 @@ _SECONDARY_INDEX = _record("HoodieSecondaryIndexInfo", _field("isDeleted", "bool
 RECORD = avro_container.schema(
     _record(
         "HoodieMetadataRecord",
-        *(_nullable(f"_hoodie_{name}", "string") for name in _META.split()),
-        _field("key", "string"),
+        *(_nullable(f"_hoodie_{name}", _TEXT) for name in _META.split()),
+        _field("key", _TEXT),
         _field("type", "int"),
-        _field("filesystemMetadata", ["null", {"type": "map", "values": _FILE_INFO}]),
+        _field(
+            "filesystemMetadata",
+            ["null", {"type": "map", "values": _FILE_INFO, "avro.java.string": "String"}],
+        ),
         _nullable("BloomFilterMetadata", _BLOOM_FILTER),
         _nullable("ColumnStatsMetadata", _COLUMN_STATISTICS),
         _nullable("recordIndexMetadata", _RECORD_INDEX),

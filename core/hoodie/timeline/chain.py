@@ -47,6 +47,7 @@ from hoodie.timeline import (
     epochs,
     history_tree,
     history_writing,
+    metadata_timelines,
     table_properties,
     transitions,
 )
@@ -450,9 +451,15 @@ class Chain:
         """Return what another engine has done that forbids to finish the head; None for nothing."""
         if not self._has_foreign_writers:
             return None
+        epoch = view.head.epoch
         if table_properties.has_metadata_table(self._storage):
-            return "the table was given a metadata table, which would lack it"
-        return epochs.obstacle(view.head.epoch, view.timeline)
+            beside = active.listed(metadata_timelines.opened(self._storage))
+            if any(
+                metadata_timelines.is_lacking(beside, each)
+                for each in epochs.completing(epoch, view.timeline)
+            ):
+                return "the table was given a metadata table, which would lack it"
+        return epochs.obstacle(epoch, view.timeline)
 
     def _without_late(self, view: View, check: Check) -> View:
         """Return a view after what a paused process has brought back was taken off the timeline."""

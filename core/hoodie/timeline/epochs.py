@@ -417,11 +417,16 @@ def obstacle(epoch: Epoch, timeline: active.ActiveTimeline) -> str | None:
     for each in timeline.instants:
         if each.requested_time > epoch.time and each.action not in instants.WRITES:
             return f"{each} was requested by another engine in the meantime"
-    for publication in lacking(epoch, timeline):
-        instant = instant_names.parse(_name(publication.path))
-        if instant is not None and instant.is_completed and not _is_inflight(instant, timeline):
+    for instant in completing(epoch, timeline):
+        if not _is_inflight(instant, timeline):
             return f"{instant.requested_time} is no longer inflight"
     return None
+
+
+def completing(epoch: Epoch, timeline: active.ActiveTimeline) -> tuple[instants.Instant, ...]:
+    """Return the instants that an epoch completes and a timeline shows as pending."""
+    found = (instant_names.parse(_name(each.path)) for each in lacking(epoch, timeline))
+    return tuple(each for each in found if each is not None and each.is_completed)
 
 
 def is_manifest(path: str) -> bool:

@@ -157,15 +157,30 @@ def complete(
         StorageError: The storage failed, and the file is not there.
     """
     completion_time = times.generate(timeline)
-    done = completed(inflight, completion_time)
-    assert content, done
-    check()
     try:
-        _create(storage, done, content, lambda: False, check)
+        return complete_at(storage, inflight, completion_time, content, check)
     except errors.OutcomeUnknownError:
         # It may appear later, and nobody sees its time until then.
         times.wait_out(completion_time)
         raise
+
+
+def complete_at(
+    storage: Storage,
+    inflight: instants.Instant,
+    completion_time: instants.InstantTime,
+    content: bytes,
+    check: Callable[[], None],
+) -> instants.Instant:
+    """Complete an instant as `complete`, at a time that the caller has taken in the same scope.
+
+    Raises:
+        HoodieError: As `complete`.
+    """
+    done = completed(inflight, completion_time)
+    assert content, done
+    check()
+    _create(storage, done, content, lambda: False, check)
     logger.info("%s: %s at %s", storage.uri, done, done.completion_time)
     return done
 

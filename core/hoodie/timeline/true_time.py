@@ -58,6 +58,7 @@ class TimeGenerator:
         self._clock = time_clock
         self._settings = write_settings
         self._suspect: instants.Instant | None = None
+        self._floor = ""
         self._chained_ms = 0
 
     @property
@@ -67,6 +68,20 @@ class TimeGenerator:
         Set only where the policy is to advance: whoever made it, or we, have a wrong clock.
         """
         return self._suspect
+
+    def rise_above(self, time: str) -> None:
+        """Give no time any more that is not above this one, of another timeline; empty for none."""
+        self._floor = max(self._floor, time)
+
+    def next(self, timeline: active.ActiveTimeline) -> instants.InstantTime:
+        """Return the same as `generate`, without a wait: a greater one is given in this scope.
+
+        Raises:
+            HoodieError: As `generate`.
+        """
+        reading = self._after(timeline)
+        self.rise_above(reading.time)
+        return reading.time
 
     def generate(self, timeline: active.ActiveTimeline) -> instants.InstantTime:
         """Return a time above all others; the caller holds the lock, also while this waits.
@@ -84,7 +99,7 @@ class TimeGenerator:
 
     def _after(self, timeline: active.ActiveTimeline, chain_time: str = "") -> Reading:
         """Return the next time after a timeline, and look whose clock is wrong."""
-        greatest = max(timeline.greatest_time or "", chain_time)
+        greatest = max(timeline.greatest_time or "", chain_time, self._floor)
         floor = instants.InstantTime(greatest) if greatest else None
         now_ms = self._clock.now_ms()
         reading = next_reading(now_ms, floor, self._settings)

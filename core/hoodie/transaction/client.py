@@ -38,6 +38,8 @@ class Connection:
         claim: What a write of ours does to the table, put into its heartbeat for later ones.
         admit_beside: Asked in the lock scope before a write begins; None admits it beside anybody.
         table_chain: Of the table; None for a table without one.
+        beside: The storage of the table's metadata table; of a metadata table, the data's; None for
+            a table without one.
         lock_session_ms: Silence after which the lock's service gives a holder up; 0 for none.
         is_proved_dead: Tells of processes of this machine.
     """
@@ -51,6 +53,7 @@ class Connection:
     claim: str = ""
     admit_beside: AdmitBeside | None = None
     table_chain: chain.Chain | None = None
+    beside: Storage | None = None
     lock_session_ms: int = 0
     is_proved_dead: Callable[[identity.ProcessIdentity], bool] = identity.is_proved_dead
 
@@ -82,6 +85,7 @@ class Client:
         self.random = env.random
         self.process = identity.as_of_now(env.process)
         self.chain = connection.table_chain
+        self.beside = connection.beside
         self.times = true_time.TimeGenerator(env.clock, connection.settings)
         self.lock = table_lock.TableLock(
             connection.provider,
@@ -89,6 +93,7 @@ class Client:
             env.clock,
             table_lock.Patience.of(connection.settings),
             self.chain,
+            self.beside,
         )
         self.heartbeats = heartbeats.Heartbeats(
             connection.storage,
@@ -132,10 +137,24 @@ class Client:
         Raises:
             HoodieError: As `true_time.TimeGenerator.generate`.
         """
+        self.times.rise_above(scope.floor)
         if scope.view is None:
             return self.times.generate(scope.timeline)
         return self.times.generate_chained(
             scope.timeline, scope.view.head.epoch.time, parity, is_waiting=not scope.is_courtesy
+        )
+
+    def time_before_another(self, scope: table_lock.LockScope) -> instants.InstantTime:
+        """Return a time as `time_after`, without a wait: a greater one is taken in this scope.
+
+        Raises:
+            HoodieError: As `time_after`.
+        """
+        self.times.rise_above(scope.floor)
+        if scope.view is None:
+            return self.times.next(scope.timeline)
+        return self.times.generate_chained(
+            scope.timeline, scope.view.head.epoch.time, true_time.Parity.EPOCH, is_waiting=False
         )
 
     def check_guards(self) -> None:

@@ -34,6 +34,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hoodie import errors
+from hoodie.filegroup import metadata_records
 from hoodie.format import timeline_avro
 from hoodie.model import commits, instants, table_config
 from hoodie.timeline import active, transitions, true_time
@@ -43,6 +44,7 @@ from hoodie.transaction import (
     fencing,
     liveness,
     markers,
+    metadata_commits,
     preconditions,
     publication,
     table_lock,
@@ -66,10 +68,9 @@ Admit = Callable[[instants.Instant], bool]
 """Looks at a pending instant in the lock scope, before it is taken over. False where it is not to
 be executed."""
 
-Effect = Callable[[markers.Check], None]
+Effect = Callable[[table_lock.LockScope, markers.Check], None]
 """What happens once, in the lock scope, after all checks and before the completed file: files
-deleted, other instants taken off, the metadata table's commit. It asks the check that it is given
-before each of its steps."""
+deleted, other instants taken off. It asks the check that it is given before each of its steps."""
 
 Content = Callable[[table_lock.LockScope], bytes]
 """Makes what the completed file says, after the effects."""
@@ -343,6 +344,7 @@ def complete(
     content: Content,
     checks: Sequence[publication.Check] = (),
     effects: Sequence[Effect] = (),
+    changes: metadata_records.Changes | None = None,
 ) -> Completion:
     """Publish an action, all of it or nothing.
 
@@ -354,6 +356,7 @@ def complete(
         content: Of the completed file.
         checks: Asked in the lock scope, in this order.
         effects: What else happens in it, in this order.
+        changes: Of the data files, for the metadata table; None where there are none.
 
     Raises:
         ConflictError: A rollback or a restore came between, or a check found a conflict.
@@ -373,8 +376,11 @@ def complete(
         publication.check(client, scope, opened)
         for check in checks:
             check(scope, opened)
+        is_ours = admission.holding(scope, opened.heartbeat)
         for effect in effects:
-            effect(admission.holding(scope, opened.heartbeat))
+            effect(scope, is_ours)
+        if changes is not None and scope.beside is not None:
+            metadata_commits.put(client, scope, opened, changes, is_ours)
         completed = publication.publish(client, scope, opened, content(scope))
         return completed, scope, scope.is_held()
 
@@ -422,7 +428,7 @@ def commit(
     def with_metadata(check: CommitCheck) -> publication.Check:
         return lambda scope, opened: check(scope, opened, metadata)
 
-    def delete_files_of_failed_tasks(is_ours: markers.Check) -> None:
+    def delete_files_of_failed_tasks(_: table_lock.LockScope, is_ours: markers.Check) -> None:
         # Under the lock nobody can take the instant over, so these are files of our own tasks.
         stage = opened.own_stage if client.lock.is_courtesy else None
         markers.finalise(client.storage, opened.requested_time, metadata.stats, is_ours, stage)
@@ -438,6 +444,7 @@ def commit(
         content,
         [with_metadata(check) for check in checks],
         [delete_files_of_failed_tasks] if may_have_failed_tasks else [],
+        metadata_records.Changes(written=metadata.stats),
     )
 
 

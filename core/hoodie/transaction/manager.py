@@ -14,7 +14,7 @@ import pyarrow as pa
 from hoodie import environment
 from hoodie.model import schema_evolution, schemas, settings, table_config
 from hoodie.storage import protocol
-from hoodie.timeline import chain
+from hoodie.timeline import chain, metadata_timelines
 from hoodie.transaction import authors, client
 from hoodie.transaction.locks import addresses, opening
 
@@ -89,6 +89,7 @@ def open_client(
     """
     provider = opening.open_for(str(transaction.author), transaction.lock, target.storage, env)
     session_s = addresses.session_s(transaction.lock)
+    has_metadata = bool(target.config.metadata_partitions)
     try:
         return client.Client(
             client.Connection(
@@ -101,6 +102,7 @@ def open_client(
                 claim=claim,
                 admit_beside=admit_beside,
                 table_chain=target.known_chain or chain.opened(target.storage, target.config),
+                beside=metadata_timelines.opened(target.storage) if has_metadata else None,
                 lock_session_ms=round(session_s * 1000),
             )
         )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hoodie import errors
+from hoodie.filegroup import metadata_records, metadata_table
 from hoodie.model import instants, table_config
 from hoodie.timeline import active, contents
 from hoodie.transaction import authors, fencing
@@ -29,6 +30,7 @@ _FIXED: Mapping[str, Callable[[table_config.TableConfig], object]] = {
     "bucket fields": lambda config: config.bucket_fields,
     "chain": lambda config: config.chain,
     "foreign writers": lambda config: config.has_foreign_writers,
+    "metadata partitions": lambda config: config.metadata_partitions,
 }
 """What data files were made by: a write that began under one value cannot end under another."""
 
@@ -53,15 +55,9 @@ def table_refusal(config: table_config.TableConfig, expected: table_config.Table
         config: As read under the lock.
         expected: What the data was made for.
     """
-    partitions = (*config.metadata_partitions, *config.metadata_partitions_inflight)
-    if partitions:
-        return errors.UnsupportedError(
-            f"table {config.name} has a metadata table, with {', '.join(partitions)}, that another "
-            f"engine created and this version does not maintain: expected no "
-            f"{table_config.METADATA_PARTITIONS_KEY}. One write of Apache Hudi with "
-            "hoodie.metadata.enable=false removes it; every writer needs that option "
-            "(`hoodie describe --spark-options` prints all of them)"
-        )
+    refusal = _metadata_refusal(config)
+    if refusal is not None:
+        return refusal
     if config.chain is not None and config.chain.version > table_config.CHAIN_VERSION:
         return errors.UnsupportedError(
             f"table {config.name} has a chain of version {config.chain.version}, expected "
@@ -78,6 +74,30 @@ def table_refusal(config: table_config.TableConfig, expected: table_config.Table
                 f"{name} of table {config.name} is {value_of(config)}, "
                 f"expected {value_of(expected)}, as when this write began"
             )
+    return None
+
+
+def _metadata_refusal(config: table_config.TableConfig) -> Refusal:
+    """Return why a table's metadata table cannot be kept up."""
+    ready, building = set(config.metadata_partitions), config.metadata_partitions_inflight
+    if building:
+        return errors.UnsupportedError(
+            f"another engine builds {', '.join(building)} of the metadata table of {config.name}, "
+            "which this version cannot keep up until it is ready: wait for that engine, or drop "
+            "the metadata table by `hoodie metadata drop`"
+        )
+    if ready and metadata_table.FILES not in ready:
+        return errors.FormatError(
+            f"the metadata table of {config.name} has {', '.join(sorted(ready))} without "
+            f"{metadata_table.FILES}, on which the others stand: drop it by `hoodie metadata drop`"
+        )
+    others = sorted(ready - metadata_records.KEPT)
+    if others:
+        return errors.UnsupportedError(
+            f"the metadata table of {config.name} has {', '.join(others)}, which this version does "
+            f"not keep up, expected {', '.join(sorted(metadata_records.KEPT))} only: drop them "
+            "with Apache Hudi, or the metadata table by `hoodie metadata drop`"
+        )
     return None
 
 

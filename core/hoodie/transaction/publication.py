@@ -100,6 +100,7 @@ def publish(
     try:
         if client.chain is not None:
             return _publish_chained(client, scope, opened, content)
+        client.times.rise_above(scope.floor)
         return transitions.complete(
             client.storage,
             opened.inflight,

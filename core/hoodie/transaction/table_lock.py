@@ -85,6 +85,7 @@ class LockScope:
         timeline: active.ActiveTimeline,
         view: epochs.View | None = None,
         *,
+        beside: active.ActiveTimeline | None = None,
         is_courtesy: bool = False,
     ) -> None:
         """Take a provider that has acquired its lock, and what was read since.
@@ -93,10 +94,12 @@ class LockScope:
             provider: The lock's.
             timeline: Read last.
             view: Of the table's chain; None for a table without one.
+            beside: The timeline of the table's other half; None where it has none.
             is_courtesy: Whether changes that are made without the lock are refused anyway.
         """
         self._provider = provider
         self._timeline = timeline
+        self._beside = beside
         self._view = view
         self._is_courtesy = is_courtesy
 
@@ -122,6 +125,16 @@ class LockScope:
     def timeline(self) -> active.ActiveTimeline:
         """The active timeline as it was when the scope was entered."""
         return self._timeline
+
+    @property
+    def beside(self) -> active.ActiveTimeline | None:
+        """The timeline of the table's metadata table; of a metadata table, that of the data."""
+        return self._beside
+
+    @property
+    def floor(self) -> str:
+        """The greatest time on the timeline beside; empty for none."""
+        return "" if self._beside is None else self._beside.greatest_time or ""
 
     @property
     def fencing_token(self) -> int:
@@ -151,11 +164,23 @@ class TableLock:
         waiting_clock: clock.Clock,
         patience: Patience,
         table_chain: chain.Chain | None = None,
+        beside: Storage | None = None,
     ) -> None:
-        """Take the provider, the table and its chain, and how long to try for the lock."""
+        """Take the provider, the table and its chain, and how long to try for the lock.
+
+        Args:
+            provider: For this client alone.
+            storage: The table's.
+            waiting_clock: Tells how long was waited.
+            patience: How long to try.
+            table_chain: The table's; None for none.
+            beside: The storage of the table's metadata table; of a metadata table, the data's. Its
+                timeline is read in each scope, too, since times are above those of both.
+        """
         self._provider = provider
         self._chain = table_chain
         self._storage = storage
+        self._beside = beside
         self._clock = waiting_clock
         self._patience = patience
         self._times = LockTimes()
@@ -237,11 +262,17 @@ class TableLock:
 
     def _look(self) -> LockScope:
         """Read the timeline, after what the chain's head says was published."""
-        if self._chain is None:
-            return LockScope(self._provider, active.listed(self._storage))
         is_courtesy = self.is_courtesy
-        view = self._chain.look(lambda: _check(self._provider, is_courtesy=is_courtesy))
-        return LockScope(self._provider, view.timeline, view, is_courtesy=is_courtesy)
+        view = None
+        if self._chain is not None:
+            view = self._chain.look(lambda: _check(self._provider, is_courtesy=is_courtesy))
+        return LockScope(
+            self._provider,
+            active.listed(self._storage) if view is None else view.timeline,
+            view,
+            beside=None if self._beside is None else active.listed(self._beside),
+            is_courtesy=is_courtesy,
+        )
 
     def _acquire(self) -> None:
         for _ in range(self._patience.retries_max):

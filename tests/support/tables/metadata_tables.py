@@ -15,7 +15,7 @@ from hoodie.format import delete_records, log_blocks
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.format.metadata_avro import ALL_PARTITIONS, Value
 from hoodie.model import commits, instants, table_config
-from hoodie.timeline import active, contents
+from hoodie.timeline import active, contents, metadata_timelines
 from support.tables.hfiles import hfile
 
 FILE_INFO = {
@@ -82,7 +82,7 @@ class MadeMetadata:
     def __init__(self, path: Path) -> None:
         """Make it for a table that exists, with what its commits wrote so far."""
         self.path = path
-        self.folder = path / metadata_table.DIRECTORY
+        self.folder = path / metadata_timelines.DIRECTORY
         (self.folder / active.DIRECTORY).mkdir(parents=True)
         (self.folder / metadata_table.FILES).mkdir()
         (self.folder / metadata_table.FILES / ".hoodie_partition_metadata").touch()

@@ -19,7 +19,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from hoodie import environment, errors
-from hoodie.filegroup import group_names, snapshots
+from hoodie.filegroup import group_names, metadata_records, snapshots
 from hoodie.format import clean_avro, instant_names
 from hoodie.maintenance import consumers, savepoints
 from hoodie.maintenance.cleaning import planning, retention
@@ -304,7 +304,8 @@ def execute(
         delete_all(paths)
         duration_ms = round((client.clock.monotonic_s() - begun_s) * 1000)
         content = clean_avro.encode_metadata(deleted, requested_time, duration_ms)
-        completion = lifecycle.complete(client, opened, lambda _: content)
+        changes = metadata_records.Changes(deleted=paths)
+        completion = lifecycle.complete(client, opened, lambda _: content, changes=changes)
     except BaseException:
         lifecycle.abort(client, opened)
         raise

@@ -35,6 +35,7 @@ from hoodie.transaction import (
     lifecycle,
     liveness,
     markers,
+    metadata_commits,
     preconditions,
     table_lock,
 )
@@ -189,7 +190,7 @@ def execute(client: Client, rollback: OpenRollback) -> RolledBack:
             rollback.opened,
             lambda _: rollback_avro.encode_metadata(done, client.storage.uri),
             [lambda scope, _: _check_pending(scope.timeline, rollback)],
-            [lambda is_ours: _take_off(client, rollback, is_ours)],
+            [lambda scope, is_ours: _take_off(client, scope, rollback, is_ours)],
         )
     except BaseException:
         lifecycle.abort(client, rollback.opened)
@@ -337,8 +338,14 @@ def _delete(client: Client, rollback: OpenRollback) -> list[str]:
     return sorted(paths)
 
 
-def _take_off(client: Client, rollback: OpenRollback, is_ours: markers.Check) -> None:
-    """Take the target off the timeline; a compaction is requested again (R7)."""
+def _take_off(
+    client: Client, scope: table_lock.LockScope, rollback: OpenRollback, is_ours: markers.Check
+) -> None:
+    """Take the target off the timeline; a compaction is requested again (R7).
+
+    Its delta commit of the metadata table goes first: of an instant that is not there it counts.
+    """
+    metadata_commits.take_off(client, scope, rollback.opened, rollback.plan.target, is_ours)
     is_ours()
     requested = transitions.revert(client.storage, rollback.target_inflight)
     if rollback.plan.action in instants.WRITES:

@@ -111,14 +111,24 @@ BAD = {
     "replaced": ({"attempt": attempt(2)}, errors.FencedError, "replaced by attempt 2"),
     "another write": ({"attempt": attempt(1, "w2")}, errors.FencedError, "another write since"),
     "metadata table": (
-        {"config": dataclasses.replace(CONFIG, metadata_partitions=("files", "column_stats"))},
+        {"config": dataclasses.replace(CONFIG, metadata_partitions=("files",))},
+        errors.ConflictError,
+        "metadata partitions",
+    ),
+    "index that is not kept up": (
+        {"config": dataclasses.replace(CONFIG, metadata_partitions=("files", "expr_index_a"))},
         errors.UnsupportedError,
-        "files, column_stats",
+        "has expr_index_a, which this version does not keep up",
+    ),
+    "metadata table without files": (
+        {"config": dataclasses.replace(CONFIG, metadata_partitions=("column_stats",))},
+        errors.FormatError,
+        "without files",
     ),
     "metadata table being built": (
         {"config": dataclasses.replace(CONFIG, metadata_partitions_inflight=("files",))},
         errors.UnsupportedError,
-        "metadata table, with files",
+        "another engine builds files",
     ),
     "local time": (
         {"config": dataclasses.replace(CONFIG, is_utc=False)},

@@ -1,0 +1,47 @@
+"""The timeline of a table's metadata table (MDT), beside that of the data.
+
+Each change of the data files is a delta commit of the MDT at the same requested time, which
+completes first (`transaction.metadata_commits`). Source: format.md: Metadata table.
+"""
+
+from hoodie.model import instants
+from hoodie.storage import subtree
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import active
+
+DIRECTORY = ".hoodie/metadata"
+
+_CHANGES = frozenset((*instants.WRITES, instants.Action.REPLACE_COMMIT, instants.Action.CLEAN))
+
+
+def opened(storage: Storage) -> Storage:
+    """Return the storage of a table's MDT, be there one or not."""
+    return subtree.SubtreeStorage(storage, DIRECTORY)
+
+
+def lacking(
+    timeline: active.ActiveTimeline, of_data: active.ActiveTimeline
+) -> instants.Instant | None:
+    """Return a completed change of the data files that an MDT does not have; None for none.
+
+    The archive is asked for changes that are not on its timeline.
+
+    Args:
+        timeline: The MDT's, with a completed instant at least.
+        of_data: The data table's, read before.
+    """
+    since = str(timeline.completed[0].completion_time)
+    return next(
+        (each for each in active.completed_after(of_data, since) if is_lacking(timeline, each)),
+        None,
+    )
+
+
+def is_lacking(timeline: active.ActiveTimeline, of_data: instants.Instant) -> bool:
+    """Return whether an instant of the data table changes files and an MDT does not have it."""
+    time = of_data.requested_time
+    return (
+        of_data.action.completed in _CHANGES
+        and time not in timeline.write_completion_times
+        and timeline.archive.completion_time(time) is None
+    )
