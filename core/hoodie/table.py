@@ -26,6 +26,7 @@ from hoodie.maintenance.cleaning import service as cleaning
 from hoodie.maintenance.compaction import planning as compaction_planning
 from hoodie.maintenance.compaction import service as compaction
 from hoodie.maintenance.rollback import service as rollback
+from hoodie.metadata import initialising
 from hoodie.model import (
     commits,
     compaction_options,
@@ -361,6 +362,30 @@ class Table:
             lambda timeline: savepoint_service.listed(self._storage, timeline),
             lambda storage: chain.load(storage, self.config),
         )
+
+    def initialise_metadata(
+        self, transaction: manager.TransactionOptions, *, is_rebuilt: bool = False
+    ) -> "Table":
+        """Make the table's metadata table from what is on storage; return the table with it.
+
+        Args:
+            transaction: On whose behalf.
+            is_rebuilt: Whether one that is there is dropped first.
+
+        Raises:
+            AlreadyExistsError: It has one.
+            ConflictError: The table is being restored, or changes faster than it can be listed.
+        """
+        without = self
+        if is_rebuilt:
+            self.drop_metadata(transaction)
+            without = open_table(self.uri, self._env)
+        initialising.initialise(without._target, transaction, self._env)
+        return open_table(self.uri, self._env)
+
+    def drop_metadata(self, transaction: manager.TransactionOptions) -> bool:
+        """Drop the table's metadata table; return whether there was one."""
+        return initialising.drop(self._target, transaction, self._env)
 
     def create_savepoint(
         self, wanted: savepoint_service.Wanted, transaction: manager.TransactionOptions

@@ -30,6 +30,7 @@ TABLES = {
     "mor": MERGE_ON_READ,
     "cow, version 8": replace(MERGE_ON_READ, merge_on_read=False, table_version=8),
     "without partitions": replace(MERGE_ON_READ, partition_by=()),
+    "mor, made by ours": MERGE_ON_READ,
 }
 BY_METADATA = Query(use_metadata_table=True)
 
@@ -44,8 +45,12 @@ def stages(judge: Judge, path: Path, kind: str) -> Iterator[str]:
     options = made.write_options()
     ours = peer_ours.Hoodie(table=made)
     peer_ours.create(path, made, SCHEMA)
+    if kind.endswith("made by ours"):
+        ours.write(path, rows_of(range(5), 0), "upsert")
+        peer_ours.hoodie("metadata", "init", path, "--lock", "filesystem")
+        yield "made by ours"
     judge.write(path, rows_of(range(12), 1), options)
-    yield "written by theirs, which makes the metadata table"
+    yield "written by theirs, which makes the metadata table if there is none"
     ours.write(path, rows_of(range(2, 8), 2), "upsert")
     yield "written by ours"
     judge.write(path, rows_of(range(4, 10), 3), options)

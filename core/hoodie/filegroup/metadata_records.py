@@ -22,6 +22,9 @@ from hoodie.model import commits
 Records = Mapping[str, Mapping[str, bytes]]
 """Records by partition of the metadata table and by key."""
 
+Sizes = Mapping[str, Mapping[str, int | None]]
+"""Sizes in bytes of files by partition of the data table and by name; None for deleted ones."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
@@ -41,20 +44,49 @@ def of_changes(changes: Changes, partitions: Iterable[str]) -> Records:
     return {name: _RECORDS[name](changes) for name in partitions}
 
 
-def _files(changes: Changes) -> dict[str, bytes]:
-    sizes: defaultdict[str, dict[str, int | None]] = defaultdict(dict)
+def changed(sizes: Sizes, changes: Iterable[Changes]) -> Sizes:
+    """Return the files that there are after changes; deleted ones are left out."""
+    found = {path: dict(by_name) for path, by_name in sizes.items()}
+    for each in changes:
+        for path, by_name in _sizes(each).items():
+            found.setdefault(path, {}).update(by_name)
+    return {
+        path: {name: size for name, size in by_name.items() if size is not None}
+        for path, by_name in found.items()
+    }
+
+
+def of_files(sizes: Sizes, partitions: Iterable[str]) -> dict[str, bytes]:
+    """Return the records of the partition `files`.
+
+    Args:
+        sizes: The files.
+        partitions: Paths of the partitions that are named as such.
+    """
+    found = {
+        metadata_avro.key_of(path): metadata_avro.encode_sizes(by_name, RecordType.FILES)
+        for path, by_name in sizes.items()
+    }
+    # Also without any: that it is in `files` shows that a write has reached the metadata table.
+    found[metadata_avro.ALL_PARTITIONS] = metadata_avro.encode_sizes(
+        {metadata_avro.key_of(path): 0 for path in partitions}, RecordType.PARTITIONS
+    )
+    return found
+
+
+def _sizes(changes: Changes) -> Sizes:
+    found: defaultdict[str, dict[str, int | None]] = defaultdict(dict)
     for path in changes.deleted:
         partition_path, _, name = path.rpartition("/")
-        sizes[metadata_avro.key_of(partition_path)][name] = None
-    touched: dict[str, int | None] = {}
+        found[partition_path][name] = None
     for stat in changes.written:
-        key = metadata_avro.key_of(stat.partition_path)
-        touched[key] = 0
-        sizes[key][stat.path.rpartition("/")[2]] = stat.size_bytes
-    found = {key: metadata_avro.encode_sizes(some, RecordType.FILES) for key, some in sizes.items()}
-    # Also without any: that it is in `files` shows that a write has reached the metadata table.
-    found[metadata_avro.ALL_PARTITIONS] = metadata_avro.encode_sizes(touched, RecordType.PARTITIONS)
+        found[stat.partition_path][stat.path.rpartition("/")[2]] = stat.size_bytes
     return found
+
+
+def _files(changes: Changes) -> dict[str, bytes]:
+    touched = {stat.partition_path for stat in changes.written}
+    return of_files(_sizes(changes), touched)
 
 
 _RECORDS = {metadata_table.FILES: _files}

@@ -36,6 +36,15 @@ FILES = "files"
 """The partition that says which data files there are; no other is there without it."""
 
 EXTENSION = ".hfile"
+
+_GROUP_PREFIXES = {FILES: "files"}
+
+
+def file_id(partition: str, number: int) -> str:
+    """Return the id of one of a partition's file groups, which are numbered from 0."""
+    return f"{_GROUP_PREFIXES[partition]}-{number:04d}-0"
+
+
 HELD_BYTES_MAX = 32 << 20
 """A base file up to this length is read at once, where most of it is asked for."""
 

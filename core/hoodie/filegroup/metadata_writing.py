@@ -1,18 +1,32 @@
-"""Writing log files of a metadata table: a block of records each, in an HFile.
+"""Writing files of a metadata table (MDT): base files, and log files with a block of records.
 
-Source: `HoodieAppendHandle.java`, `HoodieHFileDataBlock.java`; format.md: Metadata table.
+Both hold their records as HFiles. A file group that is to have none yet has a log file with an
+empty block of deletes, since how many file groups a partition has is told by its files alone.
+
+Source: `HoodieAppendHandle.java`, `HoodieHFileDataBlock.java`, `HoodieAvroHFileWriter.java`,
+`HoodieBackedTableMetadataWriter.java` (initializeFileGroups); format.md: Metadata table.
 """
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
 from hoodie.filegroup import metadata_table
-from hoodie.format import file_names, hfile_writing, log_blocks, metadata_schemas
+from hoodie.format import (
+    delete_records,
+    file_names,
+    hfile_writing,
+    log_blocks,
+    metadata_schemas,
+)
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.model import commits, files, instants
 from hoodie.storage.protocol import Storage
+
+_FIRST_TOKEN = file_names.write_token(0, 0, 0)
+_NO_COMMIT = "null"
+"""What a write stat has as `prev_commit` of a base file."""
 
 
 def group_ids(storage: Storage, partition: str) -> list[str]:
@@ -21,7 +35,7 @@ def group_ids(storage: Storage, partition: str) -> list[str]:
     How many there are was decided when it was initialised, and stands nowhere else.
 
     Args:
-        storage: The metadata table's.
+        storage: The MDT's.
         partition: Its name.
     """
     found = (
@@ -42,7 +56,7 @@ def write_log(
     """Write a log file; one request.
 
     Args:
-        storage: The metadata table's.
+        storage: The MDT's.
         group: Whose log it is.
         instant_time: Of the delta commit.
         write_token: As of `file_names.write_token`; no other writer of that instant has it.
@@ -52,15 +66,79 @@ def write_log(
     Raises:
         StorageError: Not done.
     """
-    schema = metadata_schemas.RECORD.text.decode()
-    header = {HeaderKey.SCHEMA: schema, HeaderKey.INSTANT_TIME: str(instant_time)}
-    content = _hfile(records, schema, now_ms)
+    header = {
+        HeaderKey.SCHEMA: metadata_schemas.RECORD.text.decode(),
+        HeaderKey.INSTANT_TIME: str(instant_time),
+    }
+    content = io.BytesIO()
+    _write_hfile(content, records, now_ms, {})
+    block = log_blocks.encode(BlockType.HFILE_DATA, header, content.getvalue())
+    return _write_block(storage, group, instant_time, write_token, block, len(records))
+
+
+def write_empty_log(
+    storage: Storage, group: files.FileGroupId, instant_time: instants.InstantTime
+) -> commits.WriteStat:
+    """Write the log file that makes a file group be there, byte for byte as Apache Hudi does.
+
+    Args:
+        storage: The MDT's.
+        group: The file group.
+        instant_time: Of the delta commit that makes the partition.
+
+    Raises:
+        StorageError: Not done.
+    """
+    content = delete_records.encode(pa.array([], pa.string()), group.partition_path)
+    header = {HeaderKey.INSTANT_TIME: str(instant_time)}
+    block = log_blocks.encode(BlockType.DELETE, header, content)
+    return _write_block(storage, group, instant_time, _FIRST_TOKEN, block, 0)
+
+
+def write_base(
+    storage: Storage,
+    group: files.FileGroupId,
+    instant_time: instants.InstantTime,
+    write_token: str,
+    records: Mapping[str, bytes],
+    now_ms: int,
+) -> commits.WriteStat:
+    """Write a base file; see `write_log`."""
+    name = file_names.base_file_name(
+        group.file_id, write_token, instant_time, metadata_table.EXTENSION
+    )
+    path = files.join(group.partition_path, name)
+    ends = {"minRecordKey": min(records).encode(), "maxRecordKey": max(records).encode()}
+    with storage.open_write(path) as sink:
+        _write_hfile(sink, records, now_ms, ends)
+        size_bytes = sink.tell()
+    return commits.WriteStat(
+        file_id=group.file_id,
+        partition_path=group.partition_path,
+        path=path,
+        prev_commit=_NO_COMMIT,
+        records=len(records),
+        inserts=len(records),
+        updates=0,
+        deletes=0,
+        size_bytes=size_bytes,
+    )
+
+
+def _write_block(
+    storage: Storage,
+    group: files.FileGroupId,
+    instant_time: instants.InstantTime,
+    write_token: str,
+    block: Iterable[bytes | pa.Buffer],
+    records: int,
+) -> commits.WriteStat:
     name = file_names.log_file_name(
         group.file_id, instant_time, files.LOG_VERSION_FIRST, write_token
     )
     path = files.join(group.partition_path, name)
     with storage.open_write(path) as sink:
-        for part in log_blocks.encode(BlockType.HFILE_DATA, header, content):
+        for part in block:
             sink.write(part)
         size_bytes = sink.tell()
     return commits.WriteStat(
@@ -68,9 +146,9 @@ def write_log(
         partition_path=group.partition_path,
         path=path,
         prev_commit=instant_time,
-        records=len(records),
+        records=records,
         inserts=0,
-        updates=len(records),
+        updates=records,
         deletes=0,
         size_bytes=size_bytes,
         base_file="",
@@ -80,13 +158,16 @@ def write_log(
     )
 
 
-def _hfile(records: Mapping[str, bytes], schema: str, now_ms: int) -> bytes:
+def _write_hfile(
+    sink: hfile_writing.Sink,
+    records: Mapping[str, bytes],
+    now_ms: int,
+    file_info: Mapping[str, bytes],
+) -> None:
     entries = sorted((key.encode(), content) for key, content in records.items())
-    sink = io.BytesIO()
     writer = hfile_writing.Writer(sink, hfile_writing.Options(created_ms=now_ms))
     writer.append(
         pa.array([key for key, _ in entries], pa.binary()),
         pa.array([content for _, content in entries], pa.binary()),
     )
-    writer.finish({"schema": schema.encode()})
-    return sink.getvalue()
+    writer.finish({"schema": metadata_schemas.RECORD.text, **file_info})

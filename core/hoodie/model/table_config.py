@@ -247,6 +247,30 @@ def to_properties(config: TableConfig) -> dict[str, str]:
     return properties
 
 
+def metadata_properties(config: TableConfig) -> dict[str, str]:
+    """Return the properties of a table's metadata table, as Apache Hudi spells them."""
+    name = f"{config.name}_metadata"
+    return {
+        "hoodie.table.name": name,
+        "hoodie.table.type": TableType.MERGE_ON_READ.value,
+        "hoodie.table.version": str(config.version),
+        "hoodie.table.initial.version": str(config.version),
+        "hoodie.timeline.layout.version": TIMELINE_LAYOUT,
+        "hoodie.timeline.path": "timeline",
+        "hoodie.timeline.history.path": "history",
+        "hoodie.archivelog.folder": "history",
+        "hoodie.table.checksum": str(zlib.crc32(f".{name}".encode())),
+        "hoodie.table.recordkey.fields": "key",
+        "hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA",
+        "hoodie.table.base.file.format": "HFILE",
+        "hoodie.populate.meta.fields": "false",
+        "hoodie.datasource.write.drop.partition.columns": "false",
+        "hoodie.record.merge.mode": "CUSTOM",
+        "hoodie.record.merge.strategy.id": _PAYLOAD_BASED_ID,
+        "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
+    }
+
+
 def chain_properties(config: TableConfig) -> dict[str, str]:
     """Return the properties that say which chain a table has, and who writes it."""
     properties = {} if config.chain is None else {CHAIN_KEY: str(config.chain)}

@@ -11,7 +11,7 @@ from hoodie.timeline import active
 
 DIRECTORY = ".hoodie/metadata"
 
-_CHANGES = frozenset((*instants.WRITES, instants.Action.REPLACE_COMMIT, instants.Action.CLEAN))
+_CHANGES = frozenset((*instants.WRITES, instants.Action.CLEAN))
 
 
 def opened(storage: Storage) -> Storage:

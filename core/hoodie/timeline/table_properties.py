@@ -48,9 +48,24 @@ def create(
     """
     if is_table(storage):
         raise errors.AlreadyExistsError(f"there already is a table in {storage.uri}")
+    stored = table_config.to_properties(config)
+    create_with(storage, stored, table_clock)
+    return table_config.from_properties(stored)
+
+
+def create_with(storage: Storage, stored: Mapping[str, str], table_clock: clock.Clock) -> None:
+    """Create what a table consists of before its first write.
+
+    Args:
+        storage: The table's.
+        stored: All its properties.
+        table_clock: For the comment in the file.
+
+    Raises:
+        AlreadyExistsError: There are properties already.
+    """
     for directory in _DIRECTORIES:
         _make_directory(storage, directory)
-    stored = table_config.to_properties(config)
     content = properties.encode(stored, [_comment("Properties saved on", table_clock)])
     try:
         storage.create(PATH, content)
@@ -59,7 +74,6 @@ def create(
             raise
         logger.warning("%s: properties were created though the answer was lost", storage.uri)
         del error
-    return table_config.from_properties(stored)
 
 
 def is_table(storage: Storage) -> bool:

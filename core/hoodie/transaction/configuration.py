@@ -41,14 +41,22 @@ def change(client: Client, decision: Decision) -> None:
     def decide(scope: table_lock.LockScope) -> None:
         client.check_guards()
         changes = decision(table_properties.load(client.storage, client.clock))
-        if not changes:
-            return
-        if scope.view is None:
-            table_properties.update(client.storage, changes, client.clock, scope.check)
-            return
-        _make(client, scope, changes)
+        if changes:
+            put(client, scope, changes)
 
     client.lock.decide(decide)
+
+
+def put(client: Client, scope: table_lock.LockScope, changes: Changes) -> None:
+    """Change properties of a table, as decided in this scope.
+
+    Raises:
+        HoodieError: As `change`.
+    """
+    if scope.view is None:
+        table_properties.update(client.storage, changes, client.clock, scope.check)
+    else:
+        _make(client, scope, changes)
 
 
 def switch_on(

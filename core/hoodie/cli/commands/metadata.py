@@ -1,4 +1,4 @@
-"""`hoodie metadata`: the metadata table that another engine keeps beside a table's files."""
+"""`hoodie metadata`: the metadata table beside a table's files: made, shown, compared, dropped."""
 
 import enum
 from typing import Annotated
@@ -6,12 +6,20 @@ from typing import Annotated
 import typer
 
 from hoodie import environment, errors
-from hoodie.cli import command, options, output, progress, tables
+from hoodie.cli import command, options, output, progress, run_settings, tables
 from hoodie.cli.views import metadata_tables as views
+from hoodie.transaction import authors
 
 DETAILS = """A metadata table, in `.hoodie/metadata`, lists the data files of a table, and holds
-statistics and indexes. Reads take the files from it instead of listing the storage. If it lacks a
-change of the table, or is damaged, they list the storage, and show a warning.
+statistics and indexes. Every write, compaction, clean and rollback keeps it up. Reads take the
+files from it instead of listing the storage. If it lacks a change of the table, or is damaged, they
+list the storage, and show a warning.
+
+`init` makes one from the files on storage, while writers continue; batches that began before are
+refused once, and have to be written again. With --rebuild one that is there is dropped first.
+
+`drop` removes it, whichever engine made it. Apache Hudi makes a new one with its next write unless
+that has `hoodie.metadata.enable=false`.
 
 `status` shows its partitions and whether reads use it.
 
@@ -21,6 +29,7 @@ do not count, and writers may continue meanwhile. The exit code is 1 if there ar
 """
 EXAMPLES = """Examples:
 
+  hoodie metadata init /data/trips
   hoodie metadata status /data/trips
   hoodie metadata validate /data/trips --json
 """
@@ -30,32 +39,55 @@ class Action(enum.Enum):
     """What to do."""
 
     STATUS = "status"
+    INIT = "init"
     VALIDATE = "validate"
+    DROP = "drop"
 
 
 def metadata(
-    action: Annotated[Action, typer.Argument(metavar="status|validate", help="The action.")],
+    action: Annotated[
+        Action, typer.Argument(metavar="status|init|validate|drop", help="The action.")
+    ],
     uri: options.TableUri,
     *,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="With init: drop the one that is there first.")
+    ] = False,
+    lock: options.LockText = None,
+    set_texts: options.SetTexts = None,
     as_json: options.AsJson = False,
 ) -> int:
-    """Show or validate a table's metadata table."""
-    return _status(uri, as_json) if action is Action.STATUS else _validate(uri, as_json)
-
-
-def _status(uri: str, as_json: bool) -> int:
+    """Show, make, validate or drop a table's metadata table."""
+    if rebuild and action is not Action.INIT:
+        raise typer.BadParameter("--rebuild is an option of init only")
+    if action is Action.VALIDATE:
+        return _validate(uri, as_json)
+    run = run_settings.parse_for_service(set_texts, lock)
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
+        if action is not Action.STATUS:
+            run_settings.check_facts(run.facts, opened.config)
+            transaction = run.transaction(authors.Author())
+            display.phase("listing files" if action is Action.INIT else "dropping")
+            if action is Action.INIT:
+                opened = opened.initialise_metadata(transaction, is_rebuilt=rebuild)
+            else:
+                opened.drop_metadata(transaction)
+                opened = tables.open_table(uri, environment.system(), display)
         display.phase("reading the metadata table")
         shown = views.status(opened.uri, opened.metadata_status())
+    _print(shown, as_json)
+    return errors.EXIT_DONE
+
+
+def _print(shown: views.StatusDocument, as_json: bool) -> None:
     if as_json:
         output.document(shown)
-        return errors.EXIT_DONE
+        return
     if shown.partitions:
         output.grid(views.grid(shown))
     for line in views.status_lines(shown):
         output.line(line)
-    return errors.EXIT_DONE
 
 
 def _validate(uri: str, as_json: bool) -> int:

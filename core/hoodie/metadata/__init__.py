@@ -1,0 +1,1 @@
+"""The metadata table as a whole: made, rebuilt, dropped, and kept small."""
