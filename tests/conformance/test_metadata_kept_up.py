@@ -43,7 +43,8 @@ def stages(judge: Judge, path: Path, kind: str) -> Iterator[str]:
     """Change a table by both engines, in all ways that change which files it has."""
     made = TABLES[kind]
     options = made.write_options()
-    ours = peer_ours.Hoodie(table=made)
+    often = {"hoodie.metadata.compact.max.delta.commits": "4"}
+    ours = peer_ours.Hoodie(table=made, settings=often)
     peer_ours.create(path, made, SCHEMA)
     if kind.endswith("made by ours"):
         ours.write(path, rows_of(range(5), 0), "upsert")

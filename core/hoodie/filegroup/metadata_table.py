@@ -19,7 +19,8 @@ Source: `HoodieBackedTableMetadata.java`, `HoodieTableMetadataUtil.java`
 
 import functools
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 import pyarrow as pa
 
@@ -89,11 +90,22 @@ class MetadataTable:
             self._check_is_whole(slices)
         return Partition(self._storage, slices, self._counts, HELD_BYTES_MAX if is_held else 0)
 
+    def of_slices(self, slices: Collection[files.FileSlice]) -> "Partition":
+        """Open some file groups of a partition; base files are not held."""
+        return Partition(self._storage, slices, self._counts, 0)
+
     def latest_slices(self, partition: str) -> list[files.FileSlice]:
         """Return the newest slice of each file group of a partition, by file id.
 
         A listing for each partition, once, and a read for each pending compaction.
         """
+        return self._looked().latest_slices(partition)
+
+    def slices(self, partition: str) -> list[tuple[files.FileSlice, ...]]:
+        """Return the slices of each file group of a partition, newest first; as `latest_slices`."""
+        return self._looked().slices(partition)
+
+    def _looked(self) -> view.FileSystemView:
         if self._view is None:
             self._view = view.FileSystemView(
                 self.timeline,
@@ -105,7 +117,7 @@ class MetadataTable:
                 },
                 {},
             )
-        return self._view.latest_slices(partition)
+        return self._view
 
     def _counts(self, requested_time: instants.InstantTime) -> bool:
         is_pending = requested_time in self._pending
@@ -161,6 +173,21 @@ class Partition:
             if each.base_file is not None:
                 self._open(storage, each.base_file)
             self._read_logs(storage, each.log_files, counts)
+
+    @property
+    def deleted(self) -> AbstractSet[bytes]:
+        """Keys of records in base files that log files delete."""
+        return self._deleted
+
+    def logged(self) -> Mapping[bytes, Sequence[Value]]:
+        """Return what log files hold, by key, in the order of merging."""
+        return self._logged
+
+    def base_batches(self) -> Iterator[tuple[pa.RecordBatch, bytes]]:
+        """Yield the records of base files that are not held, and the schema of each batch."""
+        for reader in self._bases:
+            for batch in reader.scan():
+                yield batch, reader.file_info[_SCHEMA]
 
     def values(self, key: str) -> list[Value]:
         """Return what is stored under a key, in the order of merging; empty for nothing."""

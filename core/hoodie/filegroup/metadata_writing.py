@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
-from hoodie.filegroup import metadata_table
+from hoodie.filegroup import metadata_merging, metadata_table
 from hoodie.format import (
     delete_records,
     file_names,
@@ -71,7 +71,7 @@ def write_log(
         HeaderKey.INSTANT_TIME: str(instant_time),
     }
     content = io.BytesIO()
-    _write_hfile(content, records, now_ms, {})
+    _write_hfile(content, metadata_merging.table(records), now_ms, {})
     block = log_blocks.encode(BlockType.HFILE_DATA, header, content.getvalue())
     return _write_block(storage, group, instant_time, write_token, block, len(records))
 
@@ -100,15 +100,30 @@ def write_base(
     group: files.FileGroupId,
     instant_time: instants.InstantTime,
     write_token: str,
-    records: Mapping[str, bytes],
+    records: pa.Table,
     now_ms: int,
 ) -> commits.WriteStat:
-    """Write a base file; see `write_log`."""
+    """Write a base file; one request, or some more for a great one.
+
+    Args:
+        storage: The MDT's.
+        group: The file group.
+        instant_time: Of the delta commit or compaction.
+        write_token: As of `write_log`.
+        records: Of `metadata_merging.SCHEMA`, ascending by key.
+        now_ms: The time, in milliseconds since the epoch.
+
+    Raises:
+        StorageError: Not done.
+    """
     name = file_names.base_file_name(
         group.file_id, write_token, instant_time, metadata_table.EXTENSION
     )
     path = files.join(group.partition_path, name)
-    ends = {"minRecordKey": min(records).encode(), "maxRecordKey": max(records).encode()}
+    ends = {}
+    if records.num_rows:
+        keys = records.column("key")
+        ends = {"minRecordKey": keys[0].as_py(), "maxRecordKey": keys[-1].as_py()}
     with storage.open_write(path) as sink:
         _write_hfile(sink, records, now_ms, ends)
         size_bytes = sink.tell()
@@ -117,8 +132,8 @@ def write_base(
         partition_path=group.partition_path,
         path=path,
         prev_commit=_NO_COMMIT,
-        records=len(records),
-        inserts=len(records),
+        records=records.num_rows,
+        inserts=records.num_rows,
         updates=0,
         deletes=0,
         size_bytes=size_bytes,
@@ -159,15 +174,9 @@ def _write_block(
 
 
 def _write_hfile(
-    sink: hfile_writing.Sink,
-    records: Mapping[str, bytes],
-    now_ms: int,
-    file_info: Mapping[str, bytes],
+    sink: hfile_writing.Sink, records: pa.Table, now_ms: int, file_info: Mapping[str, bytes]
 ) -> None:
-    entries = sorted((key.encode(), content) for key, content in records.items())
     writer = hfile_writing.Writer(sink, hfile_writing.Options(created_ms=now_ms))
-    writer.append(
-        pa.array([key for key, _ in entries], pa.binary()),
-        pa.array([content for _, content in entries], pa.binary()),
-    )
+    for batch in records.to_batches():
+        writer.append(batch.column("key"), batch.column("value"))
     writer.finish({"schema": metadata_schemas.RECORD.text, **file_info})

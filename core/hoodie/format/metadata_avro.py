@@ -308,7 +308,19 @@ def decode_statistics(
     return None if record.flag("isDeleted") else _statistics_of(record)
 
 
-def _decode(value: Value, source: str, *expected: RecordType) -> avro_values.Record:
+def recoded(value: Value, source: str) -> bytes:
+    """Return a record as written by the schema of today, from one of another release.
+
+    Raises:
+        FormatError: It is broken.
+    """
+    fields = _fields(value, source)
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, metadata_schemas.RECORD.parsed, fields)
+    return stream.getvalue()
+
+
+def _fields(value: Value, source: str) -> dict[str, object]:
     data = io.BytesIO(value.content)
     try:
         schema = avro_container.parse_schema(value.schema)
@@ -317,7 +329,11 @@ def _decode(value: Value, source: str, *expected: RecordType) -> avro_values.Rec
         raise errors.FormatError(f"{source}: broken Avro: {error}") from error
     if not isinstance(fields, dict) or data.read(1):
         raise errors.FormatError(f"{source}: bytes that are not one record of the schema")
-    record = avro_values.Record(fields, source)
+    return fields
+
+
+def _decode(value: Value, source: str, *expected: RecordType) -> avro_values.Record:
+    record = avro_values.Record(_fields(value, source), source)
     if record.number("type") not in {each.value for each in expected}:
         raise errors.FormatError(
             f"{source}: a record of type {record.number('type')}, expected "

@@ -4,7 +4,10 @@ Its releases before 1.1 have no ArrayWrapper and no type of values; they read re
 The meta columns come first, and are null. Source: `HoodieMetadata.avsc`; format.md: Metadata table.
 """
 
+import functools
 from collections.abc import Mapping
+
+import fastavro
 
 from hoodie.format import avro_container
 
@@ -108,7 +111,7 @@ _SECONDARY_INDEX = _record("HoodieSecondaryIndexInfo", _field("isDeleted", "bool
 RECORD = avro_container.schema(
     _record(
         "HoodieMetadataRecord",
-        *(_nullable(f"_hoodie_{name}", _TEXT) for name in _META.split()),
+        *(_nullable(f"_hoodie_{name}", "string") for name in _META.split()),
         _field("key", _TEXT),
         _field("type", "int"),
         _field(
@@ -121,3 +124,11 @@ RECORD = avro_container.schema(
         _nullable("SecondaryIndexMetadata", _SECONDARY_INDEX),
     )
 )
+
+
+@functools.lru_cache(maxsize=16)
+def is_current(schema: bytes) -> bool:
+    """Return whether records by a schema, as JSON, have the same bytes as those by `RECORD`."""
+    canonical = fastavro.schema.to_parsing_canonical_form
+    theirs = canonical(avro_container.parse_schema(schema))
+    return bool(theirs == canonical(RECORD.parsed))

@@ -18,7 +18,13 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from hoodie import environment, errors
-from hoodie.filegroup import metadata_records, metadata_table, metadata_writing, snapshots
+from hoodie.filegroup import (
+    metadata_merging,
+    metadata_records,
+    metadata_table,
+    metadata_writing,
+    snapshots,
+)
 from hoodie.format import file_names, metadata_schemas, properties, timeline_avro
 from hoodie.model import commits, files, instants, table_config
 from hoodie.storage.protocol import Storage
@@ -206,7 +212,7 @@ def _write(
     )
     inflight = transitions.start(storage, requested, b"", lambda: True)
     metadata_writing.write_empty_log(storage, group, FIRST_TIME)
-    records = metadata_records.of_files(sizes, sizes)
+    records = metadata_merging.table(metadata_records.of_files(sizes, sizes))
     stat = metadata_writing.write_base(
         storage, group, FIRST_TIME, _TOKEN, records, client.clock.now_ms()
     )

@@ -104,6 +104,7 @@ class WriteSettings:
             merged it, so that it holds against rows that come late; 0 for not at all.
         compaction_memory_bytes: Memory that compacting one file slice may take.
         scratch_folder: Where a compaction puts what does not fit into it.
+        metadata_delta_commits_max: So many delta commits of the metadata table wait for compaction.
     """
 
     concurrency: ConcurrencyMode = ConcurrencyMode.SINGLE_WRITER
@@ -134,6 +135,7 @@ class WriteSettings:
     deletes_kept_hours: int = 168
     compaction_memory_bytes: int = 1 << 30
     scratch_folder: str = "/tmp"  # noqa: S108 - as Apache Hudi
+    metadata_delta_commits_max: int = 10
 
     @property
     def heartbeat_expiry_ms(self) -> int:
@@ -475,6 +477,12 @@ KEYS = (
         parse=_folder,
         meaning="local scratch folder of compactions; its files have no names, and are freed when "
         "the process ends",
+    ),
+    Key(
+        name="hoodie.metadata.compact.max.delta.commits",
+        field="metadata_delta_commits_max",
+        parse=_at_least(1),
+        meaning="the metadata table is compacted by the commit after so many delta commits of it",
     ),
     Key(
         name="hoodie.operator.acknowledge.order.dependence",

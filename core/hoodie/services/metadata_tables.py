@@ -18,7 +18,7 @@ from hoodie.filegroup import (
 )
 from hoodie.model import files, instants, table_config
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active
+from hoodie.timeline import active, metadata_timelines
 
 Hear = Callable[[str], object]
 """Hears of each partition of the data table before it is compared."""
@@ -100,7 +100,7 @@ def status(storage: Storage, config: table_config.TableConfig) -> Status:
     return Status(
         partitions=partitions,
         last=found.timeline.completed[-1],
-        commits_since_compaction=_since_compaction(found.timeline),
+        commits_since_compaction=metadata_timelines.waiting(found.timeline),
         problem=problem,
     )
 
@@ -283,12 +283,3 @@ def _status_of(name: str, is_ready: bool, slices: list[files.FileSlice]) -> Part
 
 def _unread(named: Mapping[str, bool]) -> tuple[PartitionStatus, ...]:
     return tuple(_status_of(name, is_ready, []) for name, is_ready in sorted(named.items()))
-
-
-def _since_compaction(timeline: active.ActiveTimeline) -> int:
-    count = 0
-    for each in reversed(timeline.completed_writes):
-        if each.action is not instants.Action.DELTA_COMMIT:
-            break
-        count += 1
-    return count

@@ -369,6 +369,33 @@ def _rows(group: _Group) -> pa.Table:
         return opened.rows([group.part], SCHEMA.names).cast(SCHEMA)
 
 
+def with_levels_merged(
+    storage: Storage,
+    files: tuple[TreeFile, ...],
+    batch_size: int,
+    check: Check,
+    *,
+    may_replace: bool,
+) -> tuple[TreeFile, ...]:
+    """Return the files of the tree after full levels were merged; a read of each that is.
+
+    Args:
+        storage: The table's.
+        files: Of the tree, with what was added.
+        batch_size: So many files make a level full.
+        check: As of `stage`.
+        may_replace: As of `stage`.
+    """
+    while sources := history_tree.to_merge(files, batch_size):
+        try:
+            made = merge(storage, sources, check, may_replace=may_replace)
+        except NameTakenError as error:
+            logger.warning("%s: a level is not merged: %s", storage.uri, error)
+            return files
+        files = (*(each for each in files if each not in sources), made)
+    return files
+
+
 def put_manifest(storage: Storage, path: str, content: bytes, check: Check) -> None:
     """Have a manifest with this content at its path, in place of what a run that died left there.
 

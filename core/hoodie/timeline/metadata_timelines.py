@@ -45,3 +45,13 @@ def is_lacking(timeline: active.ActiveTimeline, of_data: instants.Instant) -> bo
         and time not in timeline.write_completion_times
         and timeline.archive.completion_time(time) is None
     )
+
+
+def waiting(timeline: active.ActiveTimeline) -> int:
+    """Return how many delta commits an MDT has since its last compaction."""
+    count = 0
+    for each in reversed(timeline.completed_writes):
+        if each.action is not instants.Action.DELTA_COMMIT:
+            break
+        count += 1
+    return count

@@ -245,8 +245,10 @@ class Completion:
         instant: Completed.
         lock_times: Waited and held for it in all, where waiting was in vain included.
         findings: What the table's user should know though nothing failed.
+        is_metadata_due: Whether the table's metadata table is to be compacted now.
     """
 
     instant: instants.Instant
     lock_times: table_lock.LockTimes
     findings: tuple[str, ...] = ()
+    is_metadata_due: bool = False

@@ -399,7 +399,12 @@ def complete(
         client.closed()
     _tidy(client, opened)
     lock_times = client.lock.times - opened.lock_times_before
-    return Completion(instant=completed, lock_times=lock_times, findings=findings)
+    return Completion(
+        instant=completed,
+        lock_times=lock_times,
+        findings=findings,
+        is_metadata_due=metadata_commits.is_due(client, published_in),
+    )
 
 
 def commit(

@@ -91,6 +91,14 @@ def put(
     transitions.complete_at(storage, inflight, completion_time, content, is_ours)
 
 
+def is_due(client: Client, scope: table_lock.LockScope) -> bool:
+    """Return whether the MDT is to be compacted after a change that was made in a scope."""
+    if scope.beside is None:
+        return False
+    waiting = metadata_timelines.waiting(scope.beside) + 1
+    return waiting >= client.settings.metadata_delta_commits_max
+
+
 def refuse_behind(client: Client, scope: table_lock.LockScope) -> None:
     """Refuse to change a table whose metadata table lacks a change.
 

@@ -182,13 +182,21 @@ def make(
         logger.warning("%s: old epochs are left: %s", client.storage.uri, error)
 
 
-def take_number(client: Client, scope: table_lock.LockScope, check: Callable[[], None]) -> None:
+def take_number(
+    client: Client, scope: table_lock.LockScope, check: Callable[[], None], time: str = ""
+) -> None:
     """Create the next epoch with nothing in it: no other that was decided before can be created.
+
+    Args:
+        client: Whose it is.
+        scope: In which it was decided.
+        check: As in `put`.
+        time: That later epochs give greater ones than; empty for none.
 
     Raises:
         HoodieError: As `put`.
     """
-    nothing = epochs.Change(id=client.random.uuid(), time="", author=str(client.author))
+    nothing = epochs.Change(id=client.random.uuid(), time=time, author=str(client.author))
     make(client, scope, nothing, check)
 
 

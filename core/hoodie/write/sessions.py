@@ -11,7 +11,7 @@
 import collections
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -19,6 +19,7 @@ from hoodie import environment, errors
 from hoodie.filegroup import snapshots, writing
 from hoodie.maintenance.compaction import inline
 from hoodie.maintenance.rollback import failed_writes
+from hoodie.metadata import upkeep
 from hoodie.model import (
     commits,
     compaction_options,
@@ -74,7 +75,7 @@ class WriteSession:
         transaction_client: client.Client,
         extra: Mapping[str, str],
         choice_of_columns: lifecycle.Amendment,
-        after_commit: Callable[[], inline.Done],
+        after_commit: Callable[[client.Completion], inline.Done],
     ) -> None:
         """Take what `begin` made."""
         self._after_commit = after_commit
@@ -126,7 +127,7 @@ class WriteSession:
             raise
         findings = (*completion.findings, *self._roll_back_lazily())
         self._client.close()
-        compaction = self._after_commit()
+        compaction = self._after_commit(completion)
         return results.CommitResult(
             instant=completion.instant,
             stats=stats,
@@ -238,8 +239,10 @@ def begin(
         raise
     choice = schema_conflicts.amendment(target.storage, columns_begun, task.schema, target.added)
 
-    def after_commit() -> inline.Done:
-        return inline.after_commit(target, options.compaction, transaction, env)
+    def after_commit(completion: client.Completion) -> inline.Done:
+        findings = upkeep.after_commit(completion, target, transaction, env)
+        done = inline.after_commit(target, options.compaction, transaction, env)
+        return replace(done, findings=(*findings, *done.findings))
 
     session = WriteSession(task, opened, transaction_client, options.extra, choice, after_commit)
     try:

@@ -33,7 +33,6 @@ from hoodie.timeline import (
     active,
     chain,
     contents,
-    history_tree,
     history_writing,
     transitions,
 )
@@ -199,7 +198,13 @@ def _run(
     staged = _staged(client, scope, facts, policy, plan)
     plan = staged.plan
     _remember_batches(client, facts.timeline, staged)
-    files = _merged(client, scope, (*tree.files, staged.file), policy.merged_files)
+    files = history_writing.with_levels_merged(
+        client.storage,
+        (*tree.files, staged.file),
+        policy.merged_files,
+        scope.check,
+        may_replace=not scope.is_courtesy,
+    )
     _publish(client, scope, tree, facts.timeline, plan, files)
     return plan
 
@@ -264,22 +269,6 @@ def _publish(
         _take_off(client, scope, timeline, plan.chosen)
     logger.info("%s: archived %d instants", client.storage.uri, len(plan.chosen))
     manifests.clean(client, scope, before, number, plan.archived_below)
-
-
-def _merged(
-    client: Client, scope: table_lock.LockScope, files: tuple[TreeFile, ...], batch_size: int
-) -> tuple[TreeFile, ...]:
-    """Return the files of the tree after full levels were merged; a read of each that is."""
-    while sources := history_tree.to_merge(files, batch_size):
-        try:
-            made = history_writing.merge(
-                client.storage, sources, scope.check, may_replace=not scope.is_courtesy
-            )
-        except history_writing.NameTakenError as error:
-            logger.warning("%s: a level is not merged: %s", client.storage.uri, error)
-            return files
-        files = (*(each for each in files if each not in sources), made)
-    return files
 
 
 def _without_archived(

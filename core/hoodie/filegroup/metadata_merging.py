@@ -1,0 +1,90 @@
+"""Merging the records of a metadata table (MDT) of one key, and of a file group.
+
+Source: `HoodieMetadataPayload.java` (combine); format.md: Metadata table.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.filegroup import metadata_table
+from hoodie.format import metadata_avro, metadata_schemas
+from hoodie.format.metadata_avro import RecordType, Value
+
+SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])
+
+
+def merged_files(key: bytes, values: Sequence[Value]) -> bytes | None:
+    """Return the record of the partition `files` that records of one key come to; in a base file.
+
+    Everything that came before is among them, so nothing is left of what was deleted.
+
+    Raises:
+        FormatError: One is broken, or of another partition.
+    """
+    is_partitions = key == metadata_avro.ALL_PARTITIONS.encode()
+    sizes = metadata_avro.merged_sizes(values, f"{metadata_table.FILES}, key {key!r}")
+    return metadata_avro.encode_sizes(
+        sizes, RecordType.PARTITIONS if is_partitions else RecordType.FILES
+    )
+
+
+_MERGES = {metadata_table.FILES: merged_files}
+
+
+def merged(name: str, partition: metadata_table.Partition) -> pa.Table:
+    """Return all records of a partition, or of a part of it, by key, as a base file has them.
+
+    Args:
+        name: The partition's.
+        partition: Some of its file groups.
+
+    Returns:
+        A table of `SCHEMA`, ascending by key.
+
+    Raises:
+        FormatError: A record is broken.
+        UnsupportedError: A record has something that is not read.
+    """
+    logged = partition.logged()
+    touched = pa.array(sorted({*logged, *partition.deleted}), pa.binary())
+    pieces: list[pa.Table] = []
+    earlier: dict[bytes, list[Value]] = {}
+    for batch, schema in partition.base_batches():
+        is_touched = pc.is_in(batch.column("key"), value_set=touched)
+        for key, value in _pairs(batch.filter(is_touched)):
+            if key not in partition.deleted:
+                earlier[key] = [Value(value, schema)]
+        kept = batch.filter(pc.invert(is_touched))
+        pieces.append(_as_written_now(kept, schema))
+    changed = {
+        key: _MERGES[name](key, [*earlier.get(key, ()), *values]) for key, values in logged.items()
+    }
+    pieces.append(_table({key: value for key, value in changed.items() if value is not None}))
+    return pa.concat_tables(pieces).sort_by("key")
+
+
+def _as_written_now(batch: pa.RecordBatch, schema: bytes) -> pa.Table:
+    """Return records as of the schema that base files are written with."""
+    if metadata_schemas.is_current(schema):
+        return pa.table(batch.columns, SCHEMA)
+    return _table(
+        {
+            key: metadata_avro.recoded(Value(value, schema), repr(key))
+            for key, value in _pairs(batch)
+        }
+    )
+
+
+def _pairs(batch: pa.RecordBatch) -> Iterator[tuple[bytes, bytes]]:
+    return zip(batch.column("key").to_pylist(), batch.column("value").to_pylist(), strict=True)
+
+
+def table(records: Mapping[str, bytes]) -> pa.Table:
+    """Return records by their keys as a table of `SCHEMA`, ascending by key."""
+    return _table({key.encode(): value for key, value in records.items()}).sort_by("key")
+
+
+def _table(records: Mapping[bytes, bytes]) -> pa.Table:
+    return pa.table({"key": list(records), "value": list(records.values())}, SCHEMA)
