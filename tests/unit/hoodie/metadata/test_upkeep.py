@@ -1,0 +1,211 @@
+"""Metadata tables that the library makes and keeps up, beside the tables that they are of."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hoodie import environment, errors, table
+from hoodie.filegroup import metadata_table
+from hoodie.format import timeline_avro
+from hoodie.maintenance.archiving import planning
+from hoodie.maintenance.cleaning import retention
+from hoodie.metadata import upkeep
+from hoodie.model import instants, plans, settings, table_config
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import active, metadata_timelines, transitions
+from support.tables.tables import CONFIG, SmallTable
+
+CHAINED = replace(CONFIG, chain=table_config.ChainName(id="c"))
+KINDS = {
+    "mor": CONFIG,
+    "cow": replace(CONFIG, table_type=table_config.TableType.COPY_ON_WRITE),
+    "without partitions": replace(CONFIG, partition_fields=()),
+    "chain": CHAINED,
+    "chain, ours alone": replace(CHAINED, has_foreign_writers=False),
+}
+OFTEN = {"metadata_delta_commits_max": 3}
+
+
+def rows_of(first: int, last: int, a: int = 0) -> list[dict[str, object]]:
+    return [{"id": str(n), "part": f"p{n % 3}", "a": a, "b": "x"} for n in range(first, last)]
+
+
+class Kept:
+    """A table with a metadata table of ours."""
+
+    def __init__(self, path: Path, config: table_config.TableConfig = CONFIG) -> None:
+        self.small = SmallTable(path, config)
+        if config.is_copy_on_write:
+            self.more = {"concurrency": settings.ConcurrencyMode.OPTIMISTIC}
+        else:
+            self.more = {}
+        self.storage: Storage = environment.system(parallelism=1).open_storage(str(path))
+        self.beside = metadata_timelines.opened(self.storage)
+
+    def init(self, *, is_rebuilt: bool = False) -> None:
+        self.small.table = self.small.table.initialise_metadata(
+            self.small.options().transaction, is_rebuilt=is_rebuilt
+        )
+
+    def upsert(self, rows: list[dict[str, object]], **changes: object) -> None:
+        self.small.upsert(rows, **{**OFTEN, **self.more, **changes})
+
+    @property
+    def timeline(self) -> active.ActiveTimeline:
+        return active.listed(self.beside)
+
+    def names(self) -> list[str]:
+        return list(self.beside.names(metadata_table.FILES))
+
+    def bases(self) -> list[str]:
+        return [each for each in self.names() if each.endswith(metadata_table.EXTENSION)]
+
+    def check(self) -> None:
+        """Check that reads use it, and that it says what the storage says."""
+        opened = table.open_table(str(self.small.path), self.small.env)
+        assert opened.explain_read().has_metadata_table
+        assert opened.validate_metadata().is_right
+
+
+@pytest.fixture(params=KINDS)
+def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
+    return Kept(tmp_path / "t", KINDS[request.param])
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Kept:
+    made = Kept(tmp_path / "t")
+    made.init()
+    return made
+
+
+def compactions(kept: Kept) -> list[instants.Instant]:
+    writes = kept.timeline.completed_writes
+    return [each for each in writes if each.action is instants.Action.COMMIT]
+
+
+def test_every_change_is_in_it(kept: Kept) -> None:
+    kept.upsert(rows_of(0, 9))
+    kept.init()
+    kept.check()
+    for a in range(1, 6):
+        kept.upsert(rows_of(a, 9 + a, a))
+        kept.check()
+    if not kept.small.table.config.is_copy_on_write:
+        kept.small.delete(rows_of(0, 2))
+        assert kept.small.compact() is not None
+        kept.check()
+        kept.upsert(rows_of(3, 5, 7))
+    how = retention.Retention(retained=1, grace_ms=0)
+    done = kept.small.table.clean(how, kept.small.options().transaction)
+    assert done.done
+    assert done.done[0].deleted
+    kept.check()
+    assert compactions(kept)
+    assert not kept.small.problems()
+
+
+def test_empty_table_gets_one(plain: Kept) -> None:
+    plain.check()
+    assert [each.requested_time for each in plain.timeline.completed] == ["0" * 17]
+    plain.upsert(rows_of(0, 3))
+    plain.check()
+
+
+def test_one_that_is_there_is_not_made_again(plain: Kept) -> None:
+    with pytest.raises(errors.AlreadyExistsError, match="--rebuild"):
+        plain.init()
+    plain.upsert(rows_of(0, 3))
+    plain.init(is_rebuilt=True)
+    plain.check()
+    assert len(plain.timeline.completed) == 1
+
+
+def test_dropped(plain: Kept) -> None:
+    plain.upsert(rows_of(0, 3))
+    transaction = plain.small.options().transaction
+    assert plain.small.table.drop_metadata(transaction)
+    opened = table.open_table(str(plain.small.path), plain.small.env)
+    assert not opened.config.metadata_partitions
+    assert not plain.beside.list("", is_recursive=True)
+    assert not opened.drop_metadata(transaction)
+    plain.small.table = opened
+    plain.upsert(rows_of(0, 3))
+    assert len(plain.small.rows()) == 3
+
+
+def test_write_that_began_before_it_was_made_publishes_nothing(tmp_path: Path) -> None:
+    made = Kept(tmp_path / "t")
+    session = made.small.table.begin_write(made.small.options(), ["id", "part", "a", "b"])
+    written = made.small.write_files(session, rows_of(0, 3))
+    made.init()
+    with pytest.raises(errors.ConflictError, match="metadata partitions"):
+        session.commit(written)
+    made.upsert(rows_of(3, 5))
+    made.check()
+    assert [row["id"] for row in made.small.rows()] == ["3", "4"]
+
+
+def test_compaction_is_due_after_so_many_delta_commits(plain: Kept) -> None:
+    plain.upsert(rows_of(0, 3))
+    assert not compactions(plain)
+    plain.upsert(rows_of(0, 3, 1))
+    (compaction,) = compactions(plain)
+    assert [each for each in plain.bases() if compaction.requested_time in each]
+    plain.check()
+
+
+def test_old_files_go_and_instants_are_archived(plain: Kept) -> None:
+    for a in range(26):
+        plain.upsert(rows_of(0, 2, a))
+    plain.check()
+    assert len(plain.bases()) == upkeep.SLICES_KEPT
+    counted = len(plain.timeline.completed)
+    assert counted > 26, "the data's timeline has them still"
+    policy = planning.Policy(commits_min=2, commits_max=3, compaction_delta_commits=1)
+    assert plain.small.compact()
+    transaction = plain.small.options().transaction
+    assert plain.small.table.archive(transaction, policy).archived
+    for a in range(6):
+        plain.upsert(rows_of(0, 2, a))
+    plain.check()
+    assert len(plain.timeline.completed) < counted
+    assert plain.beside.names(".hoodie/timeline/history")
+
+
+def test_compaction_waits_for_a_delta_commit_that_may_be_taken_off(
+    plain: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = plain.small.options(writer_id="dead")
+    session = plain.small.table.begin_write(options, ["id", "part", "a", "b"])
+    written = plain.small.write_files(session, rows_of(0, 3))
+    with monkeypatch.context() as patch:
+        patch.setattr(transitions, "complete", _fail)
+        patch.setattr(type(session), "abort", lambda *_, **__: None)
+        with pytest.raises(errors.StorageError):
+            session.commit(written)
+    pending = session.requested_time
+    assert pending in plain.timeline.write_completion_times
+    for a in range(4):
+        plain.upsert(rows_of(0, 3, a), acknowledges_order_dependence=True)
+    assert not compactions(plain)
+    plain.check()
+
+
+def _fail(*_: object, **__: object) -> None:
+    raise errors.StorageError("no")
+
+
+def test_pending_compaction_of_a_process_that_died_is_withdrawn(plain: Kept) -> None:
+    plain.upsert(rows_of(0, 3))
+    time = instants.InstantTime("20200101000000000")
+    base = f"{metadata_table.FILES}/files-0000-0_0-0-0_{time}{metadata_table.EXTENSION}"
+    plan = timeline_avro.encode_compaction_plan(plans.CompactionPlan(operations=()))
+    plain.beside.create(base, b"half")
+    plain.beside.create(f"{active.DIRECTORY}/{time}.compaction.requested", plan)
+    plain.upsert(rows_of(0, 3, 1))
+    assert plain.timeline.find(time) is None
+    assert base.rpartition("/")[2] not in plain.bases()
+    assert compactions(plain)
+    plain.check()
