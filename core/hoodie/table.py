@@ -103,7 +103,7 @@ class Table:
 
     def slices(self) -> list[files.FileSlice]:
         """Return the newest slice of each file group, as a snapshot read merges it."""
-        view = snapshots.take(self._storage, self.config).view
+        view = snapshots.take(self._storage, self.config, has_committed_only=True).view
         return [found for path in view.partitions() for found in view.latest_slices(path)]
 
     def stats(self, small_file_bytes: int = table_stats.SMALL_FILE_BYTES) -> table_stats.TableStats:

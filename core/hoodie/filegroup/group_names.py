@@ -5,14 +5,15 @@ which on a local disk takes most of a listing; files are no values of their own;
 of a file group holds for all others that the same instants wrote, often a whole partition.
 
 The rules are those of the file-system view: `slicing.cut`, `CommittedFiles`, replaced file groups.
-Requests: as `listing.StorageListing`.
+Requests: as `listing.StorageListing`; or those of the snapshot's listing, if that is a metadata
+table's.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
-from hoodie.filegroup import listing, slicing, snapshots, view
+from hoodie.filegroup import listing, metadata_listing, slicing, snapshots, view
 from hoodie.format import file_names
 from hoodie.model import files, instants, table_config
 from hoodie.storage import paths as storage_paths
@@ -79,12 +80,13 @@ class AlikeGroups:
 
 
 class TableNames:
-    """A listing by names, which asks the storage for each thing once."""
+    """A listing by names, which asks metadata table or storage for each thing once."""
 
     def __init__(
         self,
         storage: protocol.Storage,
         config: table_config.TableConfig,
+        snapshot: snapshots.Snapshot | None = None,
         *,
         has_sizes: bool = False,
     ) -> None:
@@ -93,9 +95,13 @@ class TableNames:
         Args:
             storage: The table's.
             config: Tells whether there are partitions.
+            snapshot: Whose metadata table is asked; None to list the storage.
             has_sizes: Whether sizes of files are asked for, too.
         """
         self._storage = storage
+        self._metadata: metadata_listing.MetadataListing | None = None
+        if snapshot is not None and isinstance(snapshot.listing, metadata_listing.MetadataListing):
+            self._metadata = snapshot.listing
         self._is_partitioned = bool(config.partition_fields)
         self._has_sizes = has_sizes
         self._everything: Mapping[str, Sequence[str]] | None = None
@@ -104,6 +110,8 @@ class TableNames:
 
     def partitions(self) -> list[str]:
         """Return the partition paths, sorted; the first call lists the table."""
+        if self._metadata is not None:
+            return self._metadata.partitions()
         if self._everything is None:
             found = self._listed("", is_recursive=self._is_partitioned)
             self._everything = listing.partitions_of(found)
@@ -131,6 +139,11 @@ class TableNames:
         return self._sizes
 
     def _names(self, partition_path: str) -> Sequence[str]:
+        if self._metadata is not None:
+            sizes = self._metadata.sizes(partition_path)
+            if self._has_sizes:
+                self._sizes |= {files.join(partition_path, name): sizes[name] for name in sizes}
+            return list(sizes)
         if self._everything is not None:
             return self._everything.get(partition_path, ())
         if partition_path not in self._some:

@@ -67,16 +67,20 @@ class Files:
         """Return nothing: they are no data files."""
         return []
 
+    def sizes(self, partition_path: str) -> Mapping[str, int]:
+        """Return the sizes in bytes of a partition's files by name."""
+        found = self._sizes(metadata_avro.key_of(partition_path))
+        return {name: size for name, size in found.items() if "/" not in name}  # Not of others.
+
     def _all_partitions(self) -> Mapping[str, int]:
         return self._sizes(metadata_avro.ALL_PARTITIONS)
 
     def _infos(self, partition_path: str) -> list[protocol.FileInfo]:
-        # A name that leads elsewhere makes a file of another partition, and is left out so.
         return [
             protocol.FileInfo(
                 path=files.join(partition_path, name), size_bytes=size, modified_ms=0, version=""
             )
-            for name, size in sorted(self._sizes(metadata_avro.key_of(partition_path)).items())
+            for name, size in sorted(self.sizes(partition_path).items())
         ]
 
     def _sizes(self, key: str) -> Mapping[str, int]:
@@ -110,6 +114,17 @@ class MetadataListing:
         self._listed = listed
         self._table: metadata_table.MetadataTable | None = None
         self._files: Files | None = None
+
+    def sizes(self, partition_path: str) -> Mapping[str, int]:
+        """Return the sizes in bytes of a partition's data files by name."""
+
+        def ask(found: listing.Listing) -> Mapping[str, int]:
+            if isinstance(found, Files):
+                return found.sizes(partition_path)
+            data_files = (*found.files(partition_path), *found.change_data(partition_path))
+            return {each.name: each.size_bytes for each in data_files}
+
+        return self._asked(ask)
 
     def table(self) -> metadata_table.MetadataTable | None:
         """Return the metadata table, once it was asked; None if it could not be used."""

@@ -119,7 +119,7 @@ def schedule(
         requested_time: instants.InstantTime,
         extra: Mapping[str, str],
     ) -> bytes | None:
-        snapshot = snapshots.take(target.storage, target.config, timeline)
+        snapshot = snapshots.take(target.storage, target.config, timeline, has_committed_only=True)
         found = service.plan(snapshot, requested_time)
         return None if found is None else service.encode(found, extra)
 
@@ -147,7 +147,9 @@ def execute(
         assert opened is not None
         try:
             lifecycle.start(opened_client, opened)
-            snapshot = snapshots.take(target.storage, target.config, opened.timeline)
+            snapshot = snapshots.take(
+                target.storage, target.config, opened.timeline, has_committed_only=True
+            )
             plan = service.plan_to_execute(snapshot, requested_time)
             # Not those that the table was opened with: of columns added since nothing may be lost.
             stored = stored_schemas.as_of(target.storage, opened.timeline)

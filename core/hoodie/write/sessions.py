@@ -405,5 +405,5 @@ def _known(
     is_insert = options.operation in (commits.Operation.INSERT, commits.Operation.BULK_INSERT)
     if not (is_insert and options.transaction.settings.drops_duplicates):
         return {}
-    view = snapshots.take(target.storage, target.config, timeline).view
+    view = snapshots.take(target.storage, target.config, timeline, has_committed_only=True).view
     return {each.group: each for path in view.partitions() for each in view.latest_slices(path)}

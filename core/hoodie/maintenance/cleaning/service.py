@@ -85,8 +85,7 @@ def propose(
     """
 
     def read(timeline: active.ActiveTimeline) -> planning.Proposal:
-        names = group_names.TableNames(storage, config, has_sizes=has_sizes)
-        return _proposal(storage, config, how, timeline, names)
+        return _proposal(storage, config, how, timeline, has_sizes=has_sizes)
 
     return active.with_contents(storage, read, functools.partial(chain.load, config=config))
 
@@ -134,7 +133,8 @@ def _proposal(
     config: table_config.TableConfig,
     how: retention.Retention,
     timeline: active.ActiveTimeline,
-    names: group_names.TableNames,
+    *,
+    has_sizes: bool,
 ) -> planning.Proposal:
     protected = savepoints.protected_paths(storage, timeline)
     saved = tuple(each.requested_time for each in timeline.savepoints)
@@ -143,7 +143,8 @@ def _proposal(
     hold = retention.bound(timeline, how, clock, declared)
     last = contents.read_last_clean(storage, timeline)
     commits = planning.commits_since(timeline, last and last[1], saved, how, hold)
-    snapshot = snapshots.take(storage, config, timeline)
+    snapshot = snapshots.take(storage, config, timeline, has_committed_only=True)
+    names = group_names.TableNames(storage, config, snapshot, has_sizes=has_sizes)
     partitions = (
         names.partitions()
         if commits is None
@@ -382,8 +383,8 @@ def _kept(
     Raises:
         ConflictError: The plan names files that a read needs.
     """
-    snapshot = snapshots.take(client.storage, config, timeline)
-    names = group_names.TableNames(client.storage, config)
+    snapshot = snapshots.take(client.storage, config, timeline, has_committed_only=True)
+    names = group_names.TableNames(client.storage, config, snapshot)
     used = planning.in_use(wanted, snapshot, names)
     if used:
         raise errors.ConflictError(

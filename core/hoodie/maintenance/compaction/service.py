@@ -136,7 +136,7 @@ def preview(
     now = instants.format_time(env.clock.now_ms())
     greatest = timeline.greatest_time
     requested_time = now if greatest is None else max(now, instants.next_time(greatest))
-    snapshot = snapshots.take(target.storage, target.config, timeline)
+    snapshot = snapshots.take(target.storage, target.config, timeline, has_committed_only=True)
     return planning.decide(snapshot, requested_time, options)
 
 

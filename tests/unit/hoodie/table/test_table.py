@@ -148,12 +148,15 @@ def test_unfitting_data_writes_nothing(small: SmallTable) -> None:
     assert small.table.timeline().instants == ()
 
 
-def test_table_that_another_engine_gave_a_metadata_table_is_not_written(small: SmallTable) -> None:
+def test_table_whose_metadata_table_is_gone_is_not_written(small: SmallTable) -> None:
     path = small.path / ".hoodie" / "hoodie.properties"
     path.write_text(path.read_text() + "hoodie.table.metadata.partitions=files\n")
-    with pytest.raises(errors.UnsupportedError, match="metadata table"):
+    with pytest.raises(errors.ConflictError, match="metadata partitions"):
         small.upsert([{"id": "1", "part": "p", "a": 1}])
-    assert small.table.timeline().instants == ()
+    small.table = table.open_table(str(small.path), small.env)
+    with pytest.raises(errors.FormatError, match="hoodie metadata init --rebuild"):
+        small.upsert([{"id": "1", "part": "p", "a": 1}])
+    assert not small.table.timeline().completed
 
 
 @pytest.mark.parametrize(
