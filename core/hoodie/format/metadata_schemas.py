@@ -108,22 +108,25 @@ _RECORD_INDEX = _record(
 )
 _SECONDARY_INDEX = _record("HoodieSecondaryIndexInfo", _field("isDeleted", "boolean"))
 
-RECORD = avro_container.schema(
-    _record(
-        "HoodieMetadataRecord",
-        *(_nullable(f"_hoodie_{name}", "string") for name in _META.split()),
-        _field("key", _TEXT),
-        _field("type", "int"),
-        _field(
-            "filesystemMetadata",
-            ["null", {"type": "map", "values": _FILE_INFO, "avro.java.string": "String"}],
-        ),
-        _nullable("BloomFilterMetadata", _BLOOM_FILTER),
-        _nullable("ColumnStatsMetadata", _COLUMN_STATISTICS),
-        _nullable("recordIndexMetadata", _RECORD_INDEX),
-        _nullable("SecondaryIndexMetadata", _SECONDARY_INDEX),
-    )
+_META_FIELDS = tuple(_nullable(f"_hoodie_{name}", "string") for name in _META.split())
+_FIELDS = (
+    _field("key", _TEXT),
+    _field("type", "int"),
+    _field(
+        "filesystemMetadata",
+        ["null", {"type": "map", "values": _FILE_INFO, "avro.java.string": "String"}],
+    ),
+    _nullable("BloomFilterMetadata", _BLOOM_FILTER),
+    _nullable("ColumnStatsMetadata", _COLUMN_STATISTICS),
+    _nullable("recordIndexMetadata", _RECORD_INDEX),
+    _nullable("SecondaryIndexMetadata", _SECONDARY_INDEX),
 )
+
+RECORD = avro_container.schema(_record("HoodieMetadataRecord", *_META_FIELDS, *_FIELDS))
+"""The schema of records in files."""
+
+COMMITTED = avro_container.schema(_record("HoodieMetadataRecord", *_FIELDS))
+"""The schema that commits name: without meta columns, which Apache Hudi adds to it."""
 
 
 @functools.lru_cache(maxsize=16)

@@ -220,7 +220,7 @@ def _write(
         operation=commits.Operation.BULK_INSERT.value,
         stats=(stat,),
         extra={
-            commits.SCHEMA_KEY: metadata_schemas.RECORD.text.decode(),
+            commits.SCHEMA_KEY: metadata_schemas.COMMITTED.text.decode(),
             commits.WRITE_ID_KEY: client.random.uuid(),
         },
     )

@@ -194,7 +194,7 @@ def _publish(
     done = commits.CommitMetadata(
         operation=commits.Operation.COMPACT.value,
         stats=tuple(stats),
-        extra={commits.SCHEMA_KEY: metadata_schemas.RECORD.text.decode(), **ids},
+        extra={commits.SCHEMA_KEY: metadata_schemas.COMMITTED.text.decode(), **ids},
         is_compacted=True,
     )
     return transitions.complete_at(

@@ -85,7 +85,7 @@ def put(
     done = commits.CommitMetadata(
         operation=_OPERATION,
         stats=tuple(stats),
-        extra={commits.SCHEMA_KEY: metadata_schemas.RECORD.text.decode(), **ids},
+        extra={commits.SCHEMA_KEY: metadata_schemas.COMMITTED.text.decode(), **ids},
     )
     content = timeline_avro.encode_commit(done)
     transitions.complete_at(storage, inflight, completion_time, content, is_ours)

@@ -156,7 +156,7 @@ def test_table_whose_metadata_table_is_gone_is_not_written(small: SmallTable) ->
     small.table = table.open_table(str(small.path), small.env)
     with pytest.raises(errors.FormatError, match="hoodie metadata init --rebuild"):
         small.upsert([{"id": "1", "part": "p", "a": 1}])
-    assert not small.table.timeline().completed
+    assert not small.table.timeline().completed_writes
 
 
 @pytest.mark.parametrize(
