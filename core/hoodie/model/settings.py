@@ -482,7 +482,7 @@ KEYS = (
         name="hoodie.metadata.compact.max.delta.commits",
         field="metadata_delta_commits_max",
         parse=_at_least(1),
-        meaning="the metadata table is compacted by the commit after so many delta commits of it",
+        meaning="the number of delta commits of the metadata table that are compacted, by a writer after its commit",
     ),
     Key(
         name="hoodie.operator.acknowledge.order.dependence",

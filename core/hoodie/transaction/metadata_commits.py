@@ -109,14 +109,14 @@ def refuse_behind(client: Client, scope: table_lock.LockScope) -> None:
     assert scope.beside is not None, client.storage.uri
     if not scope.beside.completed:
         raise errors.FormatError(
-            f"{client.beside.uri} has no completed instant, expected a metadata table: make it "
-            "anew by `hoodie metadata init --rebuild`, or drop it by `hoodie metadata drop`"
+            f"{client.beside.uri} has no completed instant, expected a metadata table: rebuild "
+            "it by `hoodie metadata init --rebuild`, or drop it by `hoodie metadata drop`"
         )
     lacking = metadata_timelines.lacking(scope.beside, scope.timeline)
     if lacking is not None:
         raise errors.FormatError(
             f"{client.beside.uri} lacks {lacking}: the table was changed without it; expected a "
-            "metadata table with every change: make it anew by `hoodie metadata init --rebuild`, "
+            "metadata table with every change: rebuild it by `hoodie metadata init --rebuild`, "
             "or drop it by `hoodie metadata drop`"
         )
 
@@ -165,8 +165,8 @@ def _remove(
             each.requested_time > str(one.completion_time) for one in completed
         ):
             raise errors.ConflictError(
-                f"{time} cannot be taken off {storage.uri}: compaction {each} has it; make the "
-                "metadata table anew by `hoodie metadata init --rebuild`"
+                f"{time} cannot be taken off {storage.uri}: compaction {each} has it; rebuild "
+                "the metadata table by `hoodie metadata init --rebuild`"
             )
     logger.info("%s: %s is taken off", storage.uri, time)
     pending = sorted((each for each in found if each.is_pending), key=_is_requested)
