@@ -482,7 +482,7 @@ KEYS = (
         name="hoodie.metadata.compact.max.delta.commits",
         field="metadata_delta_commits_max",
         parse=_at_least(1),
-        meaning="the number of delta commits of the metadata table that are compacted, by a writer after its commit",
+        meaning="number of delta commits of the metadata table after which a writer compacts it",
     ),
     Key(
         name="hoodie.operator.acknowledge.order.dependence",
