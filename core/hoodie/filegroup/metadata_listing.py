@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from hoodie import errors
 from hoodie.filegroup import listing, metadata_table
-from hoodie.format import metadata_avro
+from hoodie.format import file_names, metadata_avro
 from hoodie.model import files, table_config
 from hoodie.storage import protocol
 from hoodie.timeline import active, metadata_timelines, partition_buckets
@@ -53,7 +53,11 @@ class Files:
 
     def files(self, partition_path: str) -> list[listing.DataFile]:
         """Return the data files of a partition, sorted by name; empty when there is none such."""
-        return listing.data_files(self._infos(partition_path)).get(partition_path, [])
+        found = (
+            file_names.parse(files.join(partition_path, name), size)
+            for name, size in sorted(self.sizes(partition_path).items())
+        )
+        return [each for each in found if each is not None]
 
     def change_data(self, partition_path: str) -> list[listing.ChangeDataFile]:
         """Return the log files of change data of a partition, sorted by name."""

@@ -93,10 +93,6 @@ class Record:
         named = value[1] if isinstance(value, tuple) and len(value) == 2 else value  # noqa: PLR2004
         return self._record(name, named)
 
-    def record_map(self, name: str) -> dict[str, "Record"]:
-        """Return a map of records, empty for null."""
-        return {key: self._record(name, value) for key, value in self.map(name).items()}
-
     def records_by_key(self, name: str) -> Iterator[tuple[str, tuple["Record", ...]]]:
         """Yield the items of a map of arrays of records, nothing for null.
 

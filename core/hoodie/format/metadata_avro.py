@@ -282,10 +282,19 @@ def decode_sizes(value: Value, source: str) -> dict[str, int | None]:
         FormatError: It is broken, or of another partition.
     """
     record = _decode(value, source, RecordType.FILES, RecordType.PARTITIONS)
-    return {
-        name: None if info.flag("isDeleted") else info.count("size")
-        for name, info in record.record_map(_SIZES).items()
-    }
+    # Without a `Record` for each file, of which there are many.
+    infos = record.map(_SIZES)
+    try:
+        sizes = {
+            name: None if info["isDeleted"] is True else info["size"]  # type: ignore[index] # caught
+            for name, info in infos.items()
+        }
+    except (TypeError, LookupError) as error:
+        raise errors.FormatError(f"{source}: a file without size: {error}") from error
+    for name, size in sizes.items():
+        if size is not None and (type(size) is not int or size < 0):
+            raise errors.FormatError(f"{source}: {name} has a size of {size!r:.80}")
+    return sizes
 
 
 def decode_statistics(
