@@ -28,7 +28,7 @@ from hoodie.index import protocol as index_protocol
 from hoodie.index import tables
 from hoodie.maintenance import consumers
 from hoodie.model import commits, files, instants, results, schemas, settings, table_config
-from hoodie.services import table_stats
+from hoodie.services import metadata_tables, table_stats
 from hoodie.storage import paths, protocol
 from hoodie.timeline import (
     active,
@@ -36,6 +36,7 @@ from hoodie.timeline import (
     chain,
     contents,
     epochs,
+    metadata_timelines,
     partition_buckets,
     transitions,
 )
@@ -75,6 +76,7 @@ def check(
         *_of_files(snapshot, _index(target.config, snapshot)),
         *_of_orphans(snapshot, read),
         *_of_all_files(target.storage, snapshot.timeline),
+        *_of_metadata_table(target, env),
     ]
     return [*found, *_of_contents(target, snapshot, env, None)]
 
@@ -134,6 +136,36 @@ def _of_columns(target: manager.Target) -> Findings:
             "is a decimal of Avro bytes: Spark cannot read base files that Apache Hudi rewrites "
             "with it, hoodie can; new tables store it as fixed",
         )
+
+
+def _of_metadata_table(target: manager.Target, env: environment.Environment) -> Findings:
+    """Compare the metadata table with the storage, if there is one."""
+    if not target.config.metadata_partitions:
+        return
+    rebuild = "rebuild it by `hoodie metadata init --rebuild`"
+    try:
+        found = metadata_tables.validate(
+            target.storage, target.config, target.schema.arrow, env.engine
+        )
+    except errors.HoodieError as error:
+        yield _error(metadata_timelines.DIRECTORY, f"{error}: reads list the storage; {rebuild}")
+        return
+    for each in found.differences:
+        yield _error(
+            each.path,
+            f"has {_bytes(each.storage_bytes)} on storage, and {_bytes(each.metadata_bytes)} by "
+            f"the metadata table: {rebuild}",
+        )
+    for wrong in found.statistics:
+        yield _error(
+            wrong.path,
+            f"has {wrong.file_range} in column {wrong.column}, and {wrong.metadata_range} by the "
+            f"metadata table: {rebuild}",
+        )
+
+
+def _bytes(size: int | None) -> str:
+    return "no file" if size is None else f"{size} bytes"
 
 
 def _of_bucket_counts(snapshot: snapshots.Snapshot) -> Findings:

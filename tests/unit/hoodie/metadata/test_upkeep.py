@@ -156,6 +156,19 @@ def test_compaction_is_due_after_so_many_delta_commits(plain: Kept) -> None:
     plain.check()
 
 
+def test_check_compares_it_with_the_storage(plain: Kept) -> None:
+    plain.upsert(rows_of(0, 3))
+    assert not plain.small.problems()
+    (log,) = [each for each in plain.names() if plain.timeline.completed[-1].requested_time in each]
+    plain.beside.delete(f"{metadata_table.FILES}/{log}")
+    opened = table.open_table(str(plain.small.path), plain.small.env)
+    plain.small.table = opened
+    (problem,) = plain.small.problems()
+    assert "has no log file of" in problem
+    assert "hoodie metadata init --rebuild" in problem
+    assert len(plain.small.rows()) == 3
+
+
 def test_old_files_go_and_instants_are_archived(plain: Kept) -> None:
     for a in range(26):
         plain.upsert(rows_of(0, 2, a))
