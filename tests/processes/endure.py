@@ -2,6 +2,7 @@
 
     python tests/processes/endure.py --mode optimistic --seconds 600 --seed 7 [--lock filesystem]
     python tests/processes/endure.py --mode optimistic --seconds 600 --lock lying [--storage s3]
+    python tests/processes/endure.py --mode copy-on-write --seconds 600 --metadata-table
 
 The lock of ten processes is a real ZooKeeper's by default, which is stopped, frozen and robbed of
 its sessions as well, beyond a network that is cut. A lying lock says yes to everybody: the table
@@ -116,6 +117,8 @@ def _endure(
 ) -> judgement.Verdict:
     """Let a fleet work on a table, and judge it."""
     lock, service = place
+    if options.metadata_table:
+        opened = opened.initialise_metadata(worker.transaction(crew.mode, lock))
     commands = (lambda _: ()) if service is None else service.cables.command
     workers = fleet.Fleet(directory, crew, opened.uri, lock, commands, _SITES)
     chance = random.Random(options.seed)
@@ -210,6 +213,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--mode", choices=list(worker.ModeName), required=True)
     parser.add_argument("--lock", choices=(ZOOKEEPER, "filesystem", LYING), default=ZOOKEEPER)
     parser.add_argument("--storage", choices=("local", S3), default="local")
+    parser.add_argument("--metadata-table", action="store_true", help="give the table one")
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(_ISOLATED, action="store_true", help=argparse.SUPPRESS)

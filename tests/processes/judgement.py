@@ -213,6 +213,9 @@ class Judge:
             assert there == held, f"{column}: the ledger tells of {held}, commits of {there}"
 
     def _check_findings(self) -> None:
+        """Check that a check finds nothing, in a metadata table neither, which reads use."""
+        has_metadata = bool(self._opened.config.metadata_partitions)
+        assert self._opened.explain_read().has_metadata_table is has_metadata
         bad = [
             finding
             for finding in self._opened.check(worker.MODES[self._mode].settings)
