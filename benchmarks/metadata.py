@@ -1,0 +1,258 @@
+"""Measures the metadata table, beside Apache Hudi with its own; writes METADATA.md.
+
+    .venv/bin/python benchmarks/metadata.py [--repeat N] [--only NAME]... [--results FILE]
+
+Small commits of one writer, with and without a metadata table; making one for a table of 100,000
+files in 1,000 partitions; plans of reads of that table by it and by listing, on a local disk and on
+an S3 emulator that takes 20 ms for each request. Apache Hudi runs in a warm session.
+"""
+
+import argparse
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]  # `support` and our neighbours
+
+import large_tables  # noqa: E402 (the path comes first)
+import machine  # noqa: E402
+import pyarrow.parquet as pq  # noqa: E402
+import retention_ours  # noqa: E402
+import slow_s3  # noqa: E402
+import small_commits  # noqa: E402
+from rich.console import Console  # noqa: E402
+from small_commits import KINDS  # noqa: E402
+
+from hoodie import environment, table  # noqa: E402
+from support.peer.judge import Judge, Query, Settings  # noqa: E402
+from support.peer.peer_options import PeerTable, filesystem_lock  # noqa: E402
+
+RESULTS = ROOT / "benchmarks" / "METADATA.md"
+WORK = ROOT / "benchmarks" / "work" / "metadata"
+COMMITS = 60
+PEER_COMMITS = 23
+FILES_ONLY = {
+    "hoodie.metadata.index.column.stats.enable": "false",
+    "hoodie.metadata.index.partition.stats.enable": "false",
+}
+PARTITIONS, GROUP_FILES = 1_000, 100
+LATENCY_MS = 20
+S3_PARTITIONS = 200
+CONSOLE = Console(stderr=True)
+
+_HEAD = """# The metadata table
+
+Written by `benchmarks/metadata.py` on {date}.
+{circumstances}.
+Apache Hudi {hudi} on Spark {spark}, Java {java}, in a warm session with a heap of 4 GiB.
+The metadata tables have the partition `files`; those with statistics also `column_stats` and
+`partition_stats`, as Apache Hudi makes them by default.
+"""
+
+
+def median_ms(spent_s: Sequence[float]) -> float:
+    """Return the median of seconds, in milliseconds."""
+    return statistics.median(spent_s) * 1000
+
+
+def fresh(name: str) -> Path:
+    """Return a place for a table."""
+    path = WORK / name
+    shutil.rmtree(path, ignore_errors=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def small(judge: Judge, repeat: int) -> Iterator[str]:
+    """Measure commits of ten rows, of one writer."""
+    yield f"""
+## Small commits
+
+Batches of {small_commits.BATCH_ROWS} rows of one non-blocking writer, medians in ms of {COMMITS}
+commits ({PEER_COMMITS} of Apache Hudi's), of the fastest of {repeat} runs. The lock's hold is that
+of the completion. Every tenth commit is followed by a compaction of the metadata table: the mean
+has it.
+
+| who | metadata table | commit | mean | lock held | commits a second |
+|---|---|---:|---:|---:|---:|
+"""
+    for kind in ("foreign", "chain-ours"):
+        for has_metadata in (False, True):
+            runs = [ours_small(kind, has_metadata=has_metadata) for _ in range(repeat)]
+            made = min(runs, key=lambda run: statistics.median(each.latency_ms for each in run))
+            spent = [each.latency_ms for each in made]
+            hold = statistics.median(each.hold_ms or 0 for each in made)
+            yield (
+                f"| ours, {KINDS[kind].title} | {'yes' if has_metadata else 'no'} | "
+                f"{statistics.median(spent):.1f} | {statistics.mean(spent):.1f} | {hold:.0f} | "
+                f"{1000 / statistics.mean(spent):.0f} |\n"
+            )
+    for title, options in (
+        ("no", {"hoodie.metadata.enable": "false"}),
+        ("yes", {"hoodie.metadata.enable": "true", **FILES_ONLY}),
+        ("with statistics", {"hoodie.metadata.enable": "true"}),
+    ):
+        spent = [each * 1000 for each in theirs_small(judge, options)]
+        yield (
+            f"| Apache Hudi | {title} | {statistics.median(spent):.0f} | "
+            f"{statistics.mean(spent):.0f} | | {1000 / statistics.mean(spent):.1f} |\n"
+        )
+
+
+def ours_small(kind: str, *, has_metadata: bool) -> list[small_commits.Commit]:
+    """Return the commits of a run, the first ones left out."""
+    CONSOLE.print(f"ours, {KINDS[kind].title}, {'with' if has_metadata else 'without'} one")
+    path = fresh("small")
+    opened = small_commits.create(path, KINDS[kind])
+    if has_metadata:
+        made_by = small_commits.transaction("non-blocking", KINDS[kind])
+        opened = opened.initialise_metadata(made_by)
+    transaction = small_commits.transaction("non-blocking", KINDS[kind], "writer")
+    batches = small_commits.batches_of(0, COMMITS + 5)
+    return [small_commits.commit(opened, each, transaction) for each in batches][5:]
+
+
+def theirs_small(judge: Judge, options: dict[str, str]) -> list[float]:
+    """Return the seconds of Apache Hudi's commits, the first ones left out."""
+    CONSOLE.print(f"Apache Hudi, {options}")
+    path, inputs = fresh("small"), fresh("inputs")
+    inputs.mkdir()
+    peer = PeerTable(name="commits", ordering="ts", buckets=small_commits.BUCKETS, parallelism=1)
+    lock = filesystem_lock(skew_ms=small_commits.CLOCK_WAIT_MS)
+    written = peer.nbcc_options(lock) | options
+    files = []
+    for number, batch in enumerate(small_commits.batches_of(0, PEER_COMMITS + 3)):
+        files.append(inputs / f"{number}.parquet")
+        pq.write_table(batch, files[-1])
+    for file in files[:3]:
+        judge.write(path, file, written)
+    return judge.write_at_once(path, [files[3:]], written)[0]
+
+
+def large(judge: Judge, repeat: int) -> Iterator[str]:
+    """Measure tables of many files."""
+    count = PARTITIONS * GROUP_FILES
+    path = fresh("large")
+    CONSOLE.print("making a large table")
+    steps = GROUP_FILES // large_tables.GROUPS
+    shape = large_tables.Shape(partitions=PARTITIONS, steps=large_tables.deltas(steps, PARTITIONS))
+    large_tables.create(str(path), shape)
+    env = environment.system()
+    listed = timed(repeat, lambda: plan(str(path), has_metadata=False))
+    begin_s = time.perf_counter()
+    table.open_table(str(path), env).initialise_metadata(retention_ours.transaction())
+    init_s = time.perf_counter() - begin_s
+    by_metadata = timed(repeat, lambda: plan(str(path), has_metadata=True))
+    theirs = [
+        min(judge_count(judge, path, use_metadata_table=by) for _ in range(repeat))
+        for by in (False, True)
+    ]
+    yield f"""
+## {count:,} files in {PARTITIONS:,} partitions
+
+Seconds, the fastest of {repeat} runs. Of Apache Hudi what it takes to count the rows of one
+partition that does not exist: its plan alone is not measured from outside.
+
+| what | ours | Apache Hudi |
+|---|---:|---:|
+| making a metadata table | {init_s:.1f} | |
+| plan of a read, by listing | {min(listed):.2f} | {theirs[0]:.2f} |
+| plan of a read, by the metadata table | {min(by_metadata):.2f} | {theirs[1]:.2f} |
+"""
+    yield from on_s3()
+
+
+def judge_count(judge: Judge, path: Path, *, use_metadata_table: bool) -> float:
+    """Return the seconds of a query of Apache Hudi's that finds nothing."""
+    query = Query(
+        use_metadata_table=use_metadata_table,
+        where="part = 'none'",
+        select="SELECT count(*) AS n FROM scanned",
+    )
+    judge.read(path, query)
+    return judge.seconds_last
+
+
+def plan(uri: str, *, has_metadata: bool) -> None:
+    """Plan a read of a whole table."""
+    found = table.open_table(uri, environment.system()).explain_read()
+    assert found.has_metadata_table is has_metadata, uri
+
+
+def timed(repeat: int, work: Callable[[], object]) -> list[float]:
+    """Return the seconds of some runs."""
+    spent = []
+    for _ in range(repeat):
+        begin_s = time.perf_counter()
+        work()
+        spent.append(time.perf_counter() - begin_s)
+    return spent
+
+
+def on_s3() -> Iterator[str]:
+    """Count the requests of a plan in an object store."""
+    with slow_s3.running(WORK, LATENCY_MS) as emulator:
+        uri = f"{emulator.new_bucket()}/large"
+        CONSOLE.print("making a table on S3")
+        shape = large_tables.Shape(
+            partitions=S3_PARTITIONS, steps=large_tables.deltas(1, S3_PARTITIONS)
+        )
+        large_tables.create(uri, shape)
+        found = {}
+        for has_metadata in (False, True):
+            if has_metadata:
+                transaction = retention_ours.transaction("in-process")
+                table.open_table(uri, environment.system()).initialise_metadata(transaction)
+            emulator.asked()
+            begin_s = time.perf_counter()
+            plan(uri, has_metadata=has_metadata)
+            found[has_metadata] = time.perf_counter() - begin_s, len(emulator.asked())
+    (listed_s, listings), (metadata_s, requests) = found[False], found[True]
+    files = S3_PARTITIONS * large_tables.GROUPS
+    yield f"""
+On an S3 emulator (moto, {LATENCY_MS} ms of sleep for each request), {files:,} files in
+{S3_PARTITIONS} partitions: opening the table and planning a read of all of it takes {requests}
+requests and {metadata_s:.2f} s by the metadata table, {listings} and {listed_s:.2f} s by listing,
+which asks once for each 1,000 files; with the metadata table the number does not depend on them.
+"""
+
+
+PARTS = {"small": small, "large": large}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure, and write the report."""
+    parser = argparse.ArgumentParser(description="Measure the metadata table.")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--only", action="append", choices=PARTS)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    options = parser.parse_args(arguments)
+    WORK.mkdir(parents=True, exist_ok=True)
+    settings = replace(Settings(name="metadata", cores=2), memory_mb=4096, jvm_options=())
+    with Judge(fresh("judge"), settings) as judge:
+        versions = judge.versions()
+        parts = [
+            _HEAD.format(
+                date=datetime.now(UTC).date(),
+                circumstances=machine.circumstances(),
+                hudi=versions.hudi,
+                spark=versions.spark,
+                java=versions.java,
+            )
+        ]
+        for name in options.only or PARTS:
+            parts += PARTS[name](judge, options.repeat)
+    options.results.write_text("".join(parts))
+    CONSOLE.print(f"wrote {options.results}")
+    shutil.rmtree(WORK)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
