@@ -24,9 +24,9 @@ import pyarrow.parquet as pq
 from hoodie import errors
 from hoodie.filegroup import metadata_table
 from hoodie.format import metadata_avro
-from hoodie.format.metadata_avro import ColumnStatistics, ValueType
-from hoodie.format.ordering_wrappers import Wrapper
 from hoodie.model import files, predicates
+from hoodie.model.file_statistics import ColumnStatistics, ValueType
+from hoodie.model.value_wrappers import Wrapper
 
 PARTITION = "column_stats"
 
