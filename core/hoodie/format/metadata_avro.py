@@ -13,6 +13,7 @@ table.
 
 import base64
 import enum
+import hashlib
 import io
 import math
 from collections.abc import Iterable, Mapping
@@ -90,6 +91,12 @@ def statistics_prefix(column: str, partition_path: str | None = None) -> str:
     """Return what the keys of a column begin with, in one partition of the data table or in all."""
     place = "" if partition_path is None else _hashed(partition_path or ROOT)
     return _hashed(column) + place
+
+
+def statistics_key(statistics: ColumnStatistics, partition_path: str) -> str:
+    """Return the key of the statistics of a data file in a partition of the data table."""
+    name = hashlib.md5(statistics.file_name.encode(), usedforsecurity=False).digest()
+    return statistics_prefix(statistics.column, partition_path) + base64.b64encode(name).decode()
 
 
 def column_statistics(values: Iterable[Value], source: str) -> ColumnStatistics | None:
