@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hoodie import errors
 from hoodie.format import delete_records, delete_rows
-from hoodie.format.ordering_wrappers import Wrapper
+from hoodie.model.value_wrappers import Wrapper
 
 Json: TypeAlias = Any
 """A record as fastavro takes it."""

@@ -17,8 +17,8 @@ from hoodie.filegroup import changes, ordering, parquet_reading, projecting
 from hoodie.filegroup.ordering import ValueClass
 from hoodie.format import avro_records, delete_records, log_blocks
 from hoodie.format.log_blocks import BlockType, HeaderKey
-from hoodie.format.ordering_wrappers import Wrapper
 from hoodie.model import avro_types, schemas, table_config
+from hoodie.model.value_wrappers import Wrapper
 
 IS_DELETED = "_hoodie_is_deleted"
 OPERATION = "_hoodie_operation"

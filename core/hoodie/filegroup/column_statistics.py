@@ -24,11 +24,9 @@ import pyarrow.parquet as pq
 from hoodie import errors
 from hoodie.filegroup import metadata_table
 from hoodie.format import metadata_avro
-from hoodie.format.metadata_avro import ColumnStatistics, ValueType
-from hoodie.format.ordering_wrappers import Wrapper
 from hoodie.model import files, predicates
-
-PARTITION = "column_stats"
+from hoodie.model.file_statistics import COLUMN_STATS, ColumnStatistics, ValueType
+from hoodie.model.value_wrappers import Wrapper
 
 _PARTITIONS_MAX = 100
 """Of more partitions of the data table the records of a column are read at once."""
@@ -102,7 +100,7 @@ def may_match(
     known: Mapping[str, ByFile] = {}
     if columns:
         paths = sorted({each.group.partition_path for each in slices})
-        partition = table.partition(PARTITION, is_held=False)
+        partition = table.partition(COLUMN_STATS, is_held=False)
         known = read(partition, columns, paths if len(paths) <= _PARTITIONS_MAX else [None])
     arrays: dict[str, pa.Array] = {}
     for name in predicates.columns(where):
@@ -152,7 +150,7 @@ def read(
     prefixes = [metadata_avro.statistics_prefix(name, path) for name in columns for path in paths]
     found: dict[str, dict[str, ColumnStatistics]] = {name: {} for name in columns}
     for key, values in partition.with_prefixes(prefixes).items():
-        statistics = metadata_avro.column_statistics(values, f"{PARTITION}, key {key!r}")
+        statistics = metadata_avro.column_statistics(values, f"{COLUMN_STATS}, key {key!r}")
         if statistics is not None and statistics.column in found:
             found[statistics.column][statistics.file_name] = statistics
     return found

@@ -8,7 +8,7 @@
 Source: format.md: Base files.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Self
 
 import pyarrow as pa
@@ -30,14 +30,18 @@ _REPEATING_SHARE = 0.95
 # Arrow's own for gzip, 9, takes eight times as long for 5 % fewer bytes.
 _LEVELS = {"gzip": 4}
 _NEVER_REPEATING = (schemas.COMMIT_SEQNO, schemas.RECORD_KEY)
-_WITHOUT_STATISTICS = (schemas.COMMIT_SEQNO, schemas.PARTITION_PATH, schemas.FILE_NAME)
+_WITHOUT_STATISTICS = (schemas.COMMIT_SEQNO, schemas.FILE_NAME)
 
 
 class ParquetOutput:
     """One parquet file that is written table by table; leaving it by an error abandons it."""
 
     def __init__(
-        self, sink: protocol.NewFile | pa.NativeFile, schema: pa.Schema, codec: str
+        self,
+        sink: protocol.NewFile | pa.NativeFile,
+        schema: pa.Schema,
+        codec: str,
+        see: Callable[[pa.Table], object] = lambda rows: None,
     ) -> None:
         """Begin a file.
 
@@ -46,10 +50,13 @@ class ParquetOutput:
             schema: Of the file. Tables have its columns in its order; all of them may have a
                 dictionary of its type in some column, which is stored as values.
             codec: snappy, zstd, gzip or none.
+            see: Called with rows that become one or more row groups.
         """
         self._sink = sink
         self._schema = schema
         self._codec = codec
+        self._see = see
+        self._footers: list[pq.FileMetaData] = []
         self._writer: pq.ParquetWriter | None = None
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
@@ -70,17 +77,19 @@ class ParquetOutput:
         if self._pending_bytes >= ROW_GROUP_BYTES:
             self._flush()
 
-    def finish(self, footer: Mapping[str, str]) -> None:
-        """Write what is left, and the footer with these texts in it."""
+    def finish(self, footer: Mapping[str, str]) -> pq.FileMetaData:
+        """Write what is left, and the footer with these texts in it; return the footer."""
         self._flush()
         writer = self._open(self._schema.empty_table())
         writer.add_key_value_metadata(dict(footer))
         writer.close()
+        return self._footers[-1]
 
     def _flush(self) -> None:
         if not self._pending:
             return
         rows = pa.concat_tables(self._pending)
+        self._see(rows)
         row_bytes = max(1, self._pending_bytes // rows.num_rows)
         self._open(rows).write_table(rows, row_group_size=max(1, ROW_GROUP_BYTES // row_bytes))
         self._pending, self._pending_bytes = [], 0
@@ -97,6 +106,7 @@ class ParquetOutput:
                     name for name in first.column_names if name not in _WITHOUT_STATISTICS
                 ],
                 store_schema=False,
+                metadata_collector=self._footers,
             )
         return self._writer
 

@@ -19,10 +19,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import errors
-from hoodie.filegroup import folding, kept_deletes, ordering, parquet_writing
+from hoodie.filegroup import (
+    folding,
+    kept_deletes,
+    ordering,
+    parquet_writing,
+    statistics_gathering,
+)
 from hoodie.format import avro_records, delete_records, file_names, log_blocks
 from hoodie.format.log_blocks import BlockType, HeaderKey
-from hoodie.model import commits, files, instants, schemas, table_config
+from hoodie.model import commits, file_statistics, files, instants, schemas, table_config
 from hoodie.model.settings import LogBlockFormat, WriteSettings
 from hoodie.storage import protocol
 
@@ -50,6 +56,7 @@ class FileTarget:
         first_row: Number of the first row; no two rows of a task have the same.
         base_instant_time: Of the file slice that the write stands on; None for a new file group.
         base_file: Bare name of that slice's base file, if it has one.
+        statistics: Which ones are gathered of the files.
     """
 
     storage: protocol.Storage
@@ -60,6 +67,7 @@ class FileTarget:
     first_row: int = 0
     base_instant_time: instants.InstantTime | None = None
     base_file: str | None = None
+    statistics: file_statistics.Wanted = file_statistics.NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,10 +176,13 @@ def write_base_file(
     name = file_names.base_file_name(group.file_id, target.write_token, target.instant_time)
     columns = pa.schema([*schemas.meta_fields(), *schema.arrow])
     keys = _KeyRange()
+    gathered = statistics_gathering.FooterStatistics(target.statistics)
     records = 0
     with (
         _open(target, name) as sink,
-        parquet_writing.ParquetOutput(sink, columns, settings.parquet_codec) as output,
+        parquet_writing.ParquetOutput(
+            sink, columns, settings.parquet_codec, gathered.add
+        ) as output,
     ):
         for table in tables:
             keys.add(table.column(schemas.RECORD_KEY))
@@ -185,7 +196,7 @@ def write_base_file(
             ]
             output.write(pa.Table.from_arrays(arrays, names=columns.names))
         avro_json = schemas.with_meta(schema.avro)
-        output.finish({parquet_writing.AVRO_SCHEMA_KEY: avro_json, **keys.footer})
+        footer = output.finish({parquet_writing.AVRO_SCHEMA_KEY: avro_json, **keys.footer})
         size_bytes = sink.tell()
     return commits.WriteStat(
         file_id=group.file_id,
@@ -197,6 +208,7 @@ def write_base_file(
         updates=0,
         deletes=0,
         size_bytes=size_bytes,
+        statistics=gathered.finish(name, footer),
     )
 
 
@@ -234,7 +246,8 @@ class _NewBlock:
     Attributes:
         type: What it holds.
         content: Its content.
-        records: Rows in it.
+        rows: The rows in it, with meta columns; None in a delete block.
+        records: Their number.
         inserts: Rows known to be new.
         deletes: Keys in it.
         instant_time: What it says instead of the write's instant.
@@ -242,6 +255,7 @@ class _NewBlock:
 
     type: BlockType
     content: bytes | pa.Buffer
+    rows: pa.Table | None = None
     records: int = 0
     inserts: int = 0
     deletes: int = 0
@@ -276,6 +290,7 @@ def _data_blocks(
         yield _NewBlock(
             type=block_type,
             content=content,
+            rows=piece,
             records=piece.num_rows,
             inserts=piece.num_rows if rows.is_insert else 0,
         )
@@ -327,6 +342,7 @@ class _LogOutput:
         self._version = files.LOG_VERSION_FIRST
         self._sink: protocol.NewFile | None = None
         self._blocks: list[_NewBlock] = []
+        self._gathered = statistics_gathering.RowStatistics(target.statistics)
         self._stats: list[commits.WriteStat] = []
 
     def add(self, block: _NewBlock) -> None:
@@ -341,7 +357,10 @@ class _LogOutput:
         except BaseException:
             self._sink.discard()
             raise
-        self._blocks.append(block)
+        if block.rows is not None:
+            self._gathered.add(block.rows)
+        # Without what is written, which is not needed any more.
+        self._blocks.append(replace(block, content=b"", rows=None))
         if self._sink.tell() >= self._settings.log_file_bytes_max:
             self._finish()
 
@@ -363,6 +382,7 @@ class _LogOutput:
         self._sink.close()
         self._stats.append(self._stat(size_bytes))
         self._sink, self._blocks, self._version = None, [], self._version + 1
+        self._gathered = statistics_gathering.RowStatistics(self._target.statistics)
 
     def _stat(self, size_bytes: int) -> commits.WriteStat:
         group = self._target.group
@@ -382,6 +402,7 @@ class _LogOutput:
             log_files=(self._name,),
             log_version=self._version,
             log_blocks=len(self._blocks),
+            statistics=self._gathered.finish(self._name),
         )
 
 

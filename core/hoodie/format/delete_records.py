@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.format import avro_columns, avro_parts, delete_cuts, delete_rows, ordering_wrappers
-from hoodie.format.ordering_wrappers import Wrapper
+from hoodie.model.value_wrappers import Wrapper
 
 VERSION = 3
 _HEAD = struct.Struct(">ii")

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from hoodie import errors
 from hoodie.format import avro_container, ordering_wrappers
-from hoodie.format.ordering_wrappers import Ordering, Wrapper
+from hoodie.format.ordering_wrappers import Ordering
+from hoodie.model.value_wrappers import Wrapper
 
 _NAMESPACE = "org.apache.hudi.avro.model"
 _BARE_TYPES: Mapping[Wrapper, object] = {

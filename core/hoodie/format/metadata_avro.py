@@ -12,9 +12,8 @@ table.
 """
 
 import base64
-import datetime
-import decimal
 import enum
+import hashlib
 import io
 import math
 from collections.abc import Iterable, Mapping
@@ -25,7 +24,8 @@ import fastavro
 
 from hoodie import errors
 from hoodie.format import avro_container, avro_values, java_hash, metadata_schemas
-from hoodie.format.ordering_wrappers import Wrapper
+from hoodie.model.file_statistics import Bound, ColumnStatistics
+from hoodie.model.value_wrappers import Wrapper
 
 ALL_PARTITIONS = "__all_partitions__"
 """The key of the record that has the partitions."""
@@ -35,9 +35,6 @@ ROOT = "."
 
 _SIZES = "filesystemMetadata"
 _STATISTICS = "ColumnStatsMetadata"
-
-Number = bool | int | float | decimal.Decimal
-Bound = Number | str | bytes | datetime.date
 
 
 class RecordType(enum.Enum):
@@ -85,70 +82,6 @@ def merged_sizes(values: Iterable[Value], source: str) -> dict[str, int]:
     return found
 
 
-class ValueType(enum.IntEnum):
-    """The type of a column, by its ordinal in Apache Hudi's enumeration (`ValueType.java`)."""
-
-    NULL = 1  # Of a log file that only deletes.
-    BOOLEAN = 2
-    INT = 3
-    LONG = 4
-    FLOAT = 5
-    DOUBLE = 6
-    STRING = 7
-    BYTES = 8
-    FIXED = 9
-    DECIMAL = 10
-    UUID = 11
-    DATE = 12
-    TIME_MILLIS = 13
-    TIME_MICROS = 14
-    TIMESTAMP_MILLIS = 15
-    TIMESTAMP_MICROS = 16
-    TIMESTAMP_NANOS = 17
-    LOCAL_TIMESTAMP_MILLIS = 18
-    LOCAL_TIMESTAMP_MICROS = 19
-    LOCAL_TIMESTAMP_NANOS = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnStatistics:
-    """The values of a column in a data file.
-
-    Attributes:
-        file_name: The file's; of a partition's statistics its path.
-        column: The column's name.
-        low: Not above any value; None where all are null, or where there are no rows.
-        high: Not below any value; None as `low`.
-        kind: How both are written; None without them.
-        value_type: The ordinal of the column's type, which may be of a newer release; None in
-            version 8, whose kinds say it.
-        type_info: What the type alone does not say: precision and scale of a decimal.
-        values: Rows, nulls among them; None where it is not known.
-        nulls: Rows without a value; None as `values`.
-        size_bytes: In the file; 0 in log files.
-        plain_bytes: The same before compression.
-        is_tight: Whether bounds of several files are those of rows that are there.
-    """
-
-    file_name: str
-    column: str
-    low: Bound | None = None
-    high: Bound | None = None
-    kind: Wrapper | None = None
-    value_type: int | None = None
-    type_info: str | None = None
-    values: int | None = 0
-    nulls: int | None = 0
-    size_bytes: int | None = 0
-    plain_bytes: int | None = 0
-    is_tight: bool = False
-
-    @property
-    def has_nulls(self) -> bool:
-        """Whether a value may be null."""
-        return self.nulls != 0
-
-
 def key_of(partition_path: str) -> str:
     """Return the key of the files of a partition of the data table."""
     return partition_path or ROOT
@@ -158,6 +91,12 @@ def statistics_prefix(column: str, partition_path: str | None = None) -> str:
     """Return what the keys of a column begin with, in one partition of the data table or in all."""
     place = "" if partition_path is None else _hashed(partition_path or ROOT)
     return _hashed(column) + place
+
+
+def statistics_key(statistics: ColumnStatistics, partition_path: str) -> str:
+    """Return the key of the statistics of a data file in a partition of the data table."""
+    name = hashlib.md5(statistics.file_name.encode(), usedforsecurity=False).digest()
+    return statistics_prefix(statistics.column, partition_path) + base64.b64encode(name).decode()
 
 
 def column_statistics(values: Iterable[Value], source: str) -> ColumnStatistics | None:

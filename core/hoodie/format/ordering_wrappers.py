@@ -15,7 +15,6 @@ The others are read only. Source: `HoodieDeleteRecord.avsc` (1.2.0), `HoodieAvro
 (`wrapValueIntoAvro`); run from the bundle.
 """
 
-import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -26,24 +25,7 @@ import pyarrow as pa
 from hoodie import errors
 from hoodie.model import avro_types
 from hoodie.model.avro_types import Wire
-
-
-class Wrapper(enum.Enum):
-    """A branch of the ordering value's union that holds one value, by its record's name."""
-
-    BOOLEAN = "BooleanWrapper"
-    INT = "IntWrapper"
-    LONG = "LongWrapper"
-    FLOAT = "FloatWrapper"
-    DOUBLE = "DoubleWrapper"
-    BYTES = "BytesWrapper"
-    STRING = "StringWrapper"
-    DATE = "DateWrapper"
-    DECIMAL = "DecimalWrapper"
-    TIME_MICROS = "TimeMicrosWrapper"
-    TIMESTAMP_MICROS = "TimestampMicrosWrapper"
-    LOCAL_DATE = "LocalDateWrapper"
-
+from hoodie.model.value_wrappers import Wrapper
 
 ARRAY = "ArrayWrapper"
 ARRAY_BRANCH = 12

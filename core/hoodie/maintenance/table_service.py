@@ -13,8 +13,16 @@ from typing import Protocol, TypeVar
 
 from hoodie import environment
 from hoodie.filegroup import snapshots
-from hoodie.model import commits, instants, results, schemas, settings, table_config
-from hoodie.timeline import active
+from hoodie.model import (
+    commits,
+    file_statistics,
+    instants,
+    results,
+    schemas,
+    settings,
+    table_config,
+)
+from hoodie.timeline import active, index_definitions
 from hoodie.transaction import client, lifecycle, manager, stored_schemas
 
 Plan = TypeVar("Plan")
@@ -31,6 +39,7 @@ class Execution:
         schema: The table's columns when the execution began.
         settings: Of everything that writes the table.
         opened: The instant that is executed, with its write id and its timeline.
+        statistics: Which ones are gathered of new data files.
     """
 
     table_uri: str
@@ -38,6 +47,7 @@ class Execution:
     schema: schemas.TableSchema
     settings: settings.WriteSettings
     opened: client.OpenAction
+    statistics: file_statistics.Wanted
 
 
 class TableService(Protocol[Plan, Task]):
@@ -160,6 +170,9 @@ def execute(
                 schema=schema,
                 settings=transaction.settings,
                 opened=opened,
+                statistics=index_definitions.wanted_statistics(
+                    target.storage, target.config, schema.arrow
+                ),
             )
             written = env.engine.map(service.run, service.tasks_of(plan, execution))
             stats = tuple(stat for each in written for stat in each)

@@ -9,6 +9,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from hoodie.model.file_statistics import ColumnStatistics
+
 SCHEMA_KEY = "schema"
 """Extra metadata key: Avro JSON of the write schema, without meta columns. Never left out."""
 
@@ -72,6 +74,7 @@ class WriteStat:
         log_version: Version in the log file's name; None for base-file writes.
         log_blocks: Blocks written.
         prev_base_file: Bare name of the base file that this one replaces in a copy-on-write table.
+        statistics: Of its columns, for the metadata table; never on the timeline.
     """
 
     file_id: str
@@ -88,6 +91,7 @@ class WriteStat:
     log_version: int | None = None
     log_blocks: int = 0
     prev_base_file: str | None = None
+    statistics: tuple[ColumnStatistics, ...] = ()
 
     @property
     def written(self) -> int:

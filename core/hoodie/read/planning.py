@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from hoodie import errors
 from hoodie.filegroup import column_statistics, reading, snapshots
 from hoodie.index import foreign_groups, tables
-from hoodie.model import files, predicates, schemas, table_config
+from hoodie.model import file_statistics, files, predicates, schemas, table_config
 from hoodie.read import pruning, tasks
 
 logger = logging.getLogger(__name__)
@@ -115,7 +115,7 @@ def _by_statistics(
     slices: list[files.FileSlice],
 ) -> list[files.FileSlice]:
     """Return the slices that a filter does not exclude by statistics; all without any."""
-    has_statistics = column_statistics.PARTITION in config.metadata_partitions
+    has_statistics = file_statistics.COLUMN_STATS in config.metadata_partitions
     metadata = snapshot.metadata if has_statistics else None
     # Of a single slice the statistics cost as much as it does.
     if metadata is None or query.where is None or len(slices) <= 1:

@@ -16,7 +16,7 @@ from hoodie.filegroup import (
     parquet_reading,
     snapshots,
 )
-from hoodie.model import files, instants, table_config
+from hoodie.model import file_statistics, files, instants, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, metadata_timelines
 
@@ -176,8 +176,8 @@ def validate(
         by_metadata = metadata_listing.Files(table.partition(metadata_table.FILES))
         on_storage = listing.of_table(storage, config)
         statistics = None
-        if column_statistics.PARTITION in config.metadata_partitions:
-            statistics = table.partition(column_statistics.PARTITION, is_held=False)
+        if file_statistics.COLUMN_STATS in config.metadata_partitions:
+            statistics = table.partition(file_statistics.COLUMN_STATS, is_held=False)
         differences: list[Difference] = []
         wrong: list[WrongStatistics] = []
         files_seen = footers = 0

@@ -31,7 +31,7 @@ from hoodie.model import (
     table_config,
 )
 from hoodie.storage import protocol
-from hoodie.timeline import active, partition_buckets
+from hoodie.timeline import active, index_definitions, partition_buckets
 from hoodie.transaction import client, lifecycle, manager, stored_schemas
 from hoodie.write import (
     batches,
@@ -395,6 +395,7 @@ def _task(
         replaced=snapshots.replaced_groups(target.storage, opened.timeline),
         known=_known(target, options, opened.timeline),
         detection=_detection(target, options.transaction, opened),
+        statistics=index_definitions.wanted_statistics(target.storage, target.config, stored.arrow),
     )
 
 

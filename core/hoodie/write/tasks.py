@@ -21,7 +21,15 @@ from hoodie.engine import protocol as engine_protocol
 from hoodie.filegroup import block_decoding, reading, rewriting, snapshots, writing
 from hoodie.format import file_names
 from hoodie.index import foreign_groups
-from hoodie.model import commits, files, instants, schemas, settings, table_config
+from hoodie.model import (
+    commits,
+    file_statistics,
+    files,
+    instants,
+    schemas,
+    settings,
+    table_config,
+)
 from hoodie.storage import protocol
 from hoodie.transaction import heartbeats, markers
 from hoodie.write import batches, early_conflicts, foreign_rows, placement
@@ -46,6 +54,7 @@ class WriteTask:
         replaced: When each file group that a replace commit retired was retired.
         known: Slices whose keys an insert leaves out; none unless it drops duplicates.
         detection: How to find conflicts before writing; None for not.
+        statistics: Which ones are gathered of the data files.
     """
 
     table_uri: str
@@ -60,6 +69,7 @@ class WriteTask:
     replaced: Mapping[files.FileGroupId, instants.InstantTime]
     known: Mapping[files.FileGroupId, files.FileSlice] = field(default_factory=dict)
     detection: early_conflicts.Detection | None = None
+    statistics: file_statistics.Wanted = file_statistics.NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +161,7 @@ def run(
             write_token=file_names.write_token(token.task, token.stage, token.attempt),
             before_file=partial(announce, group_id),
             first_row=first_row,
+            statistics=task.statistics,
         )
         is_new = groups.is_new(group_id)
         if is_cow or (is_bulk and is_new and not _keeps_deletes(task, batch, group)):

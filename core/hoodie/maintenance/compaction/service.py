@@ -83,6 +83,7 @@ class Compaction:
                 committed=committed,
                 operation=operation,
                 write_token=file_names.write_token(number, execution.opened.stage, 0),
+                statistics=execution.statistics,
             )
             for number, operation in enumerate(plan.operations)
         ]

@@ -13,7 +13,16 @@ from hoodie import errors
 from hoodie.filegroup import bounded_merging, kept_deletes, placing, reading, snapshots, writing
 from hoodie.format import file_names
 from hoodie.maintenance.compaction import memory
-from hoodie.model import commits, files, instants, plans, schemas, settings, table_config
+from hoodie.model import (
+    commits,
+    file_statistics,
+    files,
+    instants,
+    plans,
+    schemas,
+    settings,
+    table_config,
+)
 from hoodie.storage import locations, protocol
 from hoodie.transaction import heartbeats, markers
 
@@ -35,6 +44,7 @@ class CompactionTask:
         committed: Which log blocks count.
         operation: The slice.
         write_token: Of the files; no other execution of the plan has the same.
+        statistics: Which ones are gathered of the files.
     """
 
     table_uri: str
@@ -46,6 +56,7 @@ class CompactionTask:
     committed: snapshots.CommittedInstants
     operation: plans.CompactionOperation
     write_token: str
+    statistics: file_statistics.Wanted = file_statistics.NOTHING
 
 
 def run(task: CompactionTask) -> tuple[commits.WriteStat, ...]:
@@ -117,6 +128,7 @@ def _write(
         before_file=before_file,
         base_instant_time=file_slice.base_instant_time,
         base_file=task.operation.base_file_name,
+        statistics=task.statistics,
     )
     stat = writing.write_base_file(target, rows, task.schema, task.settings)
     counts = rows.counts

@@ -11,8 +11,8 @@ import pytest
 
 from hoodie.filegroup import column_statistics
 from hoodie.filegroup.column_statistics import ColumnRange
-from hoodie.format.metadata_avro import ColumnStatistics, ValueType
-from hoodie.format.ordering_wrappers import Wrapper
+from hoodie.model.file_statistics import ColumnStatistics, ValueType
+from hoodie.model.value_wrappers import Wrapper
 
 DAY = datetime.date(2026, 1, 2)
 TIME = datetime.datetime(2026, 1, 2, 3, tzinfo=datetime.UTC)

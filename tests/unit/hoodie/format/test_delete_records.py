@@ -10,7 +10,7 @@ import pytest
 
 from hoodie import errors
 from hoodie.format import delete_cuts, delete_records, delete_rows
-from hoodie.format.ordering_wrappers import Wrapper
+from hoodie.model.value_wrappers import Wrapper
 
 KEYS = pa.array(["k3", "k4"])
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from hoodie import errors
 from hoodie.format import metadata_avro, metadata_schemas
-from hoodie.format.metadata_avro import ColumnStatistics, Value, ValueType
-from hoodie.format.ordering_wrappers import Wrapper
+from hoodie.format.metadata_avro import Value
+from hoodie.model.file_statistics import ColumnStatistics, ValueType
+from hoodie.model.value_wrappers import Wrapper
 from support.tables.metadata_tables import SCHEMA_JSON, Sizes, value
 
 

@@ -1,0 +1,179 @@
+"""Gathering the statistics of a data file while it is written; nothing is read again.
+
+    log file   from its rows, one pass a column; deletes have no values
+    base file  from its footer; from its rows what a footer does not say: whether there are NaNs,
+               and the bounds of long values
+
+Apache Hudi takes what a footer lacks for nulls, or 0, and its readers then leave the file out where
+a row matches. Ours are right there: NaN is the greatest number, as in Spark, and a long bound is
+cut to one outside it. Rows of a log that say of themselves that they are deleted count.
+
+Source: `HoodieTableMetadataUtil.java` (collectColumnRangeMetadata), `ParquetUtils.java`
+(readColumnStatsFromMetadata), `HoodieAppendHandle.java` (1.2.0); format.md: Metadata table.
+"""
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hoodie.model import bounds, file_statistics
+from hoodie.model.file_statistics import ColumnStatistics, Kind, ValueType
+
+_FOOTER_BOUND_BYTES_MAX = 4096
+"""Of longer values Arrow writes no bounds into footers."""
+
+_Values: TypeAlias = list[Any]
+"""Values of one type that are ordered: of a time or a date the number that stands for it."""
+
+
+@dataclass(slots=True)
+class _Column:
+    """What was found of a column.
+
+    Attributes:
+        bounds: Not above and not below any value: the least and the greatest are among them.
+        values: Rows.
+        nulls: Rows without a value.
+        size_bytes: In the file.
+        plain_bytes: The same before compression.
+    """
+
+    bounds: _Values = dataclasses.field(default_factory=list)
+    values: int = 0
+    nulls: int = 0
+    size_bytes: int = 0
+    plain_bytes: int = 0
+
+    def add_rows(self, column: pa.ChunkedArray) -> None:
+        self.bounds += _bounds_of_rows(column)
+        self.values += len(column)
+        self.nulls += column.null_count
+
+    def add_chunk(self, chunk: pq.ColumnChunkMetaData) -> None:
+        self.bounds += _bounds_of_chunk(chunk)
+        self.values += chunk.num_values
+        self.nulls += chunk.statistics.null_count
+        self.size_bytes += chunk.total_compressed_size
+        self.plain_bytes += chunk.total_uncompressed_size
+        assert self.bounds or self.values == self.nulls, chunk.path_in_schema
+
+
+class RowStatistics:
+    """The statistics of a log file, from the rows in it."""
+
+    def __init__(self, wanted: file_statistics.Wanted) -> None:
+        """Begin without rows."""
+        self._kinds = wanted.kinds
+        self._columns = {name: _Column() for name in wanted.kinds}
+
+    def add(self, rows: pa.Table) -> None:
+        """Add rows, which have the columns that are wanted."""
+        for name, found in self._columns.items():
+            found.add_rows(rows.column(name))
+
+    def finish(self, file_name: str) -> tuple[ColumnStatistics, ...]:
+        """Return the statistics of a file with these rows; of a file without any, null types."""
+        return tuple(
+            _statistics(file_name, name, found, self._kinds[name])
+            for name, found in self._columns.items()
+        )
+
+
+class FooterStatistics:
+    """The statistics of a base file, from its footer and the rows in it."""
+
+    def __init__(self, wanted: file_statistics.Wanted) -> None:
+        """Begin before the first row is written."""
+        self._kinds = wanted.kinds
+        self._from_rows: dict[str, _Values] = {name: [] for name in wanted.kinds}
+
+    def add(self, rows: pa.Table) -> None:
+        """Look at rows that become row groups together."""
+        for name, bounds_found in self._from_rows.items():
+            column = rows.column(name)
+            if _is_beyond_footers(column):
+                bounds_found.extend(_bounds_of_rows(column))
+
+    def finish(self, file_name: str, footer: pq.FileMetaData) -> tuple[ColumnStatistics, ...]:
+        """Return the statistics of the file; of a file without rows, none.
+
+        Args:
+            file_name: Its name.
+            footer: As it was written, with statistics of each column that is wanted.
+        """
+        columns = {name: _Column(bounds=found) for name, found in self._from_rows.items()}
+        for group in map(footer.row_group, range(footer.num_row_groups)):
+            for chunk in map(group.column, range(group.num_columns)):
+                if chunk.path_in_schema in columns:
+                    columns[chunk.path_in_schema].add_chunk(chunk)
+        return tuple(
+            _statistics(file_name, name, found, self._kinds[name])
+            for name, found in columns.items()
+            if found.values
+        )
+
+
+def _is_beyond_footers(column: pa.ChunkedArray) -> bool:
+    """Return whether a footer does not say all of a column."""
+    if pa.types.is_floating(column.type):
+        return bool(pc.any(pc.is_nan(column)).as_py())
+    if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+        longest = pc.max(pc.binary_length(column)).as_py()
+        return longest is not None and longest > _FOOTER_BOUND_BYTES_MAX
+    return False
+
+
+def _bounds_of_rows(column: pa.ChunkedArray) -> _Values:
+    if pa.types.is_dictionary(column.type):
+        column = pc.unique(column).cast(column.type.value_type)
+    found = pc.min_max(column)
+    ends = [_plain(found[end]) for end in ("min", "max") if found[end].is_valid]
+    # Arrow leaves NaNs out.
+    if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
+        ends.append(math.nan)
+    return ends
+
+
+def _plain(value: pa.Scalar) -> object:
+    is_counted = pa.types.is_temporal(value.type)
+    return value.value if is_counted else value.as_py()
+
+
+def _bounds_of_chunk(chunk: pq.ColumnChunkMetaData) -> _Values:
+    found = chunk.statistics
+    if not found.has_min_max:
+        return []
+    is_counted = chunk.physical_type in ("INT32", "INT64")
+    is_decimal = found.logical_type.type == "DECIMAL"
+    if is_counted and not is_decimal:
+        return [found.min_raw, found.max_raw]
+    return [found.min, found.max]
+
+
+def _statistics(file_name: str, name: str, found: _Column, kind: Kind) -> ColumnStatistics:
+    """Return what was found as a record has it."""
+    value_type, type_info = kind.value_type, kind.type_info
+    if not found.values and value_type is not None:
+        value_type, type_info = ValueType.NULL, None
+    low, high = None, None
+    if found.bounds:
+        low = bounds.written(bounds.cut_low(min(found.bounds, key=bounds.order)), kind)
+        high = bounds.written(bounds.cut_high(max(found.bounds, key=bounds.order)), kind)
+    return ColumnStatistics(
+        file_name=file_name,
+        column=name,
+        low=low,
+        high=high,
+        kind=kind.wrapper if found.bounds else None,
+        value_type=value_type,
+        type_info=type_info,
+        values=found.values,
+        nulls=found.nulls,
+        size_bytes=found.size_bytes,
+        plain_bytes=found.plain_bytes,
+    )

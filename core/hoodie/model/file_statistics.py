@@ -1,0 +1,256 @@
+"""Statistics of the columns of data files, as a metadata table holds them.
+
+Bounds are written by the version of the index: from table version 9 on as primitive values beside
+the column's type, before as the wrapper says it alone:
+
+    Arrow                     version 8             version 9
+    boolean, whole numbers,   Boolean, Int, Long,   the same
+    floats, text, bytes       Float, Double, ...
+    date                      Date                  Int
+    time, timestamp           Int, Long             the same, in the column's unit
+    decimal                   Decimal(30, 15)       Bytes: the unscaled number, big-endian
+    fixed bytes               -                     Bytes
+
+Columns of nested types, and decimals that Decimal(30, 15) cannot hold, have none. Source:
+`ValueType.java`, `HoodieTableMetadataUtil.java` (getColumnsToIndex, isColumnTypeSupported),
+`HoodieMetadata.avsc` (1.2.0); format.md: Metadata table.
+"""
+
+import datetime
+import decimal
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from hoodie import errors
+from hoodie.model import schemas, table_config
+from hoodie.model.value_wrappers import Wrapper
+
+COLUMN_STATS = "column_stats"
+"""The partition of a metadata table that has the statistics of data files."""
+
+PARTITION_STATS = "partition_stats"
+"""That which has the statistics of partitions of the data table."""
+
+META_COLUMNS = (schemas.COMMIT_TIME, schemas.PARTITION_PATH, schemas.RECORD_KEY)
+"""The meta columns with statistics."""
+
+COLUMNS_MAX = 32
+"""Of so many data columns Apache Hudi takes statistics unless it is told of which."""
+
+_WRAPPED_DIGITS = 30
+_WRAPPED_SCALE = 15
+
+Number = bool | int | float | decimal.Decimal
+Bound = Number | str | bytes | datetime.date
+
+
+class ValueType(enum.IntEnum):
+    """The type of a column, by its ordinal in Apache Hudi's enumeration (`ValueType.java`)."""
+
+    NULL = 1  # Of a log file that only deletes.
+    BOOLEAN = 2
+    INT = 3
+    LONG = 4
+    FLOAT = 5
+    DOUBLE = 6
+    STRING = 7
+    BYTES = 8
+    FIXED = 9
+    DECIMAL = 10
+    UUID = 11
+    DATE = 12
+    TIME_MILLIS = 13
+    TIME_MICROS = 14
+    TIMESTAMP_MILLIS = 15
+    TIMESTAMP_MICROS = 16
+    TIMESTAMP_NANOS = 17
+    LOCAL_TIMESTAMP_MILLIS = 18
+    LOCAL_TIMESTAMP_MICROS = 19
+    LOCAL_TIMESTAMP_NANOS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnStatistics:
+    """The values of a column in a data file.
+
+    Attributes:
+        file_name: The file's; of a partition's statistics its path.
+        column: The column's name.
+        low: Not above any value; None where all are null, or where there are no rows.
+        high: Not below any value; None as `low`.
+        kind: How both are written; None without them.
+        value_type: The ordinal of the column's type, which may be of a newer release; None in
+            version 8, whose kinds say it.
+        type_info: What the type alone does not say: precision and scale of a decimal.
+        values: Rows, nulls among them; None where it is not known.
+        nulls: Rows without a value; None as `values`.
+        size_bytes: In the file; 0 in log files.
+        plain_bytes: The same before compression.
+        is_tight: Whether bounds of several files are those of rows that are there.
+    """
+
+    file_name: str
+    column: str
+    low: Bound | None = None
+    high: Bound | None = None
+    kind: Wrapper | None = None
+    value_type: int | None = None
+    type_info: str | None = None
+    values: int | None = 0
+    nulls: int | None = 0
+    size_bytes: int | None = 0
+    plain_bytes: int | None = 0
+    is_tight: bool = False
+
+    @property
+    def has_nulls(self) -> bool:
+        """Whether a value may be null."""
+        return self.nulls != 0
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How the bounds of a column are written.
+
+    Attributes:
+        wrapper: What holds them.
+        value_type: The column's type; None in version 8.
+        type_info: What the type alone does not say.
+    """
+
+    wrapper: Wrapper
+    value_type: ValueType | None = None
+    type_info: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which statistics of its new data files a table needs; it pickles.
+
+    Attributes:
+        kinds: How the bounds of each column are written; of no other column there are statistics.
+    """
+
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+
+
+NOTHING = Wanted()
+"""What a table without statistics needs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """What the definitions of a table's indexes say of its statistics.
+
+    Attributes:
+        columns: The columns with statistics.
+        has_value_types: Whether records say of which type a column is; None where that follows from
+            the table's version.
+    """
+
+    columns: tuple[str, ...]
+    has_value_types: bool | None = None
+
+
+def is_needed(config: table_config.TableConfig) -> bool:
+    """Return whether a table has statistics, or another engine is building them."""
+    partitions = (*config.metadata_partitions, *config.metadata_partitions_inflight)
+    return not {COLUMN_STATS, PARTITION_STATS}.isdisjoint(partitions)
+
+
+def wanted(
+    config: table_config.TableConfig, schema: pa.Schema, definition: Definition | None
+) -> Wanted:
+    """Return which statistics of new data files a table needs.
+
+    A column that was added since the definition was written is among them if Apache Hudi would take
+    it: it reads a file with statistics of other columns alone as one without values of this.
+
+    Args:
+        config: The table's configuration.
+        schema: Its columns, without meta columns.
+        definition: None where the table has no definition.
+
+    Raises:
+        UnsupportedError: The definition has a column inside another.
+    """
+    if not is_needed(config):
+        return NOTHING
+    has_value_types = None if definition is None else definition.has_value_types
+    if has_value_types is None:
+        has_value_types = config.version > table_config.VERSION_WITH_PAYLOADS
+    found = {each.name: kind_of(each.type, has_value_types=has_value_types) for each in schema}
+    kinds = {name: kind for name, kind in found.items() if kind is not None}
+    meta = kind_of(pa.string(), has_value_types=has_value_types)
+    assert meta is not None
+    return Wanted(
+        {
+            **dict.fromkeys(META_COLUMNS, meta),
+            **{name: kinds[name] for name in _names(list(kinds), schema, definition)},
+        }
+    )
+
+
+def _names(
+    supported: Sequence[str], schema: pa.Schema, definition: Definition | None
+) -> Sequence[str]:
+    """Return of which of the supported columns statistics are needed."""
+    default = supported[:COLUMNS_MAX]
+    if definition is None:
+        return default
+    named = [name for name in definition.columns if name not in META_COLUMNS]
+    if named == default[: len(named)]:
+        return default
+    inner = [name for name in named if "." in name and name.partition(".")[0] in schema.names]
+    if inner:
+        raise errors.UnsupportedError(
+            f"the index {COLUMN_STATS} has {', '.join(inner)}, inside columns of nested types, "
+            "which this version does not keep up: drop it with Apache Hudi, or the metadata table "
+            "by `hoodie metadata drop`"
+        )
+    return [name for name in named if name in supported]
+
+
+def kind_of(data_type: pa.DataType, *, has_value_types: bool) -> Kind | None:
+    """Return how bounds of a type are written; None if there are none of it.
+
+    Args:
+        data_type: As a table has it.
+        has_value_types: Whether records say of which type a column is.
+    """
+    if pa.types.is_decimal(data_type):
+        if has_value_types:
+            info = f"{data_type.precision},{data_type.scale}"
+            return Kind(Wrapper.BYTES, ValueType.DECIMAL, info)
+        whole_digits = data_type.precision - data_type.scale
+        is_held = (
+            data_type.scale <= _WRAPPED_SCALE and whole_digits <= _WRAPPED_DIGITS - _WRAPPED_SCALE
+        )
+        return Kind(Wrapper.DECIMAL) if is_held else None
+    if pa.types.is_fixed_size_binary(data_type):
+        return Kind(Wrapper.BYTES, ValueType.FIXED) if has_value_types else None
+    found = _KINDS.get(data_type)
+    if found is None or has_value_types:
+        return found
+    return Kind(Wrapper.DATE if found.value_type is ValueType.DATE else found.wrapper)
+
+
+_KINDS: Mapping[pa.DataType, Kind] = {
+    pa.bool_(): Kind(Wrapper.BOOLEAN, ValueType.BOOLEAN),
+    pa.int32(): Kind(Wrapper.INT, ValueType.INT),
+    pa.int64(): Kind(Wrapper.LONG, ValueType.LONG),
+    pa.float32(): Kind(Wrapper.FLOAT, ValueType.FLOAT),
+    pa.float64(): Kind(Wrapper.DOUBLE, ValueType.DOUBLE),
+    pa.string(): Kind(Wrapper.STRING, ValueType.STRING),
+    pa.binary(): Kind(Wrapper.BYTES, ValueType.BYTES),
+    pa.date32(): Kind(Wrapper.INT, ValueType.DATE),
+    pa.time32("ms"): Kind(Wrapper.INT, ValueType.TIME_MILLIS),
+    pa.time64("us"): Kind(Wrapper.LONG, ValueType.TIME_MICROS),
+    pa.timestamp("ms", "UTC"): Kind(Wrapper.LONG, ValueType.TIMESTAMP_MILLIS),
+    pa.timestamp("us", "UTC"): Kind(Wrapper.LONG, ValueType.TIMESTAMP_MICROS),
+    pa.timestamp("ms"): Kind(Wrapper.LONG, ValueType.LOCAL_TIMESTAMP_MILLIS),
+    pa.timestamp("us"): Kind(Wrapper.LONG, ValueType.LOCAL_TIMESTAMP_MICROS),
+}

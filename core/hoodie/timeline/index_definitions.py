@@ -1,0 +1,95 @@
+"""The definitions of a table's indexes: which columns they have, and how they hold values.
+
+    .hoodie/.index_defs/index.json
+        {"indexDefinitions": {name: {"sourceFields": [column, ...], "version": "V1" or "V2", ...}}}
+
+The version follows from the table's where it is left out. There is no such file where no index
+needs a definition, and in tables of early releases. Source: `HoodieIndexDefinition.java`,
+`HoodieIndexVersion.java` (1.2.0).
+"""
+
+import json
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from hoodie import errors
+from hoodie.model import file_statistics, table_config
+from hoodie.storage.protocol import Storage
+
+PATH = ".hoodie/.index_defs/index.json"
+
+BYTES_MAX = 16 << 20
+"""A longer file is not read."""
+
+_HAS_VALUE_TYPES = {None: None, "V1": False, "V2": True}
+
+
+def wanted_statistics(
+    storage: Storage, config: table_config.TableConfig, schema: pa.Schema
+) -> file_statistics.Wanted:
+    """Return which statistics of new data files a table needs; one request if it needs any.
+
+    Args:
+        storage: The table's.
+        config: Its configuration.
+        schema: Its columns, without meta columns.
+
+    Raises:
+        FormatError: The definitions are damaged.
+        UnsupportedError: They have what is not kept up.
+    """
+    definition = of_statistics(storage) if file_statistics.is_needed(config) else None
+    return file_statistics.wanted(config, schema, definition)
+
+
+def of_statistics(storage: Storage) -> file_statistics.Definition | None:
+    """Return the definition of a table's statistics, of data files and of partitions; one request.
+
+    Raises:
+        FormatError: The file is damaged.
+        UnsupportedError: They are of a version that is not known.
+    """
+    try:
+        content = storage.read(PATH, length=BYTES_MAX + 1)
+    except errors.NotFoundError:
+        return None
+    source = f"{storage.uri}/{PATH}"
+    if len(content) > BYTES_MAX:
+        raise errors.FormatError(f"{source} has more than {BYTES_MAX} bytes")
+    definitions = _object(
+        _object(_decoded(content, source), source).get("indexDefinitions"), source
+    )
+    # Both have the same columns, and as a rule the first alone is defined.
+    for name in (file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS):
+        if name in definitions:
+            return _definition(_object(definitions[name], source), f"{source}, {name}")
+    return None
+
+
+def _decoded(content: bytes, source: str) -> object:
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise errors.FormatError(f"{source} is not JSON: {error}") from error
+
+
+def _object(value: object, source: str) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise errors.FormatError(f"{source} has {value!r:.80}, expected a JSON object")
+    return value
+
+
+def _definition(fields: Mapping[str, object], source: str) -> file_statistics.Definition:
+    columns, version = fields.get("sourceFields"), fields.get("version")
+    if not isinstance(columns, list) or not all(isinstance(each, str) for each in columns):
+        raise errors.FormatError(
+            f"{source} has sourceFields {columns!r:.80}, expected a list of texts"
+        )
+    if version is not None and not isinstance(version, str):
+        raise errors.FormatError(f"{source} has version {version!r:.80}, expected a text")
+    if version not in _HAS_VALUE_TYPES:
+        raise errors.UnsupportedError(f"{source} has version {version!r:.80}, expected V1 or V2")
+    return file_statistics.Definition(
+        columns=tuple(columns), has_value_types=_HAS_VALUE_TYPES[version]
+    )
