@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 from hoodie.filegroup import metadata_table
 from hoodie.format import metadata_avro, metadata_schemas
 from hoodie.format.metadata_avro import RecordType, Value
+from hoodie.model import file_statistics, partition_statistics
+from hoodie.model.file_statistics import ColumnStatistics
 
 SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])
 
@@ -30,7 +32,44 @@ def merged_files(key: bytes, values: Sequence[Value]) -> bytes | None:
     )
 
 
-_MERGES = {metadata_table.FILES: merged_files}
+def newest_statistics(key: bytes, values: Sequence[Value]) -> bytes | None:
+    """Return the record of the partition `column_stats` that counts; None of a deleted file.
+
+    Raises:
+        FormatError: It is broken, or of another partition.
+    """
+    source = f"{file_statistics.COLUMN_STATS}, key {key!r}"
+    found = metadata_avro.decode_statistics(values[-1], source, RecordType.COLUMN_STATS)
+    if found is None:
+        return None
+    return metadata_avro.encode_statistics(found, RecordType.COLUMN_STATS)
+
+
+def merged_statistics(key: bytes, values: Sequence[Value]) -> bytes | None:
+    """Return the record of the partition `partition_stats` that records of one key come to.
+
+    Raises:
+        FormatError: One is broken, or of another partition.
+        UnsupportedError: Their bounds have no order together.
+    """
+    source = f"{file_statistics.PARTITION_STATS}, key {key!r}"
+    merged: ColumnStatistics | None = None
+    for value in values:
+        found = metadata_avro.decode_statistics(value, source, RecordType.PARTITION_STATS)
+        if found is None or merged is None:
+            merged = found
+        else:
+            merged = partition_statistics.merged(merged, found)
+    if merged is None:
+        return None
+    return metadata_avro.encode_statistics(merged, RecordType.PARTITION_STATS)
+
+
+_MERGES = {
+    metadata_table.FILES: merged_files,
+    file_statistics.COLUMN_STATS: newest_statistics,
+    file_statistics.PARTITION_STATS: merged_statistics,
+}
 
 
 def merged(name: str, partition: metadata_table.Partition) -> pa.Table:

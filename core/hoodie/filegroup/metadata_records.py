@@ -1,7 +1,10 @@
 """What the metadata table (MDT) records of a change of the data table: values, no I/O.
 
-    files  of each partition that is touched the names of new files with their sizes, and of those
-           that were deleted; and which partitions there are
+    files            of each partition that is touched the names of new files with their sizes, and
+                     of those that were deleted; and which partitions there are
+    column_stats     of each column of a new file what values it has; of those of a deleted file
+                     that they are gone
+    partition_stats  of each column of a partition that is touched what values the new files have
 
 Source: `HoodieTableMetadataUtil.java` (convertMetadataToRecords); format.md: Metadata table.
 """
@@ -14,10 +17,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hoodie import errors
 from hoodie.filegroup import metadata_table
 from hoodie.format import java_hash, metadata_avro
 from hoodie.format.metadata_avro import RecordType
-from hoodie.model import commits
+from hoodie.model import commits, file_statistics, partition_statistics
+from hoodie.model.file_statistics import ColumnStatistics
 
 Records = Mapping[str, Mapping[str, bytes]]
 """Records by partition of the metadata table and by key."""
@@ -33,15 +38,29 @@ class Changes:
     Attributes:
         written: The new files.
         deleted: Paths of those that are gone, below the table's root.
+        columns: Those that deleted files had statistics of.
     """
 
     written: Sequence[commits.WriteStat] = ()
     deleted: Sequence[str] = ()
+    columns: Sequence[str] = ()
 
 
 def of_changes(changes: Changes, partitions: Iterable[str]) -> Records:
-    """Return the records that a change adds to partitions that are kept up."""
-    return {name: _RECORDS[name](changes) for name in partitions}
+    """Return the records that a change adds to partitions that are kept up.
+
+    Raises:
+        UnsupportedError: A file with rows has no statistics: readers would leave its rows out.
+    """
+    wanted = list(partitions)
+    if not _WITH_STATISTICS.isdisjoint(wanted):
+        for stat in changes.written:
+            if stat.records and not stat.statistics:
+                raise errors.UnsupportedError(
+                    f"{stat.path} was written without statistics, which the metadata table has: "
+                    "by a program that does not know of them, expected one of this release"
+                )
+    return {name: _RECORDS[name](changes) for name in wanted}
 
 
 def changed(sizes: Sizes, changes: Iterable[Changes]) -> Sizes:
@@ -89,7 +108,43 @@ def _files(changes: Changes) -> dict[str, bytes]:
     return of_files(_sizes(changes), touched)
 
 
-_RECORDS = {metadata_table.FILES: _files}
+def _column_statistics(changes: Changes) -> dict[str, bytes]:
+    found = {
+        metadata_avro.statistics_key(each, stat.partition_path): metadata_avro.encode_statistics(
+            each, RecordType.COLUMN_STATS
+        )
+        for stat in changes.written
+        for each in stat.statistics
+    }
+    for path in changes.deleted:
+        partition_path, _, name = path.rpartition("/")
+        for column in changes.columns:
+            gone = ColumnStatistics(file_name=name, column=column)
+            key = metadata_avro.statistics_key(gone, partition_path)
+            found[key] = metadata_avro.encode_no_statistics(gone)
+    return found
+
+
+def _partition_statistics(changes: Changes) -> dict[str, bytes]:
+    by_partition: defaultdict[str, list[ColumnStatistics]] = defaultdict(list)
+    for stat in changes.written:
+        by_partition[stat.partition_path] += stat.statistics
+    return {
+        metadata_avro.statistics_prefix(
+            each.column, partition_path
+        ): metadata_avro.encode_statistics(each, RecordType.PARTITION_STATS)
+        for partition_path, found in by_partition.items()
+        for each in partition_statistics.of_files(partition_path, found)
+    }
+
+
+_RECORDS = {
+    metadata_table.FILES: _files,
+    file_statistics.COLUMN_STATS: _column_statistics,
+    file_statistics.PARTITION_STATS: _partition_statistics,
+}
+
+_WITH_STATISTICS = frozenset((file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS))
 
 KEPT = frozenset(_RECORDS)
 """The partitions that are kept up."""

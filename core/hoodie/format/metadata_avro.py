@@ -199,6 +199,24 @@ def encode_statistics(statistics: ColumnStatistics, record_type: RecordType) -> 
     return _encode(record_type, {_STATISTICS: fields})
 
 
+def encode_no_statistics(statistics: ColumnStatistics) -> bytes:
+    """Return a record that says that a data file is gone, of which only names are taken."""
+    fields = {
+        "fileName": statistics.file_name,
+        "columnName": statistics.column,
+        "minValue": None,
+        "maxValue": None,
+        "valueCount": None,
+        "nullCount": None,
+        "totalSize": None,
+        "totalUncompressedSize": None,
+        "isDeleted": True,
+        "isTightBound": False,
+        "valueType": None,
+    }
+    return _encode(RecordType.COLUMN_STATS, {_STATISTICS: fields})
+
+
 def _wrapped(bound: Bound | None, kind: Wrapper | None) -> tuple[str, object] | None:
     return None if kind is None else (metadata_schemas.qualified(kind.value), {"value": bound})
 

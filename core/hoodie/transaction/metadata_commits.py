@@ -200,6 +200,8 @@ def _logs(storage: Storage, records: metadata_records.Records) -> Logs:
     """Return what each file group of the MDT gets; a listing for each partition."""
     logs: dict[files.FileGroupId, dict[str, bytes]] = {}
     for partition, by_key in records.items():
+        if not by_key:
+            continue
         ids = metadata_writing.group_ids(storage, partition)
         if not ids:
             raise errors.FormatError(f"{storage.uri}/{partition} has no file groups")

@@ -24,11 +24,11 @@ from hoodie.format import clean_avro, instant_names
 from hoodie.maintenance import consumers, savepoints
 from hoodie.maintenance.cleaning import planning, retention
 from hoodie.maintenance.rollback import failed_writes
-from hoodie.model import files, instants, plans, results, table_config
+from hoodie.model import file_statistics, files, instants, plans, results, table_config
 from hoodie.storage import locations
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, chain, contents, transitions
-from hoodie.transaction import lifecycle, liveness, manager
+from hoodie.timeline import active, chain, contents, index_definitions, transitions
+from hoodie.transaction import lifecycle, liveness, manager, stored_schemas
 from hoodie.transaction.client import Client
 
 logger = logging.getLogger(__name__)
@@ -305,7 +305,8 @@ def execute(
         delete_all(paths)
         duration_ms = round((client.clock.monotonic_s() - begun_s) * 1000)
         content = clean_avro.encode_metadata(deleted, requested_time, duration_ms)
-        changes = metadata_records.Changes(deleted=paths)
+        columns = _columns_with_statistics(client.storage, config, opened.timeline)
+        changes = metadata_records.Changes(deleted=paths, columns=columns)
         completion = lifecycle.complete(client, opened, lambda _: content, changes=changes)
     except BaseException:
         lifecycle.abort(client, opened)
@@ -317,6 +318,18 @@ def execute(
         lock_hold_ms=completion.lock_times.hold_ms,
         findings=(*completion.findings, *kept.findings),
     )
+
+
+def _columns_with_statistics(
+    storage: Storage, config: table_config.TableConfig, timeline: active.ActiveTimeline
+) -> Sequence[str]:
+    """Return of which columns deleted files had statistics; two reads where there are any."""
+    if not file_statistics.is_needed(config):
+        return ()
+    stored = stored_schemas.as_of(storage, timeline)
+    if stored is None:
+        return ()
+    return tuple(index_definitions.wanted_statistics(storage, config, stored.columns.arrow).kinds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
