@@ -25,6 +25,7 @@ _ELSEWHERE = {
     Reason.CONSENT_NEEDED: "HudiTable: condition RetentionDryRun",
     Reason.CLEANED_TOO_EARLY: "HudiTable: condition ConsumerPassed",
     Reason.INSTANT_STUCK: "HudiTable: condition InstantsStuck",
+    Reason.BEHIND_OR_DAMAGED: "HudiTable: condition MetadataTableUnusable",
     Reason.NEXT_BATCH: "Writer: condition BatchSettingsPending",
     Reason.FOREIGN_INSTANT: "HudiTable: condition Interference",
 }

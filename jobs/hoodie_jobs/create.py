@@ -66,6 +66,10 @@ def perform(run: Run) -> None:
         name = table_config.ChainName(id=env.random.uuid())
         chained = dataclasses.replace(config, chain=name)
         table.create_table(run.spec.table_uri, chained, schema, env)
+        if work.has_metadata_table:
+            run.tell("making the metadata table")
+            opened = opening.open_table(run.spec)
+            opened.initialise_metadata(opening.transaction_of(run.spec))
         return
     if not work.may_adopt:
         raise errors.AlreadyExistsError(f"there is already a table at {existing.uri}")

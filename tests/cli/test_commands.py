@@ -23,6 +23,16 @@ def ids(answer: Answer) -> list[str]:
     return sorted(row["id"] for row in fine(answer).rows)
 
 
+def test_table_is_created_with_a_metadata_table(hoodie: Run, tmp_path: Path, schema: Path) -> None:
+    create = ("create", tmp_path / "t", "--schema", schema, "--record-key", "id")
+    refused = hoodie(*create, "--lock", "filesystem")
+    assert (refused.code, "--metadata-table only" in refused.err) == (2, True)
+    fine(hoodie(*create, "--metadata-table", "--lock", "filesystem"))
+    shown = fine(hoodie("metadata", "status", tmp_path / "t", "--json")).document
+    assert [each["name"] for each in shown["partitions"]] == ["files"]
+    assert shown["problem"] is None
+
+
 def test_created_table_is_described(hoodie: Run, tmp_path: Path, schema: Path) -> None:
     table = tmp_path / "trips"
     created = fine(

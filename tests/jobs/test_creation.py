@@ -22,6 +22,14 @@ def test_place_that_holds_other_files_is_refused(tmp_path: Path) -> None:
     assert list(Path(workshop.uri).rglob("*")) == [other.parent, other]
 
 
+def test_table_with_a_metadata_table_has_it_before_its_first_commit(tmp_path: Path) -> None:
+    workshop = Workshop(tmp_path)
+    workshop.run(workshop.spec(job_specs.CreateTable(has_metadata_table=True)))
+    assert workshop.table().metadata_status().problem is None
+    workshop.write(workshop.file("1", "a,eu,1,x\n"))
+    assert workshop.table().explain_read().has_metadata_table
+
+
 def test_what_a_killed_creation_left_is_no_hindrance(tmp_path: Path) -> None:
     workshop = Workshop(tmp_path)
     (Path(workshop.uri) / ".hoodie" / "timeline").mkdir(parents=True)

@@ -441,6 +441,22 @@ def test_table_is_configured_for_its_writers(workshop: Workshop) -> None:
     assert found.chain != begun.chain
 
 
+def test_metadata_table_is_made_rebuilt_and_dropped(workshop: Workshop) -> None:
+    workshop.write(workshop.file("1", "a,eu,1,x\n"))
+    make = job_specs.InitialiseMetadata()
+    assert not workshop.run(workshop.spec(make)).reason
+    assert workshop.run(workshop.spec(make, attempt=2)).reason == "the table has a metadata table"
+    workshop.write(workshop.file("2", "b,eu,1,x\n"), attempt=2)
+    assert workshop.table().metadata_status().commits_since_compaction == 2
+    workshop.run(workshop.spec(job_specs.InitialiseMetadata(is_rebuilt=True), attempt=3))
+    assert workshop.table().metadata_status().commits_since_compaction == 1
+    assert workshop.table().validate_metadata().is_right
+    drop = job_specs.DropMetadata()
+    assert not workshop.run(workshop.spec(drop, attempt=4)).reason
+    assert workshop.run(workshop.spec(drop, attempt=5)).reason == "the table has no metadata table"
+    assert not workshop.table().metadata_status().partitions
+
+
 def test_table_is_kept_small_and_keeps_what_a_savepoint_names(workshop: Workshop) -> None:
     for number in range(6):
         workshop.write(workshop.file(f"{number}", f"a,eu,{number},x\n"), attempt=number + 1)

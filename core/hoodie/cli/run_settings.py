@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from hoodie import errors
 from hoodie.cli import options
-from hoodie.model import compaction_options, settings, table_config
+from hoodie.model import compaction_options, file_statistics, settings, table_config
 from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts, addresses, hudi_options
 
@@ -212,6 +212,14 @@ def _version(config: table_config.TableConfig) -> str:
     return str(config.version)
 
 
+def _has_metadata_table(config: table_config.TableConfig) -> str:
+    return str(bool(config.metadata_partitions)).lower()
+
+
+def _has_column_statistics(config: table_config.TableConfig) -> str:
+    return str(file_statistics.COLUMN_STATS in config.metadata_partitions).lower()
+
+
 def _never(_: table_config.TableConfig) -> str:
     return "false"
 
@@ -232,13 +240,13 @@ FACTS: Mapping[str, tuple[str, Callable[[table_config.TableConfig], str]]] = {
     "hoodie.datasource.write.partitionpath.field": ("partition columns", _partition_fields),
     "hoodie.table.ordering.fields": ("ordering column", _ordering_fields),
     "hoodie.datasource.write.precombine.field": ("ordering column", _ordering_fields),
-    "hoodie.metadata.enable": ("metadata table", _never),
+    "hoodie.metadata.enable": ("metadata table", _has_metadata_table),
     "hoodie.metadata.index.async": ("indexing beside writers", _never),
-    "hoodie.metadata.index.column.stats.enable": ("index of column stats", _never),
+    "hoodie.metadata.index.column.stats.enable": ("index of column stats", _has_column_statistics),
     # As Flink's SQL names them.
     "table.type": ("table type", _table_type),
     "index.type": ("index type", _index_type),
-    "metadata.enabled": ("metadata table", _never),
+    "metadata.enabled": ("metadata table", _has_metadata_table),
     "compaction.schedule.enabled": ("compactions planned by a writer", _never),
     "compaction.async.enabled": ("compactions executed by a writer", _never),
     "clean.async.enabled": ("cleaning by a writer", _never),
@@ -249,6 +257,6 @@ REFUSED: Mapping[str, str] = {
         ("hoodie.aws.access.key", "hoodie.aws.secret.key", "hoodie.aws.session.token"),
         "credentials are read from the environment, as AWS tools do",
     ),
-    "hoodie.metadata.index.check.timeout.seconds": "hoodie does not write a metadata table yet",
+    "hoodie.metadata.index.check.timeout.seconds": "hoodie builds no index beside writers",
 }
 """Keys that others honour and we do not, and why."""

@@ -20,10 +20,12 @@ class CreateTable:
     Attributes:
         may_create: Whether an absent table is created; otherwise it is an error.
         may_adopt: Whether an existing table is taken over; otherwise it is an error.
+        has_metadata_table: Whether a table that is created gets a metadata table.
     """
 
     may_create: bool = True
     may_adopt: bool = True
+    has_metadata_table: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +171,22 @@ class ConfigureTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InitialiseMetadata:
+    """Make the metadata table of the table, unless it has one.
+
+    Attributes:
+        is_rebuilt: Whether one that is there is dropped first.
+    """
+
+    is_rebuilt: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropMetadata:
+    """Drop the metadata table of the table, if it has one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DropTable:
     """Delete the table's data and everything else below its root; done when nothing is there.
 
@@ -196,6 +214,8 @@ Work: TypeAlias = (
     | CreateSavepoint
     | DeleteSavepoints
     | ConfigureTable
+    | InitialiseMetadata
+    | DropMetadata
     | DropTable
 )
 """What a job can be asked to do."""
@@ -286,7 +306,16 @@ def decode_spec(content: bytes, source: str) -> JobSpec:
                 raise errors.InvalidInputError(
                     f"{source}.work: has no commits and no older_than_ms, expected one of them"
                 )
-        case CreateTable() | RollBack() | Clean() | Archive() | CreateSavepoint() | DropTable():
+        case (
+            CreateTable()
+            | RollBack()
+            | Clean()
+            | Archive()
+            | CreateSavepoint()
+            | InitialiseMetadata()
+            | DropMetadata()
+            | DropTable()
+        ):
             pass
     return spec
 

@@ -63,6 +63,19 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Glance:
+    """What the names of a metadata table's files tell.
+
+    Attributes:
+        commits_since_compaction: As of `Status`.
+        problem: As of `Status`; what is wrong inside of files is not seen.
+    """
+
+    commits_since_compaction: int = 0
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """A committed file of which metadata table and storage say different things.
 
@@ -103,6 +116,50 @@ def status(storage: Storage, config: table_config.TableConfig) -> Status:
         commits_since_compaction=metadata_timelines.waiting(found.timeline),
         problem=problem,
     )
+
+
+def glance(
+    storage: Storage, config: table_config.TableConfig, timeline: active.ActiveTimeline
+) -> Glance | None:
+    """Return how a metadata table is by the names of its files; None if readers have none to use.
+
+    Two listings; a read for each pending compaction of it.
+
+    Args:
+        storage: The data table's.
+        config: Its configuration.
+        timeline: Its timeline, read before.
+    """
+    if metadata_table.FILES not in config.metadata_partitions:
+        return None
+    try:
+        found = metadata_table.MetadataTable(storage, timeline)
+        slices = found.latest_slices(metadata_table.FILES)
+    except (errors.FormatError, errors.NotFoundError, errors.UnsupportedError) as error:
+        return Glance(problem=str(error))
+    missing = _unlogged(found.timeline, timeline, slices)
+    problem = None
+    if missing is not None:
+        place = f"{metadata_timelines.opened(storage).uri}/{metadata_table.FILES}"
+        problem = f"{place} has no log file of {missing.requested_time}"
+    return Glance(
+        commits_since_compaction=metadata_timelines.waiting(found.timeline), problem=problem
+    )
+
+
+def _unlogged(
+    timeline: active.ActiveTimeline,
+    of_data: active.ActiveTimeline,
+    slices: Sequence[files.FileSlice],
+) -> instants.Instant | None:
+    """Return a write since the last compaction that is not in `files`; None for none."""
+    logged = {log.instant_time for each in slices for log in each.log_files}
+    since = min((each.base_instant_time for each in slices), default="")
+    for each in active.completed_after(timeline, since):
+        is_change = each.action.is_write and each.requested_time in of_data.write_completion_times
+        if is_change and each.requested_time not in logged:
+            return each
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

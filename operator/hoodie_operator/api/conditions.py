@@ -26,6 +26,7 @@ class Type(enum.Enum):
     RETENTION_DRY_RUN = "RetentionDryRun"
     CONSUMER_PASSED = "ConsumerPassed"
     INSTANTS_STUCK = "InstantsStuck"
+    METADATA_TABLE_UNUSABLE = "MetadataTableUnusable"
     BATCH_SETTINGS_PENDING = "BatchSettingsPending"
 
 

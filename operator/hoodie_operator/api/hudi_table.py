@@ -288,6 +288,19 @@ class Files(fields.Block):
     )
 
 
+class Metadata(fields.Block):
+    """The table's metadata table, an index of its files beside the data."""
+
+    enabled: bool | None = Field(
+        default=None,
+        description=(
+            "If true, the table has a metadata table, which a TableAction makes where it is "
+            "missing. If false, a TableAction drops it. By default it is left as it is, and an "
+            "existing one is kept up by every run."
+        ),
+    )
+
+
 class HudiTableSpec(fields.Block):
     """The desired state of the table."""
 
@@ -316,6 +329,7 @@ class HudiTableSpec(fields.Block):
     concurrency: Concurrency = Concurrency()
     services: Services = Services()
     files: Files = Files()
+    metadata: Metadata = Metadata()
     adoption: Adoption = Adoption.CREATE_OR_ADOPT
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
     deletion_protection: bool = Field(
@@ -450,6 +464,35 @@ class StuckInstant(fields.Block):
     )
 
 
+class MetadataPartition(fields.Block):
+    """A partition of the metadata table."""
+
+    name: fields.Word
+    ready: bool = Field(description="Whether readers may use it; otherwise it is being built.")
+
+
+class MetadataStatus(fields.Block):
+    """The table's metadata table."""
+
+    partitions: tuple[MetadataPartition, ...] | None = Field(
+        default=None,
+        max_length=100,
+        json_schema_extra={
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+        },
+    )
+    delta_commits: int | None = Field(
+        default=None, description="Delta commits of the metadata table since its last compaction."
+    )
+    action: fields.Word | None = Field(
+        default=None, description="The TableAction that makes or drops the metadata table."
+    )
+    message: fields.Text | None = Field(
+        default=None, description="Why the metadata table is not yet as declared."
+    )
+
+
 class HudiTableStatus(conditions.Status):
     """The observed state of the table."""
 
@@ -499,6 +542,7 @@ class HudiTableStatus(conditions.Status):
             "x-kubernetes-list-map-keys": ["instant", "type"],
         },
     )
+    metadata: MetadataStatus | None = None
 
 
 _SIMPLE_BUCKET_CEL = (

@@ -106,6 +106,16 @@ class Reason(enum.Enum):
         ),
     )
 
+    # Of the condition MetadataTableUnusable.
+    BEHIND_OR_DAMAGED = (
+        "BehindOrDamaged",
+        (
+            "The metadata table lacks a change of the table, or files of its own. Readers list the "
+            "storage instead, and writers are refused if it lacks a change. A TableAction of type "
+            "MetadataInit with rebuild makes it again."
+        ),
+    )
+
     # Of the condition BatchSettingsPending.
     NEXT_BATCH = (
         "NextBatch",

@@ -33,6 +33,8 @@ class ActionType(enum.Enum):
     CREATE_SAVEPOINT = "CreateSavepoint"
     DELETE_SAVEPOINTS = "DeleteSavepoints"
     CONFIGURE = "Configure"
+    METADATA_INIT = "MetadataInit"
+    METADATA_DROP = "MetadataDrop"
     CREATE = "Create"
     DELETE = "Delete"
 
@@ -126,6 +128,14 @@ class ConfigureParameters(fields.Block):
     )
 
 
+class MetadataInitParameters(fields.Block):
+    """Parameters of making the metadata table."""
+
+    rebuild: bool = Field(
+        default=False, description="Whether an existing metadata table is dropped first."
+    )
+
+
 class TableActionSpec(fields.Block):
     """What is done to which table. Most fields cannot be changed."""
 
@@ -143,6 +153,7 @@ class TableActionSpec(fields.Block):
     create_savepoint: CreateSavepointParameters | None = None
     delete_savepoints: DeleteSavepointsParameters | None = None
     configure: ConfigureParameters | None = None
+    metadata_init: MetadataInitParameters | None = None
     dry_run: bool = Field(
         default=False,
         description="With type Clean or Archive: only report what would be deleted or archived.",
@@ -226,6 +237,7 @@ _PARAMETERS: Final[Mapping[ActionType, Callable[[TableActionSpec], fields.Block 
     ActionType.CREATE_SAVEPOINT: lambda spec: spec.create_savepoint,
     ActionType.DELETE_SAVEPOINTS: lambda spec: spec.delete_savepoints,
     ActionType.CONFIGURE: lambda spec: spec.configure,
+    ActionType.METADATA_INIT: lambda spec: spec.metadata_init,
 }
 """The parameters of each type, in the field of its name, which goes with that type only."""
 

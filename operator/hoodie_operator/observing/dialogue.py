@@ -87,6 +87,7 @@ class Table:
     batch_settings: Mapping[str, str] = field(default_factory=dict)
     passed_consumers: tuple[facts.PassedConsumer, ...] = ()
     interference: tuple[str, ...] = ()
+    metadata: facts.MetadataTable | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +157,7 @@ def told_table(seen: facts.TableFacts, known: str = "") -> TableAnswer:
         batch_settings=seen.batch_settings,
         passed_consumers=seen.passed_consumers,
         interference=seen.interference,
+        metadata=seen.metadata,
     )
     content = json_values.encode(table)
     if not _is_fitting_alone(content):
@@ -219,6 +221,7 @@ def heard_table(told: Table, observed_ms: int) -> facts.TableFacts:
         },
         passed_consumers=told.passed_consumers,
         interference=told.interference,
+        metadata=_metadata(told.metadata),
     )
 
 
@@ -279,9 +282,20 @@ def _known(problem: facts.Problem | None) -> facts.Problem | None:
     """Return a problem as it may be told: its kind is one of ours, its message short."""
     if problem is None:
         return None
-    message = " ".join(problem.message[:_MESSAGE_LENGTH_MAX].split())
+    message = _line(problem.message)
     kind = problem.kind if problem.kind in errors.EXIT_CODES else errors.HoodieError.kind
     return facts.Problem(kind=kind, message=message, is_transient=problem.is_transient)
+
+
+def _metadata(told: facts.MetadataTable | None) -> facts.MetadataTable | None:
+    if told is None:
+        return None
+    _check_number("delta_commits", told.delta_commits)
+    return facts.MetadataTable(delta_commits=told.delta_commits, problem=_line(told.problem))
+
+
+def _line(text: str) -> str:
+    return " ".join(text[:_MESSAGE_LENGTH_MAX].split())
 
 
 def _check_instant(action: str, *times: str) -> None:

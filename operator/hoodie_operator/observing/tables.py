@@ -15,7 +15,7 @@ from hoodie.format import timeline_avro
 from hoodie.maintenance import consumers
 from hoodie.maintenance.compaction import memory
 from hoodie.model import commits, instants, settings, table_config
-from hoodie.services import table_stats
+from hoodie.services import metadata_tables, table_stats
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import (
     active,
@@ -134,6 +134,7 @@ class TableObserver:
             has_partition_buckets=bool(partition_buckets.listed(storage)),
             passed_consumers=_passed_consumers(storage, timeline),
             interference=_interference(storage, config),
+            metadata=_metadata(storage, config, timeline),
         )
 
     def _commit(self, storage: Storage, uri: str, instant: instants.Instant) -> _Seen:
@@ -243,6 +244,18 @@ def _interference(storage: Storage, config: table_config.TableConfig) -> tuple[s
     found = () if opened is None else opened.findings()
     # What a tenant's chain holds is not bounded by us.
     return tuple(each.text[:_FINDING_LENGTH_MAX] for each in found[-epochs.FINDINGS_MAX :])
+
+
+def _metadata(
+    storage: Storage, config: table_config.TableConfig, timeline: active.ActiveTimeline
+) -> facts.MetadataTable | None:
+    """Return how the metadata table is; no request for a table without one."""
+    found = metadata_tables.glance(storage, config, timeline)
+    if found is None:
+        return None
+    return facts.MetadataTable(
+        delta_commits=found.commits_since_compaction, problem=found.problem or ""
+    )
 
 
 class _Impatient:

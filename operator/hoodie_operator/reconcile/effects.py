@@ -24,6 +24,8 @@ _PROGRAMS: Final[Mapping[type, str]] = {
     job_specs.CreateSavepoint: "hoodie_jobs.savepoint",
     job_specs.DeleteSavepoints: "hoodie_jobs.savepoint",
     job_specs.ConfigureTable: "hoodie_jobs.configure",
+    job_specs.InitialiseMetadata: "hoodie_jobs.metadata",
+    job_specs.DropMetadata: "hoodie_jobs.metadata",
     job_specs.DropTable: "hoodie_jobs.drop",
 }
 

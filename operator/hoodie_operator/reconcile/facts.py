@@ -136,6 +136,19 @@ class PassedConsumer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MetadataTable:
+    """How a metadata table is that readers are to use.
+
+    Attributes:
+        delta_commits: Since its last compaction.
+        problem: Why readers list the storage instead; empty if they use it.
+    """
+
+    delta_commits: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableFacts:
     """What a table's storage tells.
 
@@ -153,6 +166,7 @@ class TableFacts:
         batch_settings: The hash that the newest commit of each writer carries, by writer id.
         passed_consumers: Consumers that hold cleaning back, and that it has passed, by name.
         interference: What other engines did to a table with a chain that its users should know.
+        metadata: Of the metadata table; None where readers have none to use.
     """
 
     observed_ms: int
@@ -168,6 +182,7 @@ class TableFacts:
     batch_settings: Mapping[str, str] = field(default_factory=dict)
     passed_consumers: tuple[PassedConsumer, ...] = ()
     interference: tuple[str, ...] = ()
+    metadata: MetadataTable | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from hoodie_operator.reconcile import (
     deletions,
     effective,
     facts,
+    metadata_tables,
     own_runs,
     references,
     runs,
@@ -50,13 +51,19 @@ def decide(world: World, table: objects.Table) -> Sequence[Effect]:
         return deletions.decide(world, table, _cleared(world, table, resolved))
     services = table_services.look(world, table)
     pending = stuck.look(world, table)
+    metadata = metadata_tables.look(world, table)
     status = _told(world, table, resolved).model_copy(
-        update={"services": services.services, "stuck": pending.instants or None}
+        update={
+            "services": services.services,
+            "stuck": pending.instants or None,
+            "metadata": metadata.status,
+        }
     )
     return [
         *_decide(world, table, resolved, status),
         *services.effects,
         *pending.effects,
+        *metadata.effects,
     ]
 
 
@@ -271,6 +278,7 @@ def _provision(
     work = job_specs.CreateTable(
         may_create=adoption is not hudi_table.Adoption.ADOPT_ONLY,
         may_adopt=adoption is not hudi_table.Adoption.CREATE_ONLY or _may_be_ours(found),
+        has_metadata_table=bool(table.spec.metadata.enabled),
     )
     step = own_runs.go_on(world, table, found, wanted, work)
     status = status.model_copy(update={"runs": step.status})

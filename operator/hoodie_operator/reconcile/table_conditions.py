@@ -23,6 +23,7 @@ def statements(
     return [
         *_interference(world, table),
         *_passed(world, table),
+        *_unusable(world, table),
         *_unconfirmed(status),
         *stuck.statements(status.stuck or ()),
     ]
@@ -60,6 +61,22 @@ def _passed(world: World, table: objects.Table) -> Sequence[Statement]:
             f"consumer {each.name} has read up to {each.consumed}, and clean {each.clean} of "
             f"{times.text(timelines.epoch_ms(each.clean))} deletes what it has not read"
             for each in seen.passed_consumers
+        ),
+    )
+
+
+def _unusable(world: World, table: objects.Table) -> Sequence[Statement]:
+    """Return why readers cannot use the metadata table, as far as it was observed."""
+    return _observed(
+        world,
+        table,
+        Type.METADATA_TABLE_UNUSABLE,
+        Reason.BEHIND_OR_DAMAGED,
+        lambda seen: (
+            f"{seen.metadata.problem}; readers list the storage instead. A TableAction of type "
+            "MetadataInit with metadataInit.rebuild makes the metadata table again"
+            if seen.metadata is not None and seen.metadata.problem
+            else ""
         ),
     )
 

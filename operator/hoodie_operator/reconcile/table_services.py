@@ -288,7 +288,7 @@ class _Look:
         if existing is not None:
             has_failed = existing.status.is_true(Type.STALLED)
             reason = Reason.ACTION_FAILED if has_failed else Reason.NOT_DUE
-            message = f"TableAction {name}: {_ready_message(existing)}"
+            message = f"TableAction {name}: {ready_message(existing)}"
             return self._told(owner, reason, message, is_due=has_failed)
         opens_ms = windows.next_opening_ms(mandate.rules, self._world.now_ms)
         if opens_ms is not None and not self._is_overdue(self._due_since()):
@@ -441,7 +441,8 @@ def _has_table(world: World, action: objects.Action) -> bool:
     return world.table(action.key.namespace, action.spec.table_ref.name) is not None
 
 
-def _ready_message(existing: objects.Action) -> str:
+def ready_message(existing: objects.Action) -> str:
+    """Return how an action is, in a line."""
     ready = existing.status.condition(Type.READY)
     return f"{ready.reason}: {ready.message}" if ready else "not reconciled yet"
 

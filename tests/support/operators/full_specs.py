@@ -101,6 +101,7 @@ _TABLE: Spec = {
         "deletesKept": "36h",
     },
     "files": {"logBlockFormat": "Parquet", "codec": "Zstd", "logFileSize": "1Gi"},
+    "metadata": {"enabled": True},
     "adoption": "CreateOrAdopt",
     "deletionPolicy": "Retain",
     "deletionProtection": True,
@@ -248,6 +249,7 @@ FULL: Mapping[str, Sequence[Spec]] = {
         {"tableRef": _REFERENCE, "type": "Compaction", "compaction": {"plan": _PLAN}},
         {"tableRef": _REFERENCE, "type": "Rollback", "rollback": {"instant": "20250101000000000"}},
         {"tableRef": _REFERENCE, "type": "Configure", "configure": {"chain": False}},
+        {"tableRef": _REFERENCE, "type": "MetadataInit", "metadataInit": {"rebuild": True}},
         {
             "tableRef": _REFERENCE,
             "type": "Clean",

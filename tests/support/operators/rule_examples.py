@@ -604,6 +604,10 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
         accepted=[edited(ACTION, type="Configure", configure={"chain": False})],
         refused=[edited(ACTION, configure={})],
     ),
+    ("TableAction", "metadataInit-block"): Examples(
+        accepted=[edited(ACTION, type="MetadataInit", metadataInit={"rebuild": True})],
+        refused=[edited(ACTION, type="MetadataDrop", metadataInit={})],
+    ),
 }
 
 BETWEEN: Mapping[tuple[str, str], TransitionExamples] = {
@@ -636,6 +640,9 @@ BETWEEN: Mapping[tuple[str, str], TransitionExamples] = {
     ),
     ("TableAction", "immutable-configure"): changes(
         edited(ACTION, type="Configure"), "configure", None, {"chain": False}
+    ),
+    ("TableAction", "immutable-metadataInit"): changes(
+        edited(ACTION, type="MetadataInit"), "metadataInit", None, {"rebuild": True}
     ),
     ("TableAction", "immutable-clean"): changes(
         CLEAN, "clean__keep", {"commits": 1}, {"commits": 2}

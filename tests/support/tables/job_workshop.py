@@ -19,6 +19,7 @@ from hoodie_jobs import (
     configure,
     create,
     drop,
+    metadata,
     rollback,
     savepoint,
     write,
@@ -46,6 +47,8 @@ PERFORM: Mapping[type, Callable[[Run], None]] = {
     job_specs.CreateSavepoint: savepoint.create,
     job_specs.DeleteSavepoints: savepoint.delete,
     job_specs.ConfigureTable: configure.perform,
+    job_specs.InitialiseMetadata: metadata.initialise,
+    job_specs.DropMetadata: metadata.drop,
     job_specs.DropTable: drop.perform,
 }
 

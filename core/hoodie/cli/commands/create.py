@@ -6,9 +6,18 @@ from typing import Annotated
 import typer
 
 from hoodie import environment, table
-from hoodie.cli import command, configurations, options, output, progress, schema_files
+from hoodie.cli import (
+    command,
+    configurations,
+    options,
+    output,
+    progress,
+    run_settings,
+    schema_files,
+)
 from hoodie.cli.views import configuration
 from hoodie.model import table_config
+from hoodie.transaction import authors
 
 DETAILS = """The columns come from an Avro schema (.avsc) or a parquet file. Rows are identified by
 the record key, stored by partition, and distributed over the buckets of each partition. The number
@@ -21,6 +30,7 @@ EXAMPLES = """Examples:
   hoodie create /data/t --schema t.avsc --record-key id --ordering updated_at
   hoodie create /data/t --schema t.avsc --record-key id --partial-updates
   hoodie create /data/t --schema t.avsc --record-key id --no-foreign-writers
+  hoodie create /data/t --schema t.avsc --record-key id --metadata-table
 
 Writes to a merge-on-read table create log files, which readers merge and a compaction merges into
 base files. Writes to a copy-on-write table create new base files; it needs no compaction and allows
@@ -34,6 +44,9 @@ Every change is first a file that is created once, an epoch of the table's chain
 --chain`). With --no-foreign-writers the table stays right even if its lock is given to several
 writers at once, and no write waits for clocks; Apache Hudi may read it, but must not write it.
 `hoodie configure` changes both later.
+
+With --metadata-table the table has a metadata table from the start, under the lock of its writers
+(--lock). `hoodie metadata` makes or drops one later.
 """
 
 
@@ -147,11 +160,21 @@ def create(  # noqa: PLR0913 - a parameter an option
         bool,
         typer.Option("--no-chain", metavar="", help="Keep writers apart by the lock alone."),
     ] = False,
+    metadata_table: Annotated[
+        bool,
+        typer.Option(
+            "--metadata-table", metavar="", help="Keep a metadata table: an index of the files."
+        ),
+    ] = False,
+    lock: options.LockText = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Create an empty table."""
     if no_chain and no_foreign_writers:
         raise typer.BadParameter("--no-chain: a table without foreign writers has a chain")
+    if lock is not None and not metadata_table:
+        raise typer.BadParameter("--lock is an option of --metadata-table only")
+    run = run_settings.parse_for_service(None, lock)
     env = environment.system()
     table_name = name or configurations.name_of(uri)
     columns = schema_files.read(schema, table_name)
@@ -176,6 +199,9 @@ def create(  # noqa: PLR0913 - a parameter an option
     with progress.Display() as display:
         display.phase("creating the table")
         created = table.create_table(uri, config, columns, env)
+        if metadata_table:
+            display.phase("making the metadata table")
+            created = created.initialise_metadata(run.transaction(authors.Author()))
     shown = configuration.document(created.uri, created.config, created.schema.arrow)
     if as_json:
         output.document(shown)

@@ -264,6 +264,10 @@ _TABLES: Final = {
         "Consumers that a clean has passed: they have to read the whole table again.",
         (),
     ),
+    "hudi_table_metadata_unusable": (
+        "Whether readers list the storage because the metadata table is behind or damaged.",
+        (),
+    ),
     "hudi_table_interference": ("Whether another engine changed it as it must not.", ()),
 }
 
@@ -275,6 +279,7 @@ def _told(
     yield "hudi_table_info", (spec.table_type.value, str(spec.table_version), mode), 1
     yield "hudi_table_state", (status.state or "",), 1
     yield "hudi_table_interference", (), status.is_true(Type.INTERFERENCE)
+    yield "hudi_table_metadata_unusable", (), status.is_true(Type.METADATA_TABLE_UNUSABLE)
     assert isinstance(status, hudi_table.HudiTableStatus)
     for action, count in Counter(each.type for each in status.stuck or ()).items():
         yield "hudi_table_stuck_instants", (action,), count

@@ -6,6 +6,7 @@ from typing import Final
 from hoodie_operator.api.table_action import ActionType
 from hoodie_operator.reconcile.actions.compaction import Compaction
 from hoodie_operator.reconcile.actions.configure import Configure
+from hoodie_operator.reconcile.actions.metadata import MetadataDrop, MetadataInit
 from hoodie_operator.reconcile.actions.retention import (
     Archive,
     Clean,
@@ -23,5 +24,7 @@ BY_TYPE: Final[Mapping[ActionType, ActionService]] = {
     ActionType.CREATE_SAVEPOINT: CreateSavepoint(),
     ActionType.DELETE_SAVEPOINTS: DeleteSavepoints(),
     ActionType.CONFIGURE: Configure(),
+    ActionType.METADATA_INIT: MetadataInit(),
+    ActionType.METADATA_DROP: MetadataDrop(),
 }
 """All but those of earlier releases (`table_action.RETIRED`), which start nothing."""

@@ -1,6 +1,7 @@
 """What --set, --lock and --concurrency mean together, and which of it contradicts."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -113,6 +114,13 @@ def test_what_is_malformed_or_contradicts_is_refused(
 def test_facts_that_the_table_agrees_with_are_fine(facts: dict[str, str]) -> None:
     texts = [f"{key}={value}" for key, value in facts.items()]
     run_settings.check_facts(run_settings.parse(texts, None).facts, CONFIG)
+
+
+def test_metadata_table_is_a_fact_of_the_table() -> None:
+    facts = {"hoodie.metadata.enable": "true", "hoodie.metadata.index.column.stats.enable": "false"}
+    run_settings.check_facts(facts, replace(CONFIG, metadata_partitions=("files",)))
+    with pytest.raises(errors.ConfigurationError, match="metadata table differs"):
+        run_settings.check_facts(facts, CONFIG)
 
 
 @pytest.mark.parametrize(

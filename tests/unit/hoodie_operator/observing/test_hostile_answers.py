@@ -79,6 +79,7 @@ def tables() -> st.SearchStrategy[dialogue.Table]:
         archived=st.dictionaries(TEXTS, TEXTS, max_size=2),
         savepoints=st.lists(SAVEPOINTS, max_size=2).map(tuple),
         ledger=st.dictionaries(TEXTS, st.lists(TEXTS, max_size=2).map(tuple), max_size=2),
+        metadata=st.none() | st.builds(facts.MetadataTable, delta_commits=NUMBERS, problem=TEXTS),
     )
 
 
@@ -123,6 +124,7 @@ def test_whatever_an_observer_tells_is_refused_or_decided_about(
     [
         dialogue.Table(commits=(ow.commit(1, action="x" * 300),)),
         dialogue.Table(commits=(ow.commit(1, log_bytes=1 << 64),)),
+        dialogue.Table(metadata=facts.MetadataTable(delta_commits=-1)),
         dialogue.Table(commits=(ow.commit(1, requested_time="never"),)),
         dialogue.Table(pending=(ow.planned(1, attempt=-1),)),
         dialogue.Table(pending=(ow.planned(1, plan_size=NEGATIVE),)),

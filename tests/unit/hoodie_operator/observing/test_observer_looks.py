@@ -160,6 +160,40 @@ def test_interference_reaches_the_operator(tmp_path: Path) -> None:
     assert "was completed by another engine, expected none" in found
 
 
+@pytest.mark.parametrize(
+    ("lost", "problem"),
+    [
+        ("metadata/files/*.log.*", "/files has no log file of"),
+        ("metadata/files/*", "/files has no log file of"),
+        ("metadata/.hoodie/timeline/*", "has no completed instant"),
+        ("metadata/.hoodie/timeline/{newest}*", "lacks"),
+    ],
+)
+def test_metadata_table_that_lost_files_reaches_the_operator(
+    tmp_path: Path, lost: str, problem: str
+) -> None:
+    small = SmallTable(tmp_path / "t")
+    small.upsert([{"id": "1", "part": "p", "a": 1}])
+    small.table = small.table.initialise_metadata(small.options().transaction)
+    observer = tables.TableObserver(small.env)
+    target = tables.TableTarget(uri=small.table.uri, settings=settings.WriteSettings())
+    assert observer.look(target).metadata == facts.MetadataTable(delta_commits=1)
+    small.upsert([{"id": "1", "part": "p", "a": 2}])
+    assert observer.look(target).metadata == facts.MetadataTable(delta_commits=2)
+    newest = small.table.timeline().completed_writes[-1].requested_time
+    for each in (small.path / ".hoodie").glob(lost.format(newest=newest)):
+        if each.is_file():
+            each.unlink()
+    answer = dialogue.told_table(observer.look(target)).table
+    assert answer is not None
+    found = dialogue.heard_table(answer, 1).metadata
+    assert found is not None
+    assert problem in found.problem
+    assert found.problem == small.table.metadata_status().problem
+    small.table.drop_metadata(small.options().transaction)
+    assert observer.look(target).metadata is None
+
+
 def test_consumer_that_a_foreign_clean_has_passed_reaches_the_operator(tmp_path: Path) -> None:
     """R6: Apache Hudi's cleaner reads no declarations."""
     small = SmallTable(tmp_path / "t")
