@@ -73,8 +73,8 @@ def merged(older: ColumnStatistics, newer: ColumnStatistics) -> ColumnStatistics
     if _family(older) != _family(newer):
         raise errors.UnsupportedError(
             f"statistics of column {newer.column!r} of {newer.file_name!r} are of "
-            f"{_family(older)} and {_family(newer)}, expected one type: make the metadata table "
-            "anew by `hoodie metadata init --rebuild`"
+            f"{_family(older)} and {_family(newer)}, expected one type: rebuild the metadata "
+            "table by `hoodie metadata init --rebuild`"
         )
     low = min(with_bounds, key=lambda each: bounds.order(each.low, each.value_type)).low
     high = max(with_bounds, key=lambda each: bounds.order(each.high, each.value_type)).high

@@ -1,12 +1,13 @@
 """The options by which a Spark writer of Apache Hudi 1.2 writes a table of ours beside our writers.
 
-Apache Hudi stores few of them with the table, and its defaults would make groups of no bucket, a
-metadata table that we do not maintain, and commits without the record of our writers' batches. What
+Apache Hudi stores few of them with the table, and its defaults would make groups of no bucket,
+indexes that the table does not have, and commits without the record of our writers' batches. What
 each option is for is told in docs/spark-writers.md.
 """
 
 from hoodie import errors
-from hoodie.model import key_generators, settings, table_config
+from hoodie.filegroup import metadata_records
+from hoodie.model import file_statistics, key_generators, settings, table_config
 from hoodie.transaction import writer_batches
 from hoodie.transaction.locks import addresses, hudi_options
 from hoodie.write import compatibility
@@ -105,14 +106,28 @@ def _index(config: table_config.TableConfig) -> dict[str, str]:
     }
 
 
+_STATISTICS = {
+    file_statistics.COLUMN_STATS: "hoodie.metadata.index.column.stats.enable",
+    file_statistics.PARTITION_STATS: "hoodie.metadata.index.partition.stats.enable",
+}
+
+
 def _metadata(config: table_config.TableConfig) -> dict[str, str]:
-    has_metadata_table = bool(config.metadata_partitions or config.metadata_partitions_inflight)
-    return {
-        "hoodie.metadata.enable": "false",
-        # One that is there goes by the next write with these options; none is deleted unasked.
-        "hoodie.metadata.auto.delete.partitions": _flag(has_metadata_table),
+    """Return options by which a writer keeps the indexes up that a table has, and makes no other.
+
+    A metadata table that this project does not keep up goes by the next write with them.
+    """
+    ready, building = set(config.metadata_partitions), set(config.metadata_partitions_inflight)
+    is_kept = ready <= metadata_records.KEPT and not building
+    found = {
+        "hoodie.metadata.enable": _flag(bool(ready) and is_kept),
+        "hoodie.metadata.auto.delete.partitions": _flag(not is_kept),
         "hoodie.write.rolling.metadata.keys": ",".join(writer_batches.CARRIED_KEYS),
     }
+    if ready and is_kept:
+        for name, key in _STATISTICS.items():
+            found[key] = _flag(name in ready)
+    return found
 
 
 def _concurrency(mode: settings.ConcurrencyMode) -> dict[str, str]:

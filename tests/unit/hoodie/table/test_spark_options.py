@@ -81,17 +81,27 @@ def test_partial_updates_go_by_their_class() -> None:
     assert "hoodie.record.merge.mode" not in found
 
 
-def test_metadata_table_that_is_there_is_removed_by_the_next_write() -> None:
-    found = options_of(replace(CONFIG, metadata_partitions=("files",)))
-    key = "hoodie.metadata.auto.delete.partitions"
-    assert found[key] == "false"  # A new table has none, whatever it is made of.
+@pytest.mark.parametrize(
+    ("partitions", "expected"),
+    [
+        ("", ("false", "false", None)),
+        ("files", ("true", "false", "false")),
+        ("files,column_stats", ("true", "false", "true")),
+        ("files,record_index", ("false", "true", None)),
+    ],
+)
+def test_indexes_of_a_metadata_table(
+    partitions: str, expected: tuple[str, str, str | None]
+) -> None:
+    """One that our writers do not keep up is removed by the next write."""
     stored = {
         **table_config.to_properties(CONFIG),
-        table_config.METADATA_PARTITIONS_KEY: "files,column_stats",
+        table_config.METADATA_PARTITIONS_KEY: partitions,
     }
     config = table_config.from_properties(stored)
     found = spark_options.options(config, spark_options.mode_of(config), LOCK)
-    assert (found[key], found["hoodie.metadata.enable"]) == ("true", "false")
+    keys = ("enable", "auto.delete.partitions", "index.column.stats.enable")
+    assert tuple(found.get(f"hoodie.metadata.{key}") for key in keys) == expected
 
 
 @pytest.mark.parametrize(
