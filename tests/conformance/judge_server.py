@@ -69,6 +69,7 @@ class Server:
             "storage_lease": self.storage_lease,
             "timeline": self.timeline,
             "hfile": self.hfile,
+            "merge_records": self.merge_records,
             "memory": self.memory,
         }
 
@@ -272,6 +273,23 @@ class Server:
             loaded = compiler.getClassLoader().loadClass(HFILE_JUDGE.stem)
             self.hfiles = loaded.newInstance()
         return {"seconds": float(self.hfiles.apply(" ".join(request["words"])))}
+
+    def merge_records(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Merge records of a metadata table, which are bytes of `schema` in hexadecimal digits."""
+        avro, hudi = self.jvm.org.apache.avro, self.jvm.org.apache.hudi
+        utilities, option = hudi.avro.HoodieAvroUtils, hudi.common.util.Option
+        schema = avro.Schema.Parser().parse(request["schema"])
+        older, newer = (
+            hudi.metadata.HoodieMetadataPayload(
+                option.of(utilities.bytesToAvro(bytes.fromhex(request[name]), schema))
+            )
+            for name in ("older", "newer")
+        )
+        record = newer.preCombine(older).getInsertValue(schema).get()
+        return {
+            "content": bytes(utilities.avroToBytes(record)).hex(),
+            "schema": record.getSchema().toString(),
+        }
 
     def memory(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the JVM's peak resident memory in bytes since the last call with `reset`."""

@@ -1,8 +1,8 @@
 """Gathering the statistics of a data file while it is written; nothing is read again.
 
     log file   from its rows, one pass a column; deletes have no values
-    base file  from its footer; from its rows what a footer does not say: whether there are NaNs,
-               and the bounds of long values
+    base file  sizes and bounds from its footer; from its rows what a footer does not say: NaNs, and
+               the bounds of long values
 
 Apache Hudi takes what a footer lacks for nulls, or 0, and its readers then leave the file out where
 a row matches. Ours are right there: NaN is the greatest number, as in Spark, and a long bound is
@@ -49,18 +49,16 @@ class _Column:
     size_bytes: int = 0
     plain_bytes: int = 0
 
-    def add_rows(self, column: pa.ChunkedArray) -> None:
-        self.bounds += _bounds_of_rows(column)
+    def add_rows(self, column: pa.ChunkedArray, *, has_bounds: bool) -> None:
+        if has_bounds:
+            self.bounds += _bounds_of_rows(column)
         self.values += len(column)
         self.nulls += column.null_count
 
     def add_chunk(self, chunk: pq.ColumnChunkMetaData) -> None:
         self.bounds += _bounds_of_chunk(chunk)
-        self.values += chunk.num_values
-        self.nulls += chunk.statistics.null_count
         self.size_bytes += chunk.total_compressed_size
         self.plain_bytes += chunk.total_uncompressed_size
-        assert self.bounds or self.values == self.nulls, chunk.path_in_schema
 
 
 class RowStatistics:
@@ -74,7 +72,7 @@ class RowStatistics:
     def add(self, rows: pa.Table) -> None:
         """Add rows, which have the columns that are wanted."""
         for name, found in self._columns.items():
-            found.add_rows(rows.column(name))
+            found.add_rows(rows.column(name), has_bounds=True)
 
     def finish(self, file_name: str) -> tuple[ColumnStatistics, ...]:
         """Return the statistics of a file with these rows; of a file without any, null types."""
@@ -90,14 +88,13 @@ class FooterStatistics:
     def __init__(self, wanted: file_statistics.Wanted) -> None:
         """Begin before the first row is written."""
         self._kinds = wanted.kinds
-        self._from_rows: dict[str, _Values] = {name: [] for name in wanted.kinds}
+        self._columns = {name: _Column() for name in wanted.kinds}
 
     def add(self, rows: pa.Table) -> None:
-        """Look at rows that become row groups together."""
-        for name, bounds_found in self._from_rows.items():
+        """Add rows that become row groups together."""
+        for name, found in self._columns.items():
             column = rows.column(name)
-            if _is_beyond_footers(column):
-                bounds_found.extend(_bounds_of_rows(column))
+            found.add_rows(column, has_bounds=_is_beyond_footers(column))
 
     def finish(self, file_name: str, footer: pq.FileMetaData) -> tuple[ColumnStatistics, ...]:
         """Return the statistics of the file; of a file without rows, none.
@@ -106,14 +103,13 @@ class FooterStatistics:
             file_name: Its name.
             footer: As it was written, with statistics of each column that is wanted.
         """
-        columns = {name: _Column(bounds=found) for name, found in self._from_rows.items()}
         for group in map(footer.row_group, range(footer.num_row_groups)):
             for chunk in map(group.column, range(group.num_columns)):
-                if chunk.path_in_schema in columns:
-                    columns[chunk.path_in_schema].add_chunk(chunk)
+                if chunk.path_in_schema in self._columns:
+                    self._columns[chunk.path_in_schema].add_chunk(chunk)
         return tuple(
             _statistics(file_name, name, found, self._kinds[name])
-            for name, found in columns.items()
+            for name, found in self._columns.items()
             if found.values
         )
 
@@ -161,6 +157,7 @@ def _statistics(file_name: str, name: str, found: _Column, kind: Kind) -> Column
     if not found.values and value_type is not None:
         value_type, type_info = ValueType.NULL, None
     low, high = None, None
+    assert found.bounds or found.values == found.nulls, f"{file_name}, {name}"
     if found.bounds:
         low = bounds.written(bounds.cut_low(min(found.bounds, key=bounds.order)), kind)
         high = bounds.written(bounds.cut_high(max(found.bounds, key=bounds.order)), kind)

@@ -250,6 +250,12 @@ class Judge:
         """Have `tests/conformance/HFileJudge.java` do something; return processor seconds."""
         return float(self._ask("hfile", {"words": words}, timeout_s=timeout_s)["seconds"])
 
+    def merge_records(self, older: bytes, newer: bytes, schema: bytes) -> tuple[bytes, bytes]:
+        """Return the record that two of one key in a metadata table come to, and its schema."""
+        records = {"older": older.hex(), "newer": newer.hex(), "schema": schema.decode()}
+        result = self._ask("merge_records", records, timeout_s=60)
+        return bytes.fromhex(result["content"]), result["schema"].encode()
+
     def close(self) -> None:
         """End the process group: first by the end of its input, after 10 s by force."""
         process, self._process = self._process, None
