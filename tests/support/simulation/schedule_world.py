@@ -12,7 +12,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from hoodie import errors, identity
-from hoodie.filegroup import snapshots
+from hoodie.filegroup import metadata_listing, snapshots
 from hoodie.format import file_names, timeline_avro
 from hoodie.index import bucket
 from hoodie.maintenance.archiving import planning as archive_planning
@@ -20,6 +20,7 @@ from hoodie.maintenance.archiving import service as archiving
 from hoodie.maintenance.cleaning import retention
 from hoodie.maintenance.cleaning import service as cleaning
 from hoodie.maintenance.compaction import planning as compaction_planning
+from hoodie.metadata import initialising, upkeep
 from hoodie.model import (
     commits,
     compaction_options,
@@ -32,7 +33,14 @@ from hoodie.model import (
 from hoodie.read import planning, tasks
 from hoodie.storage.memory import MemoryStorage, MemoryStore
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, chain, contents, table_properties, transitions
+from hoodie.timeline import (
+    active,
+    chain,
+    contents,
+    metadata_timelines,
+    table_properties,
+    transitions,
+)
 from hoodie.transaction import authors, layout, lifecycle, markers
 from hoodie.transaction.client import (
     AlreadyWritten,
@@ -67,6 +75,9 @@ SCHEMA = schemas.from_arrow(pa.schema([("id", pa.string()), ("part", pa.string()
 ARCHIVE = archive_planning.Policy(commits_min=1, commits_max=2, compaction_delta_commits=1)
 EVERYTHING = tasks.Query(columns=("id",))
 ANY_COMPACTION = compaction_options.CompactionOptions()
+UPKEEP_AFTER = 2
+"""After so many delta commits a metadata table is compacted."""
+
 SETTINGS = settings.WriteSettings(
     concurrency=settings.ConcurrencyMode.NON_BLOCKING,
     heartbeat_interval_ms=1_000,
@@ -95,6 +106,7 @@ class World:
         is_lying: bool = False,
         has_chain: bool = False,
         epochs_kept: int = 3,
+        has_metadata: bool = False,
     ) -> None:
         self.is_lying = is_lying  # Whether the lock is given to everybody; a chain keeps order.
         self.page_names: int | None = None  # How listings come; see `faulty_storage`.
@@ -140,6 +152,49 @@ class World:
         config = chain.begin(self.storage, config, "creation", kept=epochs_kept)
         self.config = table_properties.create(self.storage, config, clock)
         self.storage.create(files.join(PARTITION, file_names.PARTITION_METADATA), b"")
+        self.listings = 0  # How many reads were made by the metadata table.
+        self.is_remaking = False  # Whether the metadata table is being made again.
+        self.rebuilt = 0  # How often the metadata table was made again.
+        self.compacted = 0  # How often it was compacted.
+        if has_metadata:
+            self.settings = replace(write_settings, metadata_delta_commits_max=UPKEEP_AFTER)
+            self._make_metadata(self.process("creation"))
+
+    def _make_metadata(self, process: schedule.Process) -> None:
+        """Give the table a metadata table, by a process to which nothing happens."""
+        process.is_spared = True
+        config = table_properties.load(self.storage, process.clock)
+        initialising.initialise_by(self.client(process), config)
+        self.config = table_properties.load(self.storage, process.clock)
+
+    @property
+    def is_metadata_behind(self) -> bool:
+        """Whether the metadata table lacks what was published after others had gone on.
+
+        Its author had lost the lock, in a table without a chain: a rollback had taken its delta
+        commit off, and nobody completes any other change before the metadata table is made again.
+        """
+        if not self.config.metadata_partitions:
+            return False
+        timeline = active.listed(self.storage)
+        beside = active.listed(metadata_timelines.opened(self.storage))
+        lacking = metadata_timelines.lacking(beside, timeline) if beside.completed else None
+        if lacking is None:
+            return False
+        assert lacking in self.late | self.posthumous, f"the metadata table lacks {lacking}"
+        return True
+
+    def remake_metadata(self, service: Client) -> None:
+        """Drop the metadata table, and make it again."""
+        self.is_remaking = True
+        initialising.drop_by(service)
+        self._make_metadata(self.process_of(service))
+        self.is_remaking = False
+        self.rebuilt += 1
+
+    def keep_up_metadata(self, service: Client) -> None:
+        """Compact the metadata table, if that is due."""
+        self.compacted += upkeep.run_by(service, self.config) is not None
 
     def process(self, name: str, *, offset_ms: int = 0, host: str = "host") -> schedule.Process:
         return schedule.Process(self.time, name, offset_ms=offset_ms, host=host)
@@ -181,10 +236,12 @@ class World:
                 self.config.chain.id,
                 has_foreign_writers=self.config.has_foreign_writers,
             )
+        has_metadata = bool(self.config.metadata_partitions)
         return Client(
             Connection(
                 storage=storage,
                 table_chain=table_chain,
+                beside=metadata_timelines.opened(storage) if has_metadata else None,
                 provider=self.lock_of(process),
                 env=process,
                 settings=write_settings or self.settings,
@@ -389,16 +446,38 @@ class World:
             planned = planning.plan(reader.storage.uri, self.config, SCHEMA, snapshot, EVERYTHING)
             return list(planned.tasks)
 
+        def plan_and_judge(snapshot: snapshots.Snapshot) -> list[tasks.ReadTask]:
+            planned = plan(snapshot)
+            self._judge_listing(snapshot)
+            return planned
+
         if self.is_cleaned:
-            planned = snapshots.consistent(reader.storage, self.config, plan)
+            planned = snapshots.consistent(reader.storage, self.config, plan_and_judge)
         else:
-            planned = plan(snapshots.take(reader.storage, self.config))
+            planned = plan_and_judge(
+                snapshots.take(reader.storage, self.config, has_committed_only=True)
+            )
         seen = {task.file_slice.group: self.writes_read(reader, task) for task in planned}
         read = invariants.Read(
             reader_id=str(reader.author), begun_ms=begun_ms, ended_ms=self.time.now_ms, seen=seen
         )
         self.reads.append(read)
         return read
+
+    def _judge_listing(self, snapshot: snapshots.Snapshot) -> None:
+        """I7: judge the files that a read has just taken from the metadata table."""
+        if isinstance(snapshot.listing, metadata_listing.MetadataListing):
+            if snapshot.listing.is_refused:
+                is_excused = self.is_remaking or self.is_metadata_behind
+                assert is_excused, "the storage was listed instead"
+                return
+            invariants.check_listing(self.whole, snapshot, self.excused)
+            self.listings += 1
+
+    def check_metadata(self) -> None:
+        """I7, I10: the metadata table names what there is, and nothing of it is left over."""
+        if self.config.metadata_partitions:
+            invariants.check_metadata(self.storage, self.whole, self.config)
 
     def compact(self, service: Client, requested_time: instants.InstantTime) -> Completion:
         """Execute a planned compaction, and take down what the service is told."""
