@@ -352,12 +352,13 @@ class Fleet:
         return self.plan.has_metadata and not self.world.is_ordered
 
     def _remake_metadata_until_done(self, service: Client) -> None:
-        while not self._are_writers_done:
+        others = {name for name in self.newest if not name.startswith("remaker")}
+        while not others <= self.finished:
             self._remake_metadata(service)
             service.clock.sleep_s(2.0)
 
     def _remake_metadata(self, service: Client) -> None:
-        if self.world.is_metadata_behind:
+        if self.world.is_metadata_doubtful:
             self.world.remake_metadata(service)
 
     @property
@@ -400,6 +401,10 @@ class Fleet:
             except errors.StorageError as error:
                 self.time.note(f"{reader.author}: {error.kind}: {error}")
             except errors.NotFoundError as error:
+                if self.world.is_metadata_doubtful:
+                    self.time.note(f"{reader.author}: {error.kind}: {error}")
+                    reader.clock.sleep_s(1.0)
+                    continue
                 # What it needs was cleaned: it has taken longer than cleaners leave it.
                 if not self.plan.cleaners or self.time.now_ms - begun_ms <= self.plan.grace_ms:
                     raise

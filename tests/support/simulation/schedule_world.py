@@ -57,6 +57,7 @@ from support.simulation import (
     invariants,
     schedule,
     schedule_keeping,
+    schedule_metadata,
     schedule_witness,
     whole_timeline,
 )
@@ -138,6 +139,7 @@ class World:
         self.witness.has_one_writer = (
             write_settings.concurrency is settings.ConcurrencyMode.SINGLE_WRITER
         )
+        self.metadata_judge: schedule_metadata.MetadataJudge | None = None
         self.told: list[invariants.Told] = []
         self.reads: list[invariants.Read] = []
         self.late: set[instants.Instant] = set()
@@ -153,12 +155,15 @@ class World:
         self.config = table_properties.create(self.storage, config, clock)
         self.storage.create(files.join(PARTITION, file_names.PARTITION_METADATA), b"")
         self.listings = 0  # How many reads were made by the metadata table.
-        self.is_remaking = False  # Whether the metadata table is being made again.
-        self.rebuilt = 0  # How often the metadata table was made again.
+        self.remakes = 0  # How often it was begun or ended to make the metadata table again.
+        self._doubts_cleared = 0  # How many late publications it was made after.
         self.compacted = 0  # How often it was compacted.
         if has_metadata:
             self.settings = replace(write_settings, metadata_delta_commits_max=UPKEEP_AFTER)
             self._make_metadata(self.process("creation"))
+            self.metadata_judge = schedule_metadata.MetadataJudge(
+                self.time, MemoryStorage(self.store), has_lock=not is_lying
+            )
 
     def _make_metadata(self, process: schedule.Process) -> None:
         """Give the table a metadata table, by a process to which nothing happens."""
@@ -168,29 +173,26 @@ class World:
         self.config = table_properties.load(self.storage, process.clock)
 
     @property
-    def is_metadata_behind(self) -> bool:
-        """Whether the metadata table lacks what was published after others had gone on.
+    def is_metadata_doubtful(self) -> bool:
+        """Whether the metadata table may be wrong, and has to be made again.
 
-        Its author had lost the lock, in a table without a chain: a rollback had taken its delta
-        commit off, and nobody completes any other change before the metadata table is made again.
+        In a table without a chain it is after a change was published by an author that had lost the
+        lock: its delta commit was taken off by then, or names files that were deleted.
         """
-        if not self.config.metadata_partitions:
-            return False
-        timeline = active.listed(self.storage)
-        beside = active.listed(metadata_timelines.opened(self.storage))
-        lacking = metadata_timelines.lacking(beside, timeline) if beside.completed else None
-        if lacking is None:
-            return False
-        assert lacking in self.late | self.posthumous, f"the metadata table lacks {lacking}"
-        return True
+        return self._doubts > self._doubts_cleared
+
+    @property
+    def _doubts(self) -> int:
+        return len(self.late | self.posthumous)
 
     def remake_metadata(self, service: Client) -> None:
         """Drop the metadata table, and make it again."""
-        self.is_remaking = True
+        self.remakes += 1
+        doubts = self._doubts
         initialising.drop_by(service)
         self._make_metadata(self.process_of(service))
-        self.is_remaking = False
-        self.rebuilt += 1
+        self._doubts_cleared = doubts
+        self.remakes += 1
 
     def keep_up_metadata(self, service: Client) -> None:
         """Compact the metadata table, if that is due."""
@@ -440,7 +442,7 @@ class World:
 
     def read(self, reader: Client) -> invariants.Read:
         """Read a snapshot, and take down what is seen."""
-        begun_ms = self.time.now_ms
+        begun_ms, remakes = self.time.now_ms, self.remakes
 
         def plan(snapshot: snapshots.Snapshot) -> list[tasks.ReadTask]:
             planned = planning.plan(reader.storage.uri, self.config, SCHEMA, snapshot, EVERYTHING)
@@ -448,7 +450,7 @@ class World:
 
         def plan_and_judge(snapshot: snapshots.Snapshot) -> list[tasks.ReadTask]:
             planned = plan(snapshot)
-            self._judge_listing(snapshot)
+            self._judge_listing(snapshot, remakes)
             return planned
 
         if self.is_cleaned:
@@ -464,13 +466,16 @@ class World:
         self.reads.append(read)
         return read
 
-    def _judge_listing(self, snapshot: snapshots.Snapshot) -> None:
+    def _is_remade(self, *, since: int) -> bool:
+        """Return whether the metadata table is being made again, or was."""
+        return self.remakes != since or bool(self.remakes % 2)
+
+    def _judge_listing(self, snapshot: snapshots.Snapshot, remakes: int) -> None:
         """I7: judge the files that a read has just taken from the metadata table."""
         if isinstance(snapshot.listing, metadata_listing.MetadataListing):
-            if snapshot.listing.is_refused:
-                is_excused = self.is_remaking or self.is_metadata_behind
-                assert is_excused, "the storage was listed instead"
+            if self.is_metadata_doubtful or self._is_remade(since=remakes):
                 return
+            assert not snapshot.listing.is_refused, "the storage was listed instead"
             invariants.check_listing(self.whole, snapshot, self.excused)
             self.listings += 1
 
@@ -575,6 +580,7 @@ class World:
 
         By the lock, that is: with one that lies, the chain decides what counts.
         """
+        self._judge_beside(process, path, is_late)
         if self.is_lying:
             return
         self.witness.see_any_creation(process, path, is_late)
@@ -598,6 +604,17 @@ class World:
         if is_late and process.is_dead:
             self.posthumous.add(instant)
 
+    def _judge_beside(
+        self, process: schedule.Process, path: str, is_late: bool, *, is_deletion: bool = False
+    ) -> None:
+        """Judge a change by the rules of the metadata table, unless its author lost the lock."""
+        is_overtaken = is_late or (not self.is_lying and self.lock.is_overtaken(process))
+        if self.metadata_judge is None or is_overtaken or self._is_remade(since=self.remakes):
+            return
+        judge = self.metadata_judge
+        see = judge.see_deletion if is_deletion else judge.see_creation
+        see(process, path, self.lock.taken_ms.get(process.name, 0))
+
     def see_replacement(self, process: schedule.Process, path: str, is_late: bool) -> None:
         """Judge what is replaced."""
         if self.is_lying:
@@ -617,6 +634,7 @@ class World:
         if self.is_archived:
             self._whole.see_deletion(path)
         self.keepers.see_deletion(process, path, self.whole)
+        self._judge_beside(process, path, is_late, is_deletion=True)
         if self.is_lying:
             return
         self._record_change(process, path, is_late)
