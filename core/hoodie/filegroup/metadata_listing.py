@@ -18,6 +18,9 @@ from hoodie.timeline import active, metadata_timelines, partition_buckets
 
 logger = logging.getLogger(__name__)
 
+_TRIES_MAX = 3
+"""So often a metadata table is opened that changes meanwhile."""
+
 Found = TypeVar("Found")
 
 
@@ -157,17 +160,35 @@ class MetadataListing:
         return partition_buckets.listed(self._storage)
 
     def _asked(self, ask: Callable[[listing.Listing], Found]) -> Found:
-        if not self.is_refused:
+        for tries_left in reversed(range(_TRIES_MAX)):
+            if self.is_refused:
+                break
             try:
                 if self._files is None:
                     self._table = metadata_table.MetadataTable(self._storage, self._timeline)
                     self._files = Files(self._table.partition(metadata_table.FILES))
                 return ask(self._files)
-            except (errors.FormatError, errors.NotFoundError, errors.UnsupportedError) as error:
-                self.is_refused = True
-                logger.warning(
-                    "%s: files are listed, since the metadata table cannot be used: %s",
-                    self._storage.uri,
-                    error,
-                )
+            except (errors.FormatError, errors.NotFoundError) as error:
+                if not tries_left or not self._has_changed():
+                    self._refuse(error)
+                self._files = None
+            except errors.UnsupportedError as error:
+                self._refuse(error)
         return ask(self._listed)
+
+    def _has_changed(self) -> bool:
+        """Return whether compactions may have replaced what was listed: a later state is as good.
+
+        A listing.
+        """
+        if self._table is None:
+            return False
+        return active.listed(metadata_timelines.opened(self._storage)) != self._table.timeline
+
+    def _refuse(self, error: errors.HoodieError) -> None:
+        self.is_refused = True
+        logger.warning(
+            "%s: files are listed, since the metadata table cannot be used: %s",
+            self._storage.uri,
+            error,
+        )

@@ -26,10 +26,10 @@ import pyarrow as pa
 
 from hoodie import errors
 from hoodie.filegroup import listing, log_scanning, slicing, view
-from hoodie.format import delete_records, hfile_reading, log_blocks
+from hoodie.format import delete_records, file_names, hfile_reading, log_blocks
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.format.metadata_avro import Value
-from hoodie.model import files, instants
+from hoodie.model import commits, files, instants, plans
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, contents, metadata_timelines
 
@@ -46,10 +46,77 @@ def file_id(partition: str, number: int) -> str:
     return f"{_GROUP_PREFIXES[partition]}-{number:04d}-0"
 
 
+_OF_MAKING = "0000"
+"""Requested times of the delta commits that make partitions begin with it."""
+
 HELD_BYTES_MAX = 32 << 20
 """A base file up to this length is read at once, where most of it is asked for."""
 
 _SCHEMA = "schema"
+
+
+def log_files(storage: Storage, partition: str) -> Iterator[files.LogFile]:
+    """Yield the log files of a partition, of a size that is not asked for; a listing.
+
+    Args:
+        storage: The MDT's.
+        partition: Its name.
+    """
+    for name in storage.names(partition):
+        parsed = file_names.parse_new(files.join(partition, name), 0, EXTENSION)
+        if isinstance(parsed, files.LogFile):
+            yield parsed
+
+
+def named(
+    storage: Storage, timeline: active.ActiveTimeline, logs: Collection[files.LogFile]
+) -> Collection[files.LogFile]:
+    """Return those of an instant's log files in a partition that its commit names.
+
+    Of several executions of one plan, of which each was taken for dead by the next, one has
+    completed it. All of them if there is one stage; else a request. All of what another engine
+    wrote, and what is not complete, too.
+
+    Args:
+        storage: The MDT's.
+        timeline: Its timeline.
+        logs: The log files.
+    """
+    if len({each.write_token.partition("-")[2] for each in logs}) <= 1:
+        return logs
+    completed = timeline.find(next(iter(logs)).instant_time)
+    if completed is None or not completed.is_completed:
+        return logs
+    commit = contents.read_commit(storage, completed)
+    if commits.WRITE_ID_KEY not in commit.extra:
+        return logs
+    paths = {stat.path for stat in commit.stats}
+    return [each for each in logs if each.path in paths]
+
+
+def surplus_completions(found: Iterable[instants.Instant]) -> list[instants.Instant]:
+    """Return the completed files of one instant but the latest, which counts."""
+    completed = [each for each in found if each.is_completed]
+    return sorted(completed, key=lambda each: str(each.completion_time))[:-1]
+
+
+class _Listing(listing.StorageListing):
+    """A listing of an MDT without log files that commits do not name."""
+
+    def __init__(self, storage: Storage, timeline: active.ActiveTimeline) -> None:
+        super().__init__(storage, extension=EXTENSION)
+        self._timeline = timeline
+
+    def files(self, partition_path: str) -> list[listing.DataFile]:
+        found = super().files(partition_path)
+        logs: defaultdict[instants.InstantTime, list[files.LogFile]] = defaultdict(list)
+        for each in found:
+            if isinstance(each, files.LogFile):
+                logs[each.instant_time].append(each)
+        counting = {
+            log.path for same in logs.values() for log in named(self._storage, self._timeline, same)
+        }
+        return [each for each in found if isinstance(each, files.BaseFile) or each.path in counting]
 
 
 class MetadataTable:
@@ -65,12 +132,17 @@ class MetadataTable:
         Raises:
             FormatError: It lacks a change that the data table's timeline shows.
         """
+        self._data_storage = storage
         self._storage = metadata_timelines.opened(storage)
-        self._pending = timeline.pending_times
+        self._of_data = timeline
         self._written = timeline.write_completion_times
         # What completed before the data table's timeline was read is in any listing made later.
         self.timeline = active.listed(self._storage)
         self._view: view.FileSystemView | None = None
+        self._taken_back: frozenset[instants.InstantTime | None] | None = None
+        # Compactions of the MDT are no instants of the data table.
+        own = (each for each in self.timeline.completed if each.action is instants.Action.COMMIT)
+        self._ended = frozenset(each.requested_time for each in (*timeline.completed, *own))
         self._check_is_current(timeline)
 
     def partition(self, name: str, *, is_held: bool = True) -> "Partition":
@@ -109,19 +181,49 @@ class MetadataTable:
         if self._view is None:
             self._view = view.FileSystemView(
                 self.timeline,
-                listing.StorageListing(self._storage, extension=EXTENSION),
-                self.timeline.is_committed,
-                {
-                    pending.requested_time: contents.read_compaction_plan(self._storage, pending)
-                    for pending in self.timeline.pending_compactions
-                },
+                _Listing(self._storage, self.timeline),
+                self._counts,
+                dict(self._plans()),
                 {},
             )
         return self._view
 
+    def _plans(self) -> Iterator[tuple[instants.InstantTime, plans.CompactionPlan]]:
+        for pending in self.timeline.pending_compactions:
+            try:
+                plan = contents.read_compaction_plan(self._storage, pending)
+            except errors.NotFoundError:
+                continue  # Its executor died, and it was withdrawn since (`metadata.upkeep`).
+            yield pending.requested_time, plan
+
     def _counts(self, requested_time: instants.InstantTime) -> bool:
-        is_pending = requested_time in self._pending
-        return not is_pending and self.timeline.is_committed(requested_time)
+        """Return whether what an instant wrote counts: it has completed here and in the data table.
+
+        What the data table has no instant of was archived there; or it was taken back, and a
+        process that was taken for dead has completed it here after that.
+        """
+        of_data = self._of_data
+        if requested_time in of_data.pending_times or not self.timeline.is_committed(
+            requested_time
+        ):
+            return False
+        is_later = requested_time > str(of_data.greatest_time or "")
+        is_first = requested_time.startswith(_OF_MAKING)
+        if requested_time in self._ended or is_later or is_first:
+            return True
+        is_older = of_data.first is None or requested_time < of_data.first
+        if is_older and requested_time not in self._targets():
+            return True
+        return of_data.archive.completion_time(requested_time) is not None
+
+    def _targets(self) -> frozenset[instants.InstantTime | None]:
+        """Return what rollbacks of the data table take back; a request for each, once."""
+        # Not a cached_property, whose lock all threads would share while one of them reads.
+        if self._taken_back is None:
+            first = instants.InstantTime("")
+            found = contents.read_rollback_targets(self._data_storage, self._of_data, after=first)
+            self._taken_back = frozenset(found.values())
+        return self._taken_back
 
     def _check_is_current(self, timeline: active.ActiveTimeline) -> None:
         if not self.timeline.completed:

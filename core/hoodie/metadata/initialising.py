@@ -13,7 +13,7 @@ protocol.md: The metadata table.
 
 import functools
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -35,7 +35,7 @@ from hoodie.timeline import (
     table_properties,
     transitions,
 )
-from hoodie.transaction import admission, configuration, manager, table_lock
+from hoodie.transaction import admission, configuration, manager, metadata_commits, table_lock
 from hoodie.transaction.client import Client
 
 logger = logging.getLogger(__name__)
@@ -80,16 +80,21 @@ def initialise(
         HoodieError: Lock or storage failed; there is no MDT then.
     """
     with closing(manager.open_client(target, transaction, env)) as client:
-        for _ in range(_LOOKS_MAX):
-            look = _look(target)
-            try:
-                client.lock.decide(functools.partial(_make, client, target, look))
-            except _OutdatedError as outdated:
-                logger.info("%s: listing again: %s", target.storage.uri, outdated)
-            else:
-                return
+        initialise_by(client, target.config)
+
+
+def initialise_by(client: Client, expected: table_config.TableConfig) -> None:
+    """Make the MDT of a table by a client of it; as `initialise`."""
+    for _ in range(_LOOKS_MAX):
+        look = _look(client.storage, expected)
+        try:
+            client.lock.decide(functools.partial(_make, client, expected, look))
+        except _OutdatedError as outdated:
+            logger.info("%s: listing again: %s", client.storage.uri, outdated)
+        else:
+            return
     raise errors.ConflictError(
-        f"{target.storage.uri} changed during each of {_LOOKS_MAX} listings of its files; retry"
+        f"{client.storage.uri} changed during each of {_LOOKS_MAX} listings of its files; retry"
     )
 
 
@@ -102,23 +107,28 @@ def drop(
         HoodieError: Lock or storage failed; files that are left do no harm.
     """
     with closing(manager.open_client(target, transaction, env)) as client:
+        return drop_by(client)
 
-        def decide(scope: table_lock.LockScope) -> bool:
-            client.check_guards()
-            config = table_properties.load(client.storage, client.clock)
-            has_any = bool(config.metadata_partitions or config.metadata_partitions_inflight)
-            if has_any:
-                configuration.put(client, scope, _WITHOUT)
-            return has_any
 
-        had_any = client.lock.decide(decide)
-        # Nobody looks at them any more; but another may make a new one.
-        with client.lock.scope() as scope:
-            config = table_properties.load(client.storage, client.clock)
-            if not config.metadata_partitions and not config.metadata_partitions_inflight:
-                scope.check()
-                client.storage.delete_directory(metadata_timelines.DIRECTORY)
-        return had_any
+def drop_by(client: Client) -> bool:
+    """Drop the MDT of a table by a client of it; as `drop`."""
+
+    def decide(scope: table_lock.LockScope) -> bool:
+        client.check_guards()
+        config = table_properties.load(client.storage, client.clock)
+        has_any = bool(config.metadata_partitions or config.metadata_partitions_inflight)
+        if has_any:
+            configuration.put(client, scope, _WITHOUT)
+        return has_any
+
+    had_any = client.lock.decide(decide)
+    # Nobody looks at them any more; but another may make a new one.
+    with client.lock.scope() as scope:
+        config = table_properties.load(client.storage, client.clock)
+        if not config.metadata_partitions and not config.metadata_partitions_inflight:
+            scope.check()
+            client.storage.delete_directory(metadata_timelines.DIRECTORY)
+    return had_any
 
 
 _WITHOUT: configuration.Changes = {
@@ -127,9 +137,9 @@ _WITHOUT: configuration.Changes = {
 }
 
 
-def _look(target: manager.Target) -> _Look:
-    timeline = active.listed(target.storage)
-    snapshot = snapshots.take(target.storage, target.config, timeline)
+def _look(storage: Storage, config: table_config.TableConfig) -> _Look:
+    timeline = active.listed(storage)
+    snapshot = snapshots.take(storage, config, timeline)
     return _Look(timeline=timeline, sizes=_sizes(snapshot))
 
 
@@ -150,8 +160,13 @@ def _sizes(snapshot: snapshots.Snapshot) -> metadata_records.Sizes:
     return found
 
 
-def _make(client: Client, target: manager.Target, look: _Look, scope: table_lock.LockScope) -> None:
-    config = admission.admit_table(client, scope, target.config)
+def _make(
+    client: Client,
+    expected: table_config.TableConfig,
+    look: _Look,
+    scope: table_lock.LockScope,
+) -> None:
+    config = admission.admit_table(client, scope, expected)
     if config.metadata_partitions:
         raise errors.AlreadyExistsError(
             f"{client.storage.uri} has a metadata table, with "
@@ -162,8 +177,9 @@ def _make(client: Client, target: manager.Target, look: _Look, scope: table_lock
     storage = metadata_timelines.opened(client.storage)
     scope.check()
     client.storage.delete_directory(metadata_timelines.DIRECTORY)
-    _write(client, scope, storage, config, sizes)
-    configuration.put(client, scope, {table_config.METADATA_PARTITIONS_KEY: metadata_table.FILES})
+    beside = _write(client, scope, storage, config, sizes)
+    properties = {table_config.METADATA_PARTITIONS_KEY: metadata_table.FILES}
+    configuration.put(client, scope, properties, beside)
     logger.info("%s: made from %d partitions", storage.uri, len(sizes))
 
 
@@ -194,8 +210,8 @@ def _write(
     storage: Storage,
     config: table_config.TableConfig,
     sizes: metadata_records.Sizes,
-) -> None:
-    """Write an MDT whose only instant is complete in the end."""
+) -> Mapping[str, bytes]:
+    """Write an MDT whose only instant is complete in the end; return what an epoch completes."""
     table_properties.create_with(storage, table_config.metadata_properties(config), client.clock)
     group = files.FileGroupId(
         partition_path=metadata_table.FILES, file_id=metadata_table.file_id(metadata_table.FILES, 0)
@@ -226,4 +242,6 @@ def _write(
     )
     content = timeline_avro.encode_commit(done)
     completion_time = client.time_before_another(scope)
-    transitions.complete_at(storage, inflight, completion_time, content, scope.check)
+    return metadata_commits.complete(
+        storage, scope, inflight, completion_time, content, scope.check
+    )

@@ -66,9 +66,14 @@ def run(
         HoodieError: Lock or storage failed, or the MDT is damaged; what is left does no harm.
     """
     with closing(manager.open_client(target, transaction, env)) as client:
-        if client.beside is None:
-            return None
-        return client.lock.decide(lambda scope: _run(client, scope, target.config))
+        return run_by(client, target.config)
+
+
+def run_by(client: Client, expected: table_config.TableConfig) -> instants.Instant | None:
+    """Do the same by a client of the table."""
+    if client.beside is None:
+        return None
+    return client.lock.decide(lambda scope: _run(client, scope, expected))
 
 
 def after_commit(
@@ -146,8 +151,12 @@ def _withdraw_pending(
     partitions: Sequence[str],
     scope: table_lock.LockScope,
 ) -> active.ActiveTimeline:
-    """Remove pending compactions and what they have written; return the timeline without them."""
-    pending = timeline.pending_compactions
+    """Remove pending compactions and what they have written; return the timeline without them.
+
+    In a table without foreign writers one is right whenever it completes (M-G): its executor may be
+    about to complete it.
+    """
+    pending = () if scope.is_courtesy else timeline.pending_compactions
     for each in pending:
         logger.info("%s: %s is withdrawn", storage.uri, each)
         for path in _base_files(storage, partitions):
@@ -197,6 +206,7 @@ def _publish(
         extra={commits.SCHEMA_KEY: metadata_schemas.COMMITTED.text.decode(), **ids},
         is_compacted=True,
     )
+    client.times.rise_above(time)
     return transitions.complete_at(
         storage,
         inflight,

@@ -26,7 +26,7 @@ EPOCH_KEY = "hoodie.operator.epoch"
 """The number of the epoch that was the last to change the properties."""
 CHAIN_VERSION = 1
 """Of the epochs of a table that was never archived, and never lost a savepoint."""
-CHAIN_VERSION_NEWEST = 2
+CHAIN_VERSION_NEWEST = 3
 """Of the others; a greater one is for later releases.
 
 A writer that does not know them would forget what was archived or deleted: what a paused process

@@ -36,7 +36,7 @@ Source: the user's issue on the chain (rules CH1 to CH16); protocol.md: The chai
 import base64
 import binascii
 import logging
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
 
 from hoodie import errors
@@ -269,7 +269,11 @@ class Chain:
             self._publication(change, number, place, path)
             for place, path in enumerate(change.files)
         ]
-        epoch = epochs.following(view, change, publications)
+        beside = [
+            self._publication(change, number, place, path)
+            for place, path in enumerate(change.beside, start=len(publications))
+        ]
+        epoch = epochs.following(view, change, publications, beside)
         content = epochs.encoded(epoch)
         self._create(view.head, epoch, content, check)
         self._refuse_used(epoch)
@@ -287,22 +291,26 @@ class Chain:
         Raises:
             StorageError: The storage failed twice; whoever changes the table next publishes it.
         """
-        if head.epoch.properties:
-            self._put_properties(head, check)
         try:
-            for each in head.epoch.publications:
-                check()
-                try:
-                    self._publish(head, each, check)
-                except errors.StorageError as error:
-                    logger.warning("%s: %s: retried: %s", self._storage.uri, each.path, error)
-                    check()
-                    self._publish(head, each, check)
+            self._publish_all(head, head.epoch.beside, check)
+            if head.epoch.properties:
+                self._put_properties(head, check)
+            self._publish_all(head, head.epoch.publications, check)
         except errors.OvertakenError as overtaken:
             logger.info("%s", overtaken)
         for path in head.epoch.removals:
             check()
             self._storage.delete(path)
+
+    def _publish_all(self, head: Head, publications: Iterable[Publication], check: Check) -> None:
+        for each in publications:
+            check()
+            try:
+                self._publish(head, each, check)
+            except errors.StorageError as error:
+                logger.warning("%s: %s: retried: %s", self._storage.uri, each.path, error)
+                check()
+                self._publish(head, each, check)
 
     def collect(self, head: Head) -> int:
         """Delete what is below the boundary of an epoch of this client that has raised it.
@@ -414,6 +422,10 @@ class Chain:
         if not lacking and not remaining and not epoch.properties and not epoch.is_last:
             return view
         self._refuse_old(head)
+        if epoch.properties or lacking:
+            for each in epoch.beside:
+                check()
+                self._publish(head, each, check)
         if epoch.properties:
             self._put_properties(head, check)
         if not lacking and not remaining:
@@ -575,7 +587,7 @@ class Chain:
         )
 
     def _publication(self, change: Change, number: int, place: int, path: str) -> Publication:
-        content = change.files[path]
+        content = {**change.beside, **change.files}[path]
         digest = epochs.digest(content)
         if len(content) <= INLINE_BYTES_MAX:
             return Publication(
@@ -699,7 +711,8 @@ class Chain:
     def _discard(self, epoch: Epoch) -> None:
         """Delete the staged content of an epoch that lost its number."""
         try:
-            self._storage.delete_all(each.staged for each in epoch.publications if each.staged)
+            published = (*epoch.beside, *epoch.publications)
+            self._storage.delete_all(each.staged for each in published if each.staged)
         except errors.StorageError as error:
             logger.warning("%s: staged content is left: %s", self._storage.uri, error)
 

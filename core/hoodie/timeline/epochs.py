@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from hoodie import errors
 from hoodie.format import instant_names
 from hoodie.model import instants, json_values, table_config
-from hoodie.timeline import active, history_tree
+from hoodie.timeline import active, history_tree, metadata_timelines
 
 DIRECTORY = ".hoodie/.aux/epoch"
 STAGED = f"{DIRECTORY}/staged"
@@ -92,6 +92,7 @@ class Epoch:
         boundary: Epochs with smaller numbers may be gone.
         kept: How many epochs the chain keeps at least; carried on from its first one.
         author: Whose change it is, for messages.
+        beside: What it publishes first, on the timeline of the metadata table.
         publications: What it publishes, in that order.
         properties: What it changes in the table's properties; None removes a key.
         configured: Number of the newest epoch that has changed properties.
@@ -118,6 +119,7 @@ class Epoch:
     boundary: int
     kept: int
     author: str
+    beside: tuple[Publication, ...] = ()
     publications: tuple[Publication, ...] = ()
     properties: Mapping[str, str | None] = field(default_factory=dict)
     configured: int = 0
@@ -182,6 +184,7 @@ class Change:
         time: That it gives, above the one of the head; empty where it gives none.
         author: Whose it is.
         files: Contents to publish by path.
+        beside: The same of files that are published before, on the metadata table's timeline.
         properties: As in `Epoch`.
         is_last: As in `Epoch`.
         removals: As in `Epoch`.
@@ -192,6 +195,7 @@ class Change:
     time: str
     author: str
     files: Mapping[str, bytes] = field(default_factory=dict)
+    beside: Mapping[str, bytes] = field(default_factory=dict)
     properties: Mapping[str, str | None] = field(default_factory=dict)
     is_last: bool = False
     removals: tuple[str, ...] = ()
@@ -259,7 +263,12 @@ def beginning_after(
     )
 
 
-def following(view: View, change: Change, publications: Iterable[Publication]) -> Epoch:
+def following(
+    view: View,
+    change: Change,
+    publications: Iterable[Publication],
+    beside: Iterable[Publication] = (),
+) -> Epoch:
     """Return the epoch that makes a change."""
     before = view.head.epoch
     since, known = _known(view.timeline, change.removals)
@@ -277,6 +286,7 @@ def following(view: View, change: Change, publications: Iterable[Publication]) -
         boundary=boundary,
         kept=before.kept,
         author=change.author,
+        beside=tuple(beside),
         publications=tuple(publications),
         properties=change.properties,
         configured=number if change.properties else before.configured,
@@ -294,16 +304,19 @@ def following(view: View, change: Change, publications: Iterable[Publication]) -
     return _with_version(epoch)
 
 
-_SINCE_VERSION_2 = ("removals", "removed", "archived_below")
-"""Fields that an epoch of version 1 does not have."""
+_SINCE = {2: ("removals", "removed", "archived_below"), 3: ("beside",)}
+"""Fields that epochs have from a version on."""
 
 
 def _with_version(epoch: Epoch, **changes: object) -> Epoch:
     """Return an epoch of the version that its fields need."""
     changed = replace(epoch, **changes)  # type: ignore[arg-type] # by name
-    is_newer = any(getattr(changed, name) for name in _SINCE_VERSION_2)
-    newest = table_config.CHAIN_VERSION_NEWEST if is_newer else table_config.CHAIN_VERSION
-    return replace(changed, version=newest)
+    needed = (
+        version
+        for version, names in _SINCE.items()
+        if any(getattr(changed, each) for each in names)
+    )
+    return replace(changed, version=max(needed, default=table_config.CHAIN_VERSION))
 
 
 def _boundary(before: Epoch) -> int:
@@ -529,9 +542,9 @@ def _known(
 
 
 def encoded(epoch: Epoch) -> bytes:
-    """Return the content of an epoch's file; one of version 1 as earlier releases read it."""
-    is_first = epoch.version == table_config.CHAIN_VERSION
-    return json_values.encode(epoch, without=_SINCE_VERSION_2 if is_first else ())
+    """Return the content of an epoch's file, as the releases read it that know its version."""
+    later = [each for version, names in _SINCE.items() if version > epoch.version for each in names]
+    return json_values.encode(epoch, without=later)
 
 
 def decoded(content: bytes, source: str) -> Head:
@@ -571,11 +584,15 @@ def _check_fields(epoch: Epoch, source: str) -> None:
         _check_time(epoch.archived_below, source)
     if epoch.kept < 1:
         raise errors.FormatError(f"{source} keeps {epoch.kept} epochs, expected one at least")
-    for each in epoch.publications:
+    for each in (*epoch.beside, *epoch.publications):
         directory, _, name = each.path.rpartition("/")
         staged, _, _ = each.staged.rpartition("/")
-        is_instant = directory == active.DIRECTORY and instant_names.parse(name) is not None
-        if not is_instant and not is_manifest(each.path):
+        is_instant = instant_names.parse(name) is not None
+        if each in epoch.beside:
+            is_right = is_instant and directory == metadata_timelines.TIMELINE
+        else:
+            is_right = (is_instant and directory == active.DIRECTORY) or is_manifest(each.path)
+        if not is_right:
             raise errors.FormatError(
                 f"{source} publishes {each.path!r}, expected an instant's file, or a manifest"
             )

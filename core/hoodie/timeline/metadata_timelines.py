@@ -10,6 +10,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.timeline import active
 
 DIRECTORY = ".hoodie/metadata"
+TIMELINE = f"{DIRECTORY}/{active.DIRECTORY}"
 
 _CHANGES = frozenset((*instants.WRITES, instants.Action.CLEAN))
 

@@ -47,8 +47,19 @@ def change(client: Client, decision: Decision) -> None:
     client.lock.decide(decide)
 
 
-def put(client: Client, scope: table_lock.LockScope, changes: Changes) -> None:
+def put(
+    client: Client,
+    scope: table_lock.LockScope,
+    changes: Changes,
+    beside: Mapping[str, bytes] | None = None,
+) -> None:
     """Change properties of a table, as decided in this scope.
+
+    Args:
+        client: Whose change it is.
+        scope: In which it was decided.
+        changes: The change.
+        beside: Contents by path that an epoch publishes first; for a table with a chain.
 
     Raises:
         HoodieError: As `change`.
@@ -56,7 +67,7 @@ def put(client: Client, scope: table_lock.LockScope, changes: Changes) -> None:
     if scope.view is None:
         table_properties.update(client.storage, changes, client.clock, scope.check)
     else:
-        _make(client, scope, changes)
+        _make(client, scope, changes, beside=beside)
 
 
 def switch_on(
@@ -117,13 +128,19 @@ def switch_off(client: Client, expected: table_config.TableConfig) -> table_conf
 
 
 def _make(
-    client: Client, scope: table_lock.LockScope, changes: Changes, *, is_last: bool = False
+    client: Client,
+    scope: table_lock.LockScope,
+    changes: Changes,
+    *,
+    beside: Mapping[str, bytes] | None = None,
+    is_last: bool = False,
 ) -> None:
     change = epochs.Change(
         id=client.random.uuid(),
         time="",
         author=str(client.author),
         properties=changes,
+        beside=beside or {},
         is_last=is_last,
     )
     publication.make(client, scope, change, scope.check)

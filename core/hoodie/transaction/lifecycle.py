@@ -379,9 +379,10 @@ def complete(
         is_ours = admission.holding(scope, opened.heartbeat)
         for effect in effects:
             effect(scope, is_ours)
+        beside: Mapping[str, bytes] = {}
         if changes is not None and scope.beside is not None:
-            metadata_commits.put(client, scope, opened, changes, is_ours)
-        completed = publication.publish(client, scope, opened, content(scope))
+            beside = metadata_commits.put(client, scope, opened, changes, is_ours)
+        completed = publication.publish(client, scope, opened, content(scope), beside)
         return completed, scope, scope.is_held()
 
     completed, published_in, is_certain = client.lock.decide(decide)

@@ -13,15 +13,21 @@ Source: `HoodieBackedTableMetadataWriter.java`; protocol.md: The metadata table.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from hoodie import errors
 from hoodie.filegroup import metadata_records, metadata_table, metadata_writing
-from hoodie.format import file_names, metadata_schemas, timeline_avro
+from hoodie.format import file_names, instant_names, metadata_schemas, timeline_avro
 from hoodie.model import commits, files, instants
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, metadata_timelines, transitions
+from hoodie.timeline import (
+    active,
+    contents,
+    metadata_timelines,
+    table_properties,
+    transitions,
+)
 from hoodie.transaction import markers, table_lock
 from hoodie.transaction.client import Client, OpenAction
 
@@ -39,8 +45,11 @@ def put(
     opened: OpenAction,
     changes: metadata_records.Changes,
     is_ours: markers.Check,
-) -> None:
+) -> Mapping[str, bytes]:
     """Write the delta commit of a change.
+
+    In a table without foreign writers other executions of a plan may be at work on its files: they
+    stay, and the commit tells which log files are its own.
 
     Args:
         client: Whose change it is; of a table with an MDT.
@@ -48,6 +57,9 @@ def put(
         opened: The action.
         changes: What it did.
         is_ours: Raises when another may be at work on the action.
+
+    Returns:
+        What the action's epoch has to publish first; nothing where the delta commit is complete.
 
     Raises:
         FormatError: The MDT lacks a change that the data's timeline shows, or a partition.
@@ -60,7 +72,8 @@ def put(
     refuse_behind(client, scope)
     storage = client.beside
     partitions = opened.config.metadata_partitions
-    _remove(storage, beside, opened.requested_time, partitions, is_ours)
+    if not scope.is_courtesy:
+        _remove(storage, beside, opened.requested_time, partitions, is_ours)
     logs = _logs(storage, metadata_records.of_changes(changes, partitions))
     completion_time = client.time_before_another(scope)
     ids = {commits.WRITE_ID_KEY: opened.write_id}
@@ -69,9 +82,12 @@ def put(
         storage, opened.requested_time, instants.Action.DELTA_COMMIT, b"", lambda: True
     )
     begun = commits.CommitMetadata(operation=_OPERATION, stats=(), extra=ids)
-    inflight = transitions.start(
-        storage, requested, timeline_avro.encode_commit(begun), lambda: False
-    )
+    inflight = requested.pending_in(instants.State.INFLIGHT)
+    try:
+        transitions.start(storage, requested, timeline_avro.encode_commit(begun), lambda: False)
+    except errors.ConflictError:
+        if not scope.is_courtesy:
+            raise  # Else it is of another execution of the plan, which needs it as well.
     now_ms = client.clock.now_ms()
     stats = []
     for place, (group, records) in enumerate(logs.items()):
@@ -88,7 +104,39 @@ def put(
         extra={commits.SCHEMA_KEY: metadata_schemas.COMMITTED.text.decode(), **ids},
     )
     content = timeline_avro.encode_commit(done)
-    transitions.complete_at(storage, inflight, completion_time, content, is_ours)
+    return complete(storage, scope, inflight, completion_time, content, is_ours)
+
+
+def complete(
+    storage: Storage,
+    scope: table_lock.LockScope,
+    inflight: instants.Instant,
+    completion_time: instants.InstantTime,
+    content: bytes,
+    check: Callable[[], None],
+) -> Mapping[str, bytes]:
+    """Complete an instant of an MDT, or return what an epoch has to publish for it.
+
+    Only an epoch tells who of several has completed it where the lock excludes nobody. Where other
+    engines write as well, it is complete before: they roll back what is pending here.
+
+    Args:
+        storage: The MDT's.
+        scope: In which it is decided.
+        inflight: The instant.
+        completion_time: Taken in this scope.
+        content: Of the completed file.
+        check: Called right before it is created.
+
+    Raises:
+        HoodieError: As `transitions.complete_at`.
+    """
+    if scope.is_courtesy:
+        completed = transitions.completed(inflight, completion_time)
+        name = instant_names.file_name(completed)
+        return {f"{metadata_timelines.TIMELINE}/{name}": content}
+    transitions.complete_at(storage, inflight, completion_time, content, check)
+    return {}
 
 
 def is_due(client: Client, scope: table_lock.LockScope) -> bool:
@@ -126,6 +174,7 @@ def take_off(
     scope: table_lock.LockScope,
     opened: OpenAction,
     target: instants.InstantTime,
+    action: instants.Action,
     is_ours: markers.Check,
 ) -> None:
     """Take the delta commit of a pending instant off; none is fine.
@@ -135,6 +184,7 @@ def take_off(
         scope: In which it leaves the data's timeline.
         opened: The rollback.
         target: Requested time of the instant.
+        action: The instant's.
         is_ours: Raises when another may be at work on it.
 
     Raises:
@@ -143,8 +193,56 @@ def take_off(
     """
     if client.beside is None or scope.beside is None:
         return
+    if scope.is_courtesy and action not in instants.WRITES:
+        return  # Another execution of the plan may have completed it by now.
     partitions = opened.config.metadata_partitions
     _remove(client.beside, scope.beside, target, partitions, is_ours)
+
+
+def left_over(
+    client: Client,
+    beside: active.ActiveTimeline,
+    timeline: active.ActiveTimeline,
+    taken_back: Collection[instants.InstantTime | None],
+) -> list[str]:
+    """Return what executors left in an MDT who were taken for dead, by their paths in the table.
+
+    That is all of an instant that was taken back, or that completed without it, before the MDT was
+    made; and of one that completed what its commit does not name. In the order in which it is to be
+    deleted. A request for the table's properties, a listing for each partition, and some where
+    executors have left something.
+
+    Args:
+        client: Of a table with an MDT.
+        beside: The MDT's timeline.
+        timeline: The data table's, read before.
+        taken_back: What rollbacks on it take back.
+    """
+    storage = client.beside
+    assert storage is not None, client.storage.uri
+    config = table_properties.load(client.storage, client.clock)
+    logs: dict[instants.InstantTime, list[files.LogFile]] = {}
+    for partition in config.metadata_partitions:
+        for each in metadata_table.log_files(storage, partition):
+            logs.setdefault(each.instant_time, []).append(each)
+    ended = {each.requested_time for each in timeline.completed}
+    found: list[str] = []
+    for time in sorted({*logs, *(each.requested_time for each in beside.instants)}):
+        if time in timeline.pending_times:
+            continue
+        own = [each for each in beside.files if each.requested_time == time]
+        is_pending = bool(own) and all(each.is_pending for each in own)
+        if time in ended and not is_pending:
+            found += map(transitions.path, metadata_table.surplus_completions(own))
+            named = metadata_table.named(storage, beside, logs.get(time, ()))
+            found += (each.path for each in logs.get(time, ()) if each not in named)
+            continue
+        is_over = time in ended or (
+            time in taken_back and timeline.archive.completion_time(time) is None
+        )
+        if is_over and beside.archive.completion_time(time) is None:
+            found += _in_order(own, (each.path for each in logs.get(time, ())))
+    return [f"{metadata_timelines.DIRECTORY}/{path}" for path in found]
 
 
 def _remove(
@@ -161,23 +259,41 @@ def _remove(
     completed = [each for each in found if each.is_completed]
     for each in timeline.instants:
         is_compaction = each.action.completed is instants.Action.COMMIT
-        if is_compaction and any(
-            each.requested_time > str(one.completion_time) for one in completed
-        ):
+        is_later = any(each.requested_time > str(one.completion_time) for one in completed)
+        if is_compaction and is_later and _has_compacted(storage, each, time):
             raise errors.ConflictError(
                 f"{time} cannot be taken off {storage.uri}: compaction {each} has it; rebuild "
                 "the metadata table by `hoodie metadata init --rebuild`"
             )
     logger.info("%s: %s is taken off", storage.uri, time)
-    pending = sorted((each for each in found if each.is_pending), key=_is_requested)
-    paths = [
-        *map(transitions.path, completed),
-        *_logs_of(storage, time, partitions),
-        *map(transitions.path, pending),
-    ]
-    for path in paths:
+    for path in _in_order(found, _logs_of(storage, time, partitions)):
         is_ours()
         storage.delete(path)
+
+
+def _has_compacted(
+    storage: Storage, compaction: instants.Instant, time: instants.InstantTime
+) -> bool:
+    """Return whether a compaction of an MDT has merged log files of an instant; a request.
+
+    One that is complete without a plan was taken for dead and withdrawn, with its files.
+    """
+    try:
+        plan = contents.read_compaction_plan(storage, compaction)
+    except errors.NotFoundError:
+        return False
+    return any(
+        (parsed := file_names.parse_new(name, 0)) is not None and parsed.instant_time == time
+        for operation in plan.operations
+        for name in operation.log_file_names
+    )
+
+
+def _in_order(found: Collection[instants.Instant], logs: Iterable[str]) -> list[str]:
+    """Return the paths of an instant in the order in which they are deleted (M-B)."""
+    completed = (each for each in found if each.is_completed)
+    pending = sorted((each for each in found if each.is_pending), key=_is_requested)
+    return [*map(transitions.path, completed), *logs, *map(transitions.path, pending)]
 
 
 def _is_requested(instant: instants.Instant) -> bool:
@@ -189,11 +305,9 @@ def _logs_of(
 ) -> Iterator[str]:
     """Yield the paths of an instant's log files; a listing for each partition."""
     for partition in partitions:
-        for name in storage.names(partition):
-            path = files.join(partition, name)
-            parsed = file_names.parse_new(path, 0, metadata_table.EXTENSION)
-            if parsed is not None and parsed.instant_time == time:
-                yield path
+        for each in metadata_table.log_files(storage, partition):
+            if each.instant_time == time:
+                yield each.path
 
 
 def _logs(storage: Storage, records: metadata_records.Records) -> Logs:

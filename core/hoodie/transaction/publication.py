@@ -4,7 +4,8 @@ All in one lock scope. Source: protocol.md: A write, The table lock (C1, W15, L2
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from hoodie import errors
 from hoodie.model import commits, instants, table_config
@@ -28,6 +29,8 @@ from hoodie.transaction import (
 from hoodie.transaction.client import Client, OpenAction
 
 logger = logging.getLogger(__name__)
+
+_NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
 Check = Callable[[table_lock.LockScope, OpenAction], object]
 """Raises when an action must not complete."""
@@ -90,8 +93,16 @@ def publish(
     scope: table_lock.LockScope,
     opened: OpenAction,
     content: bytes,
+    beside: Mapping[str, bytes] = _NOTHING,
 ) -> instants.Instant:
     """Take the completion time and create the completed file, after `check` found nothing.
+
+    Args:
+        client: Whose action it is.
+        scope: In which it is completed.
+        opened: The action.
+        content: Of the completed file.
+        beside: What the epoch publishes first, in a table without foreign writers.
 
     Raises:
         HoodieError: As `transitions.complete`; or lock or heartbeat were lost meanwhile.
@@ -99,7 +110,7 @@ def publish(
     """
     try:
         if client.chain is not None:
-            return _publish_chained(client, scope, opened, content)
+            return _publish_chained(client, scope, opened, content, beside)
         client.times.rise_above(scope.floor)
         return transitions.complete(
             client.storage,
@@ -124,6 +135,7 @@ def put(
     instant: instants.Instant,
     content: bytes,
     check: Callable[[], None],
+    beside: Mapping[str, bytes] = _NOTHING,
 ) -> instants.Instant:
     """Put an instant's file on the timeline of a table with a chain, by the next epoch.
 
@@ -133,6 +145,7 @@ def put(
         instant: In the state that the file puts it into, its newest time given in this scope.
         content: Of the file.
         check: Called right before the epoch is created; raises when it must not be.
+        beside: What it publishes first.
 
     Raises:
         OvertakenError: Another change was made first.
@@ -145,6 +158,7 @@ def put(
         time=active.latest_time(instant),
         author=str(client.author),
         files={transitions.path(instant): content},
+        beside=beside,
     )
     make(client, scope, change, check)
     return instant
@@ -201,13 +215,17 @@ def take_number(
 
 
 def _publish_chained(
-    client: Client, scope: table_lock.LockScope, opened: OpenAction, content: bytes
+    client: Client,
+    scope: table_lock.LockScope,
+    opened: OpenAction,
+    content: bytes,
+    beside: Mapping[str, bytes],
 ) -> instants.Instant:
     """Complete an instant by the next epoch; its time is above all that went before (CH4)."""
     completed = transitions.completed(
         opened.inflight, client.time_after(scope, true_time.Parity.EPOCH)
     )
-    put(client, scope, completed, content, admission.holding(scope, opened.heartbeat))
+    put(client, scope, completed, content, admission.holding(scope, opened.heartbeat), beside)
     logger.info("%s: %s at %s", client.storage.uri, completed, completed.completion_time)
     return completed
 

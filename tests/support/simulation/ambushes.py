@@ -32,6 +32,18 @@ class Call(enum.Enum):
     DELETE_MARKER = r"delete \.hoodie/\.temp/"
     WRITE_DATA = r"(open_write|close) p/"
     DELETE_DATA = r"delete p/"
+    # Of the metadata table:
+    REQUEST_BESIDE = r"create \.hoodie/metadata/\.hoodie/timeline/\S+\.requested"
+    START_BESIDE = r"create \.hoodie/metadata/\.hoodie/timeline/\S+inflight"
+    WRITE_BESIDE = r"(open_write|close) \.hoodie/metadata/"
+    COMPLETE_BESIDE = r"create \.hoodie/metadata/\.hoodie/timeline/\d+_\d+\."
+    LIST_BESIDE = r"list \.hoodie/metadata/"
+    READ_BESIDE = r"(read|stat) \.hoodie/metadata/"
+    TAKE_OFF_BESIDE = r"delete \.hoodie/metadata/"
+
+
+OF_METADATA = tuple(each for each in Call if each.name.endswith("BESIDE"))
+OF_DATA = tuple(each for each in Call if each not in OF_METADATA)
 
 
 class Trouble(enum.Enum):
@@ -85,11 +97,16 @@ class Ambush:
         return source.randint(*_HELD_UP_MS.get(self.trouble, (1, 2)))
 
 
-def drawn(source: random.Random, kinds: Sequence[str], troubles: Sequence[Trouble]) -> Ambush:
-    """Return an ambush that chance chooses, of these kinds of victims and troubles."""
+def drawn(
+    source: random.Random,
+    kinds: Sequence[str],
+    troubles: Sequence[Trouble],
+    calls: Sequence[Call] = OF_DATA,
+) -> Ambush:
+    """Return an ambush that chance chooses, of these kinds of victims, troubles and calls."""
     return Ambush(
         kind=source.choice(kinds),
-        call=source.choice(tuple(Call)),
+        call=source.choice(calls),
         trouble=source.choice(troubles),
         rate=source.choice((0.2, 0.5, 1.0)),
         times=source.choice((1, 2, 4)),

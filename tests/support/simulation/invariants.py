@@ -11,11 +11,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hoodie import errors
+from hoodie.filegroup import metadata_listing, snapshots
 from hoodie.format import file_names, instant_names, rollback_avro, timeline_avro
 from hoodie.index import bucket
-from hoodie.model import commits, files, instants
+from hoodie.metadata import initialising
+from hoodie.model import commits, files, instants, table_config
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, contents, transitions
+from hoodie.timeline import active, chain, contents, metadata_timelines, transitions
 from hoodie.transaction import layout
 
 _PLANNED = (instants.Action.COMPACTION, instants.Action.CLEAN)
@@ -237,6 +239,94 @@ def cleaned(storage: Storage, timeline: active.ActiveTimeline) -> frozenset[str]
             if each.action is instants.Action.CLEAN
         )
     )
+
+
+def check_listing(
+    storage: Storage,
+    snapshot: snapshots.Snapshot,
+    excused: Collection[instants.InstantTime] = (),
+) -> None:
+    """I7: the files that a snapshot has by the metadata table are those that storage has of it.
+
+    What cleans have deleted since, or are about to, it may have or not: `snapshots.consistent`
+    looks again where that matters.
+
+    Args:
+        storage: The table's; its listings are of now.
+        snapshot: Taken by the metadata table.
+        excused: As in `check_all`: files of theirs may be gone.
+    """
+    named = _sizes(snapshot)
+    there = _named_by_commits(storage, snapshot)
+    gone = cleaned(storage, active.listed(storage))
+    wrong = {
+        path: (named.get(path), there.get(path))
+        for path in named.keys() | there.keys()
+        if path not in gone and named.get(path) != there.get(path)
+    }
+    excuse = {f"_{time}." for time in excused}
+    told = {path: sizes for path, sizes in wrong.items() if not any(e in path for e in excuse)}
+    assert not told, f"sizes by the metadata table and on storage differ: {told}"
+
+
+def check_metadata(storage: Storage, whole: Storage, config: table_config.TableConfig) -> None:
+    """I7, I10: once all is done the metadata table is exact, and nothing is left over in it.
+
+    Args:
+        storage: The table's.
+        whole: The same with the instants that were archived.
+        config: The table's.
+
+    Raises:
+        FormatError: It lacks a change, or is damaged.
+    """
+    timeline = chain.load(storage, config)
+    snapshot = snapshots.take(storage, config, timeline, has_committed_only=True)
+    named = _sizes(snapshot)
+    there = _named_by_commits(whole, snapshot)
+    assert isinstance(snapshot.listing, metadata_listing.MetadataListing)
+    assert not snapshot.listing.is_refused, "the storage was listed instead"
+    assert named == there, f"by the metadata table {named}, on storage {there}"
+    beside = active.listed(metadata_timelines.opened(storage))
+    completed = {each.requested_time for each in timeline.completed}
+    surplus = [
+        str(each)
+        for each in beside.instants
+        if each.requested_time not in completed | timeline.pending_times
+        and each.requested_time != initialising.FIRST_TIME
+        and each.action.completed is not instants.Action.COMMIT
+        and timeline.archive.completion_time(each.requested_time) is None
+    ]
+    assert not surplus, f"left over in the metadata table: {surplus}"
+    pending = [str(each) for each in beside.pending if each.requested_time in completed]
+    assert not pending, f"pending in the metadata table: {pending}"
+    assert not beside.duplicates, f"completed twice in the metadata table: {beside.duplicates}"
+
+
+def _sizes(snapshot: snapshots.Snapshot) -> dict[str, int]:
+    """Return the sizes of the committed files that a snapshot has, by path."""
+    return {
+        each.path: each.size_bytes
+        for partition_path in snapshot.listing.partitions()
+        for each in snapshot.listing.files(partition_path)
+        if snapshot.committed.is_committed(each.instant_time)
+    }
+
+
+def _named_by_commits(storage: Storage, snapshot: snapshots.Snapshot) -> dict[str, int]:
+    """Return the sizes of the files that are there and that the commits of a snapshot name."""
+    there = {info.path: info.size_bytes for info in storage.list("", is_recursive=True)}
+    return {
+        path: there[path]
+        for write in active.load(storage).completed_writes
+        if snapshot.committed.is_committed(write.requested_time)
+        for stat in _metadata(storage, write).stats
+        for path in (
+            stat.path,
+            *(files.join(stat.partition_path, name) for name in stat.log_files),
+        )
+        if path in there
+    }
 
 
 def check_batches_once(storage: Storage, timeline: active.ActiveTimeline) -> None:

@@ -87,6 +87,7 @@ class Fleet:
             is_in_place=plan.is_in_place,
             is_lying=plan.is_lying,
             has_chain=plan.has_chain,
+            has_metadata=plan.has_metadata,
         )
         self.world.page_names = plan.page_names
         self.world.lock.loss_rate = plan.loss_rate
@@ -116,6 +117,8 @@ class Fleet:
         if plan.engines:
             # It may have made what we do not maintain, and remove it later.
             self.transient = (*TRANSIENT, errors.UnsupportedError)
+        if self._may_lack_changes:
+            self.transient = (*self.transient, errors.FormatError)
         self.finished: set[str] = set()
         self.at_work: dict[str, set[int]] = collections.defaultdict(set)
         self.newest: dict[str, tuple[int, int, Callable[[Client], None]]] = {}
@@ -127,6 +130,8 @@ class Fleet:
             ("engine", plan.engines, self._act_as_another_engine),
             ("cleaner", plan.cleaners, self._clean_until_done),
             ("archiver", plan.archivers, self._archive_until_done),
+            ("upkeeper", plan.upkeepers, self._keep_up_metadata_until_done),
+            ("remaker", self._may_lack_changes, self._remake_metadata_until_done),
             ("saver", plan.savers, self._save_until_done),
             ("consumer", plan.consumers, self._consume_until_done),
             ("historian", plan.historians, self._look_back_until_done),
@@ -195,7 +200,7 @@ class Fleet:
             offset_ms=source.randint(-SKEW_MS, SKEW_MS) if self.plan.step_rate else 0,
             host=source.choice(("host", "another")),
         )
-        process.is_spared = name.startswith("engine")
+        process.is_spared = name.startswith(("engine", "remaker"))
         if self.plan.step_rate:
             process.clock.drift_ppm = source.randint(-DRIFT_PPM_MAX, DRIFT_PPM_MAX)
         return process
@@ -330,6 +335,32 @@ class Fleet:
                 self.time.note(f"{service.author}: {error.kind}: {error}")
             service.clock.sleep_s(2.0)
 
+    def _keep_up_metadata_until_done(self, service: Client) -> None:
+        while True:
+            is_last = self._are_writers_done
+            try:
+                self.world.keep_up_metadata(service)
+                if is_last:
+                    return
+            except self.transient as error:
+                self.time.note(f"{service.author}: {error.kind}: {error}")
+            service.clock.sleep_s(2.0)
+
+    @property
+    def _may_lack_changes(self) -> bool:
+        """Whether the metadata table may lack what was published after the lock was lost."""
+        return self.plan.has_metadata and not self.world.is_ordered
+
+    def _remake_metadata_until_done(self, service: Client) -> None:
+        others = {name for name in self.newest if not name.startswith("remaker")}
+        while not others <= self.finished:
+            self._remake_metadata(service)
+            service.clock.sleep_s(2.0)
+
+    def _remake_metadata(self, service: Client) -> None:
+        if self.world.is_metadata_doubtful:
+            self.world.remake_metadata(service)
+
     @property
     def _retention(self) -> retention.Retention:
         """How much of the past stays: as little as may be, so that much goes."""
@@ -370,6 +401,10 @@ class Fleet:
             except errors.StorageError as error:
                 self.time.note(f"{reader.author}: {error.kind}: {error}")
             except errors.NotFoundError as error:
+                if self.world.is_metadata_doubtful:
+                    self.time.note(f"{reader.author}: {error.kind}: {error}")
+                    reader.clock.sleep_s(1.0)
+                    continue
                 # What it needs was cleaned: it has taken longer than cleaners leave it.
                 if not self.plan.cleaners or self.time.now_ms - begun_ms <= self.plan.grace_ms:
                     raise
@@ -394,6 +429,7 @@ class Fleet:
         self.world.lock.loss_rate = self.world.misjudgement_rate = 0.0
         self.world.misjudged.clear()
         self.world.keepers.check(self.world.whole)
+        self._remake_metadata(self.world.writer("last remaker"))
         for number in range(2):
             self.time.advance(SETTINGS.heartbeat_expiry_ms + self.world.lock.session_ms)
             service = self.world.writer(f"last{number}")
@@ -427,6 +463,7 @@ class Fleet:
             invariants.check_merged_in_order(self.world.reads, self.world.excused)
         invariants.check_quiescence(self.world.whole, timeline, self.world.strays)
         invariants.check_everything_is_read(self.world.whole, timeline, read, self.world.excused)
+        self.world.check_metadata()
 
     def _go_on(self, commits: int) -> None:
         """Let the table be written on, so that what died with archivers goes."""

@@ -40,6 +40,8 @@ class Scenario(enum.Enum):
     RETAINED = "retained"  # Archivers beside cleaners, and a chain.
     KEPT = "kept"  # Savepoints and consumers beside cleaners and archivers.
     ARCHIVED = "archived"  # Archivers beside each kind of trouble, with a chain and without.
+    INDEXED = "indexed"  # A metadata table, under a lock that may be lost.
+    INDEXED_LYING = "indexed-lying"  # The same where everybody has the lock at once.
     STORMY = "stormy"  # Several of these troubles at once, each at a rate that chance chooses.
 
 
@@ -60,6 +62,7 @@ class Plan:
         engines: Processes of another engine.
         cleaners: Cleaning services.
         archivers: Archiving services.
+        upkeepers: Services that compact the metadata table.
         savers: Who creates and deletes savepoints.
         consumers: Consumers of increments, for which cleaning and archiving wait.
         historians: Readers of the archived timeline.
@@ -78,6 +81,7 @@ class Plan:
         is_in_place: Whether data files show under their names while they are written.
         has_chain: Whether the table has a chain, and other engines may write it all the same.
         is_lying: Whether everybody who asks for the lock is told to have it; with a chain.
+        has_metadata: Whether the table has a metadata table.
         slow_beat_rate: How often the answer to a heartbeat takes long.
         failed_task_rate: How often a task of a write fails after its file, and is run again.
         repeats_tasks: Whether a task that fails is run again.
@@ -102,6 +106,7 @@ class Plan:
     engines: int = 0
     cleaners: int = 0
     archivers: int = 0
+    upkeepers: int = 0
     savers: int = 0
     consumers: int = 0
     historians: int = 0
@@ -120,6 +125,7 @@ class Plan:
     is_in_place: bool = False
     has_chain: bool = False
     is_lying: bool = False
+    has_metadata: bool = False
     slow_beat_rate: float = 0.0
     failed_task_rate: float = 0.0
     repeats_tasks: bool = False
@@ -164,8 +170,21 @@ _OF_ONE_KIND = (
 """Scenarios that say what table there is."""
 
 
+INDEXED_FROM = 100_000
+"""From this seed on the tables of every scenario have a metadata table; those of smaller seeds have
+none, but for the two scenarios that are about it: what a seed has found is found again."""
+
+
 def plan_of(scenario: Scenario, seed: int) -> Plan:
     """Return the run that a seed stands for."""
+    plan = _plan_of(scenario, seed)
+    # Another engine writes without it.
+    if seed < INDEXED_FROM or plan.engines:
+        return plan
+    return replace(plan, has_metadata=True, upkeepers=max(plan.upkeepers, seed % 2))
+
+
+def _plan_of(scenario: Scenario, seed: int) -> Plan:
     source = random.Random(f"{scenario.value} {seed}")
     plan = Plan(
         seed=seed,
@@ -434,6 +453,54 @@ def _with_archives(plan: Plan, source: random.Random) -> Plan:
     )
 
 
+def _with_a_metadata_table(plan: Plan, source: random.Random) -> Plan:
+    """Return a plan with a metadata table under a lock, with a chain or without."""
+    disturbed = (
+        Scenario.MISJUDGED,
+        Scenario.IN_PLACE,
+        Scenario.HELD_UP,
+        Scenario.RESTARTED,
+        Scenario.UNRELIABLE,
+    )
+    trouble = source.choice((_with_several_troubles, _with_several_troubles, _with_ambushes, None))
+    if trouble is None:
+        plan = _disturbed(plan, source.choice(disturbed), source)
+    else:
+        plan = trouble(plan, source)
+    return _indexed(replace(plan, has_chain=source.random() < 0.4), source)
+
+
+def _with_a_metadata_table_and_a_lying_lock(plan: Plan, source: random.Random) -> Plan:
+    return _indexed(_with_a_lying_lock(plan, source), source)
+
+
+def _indexed(plan: Plan, source: random.Random) -> Plan:
+    """Return a plan with a metadata table, at whose calls trouble waits now and then."""
+    troubles = [ambushes.Trouble.FAILURE, ambushes.Trouble.CRASH, ambushes.Trouble.LATE_FAILURE]
+    if plan.is_lying or not plan.late_rate:
+        troubles += [ambushes.Trouble.LOST_LOCK] * 2
+        troubles += [ambushes.Trouble.WRONG_VERDICT] * 2
+        troubles += [ambushes.Trouble.LONG_PAUSE]
+    in_wait = tuple(
+        ambushes.drawn(source, VICTIMS, troubles, ambushes.OF_METADATA)
+        for _ in range(source.choice((0, 1, 1, 2)))
+    )
+    is_misjudging = plan.misjudgement_rate > 0 or any(
+        each.trouble is ambushes.Trouble.WRONG_VERDICT for each in in_wait
+    )
+    return replace(
+        plan,
+        has_metadata=True,
+        upkeepers=source.choice((0, 1, 1, 2)),
+        has_shared_columns=plan.has_shared_columns and not is_misjudging,
+        cleaners=source.choice((0, 0, 1)),
+        grace_ms=source.choice((0, 1_000)),
+        readers=source.choice((1, 2)),
+        in_wait=(*plan.in_wait, *in_wait),
+        page_names=source.choice((None, None, 24)),
+    )
+
+
 VICTIMS = ("w", "w", "compactor", "compactor", "janitor", "")
 
 
@@ -556,4 +623,6 @@ _TROUBLED = {
     Scenario.RETAINED: _with_archivers,
     Scenario.KEPT: _with_keepers,
     Scenario.ARCHIVED: _with_archives,
+    Scenario.INDEXED: _with_a_metadata_table,
+    Scenario.INDEXED_LYING: _with_a_metadata_table_and_a_lying_lock,
 }

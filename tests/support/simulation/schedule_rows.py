@@ -120,6 +120,7 @@ class RowsWorld(World):
         is_in_place: bool,
         is_lying: bool = False,
         has_chain: bool = False,
+        has_metadata: bool = False,
     ) -> None:
         super().__init__(
             time,
@@ -129,6 +130,7 @@ class RowsWorld(World):
             is_in_place=is_in_place,
             is_lying=is_lying,
             has_chain=has_chain,
+            has_metadata=has_metadata,
         )
         self.batches: dict[tuple[instants.InstantTime, files.FileGroupId], Batch] = {}
         self.contents: list[Content] = []

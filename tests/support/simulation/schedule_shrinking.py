@@ -121,6 +121,8 @@ def _smaller(plan: Plan) -> Iterator[Plan]:
         replace(plan, engines=0),
         replace(plan, archivers=0, historians=0),
         replace(plan, historians=0),
+        replace(plan, cleaners=0),
+        replace(plan, upkeepers=0),
         replace(plan, savers=0),
         replace(plan, savers=max(plan.savers - 1, 0)),
         replace(plan, consumers=0),

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from hoodie import errors, identity
-from hoodie.filegroup import snapshots
+from hoodie.filegroup import metadata_listing, snapshots
 from hoodie.format import file_names, timeline_avro
 from hoodie.index import bucket
 from hoodie.maintenance.archiving import planning as archive_planning
@@ -20,6 +20,7 @@ from hoodie.maintenance.archiving import service as archiving
 from hoodie.maintenance.cleaning import retention
 from hoodie.maintenance.cleaning import service as cleaning
 from hoodie.maintenance.compaction import planning as compaction_planning
+from hoodie.metadata import initialising, upkeep
 from hoodie.model import (
     commits,
     compaction_options,
@@ -32,7 +33,14 @@ from hoodie.model import (
 from hoodie.read import planning, tasks
 from hoodie.storage.memory import MemoryStorage, MemoryStore
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, chain, contents, table_properties, transitions
+from hoodie.timeline import (
+    active,
+    chain,
+    contents,
+    metadata_timelines,
+    table_properties,
+    transitions,
+)
 from hoodie.transaction import authors, layout, lifecycle, markers
 from hoodie.transaction.client import (
     AlreadyWritten,
@@ -49,6 +57,7 @@ from support.simulation import (
     invariants,
     schedule,
     schedule_keeping,
+    schedule_metadata,
     schedule_witness,
     whole_timeline,
 )
@@ -67,6 +76,9 @@ SCHEMA = schemas.from_arrow(pa.schema([("id", pa.string()), ("part", pa.string()
 ARCHIVE = archive_planning.Policy(commits_min=1, commits_max=2, compaction_delta_commits=1)
 EVERYTHING = tasks.Query(columns=("id",))
 ANY_COMPACTION = compaction_options.CompactionOptions()
+UPKEEP_AFTER = 2
+"""After so many delta commits a metadata table is compacted."""
+
 SETTINGS = settings.WriteSettings(
     concurrency=settings.ConcurrencyMode.NON_BLOCKING,
     heartbeat_interval_ms=1_000,
@@ -95,6 +107,7 @@ class World:
         is_lying: bool = False,
         has_chain: bool = False,
         epochs_kept: int = 3,
+        has_metadata: bool = False,
     ) -> None:
         self.is_lying = is_lying  # Whether the lock is given to everybody; a chain keeps order.
         self.page_names: int | None = None  # How listings come; see `faulty_storage`.
@@ -126,6 +139,7 @@ class World:
         self.witness.has_one_writer = (
             write_settings.concurrency is settings.ConcurrencyMode.SINGLE_WRITER
         )
+        self.metadata_judge: schedule_metadata.MetadataJudge | None = None
         self.told: list[invariants.Told] = []
         self.reads: list[invariants.Read] = []
         self.late: set[instants.Instant] = set()
@@ -140,6 +154,49 @@ class World:
         config = chain.begin(self.storage, config, "creation", kept=epochs_kept)
         self.config = table_properties.create(self.storage, config, clock)
         self.storage.create(files.join(PARTITION, file_names.PARTITION_METADATA), b"")
+        self.listings = 0  # How many reads were made by the metadata table.
+        self.remakes = 0  # How often it was begun or ended to make the metadata table again.
+        self._doubts_cleared = 0  # How many late publications it was made after.
+        self.compacted = 0  # How often it was compacted.
+        if has_metadata:
+            self.settings = replace(write_settings, metadata_delta_commits_max=UPKEEP_AFTER)
+            self._make_metadata(self.process("creation"))
+            self.metadata_judge = schedule_metadata.MetadataJudge(
+                self.time, MemoryStorage(self.store), has_lock=not is_lying
+            )
+
+    def _make_metadata(self, process: schedule.Process) -> None:
+        """Give the table a metadata table, by a process to which nothing happens."""
+        process.is_spared = True
+        config = table_properties.load(self.storage, process.clock)
+        initialising.initialise_by(self.client(process), config)
+        self.config = table_properties.load(self.storage, process.clock)
+
+    @property
+    def is_metadata_doubtful(self) -> bool:
+        """Whether the metadata table may be wrong, and has to be made again.
+
+        In a table without a chain it is after a change was published by an author that had lost the
+        lock: its delta commit was taken off by then, or names files that were deleted.
+        """
+        return self._doubts > self._doubts_cleared
+
+    @property
+    def _doubts(self) -> int:
+        return len(self.late | self.posthumous)
+
+    def remake_metadata(self, service: Client) -> None:
+        """Drop the metadata table, and make it again."""
+        self.remakes += 1
+        doubts = self._doubts
+        initialising.drop_by(service)
+        self._make_metadata(self.process_of(service))
+        self._doubts_cleared = doubts
+        self.remakes += 1
+
+    def keep_up_metadata(self, service: Client) -> None:
+        """Compact the metadata table, if that is due."""
+        self.compacted += upkeep.run_by(service, self.config) is not None
 
     def process(self, name: str, *, offset_ms: int = 0, host: str = "host") -> schedule.Process:
         return schedule.Process(self.time, name, offset_ms=offset_ms, host=host)
@@ -181,10 +238,12 @@ class World:
                 self.config.chain.id,
                 has_foreign_writers=self.config.has_foreign_writers,
             )
+        has_metadata = bool(self.config.metadata_partitions)
         return Client(
             Connection(
                 storage=storage,
                 table_chain=table_chain,
+                beside=metadata_timelines.opened(storage) if has_metadata else None,
                 provider=self.lock_of(process),
                 env=process,
                 settings=write_settings or self.settings,
@@ -383,22 +442,47 @@ class World:
 
     def read(self, reader: Client) -> invariants.Read:
         """Read a snapshot, and take down what is seen."""
-        begun_ms = self.time.now_ms
+        begun_ms, remakes = self.time.now_ms, self.remakes
 
         def plan(snapshot: snapshots.Snapshot) -> list[tasks.ReadTask]:
             planned = planning.plan(reader.storage.uri, self.config, SCHEMA, snapshot, EVERYTHING)
             return list(planned.tasks)
 
+        def plan_and_judge(snapshot: snapshots.Snapshot) -> list[tasks.ReadTask]:
+            planned = plan(snapshot)
+            self._judge_listing(snapshot, remakes)
+            return planned
+
         if self.is_cleaned:
-            planned = snapshots.consistent(reader.storage, self.config, plan)
+            planned = snapshots.consistent(reader.storage, self.config, plan_and_judge)
         else:
-            planned = plan(snapshots.take(reader.storage, self.config))
+            planned = plan_and_judge(
+                snapshots.take(reader.storage, self.config, has_committed_only=True)
+            )
         seen = {task.file_slice.group: self.writes_read(reader, task) for task in planned}
         read = invariants.Read(
             reader_id=str(reader.author), begun_ms=begun_ms, ended_ms=self.time.now_ms, seen=seen
         )
         self.reads.append(read)
         return read
+
+    def _is_remade(self, *, since: int) -> bool:
+        """Return whether the metadata table is being made again, or was."""
+        return self.remakes != since or bool(self.remakes % 2)
+
+    def _judge_listing(self, snapshot: snapshots.Snapshot, remakes: int) -> None:
+        """I7: judge the files that a read has just taken from the metadata table."""
+        if isinstance(snapshot.listing, metadata_listing.MetadataListing):
+            if self.is_metadata_doubtful or self._is_remade(since=remakes):
+                return
+            assert not snapshot.listing.is_refused, "the storage was listed instead"
+            invariants.check_listing(self.whole, snapshot, self.excused)
+            self.listings += 1
+
+    def check_metadata(self) -> None:
+        """I7, I10: the metadata table names what there is, and nothing of it is left over."""
+        if self.config.metadata_partitions:
+            invariants.check_metadata(self.storage, self.whole, self.config)
 
     def compact(self, service: Client, requested_time: instants.InstantTime) -> Completion:
         """Execute a planned compaction, and take down what the service is told."""
@@ -496,6 +580,7 @@ class World:
 
         By the lock, that is: with one that lies, the chain decides what counts.
         """
+        self._judge_beside(process, path, is_late)
         if self.is_lying:
             return
         self.witness.see_any_creation(process, path, is_late)
@@ -519,6 +604,17 @@ class World:
         if is_late and process.is_dead:
             self.posthumous.add(instant)
 
+    def _judge_beside(
+        self, process: schedule.Process, path: str, is_late: bool, *, is_deletion: bool = False
+    ) -> None:
+        """Judge a change by the rules of the metadata table, unless its author lost the lock."""
+        is_overtaken = is_late or (not self.is_lying and self.lock.is_overtaken(process))
+        if self.metadata_judge is None or is_overtaken or self._is_remade(since=self.remakes):
+            return
+        judge = self.metadata_judge
+        see = judge.see_deletion if is_deletion else judge.see_creation
+        see(process, path, self.lock.taken_ms.get(process.name, 0))
+
     def see_replacement(self, process: schedule.Process, path: str, is_late: bool) -> None:
         """Judge what is replaced."""
         if self.is_lying:
@@ -538,6 +634,7 @@ class World:
         if self.is_archived:
             self._whole.see_deletion(path)
         self.keepers.see_deletion(process, path, self.whole)
+        self._judge_beside(process, path, is_late, is_deletion=True)
         if self.is_lying:
             return
         self._record_change(process, path, is_late)

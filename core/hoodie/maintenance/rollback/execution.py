@@ -345,7 +345,8 @@ def _take_off(
 
     Its delta commit of the metadata table goes first: of an instant that is not there it counts.
     """
-    metadata_commits.take_off(client, scope, rollback.opened, rollback.plan.target, is_ours)
+    plan = rollback.plan
+    metadata_commits.take_off(client, scope, rollback.opened, plan.target, plan.action, is_ours)
     is_ours()
     requested = transitions.revert(client.storage, rollback.target_inflight)
     if rollback.plan.action in instants.WRITES:

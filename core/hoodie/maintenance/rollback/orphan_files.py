@@ -27,7 +27,7 @@ from hoodie.format import file_names
 from hoodie.model import instants
 from hoodie.storage import paths as storage_paths
 from hoodie.timeline import active, contents
-from hoodie.transaction import layout, markers
+from hoodie.transaction import layout, markers, metadata_commits
 from hoodie.transaction.client import Client
 
 logger = logging.getLogger(__name__)
@@ -69,9 +69,10 @@ def sweep_all(client: Client) -> Sweep:
     timeline = active.listed(client.storage)
     taken_back = _taken_back(client, timeline)
     orphans = {time: _orphans(client, timeline, time, paths) for time, paths in listed.items()}
-    if not any(
+    has_any = any(
         orphans[time] or _left(timeline, taken_back, time, paths) for time, paths in listed.items()
-    ):
+    )
+    if not has_any and not _left_beside(client, timeline, taken_back):
         return Sweep()
     count = 0
     alive = set()
@@ -90,7 +91,24 @@ def sweep_all(client: Client) -> Sweep:
                 scope.check()
                 count += client.storage.delete(path)
             logger.info("%s: deleted orphan files of instant %s", client.storage.uri, time)
+        for path in _left_beside(client, scope.timeline, taken_back, scope.beside):
+            scope.check()
+            count += client.storage.delete(path)
+            logger.info("%s: deleted %s, which does not count", client.storage.uri, path)
     return Sweep(count=count, left=frozenset(alive))
+
+
+def _left_beside(
+    client: Client,
+    timeline: active.ActiveTimeline,
+    taken_back: Collection[instants.InstantTime | None],
+    beside: active.ActiveTimeline | None = None,
+) -> list[str]:
+    """Return the paths of what is left over in the metadata table; see `metadata_commits`."""
+    if client.beside is None:
+        return []
+    beside = beside or active.listed(client.beside)
+    return metadata_commits.left_over(client, beside, timeline, taken_back)
 
 
 def _taken_back(

@@ -239,7 +239,7 @@ def test_racing_creators_have_one_chain(storage: MemoryStorage) -> None:
     ("content", "kind", "message"),
     [
         (b'{"version":1,"chain":"c","num', errors.FormatError, "is not JSON"),
-        (b'{"version":3,"what":"else"}', errors.UnsupportedError, "of version 3"),
+        (b'{"version":4,"what":"else"}', errors.UnsupportedError, "of version 4"),
         (b"[]", errors.FormatError, "epoch/0"),
     ],
 )
@@ -256,7 +256,7 @@ def test_damaged_epoch_is_named(
     [
         ("chain", "other", "of chain other, expected c"),
         ("number", 7, "says that it is epoch 7"),
-        ("version", 3, "of version 3"),
+        ("version", 4, "of version 4"),
     ],
 )
 def test_epoch_of_elsewhere_is_refused(
