@@ -32,7 +32,7 @@ demo: setup ## two pipelines write one table of real flights at once, and a comp
 .PHONY: test
 test: setup setup-peer ## run all tests (some only: .venv/bin/pytest tests/unit)
 	@echo "==> Running all tests"
-	@$(BIN)/pytest --numprocesses=auto --dist=loadgroup
+	@$(BIN)/pytest --numprocesses=auto
 
 # Only a file that is named on the command line: the environment's may be a cluster at work.
 .PHONY: test-cluster

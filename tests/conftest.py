@@ -6,11 +6,13 @@ see it. On a laptop a skip says what it lacks.
 
 import os
 from collections.abc import Generator
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import Final, TypeVar
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 # The machine is shared: how long an example takes says nothing.
 settings.register_profile("shared machine", deadline=None)
@@ -19,7 +21,15 @@ settings.load_profile("shared machine")
 # Needs a cluster: `make test-cluster` names the folder, and a folder that is named is collected.
 collect_ignore = ["cluster"]
 
-_ONE_WORKER_EACH: Final = ("conformance", "jobs")
+_APART: Final = (
+    "cluster/test_controller_kills.py",
+    "cluster/test_flights.py",
+    "cluster/test_flights_disturbed.py",
+    "cluster/test_leaders.py",
+    "cluster/test_specs_on_server.py",
+)
+"""Files whose tests take long and share nothing but the cluster."""
+_TOGETHER: Final = ("conformance", "jobs")
 """Folders whose tests share a server that takes long to start: an Apache Hudi, a Spark session."""
 
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
@@ -45,10 +55,33 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say what stays together when several processes run the tests: a folder, or else a file."""
-    here = Path(__file__).parent
-    for item in items:
-        folder, *rest = item.path.relative_to(here).parts
-        is_whole = folder in _ONE_WORKER_EACH or not rest
-        group = folder if is_whole else str(item.path.relative_to(here))
-        item.add_marker(pytest.mark.xdist_group(group))
+    """Run the longest tests first: no process waits for another one at the end."""
+    items.sort(key=lambda item: (not item.get_closest_marker("alone"), _place(item.nodeid)[0]))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """Distribute tests over processes in their order here, by `_Scheduling`."""
+    config.option.loadscopereorder = False
+    return _Scheduling(config, log)
+
+
+class _Scheduling(LoadScopeScheduling):
+    """Keeps tests that share a set-up in one process.
+
+    `--dist=loadgroup` would do it by marks, but does nothing under pytest 9.2 (pytest-xdist 3.8.0,
+    issue 1386).
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _place(nodeid)[1]
+
+
+def _place(nodeid: str) -> tuple[int, str]:
+    """Return how late a test begins, and the tests that it stays together with, by a name."""
+    file = PurePosixPath(nodeid.partition("::")[0]).relative_to("tests")
+    if str(file) in _APART:
+        return 0, nodeid
+    if file.parts[0] in _TOGETHER:
+        return 1, file.parts[0]
+    return 2, str(file)

@@ -157,7 +157,8 @@ class Days:
     def __init__(self, lake: installed_operator.Lake) -> None:
         self.lake = lake
         self._at_once: set[int] = set()
-        days_table.declare(lake)
+        # The driver is deleted after the first commit, and nine of them need a while.
+        days_table.declare(lake, interval="3s")
 
     def wait(self, holds: Callable[[], bool], what: str) -> None:
         """Wait until something is so, and look at the Writer's pods meanwhile."""

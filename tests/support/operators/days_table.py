@@ -42,7 +42,7 @@ spec:
   tableRef: {name: days}
   source: {files: {path: in/*.csv, format: CSV, filesPerCommit: 1}}
   runtime: RUNTIME
-  pacing: {commitInterval: 10s}
+  pacing: {commitInterval: INTERVAL}
   retry: {backoff: {initial: 1s}}
 """
 
@@ -68,14 +68,23 @@ spec:
 """
 
 
-def declare(lake: installed_operator.Lake, runtime: str = ENOUGH) -> None:
-    """Declare the table and its Writer, whose input is there."""
+def declare(
+    lake: installed_operator.Lake, runtime: str = ENOUGH, *, interval: str = "10s"
+) -> None:
+    """Declare the table and its Writer, whose input is there.
+
+    Args:
+        lake: Where.
+        runtime: What the Writer runs on.
+        interval: From a commit to the next; a test must reach the Writer before the last one.
+    """
     lake.kubectl("apply", "-f", str(flights_example.MANIFESTS / "volume" / "data.yaml"))
     folder = lake.folder / "in"
     folder.mkdir()
     for day in range(DAYS):
         (folder / f"{day}.csv").write_text(f"id,part,day\nk{day},a,{day}\nall,a,{day}\n")
-    lake.kubectl("apply", "-f", "-", stdin=_DECLARED.replace("RUNTIME", runtime))
+    declared = _DECLARED.replace("RUNTIME", runtime).replace("INTERVAL", interval)
+    lake.kubectl("apply", "-f", "-", stdin=declared)
 
 
 def status(lake: installed_operator.Lake) -> dict[str, Any]:

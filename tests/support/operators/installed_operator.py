@@ -161,8 +161,12 @@ def installed(cluster: clusters.Cluster, image: str, folder: Path) -> Iterator[L
         yield lake
     finally:
         lake.helm.tried("uninstall", "--namespace", release_namespace, values=lake.values)
-        for each in (namespace, release_namespace):
-            cluster.kubectl("delete", "namespace", each, "--timeout=120s")
+        namespaces = (namespace, release_namespace)
+        cluster.kubectl("delete", "namespace", *namespaces, "--wait=false")
+        # A namespace that finds pods comes back to them after half of their time to end, 16 s.
+        for each in namespaces:
+            cluster.kubectl("--namespace", each, "delete", "pods", "--all", "--grace-period=1")
+        cluster.kubectl("delete", "namespace", *namespaces, "--ignore-not-found", "--timeout=120s")
         for name in volumes:
             cluster.kubectl("delete", "persistentvolume", f"{namespace}-{name}")
 
