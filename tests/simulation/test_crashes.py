@@ -11,11 +11,21 @@ from typing import NamedTuple
 import pytest
 
 from hoodie import errors
+from hoodie.filegroup import metadata_records
+from hoodie.maintenance.cleaning import retention
 from hoodie.maintenance.rollback import execution, planning
+from hoodie.metadata import initialising
 from hoodie.model import commits, instants, settings, table_config
 from hoodie.storage.memory import MemoryStorage
 from hoodie.timeline import active, chain, table_properties
-from hoodie.transaction import authors, configuration, layout, lifecycle, markers
+from hoodie.transaction import (
+    authors,
+    configuration,
+    layout,
+    lifecycle,
+    markers,
+    metadata_commits,
+)
 from hoodie.transaction.client import Client
 from support.simulation import (
     faulty_storage,
@@ -46,21 +56,33 @@ class Kind(NamedTuple):
     config: table_config.TableConfig
     mode: settings.ConcurrencyMode
     has_chain: bool = False
+    is_ours: bool = False  # Whether no other engine writes it; with a chain.
+    has_metadata: bool = False
+
+    @property
+    def name(self) -> str:
+        """What tells it from others."""
+        parts = [self.config.table_type.value, self.mode.value]
+        parts += ["chain"] * self.has_chain + ["ours"] * self.is_ours
+        return "-".join((*parts, *(["metadata"] * self.has_metadata)))
 
 
 LOGGED = Kind(CONFIG, settings.ConcurrencyMode.NON_BLOCKING)
 REWRITTEN = Kind(COPY_ON_WRITE, settings.ConcurrencyMode.OPTIMISTIC)
+INDEXED = Kind(CONFIG, settings.ConcurrencyMode.NON_BLOCKING, has_metadata=True)
+INDEXED_KINDS = [
+    pytest.param(kind, id=kind.name) for kind in (INDEXED, INDEXED._replace(is_ours=True))
+]
 KINDS = [
-    pytest.param(
-        kind,
-        id=f"{kind.config.table_type.value}-{kind.mode.value}{'-chain' * kind.has_chain}",
-    )
+    pytest.param(kind, id=kind.name)
     for kind in (
         *(Kind(CONFIG, mode) for mode in settings.ConcurrencyMode),
         Kind(COPY_ON_WRITE, settings.ConcurrencyMode.SINGLE_WRITER),
         REWRITTEN,
         Kind(CONFIG, settings.ConcurrencyMode.NON_BLOCKING, has_chain=True),
         Kind(COPY_ON_WRITE, settings.ConcurrencyMode.OPTIMISTIC, has_chain=True),
+        INDEXED,
+        INDEXED._replace(is_ours=True),
     )
 ]
 
@@ -78,6 +100,8 @@ def world_with(faults: faulty_storage.Faults, kind: Kind = LOGGED) -> World:
         write_settings=settings_of_mode,
         config=kind.config,
         has_chain=kind.has_chain,
+        is_lying=kind.is_ours,
+        has_metadata=kind.has_metadata,
     )
     world.write(world.writer("other"), "b0")
     return world
@@ -98,6 +122,12 @@ def check_read(world: World) -> active.ActiveTimeline:
     timeline = world.check()
     invariants.check_everything_is_read(world.storage, timeline, read)
     return timeline
+
+
+def check_quiescence(world: World) -> None:
+    """Check every invariant of a table in which all has come to rest."""
+    invariants.check_quiescence(world.storage, check_read(world))
+    world.check_metadata()
 
 
 def mutations(work: Callable[[World, Client], object], kind: Kind = LOGGED) -> int:
@@ -175,18 +205,24 @@ def test_writer_whose_call_takes_effect_after_it_has_failed_writes_once(
         assert len(timeline.completed_writes) == 3, number
 
 
+@pytest.mark.parametrize("kind", [pytest.param(LOGGED, id=LOGGED.name), *INDEXED_KINDS])
 @pytest.mark.parametrize("fault", CRASHES)
-def test_compaction_killed_at_any_call_is_executed_by_another(fault: Fault) -> None:
-    for number in range(mutations(compact)):
-        world = world_with(faulty_storage.FaultAt("victim", number, fault))
+def test_compaction_killed_at_any_call_is_executed_by_another(kind: Kind, fault: Fault) -> None:
+    for number in range(mutations(compact, kind)):
+        world = world_with(faulty_storage.FaultAt("victim", number, fault), kind)
         assert not run_victim(world, compact)
         world.time.advance(world.lock.session_ms + 1)
+        with world.writer("next").lock.scope():
+            pass  # What the dead has decided is published.
         compact(world, world.writer("successor"))
         timeline = world.check()
         assert not timeline.pending_compactions, number
         assert [each.action for each in timeline.completed_writes][1:] == [instants.Action.COMMIT]
         bases = [info for info in world.storage.list("p") if info.name.endswith(".parquet")]
-        assert len(bases) == 2, number
+        # Where the lock excludes nobody files of the dead stay until they are swept.
+        assert len(bases) == 2 or kind.is_ours, number
+        clean_up(world, world.writer("janitor"))
+        check_quiescence(world)
 
 
 @pytest.mark.parametrize("fault", FAILURES)
@@ -209,6 +245,7 @@ class Failed(enum.Enum):
 
     WRITES = "writes"
     REWRITES = "copy-on-write writes"
+    INDEXED = "writes whose delta commits are there"
     COMPACTION = "writes and a compaction"
 
 
@@ -223,7 +260,8 @@ def world_with_failed(faults: faulty_storage.Faults, failed: Failed) -> World:
 
     Beside the writes there may be a compaction that died as well, whose rollback was requested.
     """
-    world = world_with(faults, REWRITTEN if failed is Failed.REWRITES else LOGGED)
+    kinds = {Failed.REWRITES: REWRITTEN, Failed.INDEXED: INDEXED}
+    world = world_with(faults, kinds.get(failed, LOGGED))
     if failed is Failed.COMPACTION:
         process = world.process("dead compactor")
         service = world.client(process)
@@ -244,7 +282,12 @@ def world_with_failed(faults: faulty_storage.Faults, failed: Failed) -> World:
     for name in ("dead writer", "another dead writer"):
         process = world.process(name)
         writer = world.client(process)
-        write_data(writer, world.begin(writer), GROUPS)
+        opened = world.begin(writer)
+        stats = write_data(writer, opened, GROUPS)
+        if failed is Failed.INDEXED:
+            with writer.lock.scope() as scope:
+                changes = metadata_records.Changes(written=stats)
+                metadata_commits.put(writer, scope, opened, changes, scope.check)
         process.crash()
     return world
 
@@ -298,7 +341,7 @@ def check_cleaned_up(world: World, number: int, failed: Failed) -> None:
         (planned,) = timeline.pending_compactions
         assert planned.state is instants.State.REQUESTED
         world.compact(world.writer("compactor"), planned.requested_time)
-    invariants.check_quiescence(world.storage, check_read(world))
+    check_quiescence(world)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -310,7 +353,119 @@ def test_writer_killed_at_any_call_is_taken_back_whole(kind: Kind, fault: Fault)
         assert not run_victim(world, write_two)
         world.time.advance(world.lock.session_ms + 1)
         clean_up(world, world.writer("janitor"))
-        invariants.check_quiescence(world.storage, check_read(world))
+        check_quiescence(world)
+
+
+POLICY = retention.Retention(policy=retention.Policy.VERSIONS, retained=1, grace_ms=0, files_max=9)
+
+
+def clean(world: World, service: Client) -> None:
+    world.clean(service, POLICY)
+
+
+@pytest.mark.parametrize("kind", INDEXED_KINDS)
+@pytest.mark.parametrize("fault", CRASHES)
+def test_clean_killed_at_any_call_is_finished_by_another(kind: Kind, fault: Fault) -> None:
+    def prepared(faults: faulty_storage.Faults) -> World:
+        world = world_with(faults, kind)
+        world.is_cleaned = True
+        compact(world, world.writer("compactor"))
+        return world
+
+    recorder = faulty_storage.NoFaults()
+    world = prepared(recorder)
+    before = len(recorder.mutations)
+    clean(world, world.writer("victim"))
+    for number in range(len(recorder.mutations) - before):
+        world = prepared(faulty_storage.FaultAt("victim", number, fault))
+        assert not run_victim(world, clean)
+        world.time.advance(SETTINGS.heartbeat_expiry_ms)
+        clean(world, world.writer("successor"))
+        clean_up(world, world.writer("janitor"))
+        world.check_cleaned(POLICY)
+        check_quiescence(world)
+
+
+@pytest.mark.parametrize("kind", INDEXED_KINDS)
+@pytest.mark.parametrize("fault", CRASHES)
+def test_upkeep_killed_at_any_call_is_done_by_the_next(kind: Kind, fault: Fault) -> None:
+    """The table is read and written meanwhile by what there is."""
+
+    def prepared(faults: faulty_storage.Faults) -> World:
+        world = world_with(faults, kind)
+        for number in range(4):
+            world.write(world.writer("early"), f"e{number}")
+            world.keep_up_metadata(world.writer("early upkeeper"))
+        world.write(world.writer("early"), "e4")
+        return world
+
+    recorder = faulty_storage.NoFaults()
+    prepared(recorder)
+    before = len(recorder.mutations)
+    assert run_victim(world := prepared(recorder), World.keep_up_metadata)
+    assert world.compacted == 3
+    for number in range(len(recorder.mutations) - 2 * before):
+        world = prepared(faulty_storage.FaultAt("victim", number, fault))
+        assert not run_victim(world, World.keep_up_metadata)
+        world.time.advance(world.lock.session_ms + 1)
+        check_read(world)
+        for batch in ("b1", "b2"):
+            world.write(world.writer("other"), batch)
+        world.keep_up_metadata(world.writer("successor"))
+        check_quiescence(world)
+
+
+def initialise(world: World, admin: Client) -> None:
+    initialising.initialise_by(admin, world.config)
+
+
+def drop(world: World, admin: Client) -> None:
+    initialising.drop_by(admin)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind._replace(has_metadata=False), id=kind.name)
+        for kind in (INDEXED, INDEXED._replace(is_ours=True))
+    ],
+)
+@pytest.mark.parametrize("fault", CRASHES)
+def test_metadata_table_whose_maker_was_killed_at_any_call_is_made(
+    kind: Kind, fault: Fault
+) -> None:
+    for number in range(mutations(initialise, kind)):
+        world = world_with(faulty_storage.FaultAt("victim", number, fault), kind)
+        assert not run_victim(world, initialise)
+        world.time.advance(world.lock.session_ms + 1)
+        write_after(world, "b1")
+        if not world.config.metadata_partitions:
+            initialise(world, world.writer("successor"))
+            write_after(world, "b2")
+        world.check_metadata()
+
+
+@pytest.mark.parametrize("kind", INDEXED_KINDS)
+@pytest.mark.parametrize("fault", CRASHES)
+def test_metadata_table_that_was_dropped_in_part_is_made_again(kind: Kind, fault: Fault) -> None:
+    for number in range(mutations(drop, kind)):
+        world = world_with(faulty_storage.FaultAt("victim", number, fault), kind)
+        assert not run_victim(world, drop)
+        world.time.advance(world.lock.session_ms + 1)
+        write_after(world, "b1")
+        if not world.config.metadata_partitions:
+            initialise(world, world.writer("successor"))
+            write_after(world, "b2")
+        world.check_metadata()
+
+
+def write_after(world: World, batch: str) -> None:
+    """Write to a table as it is now, and read it."""
+    with world.writer("next").lock.scope():
+        pass  # What the dead has decided is published.
+    world.config = table_properties.load(world.storage, world.process("reader").clock)
+    world.write(world.writer("next"), batch)
+    check_read(world)
 
 
 PROPERTIES_CHANGE = {"hoodie.table.metadata.partitions": "files", "note": "changed"}

@@ -342,7 +342,8 @@ class Fleet:
                 self.world.keep_up_metadata(service)
                 if is_last:
                     return
-            except self.transient as error:
+            # It may be made again meanwhile.
+            except (*self.transient, errors.NotFoundError) as error:
                 self.time.note(f"{service.author}: {error.kind}: {error}")
             service.clock.sleep_s(2.0)
 

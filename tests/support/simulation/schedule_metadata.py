@@ -54,8 +54,11 @@ class MetadataJudge:
         if gone.action not in instants.WRITES:
             return
         time = gone.requested_time
-        if any(each.requested_time == time for each in active.listed(self._storage).completed):
-            return  # It is archived.
+        timeline = active.listed(self._storage)
+        if any(each.requested_time == time for each in timeline.completed):
+            return  # It is about to be archived.
+        if timeline.archive.completion_time(time) is not None:
+            return
         for each in active.listed(self._beside).completed:
             self._require(
                 each.requested_time != time or self._changed_ms(each) >= taken_ms,

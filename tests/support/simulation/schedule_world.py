@@ -609,7 +609,12 @@ class World:
     ) -> None:
         """Judge a change by the rules of the metadata table, unless its author lost the lock."""
         is_overtaken = is_late or (not self.is_lying and self.lock.is_overtaken(process))
-        if self.metadata_judge is None or is_overtaken or self._is_remade(since=self.remakes):
+        if (
+            self.metadata_judge is None
+            or not self.config.metadata_partitions
+            or is_overtaken
+            or self._is_remade(since=self.remakes)
+        ):
             return
         judge = self.metadata_judge
         see = judge.see_deletion if is_deletion else judge.see_creation
