@@ -46,9 +46,6 @@ def file_id(partition: str, number: int) -> str:
     return f"{_GROUP_PREFIXES[partition]}-{number:04d}-0"
 
 
-_OF_MAKING = "0000"
-"""Requested times of the delta commits that make partitions begin with it."""
-
 HELD_BYTES_MAX = 32 << 20
 """A base file up to this length is read at once, where most of it is asked for."""
 
@@ -132,17 +129,12 @@ class MetadataTable:
         Raises:
             FormatError: It lacks a change that the data table's timeline shows.
         """
-        self._data_storage = storage
         self._storage = metadata_timelines.opened(storage)
-        self._of_data = timeline
+        self._pending = timeline.pending_times
         self._written = timeline.write_completion_times
         # What completed before the data table's timeline was read is in any listing made later.
         self.timeline = active.listed(self._storage)
         self._view: view.FileSystemView | None = None
-        self._taken_back: frozenset[instants.InstantTime | None] | None = None
-        # Compactions of the MDT are no instants of the data table.
-        own = (each for each in self.timeline.completed if each.action is instants.Action.COMMIT)
-        self._ended = frozenset(each.requested_time for each in (*timeline.completed, *own))
         self._check_is_current(timeline)
 
     def partition(self, name: str, *, is_held: bool = True) -> "Partition":
@@ -197,33 +189,8 @@ class MetadataTable:
             yield pending.requested_time, plan
 
     def _counts(self, requested_time: instants.InstantTime) -> bool:
-        """Return whether what an instant wrote counts: it has completed here and in the data table.
-
-        What the data table has no instant of was archived there; or it was taken back, and a
-        process that was taken for dead has completed it here after that.
-        """
-        of_data = self._of_data
-        if requested_time in of_data.pending_times or not self.timeline.is_committed(
-            requested_time
-        ):
-            return False
-        is_later = requested_time > str(of_data.greatest_time or "")
-        is_first = requested_time.startswith(_OF_MAKING)
-        if requested_time in self._ended or is_later or is_first:
-            return True
-        is_older = of_data.first is None or requested_time < of_data.first
-        if is_older and requested_time not in self._targets():
-            return True
-        return of_data.archive.completion_time(requested_time) is not None
-
-    def _targets(self) -> frozenset[instants.InstantTime | None]:
-        """Return what rollbacks of the data table take back; a request for each, once."""
-        # Not a cached_property, whose lock all threads would share while one of them reads.
-        if self._taken_back is None:
-            first = instants.InstantTime("")
-            found = contents.read_rollback_targets(self._data_storage, self._of_data, after=first)
-            self._taken_back = frozenset(found.values())
-        return self._taken_back
+        is_pending = requested_time in self._pending
+        return not is_pending and self.timeline.is_committed(requested_time)
 
     def _check_is_current(self, timeline: active.ActiveTimeline) -> None:
         if not self.timeline.completed:
