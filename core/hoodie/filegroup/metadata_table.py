@@ -151,8 +151,26 @@ class MetadataTable:
         """
         slices = self.latest_slices(name)
         if name == FILES:
-            self._check_is_whole(slices)
+            self.check_is_whole()
         return Partition(self._storage, slices, self._counts, HELD_BYTES_MAX if is_held else 0)
+
+    def check_is_whole(self) -> None:
+        """Check that each write since the last compaction is in `files`, as every write is.
+
+        A listing of `files`, once.
+
+        Raises:
+            FormatError: One is not.
+        """
+        slices = self.latest_slices(FILES)
+        found = {log.instant_time for each in slices for log in each.log_files}
+        since = min((each.base_instant_time for each in slices), default="")
+        for each in active.completed_after(self.timeline, since):
+            is_write = each.action.is_write and each.requested_time in self._written
+            if is_write and each.requested_time not in found:
+                raise errors.FormatError(
+                    f"{self._storage.uri}/{FILES} has no log file of {each.requested_time}"
+                )
 
     def of_slices(self, slices: Collection[files.FileSlice]) -> "Partition":
         """Open some file groups of a partition; base files are not held."""
@@ -200,17 +218,6 @@ class MetadataTable:
             raise errors.FormatError(
                 f"{self._storage.uri} lacks {found}: the table was changed without it"
             )
-
-    def _check_is_whole(self, slices: Iterable[files.FileSlice]) -> None:
-        """Check that each write since the last compaction is in `files`, as every write is."""
-        found = {log.instant_time for each in slices for log in each.log_files}
-        since = min((each.base_instant_time for each in slices), default="")
-        for each in active.completed_after(self.timeline, since):
-            is_write = each.action.is_write and each.requested_time in self._written
-            if is_write and each.requested_time not in found:
-                raise errors.FormatError(
-                    f"{self._storage.uri}/{FILES} has no log file of {each.requested_time}"
-                )
 
 
 class Partition:

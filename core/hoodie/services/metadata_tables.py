@@ -134,32 +134,10 @@ def glance(
         return None
     try:
         found = metadata_table.MetadataTable(storage, timeline)
-        slices = found.latest_slices(metadata_table.FILES)
+        found.check_is_whole()
     except (errors.FormatError, errors.NotFoundError, errors.UnsupportedError) as error:
         return Glance(problem=str(error))
-    missing = _unlogged(found.timeline, timeline, slices)
-    problem = None
-    if missing is not None:
-        place = f"{metadata_timelines.opened(storage).uri}/{metadata_table.FILES}"
-        problem = f"{place} has no log file of {missing.requested_time}"
-    return Glance(
-        commits_since_compaction=metadata_timelines.waiting(found.timeline), problem=problem
-    )
-
-
-def _unlogged(
-    timeline: active.ActiveTimeline,
-    of_data: active.ActiveTimeline,
-    slices: Sequence[files.FileSlice],
-) -> instants.Instant | None:
-    """Return a write since the last compaction that is not in `files`; None for none."""
-    logged = {log.instant_time for each in slices for log in each.log_files}
-    since = min((each.base_instant_time for each in slices), default="")
-    for each in active.completed_after(timeline, since):
-        is_change = each.action.is_write and each.requested_time in of_data.write_completion_times
-        if is_change and each.requested_time not in logged:
-            return each
-    return None
+    return Glance(commits_since_compaction=metadata_timelines.waiting(found.timeline))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
