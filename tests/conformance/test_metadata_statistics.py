@@ -25,7 +25,8 @@ from hoodie.model import file_statistics, partition_statistics
 from hoodie.model.file_statistics import ColumnStatistics, ValueType
 from hoodie.model.value_wrappers import Wrapper
 from hoodie.timeline import active, index_definitions
-from support.peer.judge import Judge, JudgeError
+from support.peer import peer_ours
+from support.peer.judge import Judge, JudgeError, Query
 from support.peer.peer_options import PeerTable
 
 COLUMNS = pa.schema(
@@ -332,3 +333,49 @@ def test_records_of_partitions_that_apache_hudi_cannot_merge(
         merged_by_hudi(older, newer)
     ours = partition_statistics.merged(older, newer)
     assert (ours.low, ours.high) == (3, 8)
+
+
+FLAT = ["id", "part", "whole", "real", "price", "day", "at", "text", "long", "ts"]
+ADDS_COLUMNS = "hoodie.datasource.write.reconcile.schema"
+OLDER = {"real": 1.0, "price": decimal.Decimal(1), "day": datetime.date(2020, 1, 1), "text": "a"}
+FILTERS = {
+    "isnan(real)": {"nan"},
+    "real < 0": {"long"},
+    "text >= '𐀀'": {"nan"},
+    "text = '￮'": {"long"},
+    "long > 'x' and long < 'y'": {"long"},
+    "whole = 2": {"k2", "new"},
+    "price < 0 and day is null": {"new"},
+    "day >= date'2026-01-01'": {"day"},
+    "at < timestamp'1970-01-01'": {"day"},
+    "added = 7": {"new"},
+    "added is not null and whole = 2": {"new"},
+}
+
+
+@pytest.mark.parametrize("kind", ["mor", "cow, version 8"])
+def test_apache_hudi_leaves_out_no_row_of_files_that_we_wrote(
+    kind: str, judge: Judge, tmp_path: Path
+) -> None:
+    path, made = tmp_path / "table", TABLES[kind]
+    columns = pa.schema([COLUMNS.field(name) for name in FLAT])
+    ours = peer_ours.Hoodie(table=made, settings={ADDS_COLUMNS: "true"})
+    peer_ours.create(path, made, columns)
+    older = [
+        {"id": f"k{number}", "part": f"p{number % 2}", "whole": number, "ts": 1, **OLDER}
+        for number in range(4)
+    ]
+    judge.write(path, pa.Table.from_pylist(older, columns), made.write_options())
+    newer: list[dict[str, object]] = [
+        {"id": "nan", "part": "p0", "real": math.nan, "text": "𐀀"},
+        {"id": "long", "part": "p0", "long": "x" * 9000, "real": -1.5, "text": "￮"},
+        {"id": "new", "part": "p1", "whole": 2, "price": decimal.Decimal(-1), "added": 7},
+        {"id": "day", "part": "p0", "day": datetime.date(2026, 1, 2), "at": START},
+    ]
+    grown = columns.append(pa.field("added", pa.int32()))
+    rows = pa.Table.from_pylist([each | {"ts": 2} for each in newer], grown)
+    ours.write(path, rows, "upsert")
+    skipping = {"hoodie.enable.data.skipping": "true"}
+    for text, expected in FILTERS.items():
+        query = Query(where=text, use_metadata_table=True, options=skipping)
+        assert set(judge.read(path, query).column("id").to_pylist()) == expected, text

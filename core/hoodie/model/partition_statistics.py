@@ -4,8 +4,8 @@ A commit does not look at the files that it did not write. So its records are no
 the one before, for a reader and when the metadata table is compacted. A tight one replaces it.
 
     bounds   of all files that there ever were since the last tight record
-    nulls    one more than there are, in one more row: an older file may lack the column, and a
-             filter for nulls leaves a partition out where their number is 0
+    nulls    one more than there are, in one more row: an older file may lack the column, which is
+             null in its rows then
 
 A partition without a record of a column has no rows with a value to Apache Hudi's readers, once it
 has one of another column. So records have all columns, and a file without rows needs none.
