@@ -92,7 +92,8 @@ def put(
     stats = []
     for place, (group, records) in enumerate(logs.items()):
         is_ours()
-        token = file_names.write_token(place, opened.stage, 0)
+        # Who was overtaken writes again, and its earlier log files may be there.
+        token = file_names.write_token(place, opened.stage, scope.epoch or 0)
         stats.append(
             metadata_writing.write_log(
                 storage, group, opened.requested_time, token, records, now_ms

@@ -14,6 +14,7 @@ from hoodie.metadata import upkeep
 from hoodie.model import instants, plans, settings, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, metadata_timelines, transitions
+from hoodie.transaction import metadata_commits, publication
 from support.tables.tables import CONFIG, SmallTable
 
 CHAINED = replace(CONFIG, chain=table_config.ChainName(id="c"))
@@ -204,6 +205,28 @@ def test_compaction_waits_for_a_delta_commit_that_may_be_taken_off(
         plain.upsert(rows_of(0, 3, a), acknowledges_order_dependence=True)
     assert not compactions(plain)
     plain.check()
+
+
+def test_writer_that_is_overtaken_writes_its_log_files_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Kept(tmp_path / "t", KINDS["chain, ours alone"])
+    made.init()
+    put, scopes = metadata_commits.put, []
+
+    def put_and_be_overtaken(client, scope, *rest):  # type: ignore[no-untyped-def] # as `put`
+        found = put(client, scope, *rest)
+        scopes.append(scope)
+        if len(scopes) == 1:
+            publication.take_number(client, scope, scope.check)
+        return found
+
+    monkeypatch.setattr(metadata_commits, "put", put_and_be_overtaken)
+    made.upsert(rows_of(0, 3))
+    assert len(scopes) == 2
+    made.check()
+    time = made.timeline.completed[-1].requested_time
+    assert len([name for name in made.names() if time in name]) == 2
 
 
 def _fail(*_: object, **__: object) -> None:
