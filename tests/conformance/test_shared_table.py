@@ -195,16 +195,14 @@ def test_our_compaction_leaves_out_a_jvm_writer_in_flight(
     assert_same_rows(peer_ours.read(path), expected, ["id"])
 
 
-def test_write_beside_a_metadata_table_of_another_engine_is_refused(
-    judge: Judge, tmp_path: Path
-) -> None:
+def test_default_metadata_table_of_another_engine_is_kept_up(judge: Judge, tmp_path: Path) -> None:
     path = tmp_path / "table"
     maker = peer_ours.Hoodie(table=TABLE)
     maker.write(path, batch(1, 0), "upsert")
     options = replace(TABLE, metadata_table=True).nbcc_options(filesystem_lock())
     judge.write(path, batch(2, 0), options)
-    before = judge.timeline(path)
-    with pytest.raises(peer_ours.CommandFailedError, match="metadata"):
-        maker.write(path, batch(1, 1), "upsert")
-    assert [i for i in judge.timeline(path) if i.state is InstantState.COMPLETED] == before
-    assert_same_rows(judge.read(path), newest([batch(1, 0), batch(2, 0)]), ["id"])
+    maker.write(path, batch(1, 1), "upsert")
+    expected = newest([batch(1, 0), batch(2, 0), batch(1, 1)])
+    assert_same_files(path)
+    assert_same_rows(judge.read(path, Query(use_metadata_table=True)), expected, ["id"])
+    assert_same_rows(peer_ours.read(path), expected, ["id"])

@@ -78,13 +78,19 @@ def test_printed_options_write_the_table_beside_us(kind: str, judge: Judge, tmp_
     assert ours_first[1] == "" < ours_second[1] < ours_third[1]
 
 
-def test_printed_options_remove_a_metadata_table(judge: Judge, tmp_path: Path) -> None:
+def test_printed_options_remove_an_index_that_we_do_not_keep_up(
+    judge: Judge, tmp_path: Path
+) -> None:
     path = tmp_path / "table"
     ours = peer_ours.Hoodie(table=BASE)
     ours.write(path, rows_of(range(9), 1000), "upsert")
-    forgotten = printed_options(path) | {"hoodie.metadata.enable": "true"}
-    judge.write(path, rows_of(range(3, 12), 2000), forgotten)
-    with pytest.raises(peer_ours.CommandFailedError, match="--spark-options"):
+    forgotten = {
+        "hoodie.metadata.enable": "true",
+        "hoodie.metadata.record.index.enable": "true",
+        "hoodie.metadata.global.record.level.index.enable": "true",
+    }
+    judge.write(path, rows_of(range(3, 12), 2000), printed_options(path) | forgotten)
+    with pytest.raises(peer_ours.CommandFailedError, match="record_index"):
         ours.write(path, rows_of(range(6, 15), 3000), "upsert")
     judge.write(path, rows_of(range(6, 15), 3000), printed_options(path))
     ours.write(path, rows_of(range(9, 18), 4000), "upsert")

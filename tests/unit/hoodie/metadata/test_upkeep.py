@@ -1,5 +1,6 @@
 """Metadata tables that the library makes and keeps up, beside the tables that they are of."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from hoodie.metadata import upkeep
 from hoodie.model import instants, plans, settings, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, metadata_timelines, transitions
-from hoodie.transaction import metadata_commits, publication
+from hoodie.transaction import metadata_commits, publication, table_lock
+from hoodie.transaction.client import Client
 from support.tables.tables import CONFIG, SmallTable
 
 CHAINED = replace(CONFIG, chain=table_config.ChainName(id="c"))
@@ -212,9 +214,12 @@ def test_writer_that_is_overtaken_writes_its_log_files_again(
 ) -> None:
     made = Kept(tmp_path / "t", KINDS["chain, ours alone"])
     made.init()
-    put, scopes = metadata_commits.put, []
+    put = metadata_commits.put
+    scopes: list[table_lock.LockScope] = []
 
-    def put_and_be_overtaken(client, scope, *rest):  # type: ignore[no-untyped-def] # as `put`
+    def put_and_be_overtaken(
+        client: Client, scope: table_lock.LockScope, *rest: object
+    ) -> Mapping[str, bytes]:
         found = put(client, scope, *rest)
         scopes.append(scope)
         if len(scopes) == 1:
