@@ -17,7 +17,7 @@ from hoodie.maintenance.rollback import execution, planning
 from hoodie.metadata import initialising
 from hoodie.model import commits, instants, settings, table_config
 from hoodie.storage.memory import MemoryStorage
-from hoodie.timeline import active, chain, table_properties
+from hoodie.timeline import active, chain, metadata_timelines, table_properties
 from hoodie.transaction import (
     authors,
     configuration,
@@ -354,6 +354,29 @@ def test_writer_killed_at_any_call_is_taken_back_whole(kind: Kind, fault: Fault)
         world.time.advance(world.lock.session_ms + 1)
         clean_up(world, world.writer("janitor"))
         check_quiescence(world)
+
+
+def test_executor_that_is_alive_all_the_same_leaves_the_delta_commit_of_its_successor() -> None:
+    """Of three executions of one plan; the second is taken for dead by the third."""
+
+    def take_for_dead() -> None:
+        world.misjudged.add("victim")
+        compact(world, world.writer("successor"))
+
+    faults = faulty_storage.Interruption("victim", "list .hoodie/metadata/files", take_for_dead)
+    world = world_with(faults, INDEXED._replace(is_ours=True))
+    world.faults = faulty_storage.FaultAt("dead", 13, Fault.CRASH_BEFORE)
+    with pytest.raises(schedule.Crash):
+        compact(world, world.writer("dead"))
+    beside = active.listed(metadata_timelines.opened(world.storage))
+    assert beside.pending, "the first one left nothing"
+    world.faults = faults
+    world.time.advance(SETTINGS.heartbeat_expiry_ms)
+    with pytest.raises(errors.ConflictError, match="was already completed"):
+        compact(world, world.writer("victim"))
+    world.misjudged.clear()
+    clean_up(world, world.writer("janitor"))
+    check_quiescence(world)
 
 
 POLICY = retention.Retention(policy=retention.Policy.VERSIONS, retained=1, grace_ms=0, files_max=9)

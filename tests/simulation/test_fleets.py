@@ -17,7 +17,7 @@ from hoodie.write import conflicts
 from support.simulation import chance, invariants, schedule, schedule_shrinking, schedule_world
 from support.simulation.invariants import LockEvent
 from support.simulation.schedule_fleet import Fleet
-from support.simulation.schedule_plans import Plan, Scenario, plan_of
+from support.simulation.schedule_plans import INDEXED_FROM, Plan, Scenario, plan_of
 
 pytestmark = pytest.mark.simulation
 
@@ -45,6 +45,8 @@ SEEDS = {
     Scenario.KEPT: 40,
     Scenario.ARCHIVED: 40,
     Scenario.STORMY: 40,
+    Scenario.INDEXED: 30,
+    Scenario.INDEXED_LYING: 30,
 }
 CHUNK = 10
 CHUNKS = [
@@ -66,6 +68,28 @@ def test_every_invariant_holds(scenario: Scenario, first: int) -> None:
         failure = schedule_shrinking.run(plan_of(scenario, seed))
         replay = f"make simulate REPLAY={scenario.value}:{seed}"
         assert failure is None, f"{failure.message}\nReplay: {replay}"
+
+
+@pytest.mark.parametrize("scenario", Scenario)
+def test_every_invariant_holds_with_a_metadata_table(scenario: Scenario) -> None:
+    """I7, T-M01, T-M02, T-M04."""
+    for seed in range(INDEXED_FROM, INDEXED_FROM + 2):
+        failure = schedule_shrinking.run(plan_of(scenario, seed))
+        replay = f"make simulate REPLAY={scenario.value}:{seed}"
+        assert failure is None, f"{failure.message}\nReplay: {replay}"
+
+
+def test_reads_by_a_metadata_table_are_judged_while_it_is_compacted() -> None:
+    """Else what they see would prove nothing; of either kind of lock."""
+    for scenario in (Scenario.INDEXED, Scenario.INDEXED_LYING):
+        counts = collections.Counter[str]()
+        for seed in range(10):
+            fleet = Fleet(plan_of(scenario, seed))
+            fleet.run()
+            counts["listings"] += fleet.world.listings
+            counts["compactions"] += fleet.world.compacted
+        assert counts["listings"] > 50, counts
+        assert counts["compactions"] > 5, counts
 
 
 def test_same_seed_is_the_same_history() -> None:

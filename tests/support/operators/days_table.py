@@ -68,9 +68,7 @@ spec:
 """
 
 
-def declare(
-    lake: installed_operator.Lake, runtime: str = ENOUGH, *, interval: str = "10s"
-) -> None:
+def declare(lake: installed_operator.Lake, runtime: str = ENOUGH, *, interval: str = "10s") -> None:
     """Declare the table and its Writer, whose input is there.
 
     Args:

@@ -254,39 +254,38 @@ def check_listing(
     Args:
         storage: The table's; its listings are of now.
         snapshot: Taken by the metadata table.
-        excused: As in `check_all`: files of theirs may be gone.
+        excused: What has a completed file that was published after others had gone on: files that
+            it names may be gone.
     """
-    named = _sizes(snapshot)
-    there = _named_by_commits(storage, snapshot)
     gone = cleaned(storage, active.listed(storage))
-    wrong = {
-        path: (named.get(path), there.get(path))
-        for path in named.keys() | there.keys()
-        if path not in gone and named.get(path) != there.get(path)
-    }
-    excuse = {f"_{time}." for time in excused}
-    told = {path: sizes for path, sizes in wrong.items() if not any(e in path for e in excuse)}
+    wrong = _differences(snapshot, storage, excused)
+    told = {path: sizes for path, sizes in wrong.items() if path not in gone}
     assert not told, f"sizes by the metadata table and on storage differ: {told}"
 
 
-def check_metadata(storage: Storage, whole: Storage, config: table_config.TableConfig) -> None:
+def check_metadata(
+    storage: Storage,
+    whole: Storage,
+    config: table_config.TableConfig,
+    excused: Collection[instants.InstantTime] = (),
+) -> None:
     """I7, I10: once all is done the metadata table is exact, and nothing is left over in it.
 
     Args:
         storage: The table's.
         whole: The same with the instants that were archived.
         config: The table's.
+        excused: As in `check_listing`.
 
     Raises:
         FormatError: It lacks a change, or is damaged.
     """
     timeline = chain.load(storage, config)
     snapshot = snapshots.take(storage, config, timeline, has_committed_only=True)
-    named = _sizes(snapshot)
-    there = _named_by_commits(whole, snapshot)
+    wrong = _differences(snapshot, whole, excused)
     assert isinstance(snapshot.listing, metadata_listing.MetadataListing)
     assert not snapshot.listing.is_refused, "the storage was listed instead"
-    assert named == there, f"by the metadata table {named}, on storage {there}"
+    assert not wrong, f"sizes by the metadata table and on storage differ: {wrong}"
     beside = active.listed(metadata_timelines.opened(storage))
     completed = {each.requested_time for each in timeline.completed}
     surplus = [
@@ -301,6 +300,19 @@ def check_metadata(storage: Storage, whole: Storage, config: table_config.TableC
     pending = [str(each) for each in beside.pending if each.requested_time in completed]
     assert not pending, f"pending in the metadata table: {pending}"
     assert not beside.duplicates, f"completed twice in the metadata table: {beside.duplicates}"
+
+
+def _differences(
+    snapshot: snapshots.Snapshot, storage: Storage, excused: Collection[instants.InstantTime]
+) -> dict[str, tuple[int | None, int | None]]:
+    """Return the files of which a snapshot and storage have different sizes, by path."""
+    named, there = _sizes(snapshot), _named_by_commits(storage, snapshot)
+    excuses = [f"_{time}." for time in excused]
+    return {
+        path: (named.get(path), there.get(path))
+        for path in sorted(named.keys() | there.keys())
+        if named.get(path) != there.get(path) and not any(each in path for each in excuses)
+    }
 
 
 def _sizes(snapshot: snapshots.Snapshot) -> dict[str, int]:

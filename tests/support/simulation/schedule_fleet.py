@@ -359,7 +359,7 @@ class Fleet:
             service.clock.sleep_s(2.0)
 
     def _remake_metadata(self, service: Client) -> None:
-        if self.world.is_metadata_doubtful:
+        if self._may_lack_changes and self.world.is_metadata_doubtful:
             self.world.remake_metadata(service)
 
     @property
@@ -402,7 +402,7 @@ class Fleet:
             except errors.StorageError as error:
                 self.time.note(f"{reader.author}: {error.kind}: {error}")
             except errors.NotFoundError as error:
-                if self.world.is_metadata_doubtful:
+                if self.world.doubt_metadata():
                     self.time.note(f"{reader.author}: {error.kind}: {error}")
                     reader.clock.sleep_s(1.0)
                     continue
@@ -430,9 +430,10 @@ class Fleet:
         self.world.lock.loss_rate = self.world.misjudgement_rate = 0.0
         self.world.misjudged.clear()
         self.world.keepers.check(self.world.whole)
-        self._remake_metadata(self.world.writer("last remaker"))
         for number in range(2):
             self.time.advance(SETTINGS.heartbeat_expiry_ms + self.world.lock.session_ms)
+            self.world.doubt_metadata()
+            self._remake_metadata(self.world.writer(f"last remaker{number}"))
             service = self.world.writer(f"last{number}")
             # A change whose author does not know that it was made is published by the next one.
             with service.lock.scope():

@@ -181,6 +181,16 @@ class World:
         """
         return self._doubts > self._doubts_cleared
 
+    def doubt_metadata(self) -> bool:
+        """Return whether files of late publications may be gone: it is made again then."""
+        self._doubts_cleared = 0
+        return self.is_metadata_doubtful
+
+    @property
+    def _published_late(self) -> frozenset[instants.InstantTime]:
+        """What has a completed file that was published after others had gone on."""
+        return frozenset(each.requested_time for each in self.late | self.posthumous)
+
     @property
     def _doubts(self) -> int:
         return len(self.late | self.posthumous)
@@ -476,13 +486,13 @@ class World:
             if self.is_metadata_doubtful or self._is_remade(since=remakes):
                 return
             assert not snapshot.listing.is_refused, "the storage was listed instead"
-            invariants.check_listing(self.whole, snapshot, self.excused)
+            invariants.check_listing(self.whole, snapshot, self._published_late)
             self.listings += 1
 
     def check_metadata(self) -> None:
         """I7, I10: the metadata table names what there is, and nothing of it is left over."""
         if self.config.metadata_partitions:
-            invariants.check_metadata(self.storage, self.whole, self.config)
+            invariants.check_metadata(self.storage, self.whole, self.config, self._published_late)
 
     def compact(self, service: Client, requested_time: instants.InstantTime) -> Completion:
         """Execute a planned compaction, and take down what the service is told."""
