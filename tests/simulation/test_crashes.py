@@ -166,7 +166,7 @@ def test_writer_killed_at_any_call_is_continued(kind: Kind, fault: Fault, attemp
         assert len(timeline.completed_writes) == 3, number
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [each for each in KINDS if "metadata" not in str(each.id)])
 @pytest.mark.parametrize("fault", FAILURES)
 def test_writer_whose_storage_fails_once_at_any_call_succeeds_on_retry(
     kind: Kind, fault: Fault
