@@ -6,7 +6,6 @@ see it. On a laptop a skip says what it lacks.
 
 import os
 from collections.abc import Generator
-from pathlib import PurePosixPath
 from typing import Final, TypeVar
 
 import pytest
@@ -79,9 +78,10 @@ class _Scheduling(LoadScopeScheduling):
 
 def _place(nodeid: str) -> tuple[int, str]:
     """Return how late a test begins, and the tests that it stays together with, by a name."""
-    file = PurePosixPath(nodeid.partition("::")[0]).relative_to("tests")
-    if str(file) in _APART:
+    file = nodeid.partition("::")[0].removeprefix("tests/")
+    folder = file.partition("/")[0]
+    if file in _APART:
         return 0, nodeid
-    if file.parts[0] in _TOGETHER:
-        return 1, file.parts[0]
-    return 2, str(file)
+    if folder in _TOGETHER:
+        return 1, folder
+    return 2, file
