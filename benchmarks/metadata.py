@@ -30,6 +30,7 @@ from rich.console import Console  # noqa: E402
 from small_commits import KINDS  # noqa: E402
 
 from hoodie import environment, table  # noqa: E402
+from hoodie.read import where as filters  # noqa: E402
 from support.peer.judge import Judge, Query, Settings  # noqa: E402
 from support.peer.peer_options import PeerTable, filesystem_lock  # noqa: E402
 
@@ -43,7 +44,8 @@ FILES_ONLY = {
 }
 PARTITIONS, GROUP_FILES = 1_000, 100
 LATENCY_MS = 20
-S3_PARTITIONS = 200
+S3_PARTITIONS = 50
+NONE = "part = 'none'"
 CONSOLE = Console(stderr=True)
 
 _HEAD = """# The metadata table
@@ -145,10 +147,13 @@ def large(judge: Judge, repeat: int) -> Iterator[str]:
     large_tables.create(str(path), shape)
     env = environment.system()
     listed = timed(repeat, lambda: plan(str(path), has_metadata=False))
+    none_listed = timed(repeat, lambda: plan(str(path), has_metadata=False, where=NONE))
     begin_s = time.perf_counter()
     table.open_table(str(path), env).initialise_metadata(retention_ours.transaction())
     init_s = time.perf_counter() - begin_s
     by_metadata = timed(repeat, lambda: plan(str(path), has_metadata=True))
+    none_by_metadata = timed(repeat, lambda: plan(str(path), has_metadata=True, where=NONE))
+    none_s = min(none_by_metadata)
     theirs = [
         min(judge_count(judge, path, use_metadata_table=by) for _ in range(repeat))
         for by in (False, True)
@@ -157,13 +162,15 @@ def large(judge: Judge, repeat: int) -> Iterator[str]:
 ## {count:,} files in {PARTITIONS:,} partitions
 
 Seconds, the fastest of {repeat} runs. Of Apache Hudi what it takes to count the rows of one
-partition that does not exist: its plan alone is not measured from outside.
+partition that does not exist: its plan alone is not measured from outside. Ours open the table.
 
 | what | ours | Apache Hudi |
 |---|---:|---:|
 | making a metadata table | {init_s:.1f} | |
-| plan of a read, by listing | {min(listed):.2f} | {theirs[0]:.2f} |
-| plan of a read, by the metadata table | {min(by_metadata):.2f} | {theirs[1]:.2f} |
+| plan of a read of all, by listing | {min(listed):.2f} | |
+| plan of a read of all, by the metadata table | {min(by_metadata):.2f} | |
+| of a partition that does not exist, by listing | {min(none_listed):.2f} | {theirs[0]:.2f} |
+| of a partition that does not exist, by the metadata table | {none_s:.2f} | {theirs[1]:.2f} |
 """
     yield from on_s3()
 
@@ -172,16 +179,17 @@ def judge_count(judge: Judge, path: Path, *, use_metadata_table: bool) -> float:
     """Return the seconds of a query of Apache Hudi's that finds nothing."""
     query = Query(
         use_metadata_table=use_metadata_table,
-        where="part = 'none'",
+        where=NONE,
         select="SELECT count(*) AS n FROM scanned",
     )
     judge.read(path, query)
     return judge.seconds_last
 
 
-def plan(uri: str, *, has_metadata: bool) -> None:
-    """Plan a read of a whole table."""
-    found = table.open_table(uri, environment.system()).explain_read()
+def plan(uri: str, *, has_metadata: bool, where: str | None = None) -> None:
+    """Plan a read of a table."""
+    wanted = None if where is None else filters.parse(where)
+    found = table.open_table(uri, environment.system()).explain_read(where=wanted)
     assert found.has_metadata_table is has_metadata, uri
 
 
