@@ -52,8 +52,8 @@ HELD_BYTES_MAX = 32 << 20
 _SCHEMA = "schema"
 
 
-def log_files(storage: Storage, partition: str) -> Iterator[files.LogFile]:
-    """Yield the log files of a partition, of a size that is not asked for; a listing.
+def data_files(storage: Storage, partition: str) -> Iterator[files.BaseFile | files.LogFile]:
+    """Yield the data files of a partition by their names, without sizes; a listing.
 
     Args:
         storage: The MDT's.
@@ -61,8 +61,13 @@ def log_files(storage: Storage, partition: str) -> Iterator[files.LogFile]:
     """
     for name in storage.names(partition):
         parsed = file_names.parse_new(files.join(partition, name), 0, EXTENSION)
-        if isinstance(parsed, files.LogFile):
+        if parsed is not None:
             yield parsed
+
+
+def log_files(storage: Storage, partition: str) -> Iterator[files.LogFile]:
+    """Yield the log files of a partition; as `data_files`."""
+    return (each for each in data_files(storage, partition) if isinstance(each, files.LogFile))
 
 
 def named(

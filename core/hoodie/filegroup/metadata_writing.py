@@ -1,7 +1,7 @@
 """Writing files of a metadata table (MDT): base files, and log files with a block of records.
 
 Both hold their records as HFiles. A file group that is to have none yet has a log file with an
-empty block of deletes, since how many file groups a partition has is told by its files alone.
+empty block of deletes: the number of file groups of a partition is known by its files alone.
 
 Source: `HoodieAppendHandle.java`, `HoodieHFileDataBlock.java`, `HoodieAvroHFileWriter.java`,
 `HoodieBackedTableMetadataWriter.java` (initializeFileGroups); format.md: Metadata table.
@@ -38,11 +38,7 @@ def group_ids(storage: Storage, partition: str) -> list[str]:
         storage: The MDT's.
         partition: Its name.
     """
-    found = (
-        file_names.parse_new(files.join(partition, name), 0, metadata_table.EXTENSION)
-        for name in storage.names(partition)
-    )
-    return sorted({each.group.file_id for each in found if each is not None})
+    return sorted({each.group.file_id for each in metadata_table.data_files(storage, partition)})
 
 
 def write_log(

@@ -1,6 +1,6 @@
 """Keeping a metadata table (MDT) small: compaction, old files, the archive of its timeline.
 
-Whoever has written a delta commit and finds that many of them wait (`is_due`) does all of it in one
+The writer whose delta commit makes a compaction due (`metadata_commits.is_due`) does all of it in a
 scope of the table lock of its own, as Apache Hudi's writers do before theirs:
 
     withdraw   pending compactions that somebody left who died
@@ -41,7 +41,7 @@ from hoodie.timeline import (
     true_time,
 )
 from hoodie.transaction import authors, manager, preconditions, publication, table_lock
-from hoodie.transaction.client import Client, Completion
+from hoodie.transaction.client import Client, Completion, stage_of
 
 logger = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ def _run(
     timeline = _withdraw_pending(storage, beside, config.metadata_partitions, scope)
     table = metadata_table.MetadataTable(client.storage, scope.timeline)
     time = client.time_after(scope, true_time.Parity.EPOCH)
-    stage = int(client.random.uuid().replace("-", "")[:7], 16)
+    stage = stage_of(client.random.uuid())
     stats, operations = [], []
     for number, (each, records) in enumerate(_merged(table, config.metadata_partitions)):
         scope.check()
@@ -189,7 +189,7 @@ def _publish(
 ) -> instants.Instant:
     """Make base files count that are all there."""
     if scope.view is not None:
-        # Whoever was faster has changed what was compacted. From here on all times are greater.
+        # A process that was faster has changed what was compacted. Later times are all greater.
         publication.take_number(client, scope, scope.check, time)
     ids = {commits.WRITE_ID_KEY: client.random.uuid()}
     plan = timeline_avro.encode_compaction_plan(
@@ -254,11 +254,9 @@ def _remove_old(
 
 def _base_files(storage: Storage, partitions: Sequence[str]) -> Iterator[files.BaseFile]:
     for partition in partitions:
-        for name in storage.names(partition):
-            path = files.join(partition, name)
-            parsed = file_names.parse_new(path, 0, metadata_table.EXTENSION)
-            if isinstance(parsed, files.BaseFile):
-                yield parsed
+        for each in metadata_table.data_files(storage, partition):
+            if isinstance(each, files.BaseFile):
+                yield each
 
 
 def _archive(

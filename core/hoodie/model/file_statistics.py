@@ -38,7 +38,7 @@ META_COLUMNS = (schemas.COMMIT_TIME, schemas.PARTITION_PATH, schemas.RECORD_KEY)
 """The meta columns with statistics."""
 
 COLUMNS_MAX = 32
-"""Of so many data columns Apache Hudi takes statistics unless it is told of which."""
+"""The number of data columns of which Apache Hudi takes statistics by default."""
 
 _WRAPPED_DIGITS = 30
 _WRAPPED_SCALE = 15

@@ -64,7 +64,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glance:
-    """What the names of a metadata table's files tell.
+    """What is known of a metadata table by the names of its files.
 
     Attributes:
         commits_since_compaction: As of `Status`.

@@ -167,6 +167,11 @@ class Client:
             guard()
 
 
+def stage_of(write_id: str) -> int:
+    """Return a number for the middle of write tokens that follows from an id."""
+    return int(write_id.replace("-", "")[:7], 16)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAction:
     """A write, or the execution of a plan, that is on the timeline and not completed.
@@ -205,7 +210,7 @@ class OpenAction:
         Files of two executions of one plan then have different names, so that one which was taken
         for dead cannot write into the files of its successor.
         """
-        return int(self.write_id.replace("-", "")[:7], 16)
+        return stage_of(self.write_id)
 
     @property
     def own_stage(self) -> int | None:

@@ -6,7 +6,7 @@
 
 Readers let a delta commit count once the data's instant is pending no more, so that both take
 effect in one step. What a dead executor left at that time is taken off first: a log file that was
-written twice would count twice, and tell of files that are gone.
+written twice would count twice, and name files that are gone.
 
 Requests: of a change four, and a listing and a log file for each file group that gets records.
 Source: `HoodieBackedTableMetadataWriter.java`; protocol.md: The metadata table.
@@ -49,7 +49,7 @@ def put(
     """Write the delta commit of a change.
 
     In a table without foreign writers other executions of a plan may be at work on its files: they
-    stay, and the commit tells which log files are its own.
+    stay, and the commit names the log files that are its own.
 
     Args:
         client: Whose change it is; of a table with an MDT.
@@ -152,7 +152,7 @@ def refuse_behind(client: Client, scope: table_lock.LockScope) -> None:
     """Refuse to change a table whose metadata table lacks a change.
 
     Raises:
-        FormatError: It does. Whoever wrote it did not keep the metadata table up.
+        FormatError: It does: a writer did not keep the metadata table up.
     """
     assert client.beside is not None, client.storage.uri
     assert scope.beside is not None, client.storage.uri
