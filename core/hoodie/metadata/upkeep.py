@@ -26,9 +26,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from hoodie import environment, errors
+from hoodie import environment
 from hoodie.filegroup import metadata_merging, metadata_table, metadata_writing
 from hoodie.format import file_names, metadata_schemas, timeline_avro
+from hoodie.maintenance.findings import caught
 from hoodie.model import commits, files, instants, plans, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import (
@@ -88,14 +89,10 @@ def after_commit(
     """
     if not completion.is_metadata_due:
         return ()
-    try:
-        run(target, replace(transaction, author=authors.Author()), env)
-    except errors.HoodieError as error:
-        return (f"the metadata table is not compacted: {error}",)
-    except Exception as error:
-        logger.exception("%s: the metadata table is not compacted", target.storage.uri)
-        return (f"the metadata table is not compacted: {type(error).__name__}: {error}",)
-    return ()
+    own = replace(transaction, author=authors.Author())
+    findings: list[str] = []
+    caught("the metadata table is not compacted", findings, lambda: run(target, own, env))
+    return tuple(findings)
 
 
 def _run(

@@ -18,6 +18,7 @@ import pyarrow as pa
 from hoodie import environment, errors
 from hoodie.filegroup import snapshots, writing
 from hoodie.maintenance.compaction import inline
+from hoodie.maintenance.findings import caught
 from hoodie.maintenance.rollback import failed_writes
 from hoodie.metadata import upkeep
 from hoodie.model import (
@@ -164,17 +165,15 @@ class WriteSession:
         """Take back some of what failed, if that is the policy; return what went wrong (C3)."""
         if self._policy is not settings.FailedWritesPolicy.LAZY:
             return ()
-        try:
-            failed_writes.roll_back_all(
+        findings: list[str] = []
+        caught(
+            "failed writes stay pending",
+            findings,
+            lambda: failed_writes.roll_back_all(
                 self._client, self.task.config, self._write.timeline, failed_writes.LAZY_MAX
-            )
-        except errors.HoodieError as error:
-            return (f"failed writes stay pending: {error}",)
-        except Exception as error:
-            # Whatever it was: the write has taken effect, and its caller must learn that.
-            logger.exception("%s: failed writes stay pending", self._client.storage.uri)
-            return (f"failed writes stay pending: {type(error).__name__}: {error}",)
-        return ()
+            ),
+        )
+        return tuple(findings)
 
     @property
     def _policy(self) -> settings.FailedWritesPolicy:

@@ -5,12 +5,12 @@ a finding. Source: `BaseHoodieTableServiceClient.java`, `runTableServicesInline`
 """
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hoodie import environment, errors
 from hoodie.maintenance import table_service
 from hoodie.maintenance.compaction import planning, service
+from hoodie.maintenance.findings import caught
 from hoodie.model import compaction_options, instants
 from hoodie.timeline import chain
 from hoodie.transaction import authors, manager
@@ -55,7 +55,7 @@ def after_commit(
     own = replace(transaction, author=authors.Author())
     findings: list[str] = []
     if options.is_inline:
-        _caught("pending compactions", findings, lambda: _execute_pending(target, own, env))
+        caught("pending compactions", findings, lambda: _execute_pending(target, own, env))
     trigger = options.trigger or compaction_options.Trigger.NUM_COMMITS_AFTER_LAST_REQUEST
     planned: list[instants.InstantTime] = []
 
@@ -66,14 +66,14 @@ def after_commit(
         elif found.outcome == planning.Outcome.TOO_MANY_PENDING.value:
             findings.append(f"no compaction is planned: {found.outcome}: {found.message}")
 
-    _caught("compaction is not planned", findings, plan)
+    caught("compaction is not planned", findings, plan)
     instant = planned[0] if planned else None
     if options.is_inline and instant is not None:
 
         def execute() -> None:
             table_service.execute(service.Compaction(), target, instant, own, env)
 
-        _caught(f"compaction {instant} stays pending", findings, execute)
+        caught(f"compaction {instant} stays pending", findings, execute)
     return Done(planned=instant, findings=tuple(findings))
 
 
@@ -86,15 +86,3 @@ def _execute_pending(
         except errors.ConflictError:
             # The one that executes it, or has done so meanwhile, is alive.
             logger.info("%s: %s is executed elsewhere", target.storage.uri, each)
-
-
-def _caught(what: str, findings: list[str], act: Callable[[], None]) -> None:
-    """Do something; what it fails with becomes a finding."""
-    try:
-        act()
-    except errors.HoodieError as error:
-        findings.append(f"{what}: {error}")
-    except Exception as error:
-        # Whatever it was: the write has taken effect, and its caller must learn that.
-        logger.exception("%s", what)
-        findings.append(f"{what}: {type(error).__name__}: {error}")
