@@ -38,6 +38,17 @@ def encode(properties: Mapping[str, str], comments: Sequence[str] = ()) -> bytes
     return "".join(f"{line}\n" for line in lines).encode("latin-1", errors="backslashreplace")
 
 
+def partition_metadata(instant_time: str, depth: int) -> bytes:
+    """Return the content of the file that makes a folder a partition.
+
+    Args:
+        instant_time: Requested time of the write that makes it.
+        depth: So many folders it is below the table's root.
+    """
+    stored = {"commitTime": instant_time, "partitionDepth": str(depth)}
+    return encode(stored, ["partition metadata"])
+
+
 def decode(content: bytes) -> dict[str, str]:
     r"""Return the properties in a text; of a repeated key the last value.
 

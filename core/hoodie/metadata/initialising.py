@@ -219,9 +219,7 @@ def _write(
     scope.check()
     storage.create(
         files.join(metadata_table.FILES, file_names.PARTITION_METADATA),
-        properties.encode(
-            {"commitTime": FIRST_TIME, "partitionDepth": "1"}, ["partition metadata"]
-        ),
+        properties.partition_metadata(FIRST_TIME, 1),
     )
     requested = transitions.request(
         storage, FIRST_TIME, instants.Action.DELTA_COMMIT, b"", lambda: True

@@ -137,10 +137,7 @@ class Placement:
 
     def _create_metadata(self, partition_path: str) -> None:
         depth = len(partition_path.split("/")) if partition_path else 0
-        content = properties.encode(
-            {"commitTime": self._instant_time, "partitionDepth": str(depth)},
-            ["partition metadata"],
-        )
+        content = properties.partition_metadata(self._instant_time, depth)
         # Where another writer's first row came first, its file says the same.
         with contextlib.suppress(errors.AlreadyExistsError):
             path = files.join(partition_path, file_names.PARTITION_METADATA)
