@@ -5,13 +5,14 @@ Source: `HoodieMetadataPayload.java` (combine); format.md: Metadata table.
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.filegroup import metadata_table
 from hoodie.format import metadata_avro, metadata_schemas
 from hoodie.format.metadata_avro import RecordType, Value
-from hoodie.model import file_statistics, partition_statistics
+from hoodie.model import file_statistics, key_changes, partition_statistics
 from hoodie.model.file_statistics import ColumnStatistics
 
 SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])
@@ -86,6 +87,8 @@ def merged(name: str, partition: metadata_table.Partition) -> pa.Table:
         FormatError: A record is broken.
         UnsupportedError: A record has something that is not read.
     """
+    if name == key_changes.RECORD_INDEX:
+        return newest(partition)
     logged = partition.logged()
     touched = pa.array(sorted({*logged, *partition.deleted}), pa.binary())
     pieces: list[pa.Table] = []
@@ -104,16 +107,61 @@ def merged(name: str, partition: metadata_table.Partition) -> pa.Table:
     return pa.concat_tables(pieces).sort_by("key")
 
 
-def _as_written_now(batch: pa.RecordBatch, schema: bytes) -> pa.Table:
+def newest(partition: metadata_table.Partition, keys: pa.Array | None = None) -> pa.Table:
+    """Return the records of a partition, or of a part of it, of which the newest of a key counts.
+
+    All at once: as many as there are rows in the data table, of which few are different.
+
+    Args:
+        partition: Some of its file groups, whose base files are not held.
+        keys: Of which records, binary; None for all.
+
+    Returns:
+        As `merged`.
+
+    Raises:
+        FormatError: A record is broken.
+    """
+    changes = [SCHEMA.empty_table()]
+    for change in partition.log_changes():
+        if change.values is None:
+            nulls = pa.nulls(len(change.keys), pa.binary())
+            changes.append(pa.table([change.keys, nulls], SCHEMA))
+        else:
+            batch = pa.record_batch([change.keys, change.values], SCHEMA)
+            changes.append(_as_written_now(batch, change.schema))
+    if keys is not None:
+        changes = [each.filter(pc.is_in(each.column("key"), value_set=keys)) for each in changes]
+    logged = last_of_each(pa.concat_tables(changes))
+    found = partition.base_batches() if keys is None else partition.base_lookup(keys)
+    based = [_as_written_now(each, schema) for each, schema in found]
+    kept = [
+        each.filter(pc.invert(pc.is_in(each.column("key"), value_set=logged.column("key"))))
+        for each in based
+    ]
+    present = logged.filter(pc.is_valid(logged.column("value")))
+    return pa.concat_tables([*kept, present]).sort_by("key")
+
+
+def last_of_each(rows: pa.Table) -> pa.Table:
+    """Return the last row of each `key`."""
+    numbered = rows.append_column("row", pa.array(np.arange(rows.num_rows)))
+    last = numbered.group_by("key").aggregate([("row", "max")])
+    return rows.take(last.column("row_max"))
+
+
+def _as_written_now(batch: pa.RecordBatch | pa.Table, schema: bytes) -> pa.Table:
     """Return records as of the schema that base files are written with."""
+    found = pa.table(batch.columns, SCHEMA)
     if metadata_schemas.is_current(schema):
-        return pa.table(batch.columns, SCHEMA)
-    return _table(
-        {
-            key: metadata_avro.recoded(Value(value, schema), repr(key))
-            for key, value in _pairs(batch)
-        }
-    )
+        return found
+    values = found.column("value").combine_chunks().dictionary_encode()
+    recoded = [
+        metadata_avro.recoded(Value(value, schema), "a record of another release")
+        for value in values.dictionary.to_pylist()
+    ]
+    now = pa.DictionaryArray.from_arrays(values.indices, pa.array(recoded, pa.binary()))
+    return pa.table([found.column("key"), now.cast(pa.binary())], SCHEMA)
 
 
 def _pairs(batch: pa.RecordBatch) -> Iterator[tuple[bytes, bytes]]:

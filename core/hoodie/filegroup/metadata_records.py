@@ -5,27 +5,63 @@
     column_stats     of each column of a new file what values it has; of those of a deleted file
                      that they are gone
     partition_stats  of each column of a partition that is touched what values the new files have
+    record_index     of keys that are new in a file group that they are there, and which ones are in
+                     none any more
 
 Source: `HoodieTableMetadataUtil.java` (convertMetadataToRecords); format.md: Metadata table.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie import errors
-from hoodie.filegroup import metadata_table
-from hoodie.format import java_hash, metadata_avro
+from hoodie.filegroup import metadata_merging, metadata_table
+from hoodie.format import java_hash, metadata_avro, record_locations
 from hoodie.format.metadata_avro import RecordType
-from hoodie.model import commits, file_statistics, partition_statistics
+from hoodie.model import (
+    commits,
+    file_statistics,
+    files,
+    instants,
+    key_changes,
+    partition_statistics,
+)
 from hoodie.model.file_statistics import ColumnStatistics
 
-Records = Mapping[str, Mapping[str, bytes]]
-"""Records by partition of the metadata table and by key."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """What is added to a partition of the metadata table.
+
+    Attributes:
+        table: New records, as of `metadata_merging.SCHEMA`; ascending by key.
+        deleted: Keys of records that are taken out; binary.
+    """
+
+    table: pa.Table
+    deleted: pa.Array = field(default_factory=lambda: pa.array([], pa.binary()))
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows) + len(self.deleted)
+
+    def split(self, count: int) -> dict[int, "Records"]:
+        """Return what each of so many file groups, sorted by their ids, gets; none gets nothing."""
+        parts = {}
+        of_table = places(self.table.column("key"), count)
+        of_deleted = places(self.deleted, count)
+        for place in np.unique(np.concatenate([of_table, of_deleted])):
+            parts[int(place)] = Records(
+                table=self.table.filter(pa.array(of_table == place)),
+                deleted=self.deleted.filter(pa.array(of_deleted == place)),
+            )
+        return parts
+
 
 Sizes = Mapping[str, Mapping[str, int | None]]
 """Sizes in bytes of files by partition of the data table and by name; None for deleted ones."""
@@ -46,11 +82,19 @@ class Changes:
     columns: Sequence[str] = ()
 
 
-def of_changes(changes: Changes, partitions: Iterable[str]) -> Records:
+def of_changes(
+    changes: Changes, partitions: Iterable[str], instant_time: instants.InstantTime
+) -> Mapping[str, Records]:
     """Return the records that a change adds to partitions that are kept up.
 
+    Args:
+        changes: The change.
+        partitions: Of the metadata table.
+        instant_time: The action's requested time.
+
     Raises:
-        UnsupportedError: A file with rows has no statistics: readers would leave its rows out.
+        UnsupportedError: A file with rows has no statistics, or its keys are not known: readers
+            would leave its rows out.
     """
     wanted = list(partitions)
     if not _WITH_STATISTICS.isdisjoint(wanted):
@@ -60,7 +104,14 @@ def of_changes(changes: Changes, partitions: Iterable[str]) -> Records:
                     f"{stat.path} was written without statistics, which the metadata table has: "
                     "by a program that does not know of them, expected one of this release"
                 )
-    return {name: _RECORDS[name](changes) for name in wanted}
+    found = {
+        name: Records(table=metadata_merging.table(of_change(changes)))
+        for name, of_change in _RECORDS.items()
+        if name in wanted
+    }
+    if key_changes.RECORD_INDEX in wanted:
+        found[key_changes.RECORD_INDEX] = _locations(changes, instant_time)
+    return found
 
 
 def changed(sizes: Sizes, changes: Iterable[Changes]) -> Sizes:
@@ -138,6 +189,26 @@ def _partition_statistics(changes: Changes) -> dict[str, bytes]:
     }
 
 
+def _locations(changes: Changes, instant_time: instants.InstantTime) -> Records:
+    pieces = [metadata_merging.SCHEMA.empty_table()]
+    deleted = [pa.array([], pa.string())]
+    for stat in changes.written:
+        if stat.keys is None:
+            raise errors.UnsupportedError(
+                f"{stat.path} was written without its keys, which the record index has: by a "
+                "program that does not know of it, expected one of this release"
+            )
+        group = files.FileGroupId(stat.partition_path, stat.file_id)
+        added = pc.unique(stat.keys.added).cast(pa.binary())
+        location = pa.repeat(record_locations.encode(group, instant_time), len(added))
+        pieces.append(pa.table([added, location], metadata_merging.SCHEMA))
+        deleted.append(pc.unique(stat.keys.removed))
+    return Records(
+        table=pa.concat_tables(pieces).sort_by("key"),
+        deleted=pa.concat_arrays(deleted).cast(pa.binary()),
+    )
+
+
 _RECORDS = {
     metadata_table.FILES: _files,
     file_statistics.COLUMN_STATS: _column_statistics,
@@ -146,11 +217,11 @@ _RECORDS = {
 
 _WITH_STATISTICS = frozenset((file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS))
 
-KEPT = frozenset(_RECORDS)
+KEPT = frozenset((*_RECORDS, key_changes.RECORD_INDEX))
 """The partitions that are kept up."""
 
 
-def places(keys: Sequence[str], count: int) -> npt.NDArray[np.int64]:
+def places(keys: pa.Array | pa.ChunkedArray, count: int) -> npt.NDArray[np.int64]:
     """Return which of so many file groups, sorted by their ids, holds each key."""
-    hashes = java_hash.string_hash(pa.array(keys, pa.string())).astype(np.int64)
+    hashes = java_hash.string_hash(keys.cast(pa.string())).astype(np.int64)
     return np.abs(hashes) % count

@@ -8,11 +8,12 @@ Source: `HoodieAppendHandle.java`, `HoodieHFileDataBlock.java`, `HoodieAvroHFile
 """
 
 import io
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 
 import pyarrow as pa
 
-from hoodie.filegroup import metadata_merging, metadata_table
+from hoodie.filegroup import metadata_merging, metadata_records, metadata_table
 from hoodie.format import (
     delete_records,
     file_names,
@@ -46,7 +47,7 @@ def write_log(
     group: files.FileGroupId,
     instant_time: instants.InstantTime,
     write_token: str,
-    records: Mapping[str, bytes],
+    records: metadata_records.Records,
     now_ms: int,
 ) -> commits.WriteStat:
     """Write a log file; one request.
@@ -56,7 +57,7 @@ def write_log(
         group: Whose log it is.
         instant_time: Of the delta commit.
         write_token: As of `file_names.write_token`; no other writer of that instant has it.
-        records: By key; at least one.
+        records: At least one, new or taken out.
         now_ms: The time, in milliseconds since the epoch.
 
     Raises:
@@ -66,10 +67,15 @@ def write_log(
         HeaderKey.SCHEMA: metadata_schemas.RECORD.text.decode(),
         HeaderKey.INSTANT_TIME: str(instant_time),
     }
-    content = io.BytesIO()
-    _write_hfile(content, metadata_merging.table(records), now_ms, {})
-    block = log_blocks.encode(BlockType.HFILE_DATA, header, content.getvalue())
-    return _write_block(storage, group, instant_time, write_token, block, len(records))
+    blocks = []
+    if records.table.num_rows:
+        content = io.BytesIO()
+        _write_hfile(content, records.table, now_ms, {})
+        blocks.append(log_blocks.encode(BlockType.HFILE_DATA, header, content.getvalue()))
+    if len(records.deleted):
+        deletes = delete_records.encode(records.deleted, group.partition_path)
+        blocks.append(log_blocks.encode(BlockType.DELETE, header, deletes))
+    return _write_blocks(storage, group, instant_time, write_token, blocks, records)
 
 
 def write_empty_log(
@@ -88,7 +94,8 @@ def write_empty_log(
     content = delete_records.encode(pa.array([], pa.string()), group.partition_path)
     header = {HeaderKey.INSTANT_TIME: str(instant_time)}
     block = log_blocks.encode(BlockType.DELETE, header, content)
-    return _write_block(storage, group, instant_time, _FIRST_TOKEN, block, 0)
+    records = metadata_records.Records(table=metadata_merging.SCHEMA.empty_table())
+    return _write_blocks(storage, group, instant_time, _FIRST_TOKEN, [block], records)
 
 
 def write_base(
@@ -136,20 +143,20 @@ def write_base(
     )
 
 
-def _write_block(
+def _write_blocks(
     storage: Storage,
     group: files.FileGroupId,
     instant_time: instants.InstantTime,
     write_token: str,
-    block: Iterable[bytes | pa.Buffer],
-    records: int,
+    blocks: Sequence[Iterable[bytes | pa.Buffer]],
+    records: metadata_records.Records,
 ) -> commits.WriteStat:
     name = file_names.log_file_name(
         group.file_id, instant_time, files.LOG_VERSION_FIRST, write_token
     )
     path = files.join(group.partition_path, name)
     with storage.open_write(path) as sink:
-        for part in block:
+        for part in itertools.chain.from_iterable(blocks):
             sink.write(part)
         size_bytes = sink.tell()
     return commits.WriteStat(
@@ -157,15 +164,15 @@ def _write_block(
         partition_path=group.partition_path,
         path=path,
         prev_commit=instant_time,
-        records=records,
+        records=records.table.num_rows,
         inserts=0,
-        updates=records,
-        deletes=0,
+        updates=records.table.num_rows,
+        deletes=len(records.deleted),
         size_bytes=size_bytes,
         base_file="",
         log_files=(name,),
         log_version=files.LOG_VERSION_FIRST,
-        log_blocks=1,
+        log_blocks=len(blocks),
     )
 
 

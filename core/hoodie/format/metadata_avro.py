@@ -170,7 +170,7 @@ def encode_sizes(sizes: Mapping[str, int | None], record_type: RecordType) -> by
         record_type: FILES or PARTITIONS.
     """
     infos = {name: {"size": size or 0, "isDeleted": size is None} for name, size in sizes.items()}
-    return _encode(record_type, {_SIZES: infos})
+    return encode(record_type, {_SIZES: infos})
 
 
 def encode_statistics(statistics: ColumnStatistics, record_type: RecordType) -> bytes:
@@ -196,7 +196,7 @@ def encode_statistics(statistics: ColumnStatistics, record_type: RecordType) -> 
         "isTightBound": statistics.is_tight,
         "valueType": value_type,
     }
-    return _encode(record_type, {_STATISTICS: fields})
+    return encode(record_type, {_STATISTICS: fields})
 
 
 def encode_no_statistics(statistics: ColumnStatistics) -> bytes:
@@ -214,14 +214,20 @@ def encode_no_statistics(statistics: ColumnStatistics) -> bytes:
         "isTightBound": False,
         "valueType": None,
     }
-    return _encode(RecordType.COLUMN_STATS, {_STATISTICS: fields})
+    return encode(RecordType.COLUMN_STATS, {_STATISTICS: fields})
 
 
 def _wrapped(bound: Bound | None, kind: Wrapper | None) -> tuple[str, object] | None:
     return None if kind is None else (metadata_schemas.qualified(kind.value), {"value": bound})
 
 
-def _encode(record_type: RecordType, fields: Mapping[str, object]) -> bytes:
+def encode(record_type: RecordType, fields: Mapping[str, object]) -> bytes:
+    """Return a record.
+
+    Args:
+        record_type: What it tells.
+        fields: The one that its type is about.
+    """
     stream = io.BytesIO()
     record = {"key": "", "type": record_type.value, _SIZES: None, **fields}
     fastavro.schemaless_writer(stream, metadata_schemas.RECORD.parsed, record)
@@ -238,7 +244,7 @@ def decode_sizes(value: Value, source: str) -> dict[str, int | None]:
     Raises:
         FormatError: It is broken, or of another partition.
     """
-    record = _decode(value, source, RecordType.FILES, RecordType.PARTITIONS)
+    record = decode(value, source, RecordType.FILES, RecordType.PARTITIONS)
     # Without a `Record` for each file, of which there are many.
     infos = record.map(_SIZES)
     try:
@@ -268,7 +274,7 @@ def decode_statistics(
         FormatError: It is broken, or of another partition.
         UnsupportedError: Its bounds are of a kind that is not known.
     """
-    record = _decode(value, source, record_type).record(_STATISTICS)
+    record = decode(value, source, record_type).record(_STATISTICS)
     if record is None:
         raise errors.FormatError(f"{source}: a record without statistics")
     return None if record.flag("isDeleted") else _statistics_of(record)
@@ -298,7 +304,12 @@ def _fields(value: Value, source: str) -> dict[str, object]:
     return fields
 
 
-def _decode(value: Value, source: str, *expected: RecordType) -> avro_values.Record:
+def decode(value: Value, source: str, *expected: RecordType) -> avro_values.Record:
+    """Return a record of any of some types.
+
+    Raises:
+        FormatError: It is broken, or of another type.
+    """
     record = avro_values.Record(_fields(value, source), source)
     if record.number("type") not in {each.value for each in expected}:
         raise errors.FormatError(

@@ -35,8 +35,8 @@ logger = logging.getLogger(__name__)
 
 _OPERATION = "UPSERT_PREPPED"
 
-Logs: TypeAlias = Mapping[files.FileGroupId, Mapping[str, bytes]]
-"""Records by file group and key."""
+Logs: TypeAlias = Mapping[files.FileGroupId, metadata_records.Records]
+"""Records by file group."""
 
 
 def put(
@@ -74,7 +74,8 @@ def put(
     partitions = opened.config.metadata_partitions
     if not scope.is_courtesy:
         _remove(storage, beside, opened.requested_time, partitions, is_ours)
-    logs = _logs(storage, metadata_records.of_changes(changes, partitions))
+    added = metadata_records.of_changes(changes, partitions, opened.requested_time)
+    logs = _logs(storage, added)
     completion_time = client.time_before_another(scope)
     ids = {commits.WRITE_ID_KEY: opened.write_id}
     is_ours()
@@ -311,17 +312,16 @@ def _logs_of(
                 yield each.path
 
 
-def _logs(storage: Storage, records: metadata_records.Records) -> Logs:
+def _logs(storage: Storage, added: Mapping[str, metadata_records.Records]) -> Logs:
     """Return what each file group of the MDT gets; a listing for each partition."""
-    logs: dict[files.FileGroupId, dict[str, bytes]] = {}
-    for partition, by_key in records.items():
-        if not by_key:
+    logs: dict[files.FileGroupId, metadata_records.Records] = {}
+    for partition, records in added.items():
+        if not len(records):
             continue
         ids = metadata_writing.group_ids(storage, partition)
         if not ids:
             raise errors.FormatError(f"{storage.uri}/{partition} has no file groups")
-        keys = list(by_key)
-        for key, place in zip(keys, metadata_records.places(keys, len(ids)), strict=True):
+        for place, part in records.split(len(ids)).items():
             group = files.FileGroupId(partition_path=partition, file_id=ids[place])
-            logs.setdefault(group, {})[key] = by_key[key]
+            logs[group] = part
     return logs
