@@ -33,6 +33,7 @@ from hoodie.transaction import lifecycle, table_lock
 from hoodie.transaction.client import OpenAction
 
 _NAMED_MAX = 5
+_TRIES_MAX = 5
 
 _Numbers = npt.NDArray[np.int64]
 
@@ -76,6 +77,7 @@ class RecordKeys:
 
         Raises:
             InvalidInputError: The write puts a key into two file groups.
+            WriteConflictError: The index changed during each of some look-ups.
             HoodieError: The metadata table is damaged, or the storage failed.
         """
         self._storage = storage
@@ -89,9 +91,7 @@ class RecordKeys:
         self._removed = _Claims.of([each.removed for each in keys])
         self._touched = pa.concat_arrays([self._added.keys, self._removed.keys])
         self._refuse_twice()
-        table = metadata_table.MetadataTable(storage, active.listed(storage))
-        self._compacted = _last_compacted(table.timeline)
-        self._located = record_index.locations(table, self._touched)
+        self._compacted, self._located = _looked_up(storage, self._touched)
 
     def settle(
         self, scope: table_lock.LockScope, write: OpenAction
@@ -110,10 +110,7 @@ class RecordKeys:
         located, logged = self._located, None
         since = self._since(scope, write)
         if since:
-            table = metadata_table.MetadataTable(self._storage, scope.timeline)
-            if _last_compacted(table.timeline) != self._compacted:
-                located = record_index.locations(table, self._touched)
-            logged = record_index.logged_by(table, since, self._touched)
+            located, logged = self._now(scope, since)
             self._refuse_below(write, logged)
         self._refuse_elsewhere(write, located, logged)
         known_added = self._known(self._added, located, logged)
@@ -128,6 +125,23 @@ class RecordKeys:
             else replace(stat, keys=key_changes.KeyChanges(added=each, removed=gone))
             for stat, each, gone in zip(self._stats, added, removed, strict=True)
         )
+
+    def _now(
+        self, scope: table_lock.LockScope, since: frozenset[instants.InstantTime]
+    ) -> tuple[record_index.Locations, record_index.Logged]:
+        """Return where the keys are, and what was logged of them since the write began."""
+        table = metadata_table.MetadataTable(self._storage, scope.timeline)
+        located = self._located
+        try:
+            if _last_compacted(table.timeline) != self._compacted:
+                located = record_index.locations(table, self._touched)
+            return located, record_index.logged_by(table, since, self._touched)
+        except errors.NotFoundError as error:
+            # By a process that has the lock as well, or has it now.
+            raise errors.WriteConflictError(
+                f"the metadata table of {self._storage.uri} was compacted meanwhile, expected "
+                f"that of this lock scope: write the batch again; {error}"
+            ) from error
 
     def _since(
         self, scope: table_lock.LockScope, write: OpenAction
@@ -240,6 +254,21 @@ def settlement(
     if key_changes.RECORD_INDEX not in config.metadata_partitions:
         return None
     return RecordKeys(storage, stats).settle
+
+
+def _looked_up(storage: protocol.Storage, keys: pa.Array) -> tuple[str, record_index.Locations]:
+    """Return when the last compaction completed, and where keys are; a later state is as good."""
+    missing: errors.NotFoundError | None = None
+    for _ in range(_TRIES_MAX):
+        table = metadata_table.MetadataTable(storage, active.listed(storage))
+        try:
+            return _last_compacted(table.timeline), record_index.locations(table, keys)
+        except errors.NotFoundError as error:
+            missing = error  # Compactions have replaced it.
+    raise errors.WriteConflictError(
+        f"the metadata table of {storage.uri} was compacted during each of {_TRIES_MAX} look-ups "
+        f"of keys: write the batch again; {missing}"
+    )
 
 
 def _last_compacted(timeline: active.ActiveTimeline) -> str:

@@ -88,6 +88,7 @@ class Fleet:
             is_lying=plan.is_lying,
             has_chain=plan.has_chain,
             has_metadata=plan.has_metadata,
+            has_record_index=plan.has_record_index,
         )
         self.world.page_names = plan.page_names
         self.world.lock.loss_rate = plan.loss_rate
@@ -117,6 +118,9 @@ class Fleet:
         if plan.engines:
             # It may have made what we do not maintain, and remove it later.
             self.transient = (*TRANSIENT, errors.UnsupportedError)
+        if plan.has_record_index:
+            # A key that it brings may be in another file group.
+            self.transient = (*self.transient, errors.InvalidInputError)
         if self._may_lack_changes:
             self.transient = (*self.transient, errors.FormatError)
         self.finished: set[str] = set()

@@ -26,6 +26,7 @@ from hoodie.model import (
     compaction_options,
     files,
     instants,
+    key_changes,
     schemas,
     settings,
     table_config,
@@ -51,16 +52,18 @@ from hoodie.transaction.client import (
     Guard,
     OpenAction,
 )
-from hoodie.write import compatibility, conflicts, placement
+from hoodie.write import compatibility, conflicts, placement, record_keys
 from support.simulation import (
     faulty_storage,
     invariants,
     schedule,
     schedule_keeping,
+    schedule_keys,
     schedule_metadata,
     schedule_witness,
     whole_timeline,
 )
+from support.tables import record_indexes
 
 CONFIG = table_config.TableConfig(
     name="t",
@@ -95,7 +98,7 @@ GROUPS = tuple(
 class World:
     """One table, its lock service, and the processes that use them."""
 
-    def __init__(  # noqa: PLR0913 - what a plan says, by name
+    def __init__(  # noqa: PLR0913, PLR0915 - what a plan says, by name
         self,
         time: schedule.Schedule | None = None,
         *,
@@ -108,6 +111,7 @@ class World:
         has_chain: bool = False,
         epochs_kept: int = 3,
         has_metadata: bool = False,
+        has_record_index: bool = False,
     ) -> None:
         self.is_lying = is_lying  # Whether the lock is given to everybody; a chain keeps order.
         self.page_names: int | None = None  # How listings come; see `faulty_storage`.
@@ -158,9 +162,15 @@ class World:
         self.remakes = 0  # How often it was begun or ended to make the metadata table again.
         self._doubts_cleared = 0  # How many late publications it was made after.
         self.compacted = 0  # How often it was compacted.
+        is_non_blocking = write_settings.concurrency is settings.ConcurrencyMode.NON_BLOCKING
+        self.keys = schedule_keys.Keys(has_deletes=not is_non_blocking)
         if has_metadata:
             self.settings = replace(write_settings, metadata_delta_commits_max=UPKEEP_AFTER)
-            self._make_metadata(self.process("creation"))
+            process = self.process("creation")
+            self._make_metadata(process)
+            if has_record_index:
+                record_indexes.add(self.client(process), 2)
+                self.config = table_properties.load(self.storage, process.clock)
             self.metadata_judge = schedule_metadata.MetadataJudge(
                 self.time, MemoryStorage(self.store), has_lock=not is_lying
             )
@@ -377,8 +387,16 @@ class World:
             if self.failed_task_rate and writer.random.uniform() < self.failed_task_rate:
                 self.write_files(writer, opened, groups[:1], task=1)
             stats = self._write_all(writer, opened, groups)
+            if self.has_record_index:
+                stats = self.keys.drawn(writer, opened.requested_time, stats)
             completion = lifecycle.commit(
-                writer, opened, metadata(stats), [conflicts.commit_check(writer)]
+                writer,
+                opened,
+                metadata(stats),
+                [conflicts.commit_check(writer)],
+                lifecycle.Adjustment(
+                    stats=record_keys.settlement(writer.storage, opened.config, stats)
+                ),
             )
         except errors.HoodieError as error:
             if opened.requested_time in self.timeline.pending_times and _is_missing(error):
@@ -493,6 +511,8 @@ class World:
         """I7, I10: the metadata table names what there is, and nothing of it is left over."""
         if self.config.metadata_partitions:
             invariants.check_metadata(self.storage, self.whole, self.config, self._published_late)
+        if self.has_record_index and not self._published_late:
+            self.keys.check(self.storage, self.timeline.completed_writes)
 
     def compact(self, service: Client, requested_time: instants.InstantTime) -> Completion:
         """Execute a planned compaction, and take down what the service is told."""
@@ -529,6 +549,11 @@ class World:
     def writes_read(self, reader: Client, task: tasks.ReadTask) -> tuple[instants.InstantTime, ...]:
         """Read a slice; return which writes it holds, in the order in which they were merged."""
         return writes_in(content(reader.storage, task.file_slice))
+
+    @property
+    def has_record_index(self) -> bool:
+        """Whether the table has one; not any more once its metadata table was made again."""
+        return key_changes.RECORD_INDEX in self.config.metadata_partitions
 
     @property
     def is_ordered(self) -> bool:
@@ -831,6 +856,7 @@ def stat(
         size_bytes=size_bytes,
         log_files=log_files,
         log_version=1 if log_files else None,
+        keys=key_changes.NONE,
     )
 
 
