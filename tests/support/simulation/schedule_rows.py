@@ -121,7 +121,9 @@ class RowsWorld(World):
         is_lying: bool = False,
         has_chain: bool = False,
         has_metadata: bool = False,
+        has_record_index: bool = False,
     ) -> None:
+        assert not has_record_index, "rows of real files have keys that nobody draws"
         super().__init__(
             time,
             faults=faults,

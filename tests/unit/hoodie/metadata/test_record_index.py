@@ -29,10 +29,10 @@ EVENT_TIME = replace(
 KINDS = {
     "mor": CONFIG,
     "cow": COPY_ON_WRITE,
-    "event time": EVENT_TIME,
-    "without partitions": replace(COPY_ON_WRITE, partition_fields=()),
-    "chain, ours alone": CHAINED,
-    "version 8": replace(CONFIG, version=table_config.VERSION_WITH_PAYLOADS),
+    "event-time": EVENT_TIME,
+    "flat": replace(COPY_ON_WRITE, partition_fields=()),
+    "chain": CHAINED,
+    "version-8": replace(CONFIG, version=table_config.VERSION_WITH_PAYLOADS),
 }
 OPTIMISTIC = settings.ConcurrencyMode.OPTIMISTIC
 Row = dict[str, object]
@@ -108,13 +108,13 @@ def row(key: int | str, part: str | None = None, a: int = 0) -> Row:
 KEYS = [str(number) for number in range(24)]
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(1))
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_row_is_found_through_a_random_history(tmp_path: Path, kind: str, seed: int) -> None:
     indexed = Indexed(tmp_path / "t", KINDS[kind])
     indexed.commits_max = 4
     chance = random.Random(seed)
-    for number in range(20):
+    for number in range(16):
         some = [row(key, a=number) for key in chance.sample(KEYS, chance.randint(1, 8))]
         indexed.is_optimistic = indexed.config.is_copy_on_write or chance.random() < 0.7
         step = chance.random()
@@ -127,12 +127,15 @@ def test_every_row_is_found_through_a_random_history(tmp_path: Path, kind: str, 
                 indexed.write(fresh, operation=commits.Operation.INSERT)
         elif step < 0.9:
             columns = ["id", "part", "a"] if chance.random() < 0.5 else ["id", "part"]
-            if kind == "without partitions":
+            if kind == "flat":
                 columns.remove("part")
-            indexed.delete([{name: each[name] for name in columns} for each in some])
+            older = [{**each, "a": chance.randint(0, number)} for each in some]
+            indexed.delete([{name: each[name] for name in columns} for each in older])
         elif not indexed.config.is_copy_on_write:
             indexed.reopen()
             indexed.small.compact()
+        if number % 2:
+            continue
         rows = indexed.rows()
         found = indexed.locations(KEYS)
         assert {key: found.get(key) for key in rows} == rows
