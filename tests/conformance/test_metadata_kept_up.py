@@ -29,9 +29,18 @@ MERGE_ON_READ = replace(BASE, name="kept", metadata_table=True, extra=FILES_ONLY
 WITH_STATISTICS = replace(
     MERGE_ON_READ, extra={key: FILES_ONLY[key] for key in FILES_ONLY if "stats" not in key}
 )
+RECORD_INDEX = {
+    "hoodie.metadata.global.record.level.index.enable": "true",
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.metadata.global.record.level.index.min.filegroup.count": "2",
+    "hoodie.metadata.record.index.min.filegroup.count": "2",
+}
 TABLES = {
     "mor": WITH_STATISTICS,
     "cow, version 8": replace(WITH_STATISTICS, merge_on_read=False, table_version=8),
+    "cow, record index": replace(
+        WITH_STATISTICS, merge_on_read=False, extra=WITH_STATISTICS.extra | RECORD_INDEX
+    ),
     "without partitions, made by ours": replace(MERGE_ON_READ, partition_by=()),
 }
 BY_METADATA = Query(use_metadata_table=True)

@@ -433,6 +433,7 @@ class Fleet:
         self.world.faults = faulty_storage.NoFaults()
         self.world.lock.loss_rate = self.world.misjudgement_rate = 0.0
         self.world.misjudged.clear()
+        self.world.keys.has_roaming = False
         self.world.keepers.check(self.world.whole)
         for number in range(2):
             self.time.advance(SETTINGS.heartbeat_expiry_ms + self.world.lock.session_ms)

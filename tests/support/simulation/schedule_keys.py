@@ -25,6 +25,7 @@ class Keys:
 
     def __init__(self, *, has_deletes: bool) -> None:
         self._has_deletes = has_deletes
+        self.has_roaming = True  # Or no write is refused for its keys.
         self._claims: dict[instants.InstantTime, list[tuple[files.FileGroupId, set[str], set[str]]]]
         self._claims = {}
 
@@ -33,7 +34,7 @@ class Keys:
     ) -> list[commits.WriteStat]:
         """Return the stats of a write with keys that chance chooses."""
         found, claims = [], []
-        roaming = set(_ROAMING)
+        roaming = set(_ROAMING if self.has_roaming else ())
         for stat in stats:
             group = files.FileGroupId(stat.partition_path, stat.file_id)
             added: set[str] = set()
