@@ -65,6 +65,50 @@ def merged_statistics(key: bytes, values: Sequence[Value]) -> bytes | None:
     return metadata_avro.encode_statistics(merged, RecordType.PARTITION_STATS)
 
 
+def tight_statistics(found: Mapping[bytes, Sequence[Value]]) -> ColumnStatistics | None:
+    """Return one of some records of `partition_stats` that is tight; None if there is none.
+
+    Raises:
+        FormatError: One is broken, or of another partition.
+    """
+    for key, values in found.items():
+        for value in values:
+            source = f"{file_statistics.PARTITION_STATS}, key {key!r}"
+            each = metadata_avro.decode_statistics(value, source, RecordType.PARTITION_STATS)
+            if each is not None and each.is_tight:
+                return each
+    return None
+
+
+def continued_statistics(key: bytes, values: Sequence[Value], added: bytes) -> bytes:
+    """Return a record of `partition_stats` that Apache Hudi's readers can merge with older ones.
+
+    Args:
+        key: The key of all.
+        values: The older ones, in the order of merging.
+        added: The record that a commit adds.
+
+    Raises:
+        FormatError: One is broken, or of another partition.
+        UnsupportedError: Their bounds have no order together.
+    """
+    before = merged_statistics(key, values) if values else None
+    if before is None:
+        return added
+    older, newer = (
+        metadata_avro.decode_statistics(
+            Value(content, metadata_schemas.RECORD.text),
+            f"{file_statistics.PARTITION_STATS}, key {key!r}",
+            RecordType.PARTITION_STATS,
+        )
+        for content in (before, added)
+    )
+    assert older is not None
+    assert newer is not None
+    found = partition_statistics.continued(older, newer)
+    return metadata_avro.encode_statistics(found, RecordType.PARTITION_STATS)
+
+
 _MERGES = {
     metadata_table.FILES: merged_files,
     file_statistics.COLUMN_STATS: newest_statistics,

@@ -39,11 +39,14 @@ class Changes:
         written: The new files.
         deleted: Paths of those that are gone, below the table's root.
         columns: Those that deleted files had statistics of.
+        published: The table's columns as of this change, in Avro JSON; None where others may have
+            widened some since it began.
     """
 
     written: Sequence[commits.WriteStat] = ()
     deleted: Sequence[str] = ()
     columns: Sequence[str] = ()
+    published: str | None = None
 
 
 def of_changes(changes: Changes, partitions: Iterable[str]) -> Records:
@@ -61,6 +64,26 @@ def of_changes(changes: Changes, partitions: Iterable[str]) -> Records:
                     "by a program that does not know of them, expected one of this release"
                 )
     return {name: _RECORDS[name](changes) for name in wanted}
+
+
+def doubtful_keys(
+    changes: Changes, published: pa.Schema | None, created: pa.Schema | None
+) -> Sequence[str]:
+    """Return keys of `partition_stats` that may have an older record of another type.
+
+    Args:
+        changes: What adds records.
+        published: As of `partition_statistics.may_be_of_another_type`.
+        created: As there.
+    """
+    return sorted(
+        {
+            metadata_avro.statistics_prefix(each.column, stat.partition_path)
+            for stat in changes.written
+            for each in stat.statistics
+            if partition_statistics.may_be_of_another_type(each, published, created)
+        }
+    )
 
 
 def changed(sizes: Sizes, changes: Iterable[Changes]) -> Sizes:

@@ -344,7 +344,7 @@ def complete(
     content: Content,
     checks: Sequence[publication.Check] = (),
     effects: Sequence[Effect] = (),
-    changes: metadata_records.Changes | None = None,
+    changes: Callable[[], metadata_records.Changes] | None = None,
 ) -> Completion:
     """Publish an action, all of it or nothing.
 
@@ -356,7 +356,8 @@ def complete(
         content: Of the completed file.
         checks: Asked in the lock scope, in this order.
         effects: What else happens in it, in this order.
-        changes: Of the data files, for the metadata table; None where there are none.
+        changes: Returns those of the data files, for the metadata table, after the checks; None
+            where there are none.
 
     Raises:
         ConflictError: A rollback or a restore came between, or a check found a conflict.
@@ -381,7 +382,7 @@ def complete(
             effect(scope, is_ours)
         beside: Mapping[str, bytes] = {}
         if changes is not None and scope.beside is not None:
-            beside = metadata_commits.put(client, scope, opened, changes, is_ours)
+            beside = metadata_commits.put(client, scope, opened, changes(), is_ours)
         completed = publication.publish(client, scope, opened, content(scope), beside)
         return completed, scope, scope.is_held()
 
@@ -439,8 +440,14 @@ def commit(
         stage = opened.own_stage if client.lock.is_courtesy else None
         markers.finalise(client.storage, opened.requested_time, metadata.stats, is_ours, stage)
 
+    amended = metadata
+
+    def amend(scope: table_lock.LockScope, opened: OpenAction) -> None:
+        nonlocal amended
+        if amendment is not None:
+            amended = amendment(scope, opened, metadata)
+
     def content(scope: table_lock.LockScope) -> bytes:
-        amended = amendment(scope, opened, metadata) if amendment is not None else metadata
         ids = publication.ids(client, scope, opened)
         return timeline_avro.encode_commit(replace(amended, extra={**amended.extra, **ids}))
 
@@ -448,9 +455,13 @@ def commit(
         client,
         opened,
         content,
-        [with_metadata(check) for check in checks],
+        [*map(with_metadata, checks), amend],
         [delete_files_of_failed_tasks] if may_have_failed_tasks else [],
-        metadata_records.Changes(written=metadata.stats),
+        lambda: metadata_records.Changes(
+            written=metadata.stats,
+            # Without an amendment it is what the action began with.
+            published=None if amendment is None else amended.extra[commits.SCHEMA_KEY],
+        ),
     )
 
 

@@ -28,7 +28,7 @@ from hoodie.timeline import (
     table_properties,
     transitions,
 )
-from hoodie.transaction import markers, table_lock
+from hoodie.transaction import markers, partition_records, table_lock
 from hoodie.transaction.client import Client, OpenAction
 
 logger = logging.getLogger(__name__)
@@ -64,6 +64,7 @@ def put(
     Raises:
         FormatError: The MDT lacks a change that the data's timeline shows, or a partition.
         ConflictError: A compaction of the MDT has what a dead executor of the action left.
+        WriteConflictError: A write that was requested later hides the statistics of this one.
         HoodieError: Lock or storage failed; what is left there counts for nobody.
     """
     beside = scope.beside
@@ -74,7 +75,9 @@ def put(
     partitions = opened.config.metadata_partitions
     if not scope.is_courtesy:
         _remove(storage, beside, opened.requested_time, partitions, is_ours)
-    logs = _logs(storage, metadata_records.of_changes(changes, partitions))
+    added = metadata_records.of_changes(changes, partitions)
+    added = partition_records.fitted(client, scope, opened, changes, added)
+    logs = _logs(storage, added)
     completion_time = client.time_before_another(scope)
     ids = {commits.WRITE_ID_KEY: opened.write_id}
     is_ours()
