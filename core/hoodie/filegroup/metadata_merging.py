@@ -52,6 +52,14 @@ def merged_statistics(key: bytes, values: Sequence[Value]) -> bytes | None:
         FormatError: One is broken, or of another partition.
         UnsupportedError: Their bounds have no order together.
     """
+    merged = statistics_of_partition(key, values)
+    if merged is None:
+        return None
+    return metadata_avro.encode_statistics(merged, RecordType.PARTITION_STATS)
+
+
+def statistics_of_partition(key: bytes, values: Sequence[Value]) -> ColumnStatistics | None:
+    """Return what `merged_statistics` has in it."""
     source = f"{file_statistics.PARTITION_STATS}, key {key!r}"
     merged: ColumnStatistics | None = None
     for value in values:
@@ -60,9 +68,7 @@ def merged_statistics(key: bytes, values: Sequence[Value]) -> bytes | None:
             merged = found
         else:
             merged = partition_statistics.merged(merged, found)
-    if merged is None:
-        return None
-    return metadata_avro.encode_statistics(merged, RecordType.PARTITION_STATS)
+    return merged
 
 
 def tight_statistics(found: Mapping[bytes, Sequence[Value]]) -> ColumnStatistics | None:
@@ -92,19 +98,11 @@ def continued_statistics(key: bytes, values: Sequence[Value], added: bytes) -> b
         FormatError: One is broken, or of another partition.
         UnsupportedError: Their bounds have no order together.
     """
-    before = merged_statistics(key, values) if values else None
-    if before is None:
-        return added
-    older, newer = (
-        metadata_avro.decode_statistics(
-            Value(content, metadata_schemas.RECORD.text),
-            f"{file_statistics.PARTITION_STATS}, key {key!r}",
-            RecordType.PARTITION_STATS,
-        )
-        for content in (before, added)
-    )
-    assert older is not None
+    older = statistics_of_partition(key, values)
+    newer = statistics_of_partition(key, [Value(added, metadata_schemas.RECORD.text)])
     assert newer is not None
+    if older is None:
+        return added
     found = partition_statistics.continued(older, newer)
     return metadata_avro.encode_statistics(found, RecordType.PARTITION_STATS)
 

@@ -155,6 +155,32 @@ def _width(statistics: ColumnStatistics) -> tuple[int, int]:
     )
 
 
+def excludes(stated: ColumnStatistics, there: ColumnStatistics) -> bool:
+    """Return whether statistics exclude a value, or a null, that is there.
+
+    Long bounds are compared as far as both tell when they are cut.
+
+    Args:
+        stated: The statistics.
+        there: What is there.
+    """
+    if there.nulls and stated.nulls == 0:
+        return True
+    if there.kind is None:
+        return False
+    if stated.kind is None:
+        return True
+    if _family(stated) != _family(there):
+        return False  # Nothing is left out by what is not understood.
+    low, other_low = (
+        bounds.order(bounds.cut_low(each.low), each.value_type) for each in (stated, there)
+    )
+    high, other_high = (
+        bounds.order(bounds.cut_high(each.high), each.value_type) for each in (stated, there)
+    )
+    return low > other_low or high < other_high
+
+
 def _family(statistics: ColumnStatistics) -> tuple[object, ...]:
     """Return what is equal of bounds that have an order together."""
     kind, value_type = statistics.kind, statistics.value_type
