@@ -1,12 +1,16 @@
 """Statistics that a metadata table begins with, and what writes add to them."""
 
+import contextlib
+import copy
 import functools
 import itertools
 import json
 import math
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Self
 
 import pyarrow as pa
 import pytest
@@ -19,6 +23,7 @@ from hoodie.metadata import initialising
 from hoodie.model import partition_statistics, results, schema_evolution, settings, table_config
 from hoodie.model.file_statistics import COLUMN_STATS, PARTITION_STATS, ColumnStatistics
 from hoodie.model.value_wrappers import Wrapper
+from hoodie.storage import local
 from hoodie.timeline import active, index_definitions
 from hoodie.write import batches, tasks
 from support.tables.tables import CONFIG, SmallTable
@@ -51,6 +56,15 @@ class Measured:
         self.more: dict[str, object] = {}
         if config.is_copy_on_write:
             self.more = {"concurrency": settings.ConcurrencyMode.OPTIMISTIC}
+
+    @classmethod
+    def of(cls, path: Path, other: Self) -> Self:
+        """Return a copy of a table."""
+        found = copy.copy(other)
+        found.small = copy.copy(other.small)
+        found.small.path = path
+        found.small.table = table.open_table(str(path), found.small.env)
+        return found
 
     def init(self, **how: bool) -> None:
         transaction = self.small.options().transaction
@@ -350,3 +364,58 @@ def test_no_older_record_is_read_where_no_column_was_widened(
         patch.setattr(metadata_table, "MetadataTable", None)  # Which would be opened.
         measured.upsert(0, 4)
     assert measured.partitions()
+
+
+class Broken(Exception):  # noqa: N818 - none that the library handles
+    """Ends a process."""
+
+
+@pytest.mark.parametrize("kind", ["mor", "chain, ours alone"])
+def test_what_ends_at_any_change_of_the_storage_is_made_by_the_next_one(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Measured(tmp_path / "made", replace(KINDS[kind], bucket_count=1))
+    made.upsert(0, 1)
+    number, ended = 0, True
+    while ended:
+        path = tmp_path / str(number)
+        shutil.copytree(made.small.path, path)
+        measured = Measured.of(path, made)
+        with monkeypatch.context() as patch:
+            ended = ends_at(patch, number, measured.init)
+        measured.small.table = table.open_table(str(path), measured.small.env)
+        if not measured.small.table.config.metadata_partitions:
+            # Where an epoch had made it, the lock's next holder publishes that.
+            with contextlib.suppress(errors.ConflictError):
+                measured.init()
+            measured.small.table = table.open_table(str(path), measured.small.env)
+        measured.upsert(0, 1, a=7)
+        assert [row["a"] for row in measured.small.rows()] == [7]
+        measured.check()
+        number += 1
+    assert number > 20
+
+
+def ends_at(patch: pytest.MonkeyPatch, number: int, what: Callable[[], object]) -> bool:
+    """Do something that ends at a change of the storage; return whether it had so many."""
+    count = itertools.count()
+    for name in ("create", "replace", "open_write", "delete", "delete_directory"):
+        change = getattr(local.LocalStorage, name)
+
+        def changed(
+            self: local.LocalStorage,
+            path: str,
+            *rest: object,
+            change: Callable[..., object] = change,
+            **named: object,
+        ) -> object:
+            if not path.startswith(".hoodie/lock") and next(count) == number:
+                raise Broken(path)
+            return change(self, path, *rest, **named)
+
+        patch.setattr(local.LocalStorage, name, changed)
+    try:
+        what()
+    except Broken:
+        return True
+    return False
