@@ -71,19 +71,29 @@ def statistics_of_partition(key: bytes, values: Sequence[Value]) -> ColumnStatis
     return merged
 
 
-def tight_statistics(found: Mapping[bytes, Sequence[Value]]) -> ColumnStatistics | None:
-    """Return one of some records of `partition_stats` that is tight; None if there is none.
+def hides(key: bytes, later: Sequence[Value], added: bytes) -> bool:
+    """Return whether records of `partition_stats` that are merged after one exclude what it has.
+
+    Args:
+        key: The key of all.
+        later: In the order of merging.
+        added: The record that a commit adds.
 
     Raises:
         FormatError: One is broken, or of another partition.
     """
-    for key, values in found.items():
-        for value in values:
-            source = f"{file_statistics.PARTITION_STATS}, key {key!r}"
-            each = metadata_avro.decode_statistics(value, source, RecordType.PARTITION_STATS)
-            if each is not None and each.is_tight:
-                return each
-    return None
+    if not any(_is_tight(key, each) for each in later):
+        return False
+    stated = statistics_of_partition(key, later)
+    there = statistics_of_partition(key, [Value(added, metadata_schemas.RECORD.text)])
+    assert there is not None
+    return stated is None or partition_statistics.excludes_rows(stated, there)
+
+
+def _is_tight(key: bytes, value: Value) -> bool:
+    source = f"{file_statistics.PARTITION_STATS}, key {key!r}"
+    found = metadata_avro.decode_statistics(value, source, RecordType.PARTITION_STATS)
+    return found is None or found.is_tight
 
 
 def continued_statistics(key: bytes, values: Sequence[Value], added: bytes) -> bytes:

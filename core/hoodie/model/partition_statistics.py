@@ -181,6 +181,18 @@ def excludes(stated: ColumnStatistics, there: ColumnStatistics) -> bool:
     return low > other_low or high < other_high
 
 
+def excludes_rows(stated: ColumnStatistics, added: ColumnStatistics) -> bool:
+    """Return whether statistics exclude a value, or a null, of the files of a commit.
+
+    Args:
+        stated: The statistics.
+        added: What the commit adds, as of `of_files`: with a null that is in none of them.
+    """
+    if added.is_tight:
+        return excludes(stated, added)
+    return excludes(stated, replace(added, nulls=(added.nulls or 1) - 1))
+
+
 def _family(statistics: ColumnStatistics) -> tuple[object, ...]:
     """Return what is equal of bounds that have an order together."""
     kind, value_type = statistics.kind, statistics.value_type

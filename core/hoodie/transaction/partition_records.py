@@ -6,8 +6,8 @@ before it. Two rules follow:
     types   Apache Hudi's readers, and its compaction of the metadata table, fail at a record that
             is not tight and of another type than the one before: its column was widened. There the
             older record is read, and both are written merged, tight, of the wider type.
-    hidden  A write whose records would come before a tight one that it is not in is refused: that
-            of a write which was requested later and completed first. It has to be written again.
+    hidden  A write whose records come before a tight one that excludes its rows is refused: that of
+            a write which was requested later and completed first. It has to be written again.
 
 Types may differ if a column has not the type that the table was created with, in what the commit
 publishes or in its statistics, or was added later, or if the properties do not say with which
@@ -20,7 +20,7 @@ metadata table's timeline and one of the partition, a read of each log file in i
 to three of its base file. Source: format.md: Metadata table.
 """
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -68,7 +68,7 @@ def fitted(
         return records
     table = metadata_table.MetadataTable(client.storage, scope.timeline)
     if may_be_hidden:
-        _refuse_hidden(client, opened, table, added.keys())
+        _refuse_hidden(client, opened, table, added)
     if not doubtful:
         return records
     older = table.partition(_NAME, is_held=False).with_prefixes(sorted(doubtful))
@@ -94,7 +94,7 @@ def _refuse_hidden(
     client: Client,
     opened: OpenAction,
     table: metadata_table.MetadataTable,
-    keys: Collection[str],
+    added: Mapping[str, bytes],
 ) -> None:
     later = [
         replace(
@@ -106,13 +106,14 @@ def _refuse_hidden(
         )
         for each in table.latest_slices(_NAME)
     ]
-    found = table.of_slices(later).with_prefixes(sorted(keys))
-    hiding = metadata_merging.tight_statistics(found)
-    if hiding is not None:
+    found = table.of_slices(later).with_prefixes(sorted(added))
+    if any(
+        metadata_merging.hides(key, values, added[key.decode()]) for key, values in found.items()
+    ):
         raise errors.WriteConflictError(
-            f"{opened.inflight} was requested before another write of partition "
-            f"{hiding.file_name or '.'} in {client.storage.uri}, whose statistics of all its files "
-            "would hide these rows from Apache Hudi's readers: write the batch again"
+            f"{opened.inflight} was requested before another write of the same partition of "
+            f"{client.storage.uri}, whose statistics of all files there would hide these rows from "
+            "Apache Hudi's readers: write the batch again"
         )
 
 

@@ -419,3 +419,15 @@ def ends_at(patch: pytest.MonkeyPatch, number: int, what: Callable[[], object]) 
     except Broken:
         return True
     return False
+
+
+def test_writer_whose_values_a_tight_record_includes_is_not_refused(tmp_path: Path) -> None:
+    measured = Measured(tmp_path / "t")
+    measured.init()
+    measured.upsert(0, 4)
+    earlier = Pending(measured, "earlier", [{"id": "2", "part": "p0", "whole": 1}])
+    measured.more = BESIDE
+    measured.grow(pa.table({"id": ["0"], "part": ["p0"], "whole": [2**40]}))
+    earlier.complete()
+    assert can_be_merged_by_apache_hudi(measured.partitions()["p0", "whole"])
+    measured.check()
