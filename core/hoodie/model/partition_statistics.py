@@ -124,7 +124,8 @@ def merged(older: ColumnStatistics, newer: ColumnStatistics) -> ColumnStatistics
     """
     if newer.is_tight:
         return newer
-    with_bounds = [each for each in (older, newer) if each.kind is not None]
+    wider = max((newer, older), key=_width)
+    with_bounds = [_promoted(each, wider) for each in (older, newer) if each.kind is not None]
     found = replace(
         max(reversed(with_bounds or (older, newer)), key=_width),
         file_name=newer.file_name,
@@ -144,7 +145,7 @@ def merged(older: ColumnStatistics, newer: ColumnStatistics) -> ColumnStatistics
         )
     low = min(with_bounds, key=lambda each: bounds.order(each.low, each.value_type)).low
     high = max(with_bounds, key=lambda each: bounds.order(each.high, each.value_type)).high
-    return replace(found, low=_promoted(low, found), high=_promoted(high, found))
+    return replace(found, low=low, high=high)
 
 
 def _width(statistics: ColumnStatistics) -> tuple[int, int]:
@@ -172,6 +173,7 @@ def excludes(stated: ColumnStatistics, there: ColumnStatistics) -> bool:
         return True
     if _family(stated) != _family(there):
         return False  # Nothing is left out by what is not understood.
+    stated = _promoted(stated, there)
     low, other_low = (
         bounds.order(bounds.cut_low(each.low), each.value_type) for each in (stated, there)
     )
@@ -202,10 +204,22 @@ def _family(statistics: ColumnStatistics) -> tuple[object, ...]:
     return kind, value_type, scale
 
 
-def _promoted(bound: Bound | None, wider: ColumnStatistics) -> Bound | None:
-    """Return a bound as of the wider record's type."""
-    is_float = wider.kind in (Wrapper.FLOAT, Wrapper.DOUBLE)
-    return float(bound) if is_float and isinstance(bound, int) else bound
+def _promoted(statistics: ColumnStatistics, newer: ColumnStatistics) -> ColumnStatistics:
+    """Return statistics with bounds of the newer ones' type: a column may have become wider.
+
+    They are what values are read as: of a float the double that reads alike (3.1 stays 3.1).
+    """
+    low, high = statistics.low, statistics.high
+    if statistics.kind is Wrapper.FLOAT and newer.kind is Wrapper.DOUBLE:
+        low, high = _alike(low), _alike(high)
+    elif newer.kind in (Wrapper.FLOAT, Wrapper.DOUBLE):
+        low, high = (float(each) if isinstance(each, int) else each for each in (low, high))
+    return replace(statistics, low=low, high=high)
+
+
+def _alike(bound: Bound | None) -> float:
+    found: float = pa.scalar(bound, pa.float32()).cast(pa.string()).cast(pa.float64()).as_py()
+    return found
 
 
 def _sum(older: int | None, newer: int | None) -> int | None:
