@@ -13,6 +13,7 @@ table.
 
 import base64
 import enum
+import functools
 import hashlib
 import io
 import math
@@ -240,6 +241,7 @@ def _encode(record_type: RecordType, fields: Mapping[str, object]) -> bytes:
     return stream.getvalue()
 
 
+@functools.lru_cache(maxsize=1024)
 def _hashed(text: str) -> str:
     return base64.b64encode(java_hash.xxhash64(text.encode()).to_bytes(8, "big")).decode()
 

@@ -212,8 +212,10 @@ def _promoted(statistics: ColumnStatistics, newer: ColumnStatistics) -> ColumnSt
     low, high = statistics.low, statistics.high
     if statistics.kind is Wrapper.FLOAT and newer.kind is Wrapper.DOUBLE:
         low, high = _alike(low), _alike(high)
-    elif newer.kind in (Wrapper.FLOAT, Wrapper.DOUBLE):
+    elif newer.kind in (Wrapper.FLOAT, Wrapper.DOUBLE) and statistics.kind is not newer.kind:
         low, high = (float(each) if isinstance(each, int) else each for each in (low, high))
+    else:
+        return statistics
     return replace(statistics, low=low, high=high)
 
 
