@@ -53,6 +53,14 @@ def merged_statistics(key: bytes, values: Sequence[Value]) -> bytes | None:
         FormatError: One is broken, or of another partition.
         UnsupportedError: Their bounds have no order together.
     """
+    merged = statistics_of_partition(key, values)
+    if merged is None:
+        return None
+    return metadata_avro.encode_statistics(merged, RecordType.PARTITION_STATS)
+
+
+def statistics_of_partition(key: bytes, values: Sequence[Value]) -> ColumnStatistics | None:
+    """Return what `merged_statistics` has in it."""
     source = f"{file_statistics.PARTITION_STATS}, key {key!r}"
     merged: ColumnStatistics | None = None
     for value in values:
@@ -61,9 +69,53 @@ def merged_statistics(key: bytes, values: Sequence[Value]) -> bytes | None:
             merged = found
         else:
             merged = partition_statistics.merged(merged, found)
-    if merged is None:
-        return None
-    return metadata_avro.encode_statistics(merged, RecordType.PARTITION_STATS)
+    return merged
+
+
+def hides(key: bytes, later: Sequence[Value], added: bytes) -> bool:
+    """Return whether records of `partition_stats` that are merged after one exclude what it has.
+
+    Args:
+        key: The key of all.
+        later: In the order of merging.
+        added: The record that a commit adds.
+
+    Raises:
+        FormatError: One is broken, or of another partition.
+    """
+    if not any(_is_tight(key, each) for each in later):
+        return False
+    stated = statistics_of_partition(key, later)
+    there = statistics_of_partition(key, [Value(added, metadata_schemas.RECORD.text)])
+    assert there is not None
+    return stated is None or partition_statistics.excludes_rows(stated, there)
+
+
+def _is_tight(key: bytes, value: Value) -> bool:
+    source = f"{file_statistics.PARTITION_STATS}, key {key!r}"
+    found = metadata_avro.decode_statistics(value, source, RecordType.PARTITION_STATS)
+    return found is None or found.is_tight
+
+
+def continued_statistics(key: bytes, values: Sequence[Value], added: bytes) -> bytes:
+    """Return a record of `partition_stats` that Apache Hudi's readers can merge with older ones.
+
+    Args:
+        key: The key of all.
+        values: The older ones, in the order of merging.
+        added: The record that a commit adds.
+
+    Raises:
+        FormatError: One is broken, or of another partition.
+        UnsupportedError: Their bounds have no order together.
+    """
+    older = statistics_of_partition(key, values)
+    newer = statistics_of_partition(key, [Value(added, metadata_schemas.RECORD.text)])
+    assert newer is not None
+    if older is None:
+        return added
+    found = partition_statistics.continued(older, newer)
+    return metadata_avro.encode_statistics(found, RecordType.PARTITION_STATS)
 
 
 _MERGES = {

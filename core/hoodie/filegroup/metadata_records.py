@@ -34,9 +34,12 @@ from hoodie.model import (
 )
 from hoodie.model.file_statistics import ColumnStatistics
 
+Records = Mapping[str, Mapping[str, bytes]]
+"""Records by partition of the metadata table and by key."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Records:
+class Added:
     """What is added to a partition of the metadata table.
 
     Attributes:
@@ -50,13 +53,13 @@ class Records:
     def __len__(self) -> int:
         return int(self.table.num_rows) + len(self.deleted)
 
-    def split(self, count: int) -> dict[int, "Records"]:
+    def split(self, count: int) -> dict[int, "Added"]:
         """Return what each of so many file groups, sorted by their ids, gets; none gets nothing."""
         parts = {}
         of_table = places(self.table.column("key"), count)
         of_deleted = places(self.deleted, count)
         for place in np.unique(np.concatenate([of_table, of_deleted])):
-            parts[int(place)] = Records(
+            parts[int(place)] = Added(
                 table=self.table.filter(pa.array(of_table == place)),
                 deleted=self.deleted.filter(pa.array(of_deleted == place)),
             )
@@ -75,26 +78,25 @@ class Changes:
         written: The new files.
         deleted: Paths of those that are gone, below the table's root.
         columns: Those that deleted files had statistics of.
+        published: The table's columns as of this change, in Avro JSON; None where others may have
+            widened some since it began.
     """
 
     written: Sequence[commits.WriteStat] = ()
     deleted: Sequence[str] = ()
     columns: Sequence[str] = ()
+    published: str | None = None
 
 
-def of_changes(
-    changes: Changes, partitions: Iterable[str], instant_time: instants.InstantTime
-) -> Mapping[str, Records]:
-    """Return the records that a change adds to partitions that are kept up.
+def of_changes(changes: Changes, partitions: Iterable[str]) -> Records:
+    """Return the records that a change adds to partitions that are kept up; but of a record index.
 
     Args:
         changes: The change.
         partitions: Of the metadata table.
-        instant_time: The action's requested time.
 
     Raises:
-        UnsupportedError: A file with rows has no statistics, or its keys are not known: readers
-            would leave its rows out.
+        UnsupportedError: A file with rows has no statistics: readers would leave its rows out.
     """
     wanted = list(partitions)
     if not _WITH_STATISTICS.isdisjoint(wanted):
@@ -104,14 +106,50 @@ def of_changes(
                     f"{stat.path} was written without statistics, which the metadata table has: "
                     "by a program that does not know of them, expected one of this release"
                 )
-    found = {
-        name: Records(table=metadata_merging.table(of_change(changes)))
-        for name, of_change in _RECORDS.items()
-        if name in wanted
-    }
-    if key_changes.RECORD_INDEX in wanted:
+    return {name: _RECORDS[name](changes) for name in wanted if name in _RECORDS}
+
+
+def added(
+    records: Records,
+    changes: Changes,
+    partitions: Iterable[str],
+    instant_time: instants.InstantTime,
+) -> Mapping[str, Added]:
+    """Return all that a change adds to partitions that are kept up.
+
+    Args:
+        records: Those of `of_changes`.
+        changes: The change.
+        partitions: Of the metadata table.
+        instant_time: The action's requested time.
+
+    Raises:
+        UnsupportedError: The keys in a file are not known: readers would leave its rows out.
+    """
+    found = {name: Added(table=metadata_merging.table(by_key)) for name, by_key in records.items()}
+    if key_changes.RECORD_INDEX in partitions:
         found[key_changes.RECORD_INDEX] = _locations(changes, instant_time)
     return found
+
+
+def doubtful_keys(
+    changes: Changes, published: pa.Schema | None, created: pa.Schema | None
+) -> Sequence[str]:
+    """Return keys of `partition_stats` that may have an older record of another type.
+
+    Args:
+        changes: What adds records.
+        published: As of `partition_statistics.may_be_of_another_type`.
+        created: As there.
+    """
+    return sorted(
+        {
+            metadata_avro.statistics_prefix(each.column, stat.partition_path)
+            for stat in changes.written
+            for each in stat.statistics
+            if partition_statistics.may_be_of_another_type(each, published, created)
+        }
+    )
 
 
 def changed(sizes: Sizes, changes: Iterable[Changes]) -> Sizes:
@@ -189,7 +227,7 @@ def _partition_statistics(changes: Changes) -> dict[str, bytes]:
     }
 
 
-def _locations(changes: Changes, instant_time: instants.InstantTime) -> Records:
+def _locations(changes: Changes, instant_time: instants.InstantTime) -> Added:
     pieces = [metadata_merging.SCHEMA.empty_table()]
     deleted = [pa.array([], pa.string())]
     for stat in changes.written:
@@ -203,7 +241,7 @@ def _locations(changes: Changes, instant_time: instants.InstantTime) -> Records:
         location = pa.repeat(record_locations.encode(group, instant_time), len(added))
         pieces.append(pa.table([added, location], metadata_merging.SCHEMA))
         deleted.append(pc.unique(stat.keys.removed))
-    return Records(
+    return Added(
         table=pa.concat_tables(pieces).sort_by("key"),
         deleted=pa.concat_arrays(deleted).cast(pa.binary()),
     )

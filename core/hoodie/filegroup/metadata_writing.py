@@ -9,7 +9,8 @@ Source: `HoodieAppendHandle.java`, `HoodieHFileDataBlock.java`, `HoodieAvroHFile
 
 import io
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -47,7 +48,7 @@ def write_log(
     group: files.FileGroupId,
     instant_time: instants.InstantTime,
     write_token: str,
-    records: metadata_records.Records,
+    records: metadata_records.Added,
     now_ms: int,
 ) -> commits.WriteStat:
     """Write a log file; one request.
@@ -94,7 +95,7 @@ def write_empty_log(
     content = delete_records.encode(pa.array([], pa.string()), group.partition_path)
     header = {HeaderKey.INSTANT_TIME: str(instant_time)}
     block = log_blocks.encode(BlockType.DELETE, header, content)
-    records = metadata_records.Records(table=metadata_merging.SCHEMA.empty_table())
+    records = metadata_records.Added(table=metadata_merging.SCHEMA.empty_table())
     return _write_blocks(storage, group, instant_time, _FIRST_TOKEN, [block], records)
 
 
@@ -119,24 +120,77 @@ def write_base(
     Raises:
         StorageError: Not done.
     """
+
+    def write(sink: hfile_writing.Sink) -> None:
+        _write_hfile(sink, records, now_ms, _ends(records))
+
+    return _write_base(storage, group, instant_time, write_token, write, records.num_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedBase:
+    """The content of a base file.
+
+    Attributes:
+        content: The HFile.
+        records: So many are in it.
+    """
+
+    content: bytes
+    records: int
+
+
+def prepare_base(records: pa.Table, now_ms: int) -> PreparedBase:
+    """Return what `write_base` writes, for `write_prepared`."""
+    sink = io.BytesIO()
+    _write_hfile(sink, records, now_ms, _ends(records))
+    return PreparedBase(sink.getvalue(), records.num_rows)
+
+
+def write_prepared(
+    storage: Storage,
+    group: files.FileGroupId,
+    instant_time: instants.InstantTime,
+    write_token: str,
+    prepared: PreparedBase,
+) -> commits.WriteStat:
+    """Write a base file that was prepared; as `write_base`."""
+
+    def write(sink: hfile_writing.Sink) -> None:
+        sink.write(prepared.content)
+
+    return _write_base(storage, group, instant_time, write_token, write, prepared.records)
+
+
+def _ends(records: pa.Table) -> dict[str, bytes]:
+    if not records.num_rows:
+        return {}
+    keys = records.column("key")
+    return {"minRecordKey": keys[0].as_py(), "maxRecordKey": keys[-1].as_py()}
+
+
+def _write_base(
+    storage: Storage,
+    group: files.FileGroupId,
+    instant_time: instants.InstantTime,
+    write_token: str,
+    write: Callable[[hfile_writing.Sink], None],
+    records: int,
+) -> commits.WriteStat:
     name = file_names.base_file_name(
         group.file_id, write_token, instant_time, metadata_table.EXTENSION
     )
     path = files.join(group.partition_path, name)
-    ends = {}
-    if records.num_rows:
-        keys = records.column("key")
-        ends = {"minRecordKey": keys[0].as_py(), "maxRecordKey": keys[-1].as_py()}
     with storage.open_write(path) as sink:
-        _write_hfile(sink, records, now_ms, ends)
+        write(sink)
         size_bytes = sink.tell()
     return commits.WriteStat(
         file_id=group.file_id,
         partition_path=group.partition_path,
         path=path,
         prev_commit=_NO_COMMIT,
-        records=records.num_rows,
-        inserts=records.num_rows,
+        records=records,
+        inserts=records,
         updates=0,
         deletes=0,
         size_bytes=size_bytes,
@@ -149,7 +203,7 @@ def _write_blocks(
     instant_time: instants.InstantTime,
     write_token: str,
     blocks: Sequence[Iterable[bytes | pa.Buffer]],
-    records: metadata_records.Records,
+    records: metadata_records.Added,
 ) -> commits.WriteStat:
     name = file_names.log_file_name(
         group.file_id, instant_time, files.LOG_VERSION_FIRST, write_token

@@ -13,6 +13,7 @@ table.
 
 import base64
 import enum
+import functools
 import hashlib
 import io
 import math
@@ -23,7 +24,13 @@ from typing import cast
 import fastavro
 
 from hoodie import errors
-from hoodie.format import avro_container, avro_values, java_hash, metadata_schemas
+from hoodie.format import (
+    avro_container,
+    avro_values,
+    java_hash,
+    metadata_schemas,
+    statistics_avro,
+)
 from hoodie.model.file_statistics import Bound, ColumnStatistics
 from hoodie.model.value_wrappers import Wrapper
 
@@ -180,6 +187,12 @@ def encode_statistics(statistics: ColumnStatistics, record_type: RecordType) -> 
         statistics: The statistics.
         record_type: COLUMN_STATS or PARTITION_STATS.
     """
+    encoded = statistics_avro.encode(statistics, record_type.value)
+    return encode_by_schema(statistics, record_type) if encoded is None else encoded
+
+
+def encode_by_schema(statistics: ColumnStatistics, record_type: RecordType) -> bytes:
+    """Return the same record as `encode_statistics`, of bounds of any kind."""
     value_type = None
     if statistics.value_type is not None:
         value_type = {"typeOrdinal": statistics.value_type, "additionalInfo": statistics.type_info}
@@ -234,6 +247,7 @@ def encode(record_type: RecordType, fields: Mapping[str, object]) -> bytes:
     return stream.getvalue()
 
 
+@functools.lru_cache(maxsize=1024)
 def _hashed(text: str) -> str:
     return base64.b64encode(java_hash.xxhash64(text.encode()).to_bytes(8, "big")).decode()
 

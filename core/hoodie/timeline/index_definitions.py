@@ -93,6 +93,38 @@ def _read(storage: Storage) -> Mapping[str, object]:
     return _object(_object(_decoded(content, source), source).get("indexDefinitions"), source)
 
 
+def put_of_statistics(
+    storage: Storage, config: table_config.TableConfig, wanted: file_statistics.Wanted
+) -> None:
+    """Write the definitions of a metadata table whose only index with one are statistics.
+
+    Args:
+        storage: The table's.
+        config: Its configuration.
+        wanted: The columns with statistics.
+
+    Raises:
+        StorageError: Not done.
+    """
+    has_value_types = config.version > table_config.VERSION_WITH_PAYLOADS
+    definition = {
+        "indexName": file_statistics.COLUMN_STATS,
+        "indexType": file_statistics.COLUMN_STATS,
+        "indexFunction": file_statistics.COLUMN_STATS,
+        "sourceFields": list(wanted.kinds),
+        "indexOptions": {},
+        "version": "V2" if has_value_types else "V1",
+    }
+    document = {"indexDefinitions": {file_statistics.COLUMN_STATS: definition}}
+    content = json.dumps(document, indent=2).encode()
+    try:
+        storage.create(PATH, content)
+    except errors.AlreadyExistsError:
+        # Left of a metadata table that is not there any more, or of a process that died.
+        _, version = storage.fetch(PATH)
+        storage.replace(PATH, content, if_match=version)
+
+
 def _decoded(content: bytes, source: str) -> object:
     try:
         return json.loads(content)

@@ -379,7 +379,8 @@ def complete(
         content: Of the completed file.
         checks: Asked in the lock scope, in this order.
         effects: What else happens in it, in this order.
-        changes: Of the data files, for the metadata table; None where there are none.
+        changes: Returns those of the data files, for the metadata table, after the checks; None
+            where there are none.
 
     Raises:
         ConflictError: A rollback or a restore came between, or a check found a conflict.
@@ -465,23 +466,32 @@ def commit(
         stage = opened.own_stage if client.lock.is_courtesy else None
         markers.finalise(client.storage, opened.requested_time, metadata.stats, is_ours, stage)
 
-    def content(scope: table_lock.LockScope) -> bytes:
-        amended = metadata
+    amended = metadata
+
+    def amend(scope: table_lock.LockScope, opened: OpenAction) -> None:
+        nonlocal amended
         if adjustment.metadata is not None:
             amended = adjustment.metadata(scope, opened, metadata)
+
+    def content(scope: table_lock.LockScope) -> bytes:
         ids = publication.ids(client, scope, opened)
         return timeline_avro.encode_commit(replace(amended, extra={**amended.extra, **ids}))
 
     def changes(scope: table_lock.LockScope) -> metadata_records.Changes:
-        if adjustment.stats is None:
-            return metadata_records.Changes(written=metadata.stats)
-        return metadata_records.Changes(written=tuple(adjustment.stats(scope, opened)))
+        stats: Sequence[commits.WriteStat] = metadata.stats
+        if adjustment.stats is not None:
+            stats = adjustment.stats(scope, opened)
+        return metadata_records.Changes(
+            written=tuple(stats),
+            # Without an amendment it is what the action began with.
+            published=None if adjustment.metadata is None else amended.extra[commits.SCHEMA_KEY],
+        )
 
     return complete(
         client,
         opened,
         content,
-        [with_metadata(check) for check in checks],
+        [*map(with_metadata, checks), amend],
         [delete_files_of_failed_tasks] if may_have_failed_tasks else [],
         changes,
     )

@@ -14,12 +14,10 @@ from hoodie import errors
 from hoodie.filegroup import metadata_listing, snapshots
 from hoodie.format import file_names, instant_names, rollback_avro, timeline_avro
 from hoodie.index import bucket
-from hoodie.metadata import initialising
 from hoodie.model import commits, files, instants, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, chain, contents, metadata_timelines, transitions
 from hoodie.transaction import layout
-from support.tables import record_indexes
 
 _PLANNED = (instants.Action.COMPACTION, instants.Action.CLEAN)
 """What may stay pending with nobody at work on it."""
@@ -293,7 +291,7 @@ def check_metadata(
         str(each)
         for each in beside.instants
         if each.requested_time not in completed | timeline.pending_times
-        and each.requested_time not in (initialising.FIRST_TIME, record_indexes.TIME)
+        and each.requested_time not in metadata_timelines.FIRST_TIMES
         and each.action.completed is not instants.Action.COMMIT
         and timeline.archive.completion_time(each.requested_time) is None
     ]

@@ -1,13 +1,13 @@
 """Record indexes of tables without rows: file groups without records."""
 
-from hoodie.filegroup import metadata_table, metadata_writing
+from hoodie.filegroup import metadata_writing
 from hoodie.format import file_names, metadata_schemas, properties, timeline_avro
 from hoodie.model import commits, files, instants, key_changes, table_config
-from hoodie.timeline import metadata_timelines, transitions
+from hoodie.timeline import metadata_timelines, table_properties, transitions
 from hoodie.transaction import configuration, metadata_commits, table_lock
 from hoodie.transaction.client import Client
 
-TIME = instants.InstantTime("1".zfill(17))
+TIME = metadata_timelines.FIRST_TIMES[-1]
 
 
 def file_id(number: int) -> str:
@@ -44,7 +44,8 @@ def add(client: Client, count: int = 3) -> None:
             timeline_avro.encode_commit(done),
             scope.check,
         )
-        partitions = ",".join(sorted((metadata_table.FILES, key_changes.RECORD_INDEX)))
+        config = table_properties.load(client.storage, client.clock)
+        partitions = ",".join(sorted((*config.metadata_partitions, key_changes.RECORD_INDEX)))
         properties_changed = {table_config.METADATA_PARTITIONS_KEY: partitions}
         configuration.put(client, scope, properties_changed, beside)
 

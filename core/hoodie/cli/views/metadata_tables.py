@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hoodie.cli import grids, quantities
-from hoodie.services import metadata_tables
+from hoodie.services import metadata_statistics, metadata_tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,16 +34,17 @@ class ValidationDocument:
     Attributes:
         table: The table's URI.
         differences: A committed file each that is not the same in both.
-        statistics: A column of a base file each of which the metadata table excludes a value.
+        statistics: A column each, of a data file or a partition, of which the metadata table
+            excludes a value.
         files: So many files were compared.
-        footers: So many base files were looked into.
+        files_read: So many were looked into for their statistics.
     """
 
     table: str
     differences: tuple[metadata_tables.Difference, ...]
-    statistics: tuple[metadata_tables.WrongStatistics, ...]
+    statistics: tuple[metadata_statistics.WrongStatistics, ...]
     files: int
-    footers: int
+    files_read: int
 
 
 def status(uri: str, found: metadata_tables.Status) -> StatusDocument:
@@ -65,7 +66,7 @@ def validation(uri: str, found: metadata_tables.Validation) -> ValidationDocumen
         differences=found.differences,
         statistics=found.statistics,
         files=found.files,
-        footers=found.footers,
+        files_read=found.files_read,
     )
 
 
@@ -117,10 +118,10 @@ def validation_summary(shown: ValidationDocument) -> str:
     count = len(shown.differences) + len(shown.statistics)
     found = quantities.counted(count, "difference") if count else "no differences"
     compared = quantities.counted(shown.files, "file")
-    if not shown.footers:
+    if not shown.files_read:
         return f"{found}, {compared} compared"
-    footers = quantities.counted(shown.footers, "base file")
-    return f"{found}, {compared} compared, and the statistics of {footers}"
+    files_read = quantities.counted(shown.files_read, "file")
+    return f"{found}, {compared} compared, and the statistics of {files_read}"
 
 
 def _line(each: metadata_tables.Difference) -> str:
@@ -135,10 +136,10 @@ def _line(each: metadata_tables.Difference) -> str:
     )
 
 
-def _statistics_line(each: metadata_tables.WrongStatistics) -> str:
+def _statistics_line(each: metadata_statistics.WrongStatistics) -> str:
     if not each.column:
         return f"{each.path}: {each.file_range}"
     return (
         f"{each.path}: {each.column} is {each.metadata_range} in the metadata table, "
-        f"{each.file_range} in the file"
+        f"{each.file_range} in the files"
     )

@@ -245,7 +245,9 @@ def test_index_of_each_partition_is_refused_by_name(tmp_path: Path) -> None:
         b'{"indexDefinitions": {"record_index": {"indexName": "record_index", '
         b'"indexOptions": {"isPartitioned": "true"}, "sourceFields": []}}}'
     )
-    indexed.storage.create(".hoodie/.index_defs/index.json", definitions)
+    path = ".hoodie/.index_defs/index.json"
+    _, version = indexed.storage.fetch(path)
+    indexed.storage.replace(path, definitions, if_match=version)
     with pytest.raises(errors.UnsupportedError, match=r"record index of .* of each partition"):
         indexed.write([row(1)])
 
