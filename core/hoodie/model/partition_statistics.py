@@ -17,6 +17,8 @@ Source: `HoodieTableMetadataUtil.java` (mergeColumnStatsRecords), `FileFormatUti
 from collections.abc import Iterable
 from dataclasses import replace
 
+import pyarrow as pa
+
 from hoodie import errors
 from hoodie.model import bounds
 from hoodie.model.file_statistics import Bound, ColumnStatistics, ValueType
@@ -58,7 +60,7 @@ def merged(older: ColumnStatistics, newer: ColumnStatistics) -> ColumnStatistics
     """
     if newer.is_tight:
         return newer
-    with_bounds = [each for each in (older, newer) if each.kind is not None]
+    with_bounds = [_promoted(each, newer) for each in (older, newer) if each.kind is not None]
     found = replace(
         with_bounds[-1] if with_bounds else newer,
         file_name=newer.file_name,
@@ -78,7 +80,7 @@ def merged(older: ColumnStatistics, newer: ColumnStatistics) -> ColumnStatistics
         )
     low = min(with_bounds, key=lambda each: bounds.order(each.low, each.value_type)).low
     high = max(with_bounds, key=lambda each: bounds.order(each.high, each.value_type)).high
-    return replace(found, low=_promoted(low, newer), high=_promoted(high, newer))
+    return replace(found, low=low, high=high)
 
 
 def _family(statistics: ColumnStatistics) -> tuple[object, ...]:
@@ -90,10 +92,22 @@ def _family(statistics: ColumnStatistics) -> tuple[object, ...]:
     return kind, value_type, scale
 
 
-def _promoted(bound: Bound | None, newer: ColumnStatistics) -> Bound | None:
-    """Return a bound as of the newer record's type: a column may have become wider."""
-    is_float = newer.kind in (Wrapper.FLOAT, Wrapper.DOUBLE)
-    return float(bound) if is_float and isinstance(bound, int) else bound
+def _promoted(statistics: ColumnStatistics, newer: ColumnStatistics) -> ColumnStatistics:
+    """Return statistics with bounds of the newer ones' type: a column may have become wider.
+
+    They are what values are read as: of a float the double that reads alike (3.1 stays 3.1).
+    """
+    low, high = statistics.low, statistics.high
+    if statistics.kind is Wrapper.FLOAT and newer.kind is Wrapper.DOUBLE:
+        low, high = _alike(low), _alike(high)
+    elif newer.kind in (Wrapper.FLOAT, Wrapper.DOUBLE):
+        low, high = (float(each) if isinstance(each, int) else each for each in (low, high))
+    return replace(statistics, low=low, high=high)
+
+
+def _alike(bound: Bound | None) -> float:
+    found: float = pa.scalar(bound, pa.float32()).cast(pa.string()).cast(pa.float64()).as_py()
+    return found
 
 
 def _sum(older: int | None, newer: int | None) -> int | None:
