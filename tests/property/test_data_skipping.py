@@ -3,7 +3,7 @@
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given
 
 from hoodie import environment, table
-from hoodie.filegroup import snapshots
 from hoodie.model import commits, predicates, schemas, settings, table_config
-from hoodie.read import planning, tasks, where
+from hoodie.read import where
 from hoodie.read.planning import Means
 from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts
@@ -47,39 +46,6 @@ VALUES: Mapping[str, Sequence[Any]] = {
     "n": [-2, -1, 0, 1, 2],
     "t": [(20454 + day) * 86_400_000_000 + day for day in range(5)],
 }
-
-
-@dataclass(frozen=True)
-class Written:
-    """A table with statistics."""
-
-    path: Path
-    opened: table.Table
-
-    def plan(self, predicate: predicates.Predicate) -> planning.Plan:
-        return self.opened.explain_read(where=predicate)
-
-    def rows(self, predicate: predicates.Predicate) -> list[str]:
-        return _texts(self.opened.read(where=predicate).read_all())
-
-    def rows_by_listing(self, predicate: predicates.Predicate) -> list[str]:
-        """Return the rows of a read that does not use the metadata table."""
-        config = replace(self.opened.config, metadata_partitions=())
-        schema, uri = self.opened.schema, self.opened.uri
-        query = tasks.Query(columns=tuple(schema.arrow.names), where=predicate)
-        storage = ENV.open_storage(str(self.path))
-
-        def plan(snapshot: snapshots.Snapshot) -> planning.Plan:
-            return planning.plan(uri, config, schema, snapshot, query)
-
-        planned = snapshots.consistent(storage, config, plan)
-        assert not planned.has_metadata_table
-        return [text for task in planned.tasks for text in _texts(tasks.read(task))]
-
-
-def _texts(rows: pa.Table) -> list[str]:
-    """Return rows as texts, in which NaN is equal to itself."""
-    return list(map(repr, rows.to_pylist()))
 
 
 class _Writer:
@@ -146,11 +112,11 @@ class _Writer:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Written]:
+def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], table.Table]:
     """Return what makes a table of a kind, once."""
-    made: dict[str, Written] = {}
+    made: dict[str, table.Table] = {}
 
-    def make(kind: str) -> Written:
+    def make(kind: str) -> table.Table:
         if kind not in made:
             path = tmp_path_factory.mktemp("skipping") / "table"
             writer = _Writer(path, KINDS[kind], seed=1)
@@ -163,7 +129,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Written
             begun = (write, write, write, compact, write, delete)
             for step in (*begun, write, widen, write, write, compact, write, delete, write):
                 step()
-            made[kind] = Written(path, table.open_table(str(path), ENV))
+            made[kind] = table.open_table(str(path), ENV)
         return made[kind]
 
     return make
@@ -171,7 +137,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Written
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_of_random_filters_are_those_of_a_read_by_listing(
-    kind: str, written: Callable[[str], Written]
+    kind: str, written: Callable[[str], table.Table]
 ) -> None:
     made = written(kind)
 
@@ -180,17 +146,19 @@ def test_rows_of_random_filters_are_those_of_a_read_by_listing(
     )
     @given(FILTERS)
     def compare(predicate: predicates.Predicate) -> None:
-        assert made.rows(predicate) == made.rows_by_listing(predicate)
+        expected = metadata_tables.rows_by_listing(made, predicate)
+        assert metadata_tables.rows_by_statistics(made, predicate) == expected
 
     compare()
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_statistics_leave_out_partitions_and_slices(
-    kind: str, written: Callable[[str], Written]
+    kind: str, written: Callable[[str], table.Table]
 ) -> None:
     made = written(kind)
-    plans = [made.plan(where.parse(f"i = {number} and day is not null")) for number in VALUES["i"]]
+    filters = [where.parse(f"i = {number} and day is not null") for number in VALUES["i"]]
+    plans = [made.explain_read(where=each) for each in filters]
     assert all(step.unused is None for plan in plans for step in plan.steps)
     for means in (Means.PARTITION_STATISTICS, Means.COLUMN_STATISTICS):
         assert sum(plan.step(means).skipped for plan in plans) > 0, means

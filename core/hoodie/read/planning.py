@@ -219,7 +219,7 @@ class _Skipping:
 
 
 def _base_alone(file_slice: files.FileSlice) -> files.FileSlice:
-    return replace(file_slice, log_files=())
+    return replace(file_slice, log_files=()) if file_slice.log_files else file_slice
 
 
 def _check(schema: schemas.TableSchema, query: tasks.Query) -> None:

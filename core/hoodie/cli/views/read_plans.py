@@ -1,5 +1,6 @@
 """What a read would do, and what of the table it leaves out: a row for each means."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -44,6 +45,7 @@ def document(uri: str, plan: planning.Plan, requests: Mapping[str, int]) -> Docu
     )
 
 
+_LISTINGS = ("list", "names", "names_by_directory")
 _STEPS = {
     Means.PARTITION_VALUES: "partitions, by their values",
     Means.PARTITION_STATISTICS: "partitions, by their statistics",
@@ -74,12 +76,14 @@ def grid(shown: Document) -> grids.Grid:
 def lines(shown: Document) -> list[str]:
     """Return what is said below the grid."""
     source = "the metadata table" if shown.has_metadata_table else "a listing of the storage"
-    kinds = ", ".join(f"{count} {name}" for name, count in shown.requests.items())
-    total = sum(shown.requests.values())
+    kinds: Counter[str] = Counter()
+    for name, count in shown.requests.items():
+        kinds["listing" if name in _LISTINGS else "read"] += count
     size = quantities.size_text(shown.bytes)
     return [
         *(f"{each.means.value} not used: {each.unused}" for each in shown.steps if each.unused),
         f"reads {quantities.counted(shown.files, 'file')}, {size}",
         f"files from {source}",
-        f"{quantities.counted(total, 'request')} to plan: {kinds}",
+        f"{quantities.counted(kinds.total(), 'request')} to plan: "
+        + ", ".join(quantities.counted(kinds[each], each) for each in sorted(kinds)),
     ]
