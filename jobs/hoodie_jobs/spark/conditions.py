@@ -61,12 +61,16 @@ def _of_column(
     if not literals:
         return None
     if not isinstance(predicate, predicates.Compare):
-        condition = column.isin(*literals)
-    elif predicate.comparator is Comparator.NE:
-        return column != literals[0]
-    else:
-        condition = _OPERATORS[predicate.comparator](column, literals[0])
-    return condition & ~F.isnan(column) if pa.types.is_floating(field.type) else condition
+        return _without_nan(column.isin(*literals), column, field.type)
+    if predicate.comparator is Comparator.NE:
+        # As `!=` it would be pushed into parquet files, whose bounds say nothing of NaNs.
+        return ~_without_nan(column == literals[0], column, field.type)
+    compared = _OPERATORS[predicate.comparator](column, literals[0])
+    return _without_nan(compared, column, field.type)
+
+
+def _without_nan(condition: Column, column: Column, kind: pa.DataType) -> Column:
+    return condition & ~F.isnan(column) if pa.types.is_floating(kind) else condition
 
 
 def _joined(
