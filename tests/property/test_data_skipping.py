@@ -142,7 +142,7 @@ def test_rows_of_random_filters_are_those_of_a_read_by_listing(
     made = written(kind)
 
     @hypothesis.settings(
-        max_examples=40, deadline=None, suppress_health_check=[HealthCheck.nested_given]
+        max_examples=25, deadline=None, suppress_health_check=[HealthCheck.nested_given]
     )
     @given(FILTERS)
     def compare(predicate: predicates.Predicate) -> None:

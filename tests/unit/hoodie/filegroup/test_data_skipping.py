@@ -192,6 +192,26 @@ MISFITS = {
     "texts for numbers": (pa.int64(), {"kind": Wrapper.STRING, "low": "a", "high": "b"}),
     "numbers beyond the type": (pa.int32(), {"high": 2**31}),
     "numbers for floats": (pa.float64(), {}),
+    "decimals of another scale": (
+        pa.decimal128(9, 2),
+        {
+            "kind": Wrapper.BYTES,
+            "low": b"\x01",
+            "high": b"\x02",
+            "value_type": 10,
+            "type_info": "9,3",
+        },
+    ),
+    "decimals of too many digits": (
+        pa.decimal128(3, 2),
+        {
+            "kind": Wrapper.BYTES,
+            "low": b"\x01",
+            "high": b"\x7f\xff",
+            "value_type": 10,
+            "type_info": "9,2",
+        },
+    ),
     "milliseconds": (pa.timestamp("us", "UTC"), {"value_type": 15}),
 }
 
@@ -200,6 +220,33 @@ MISFITS = {
 def test_bounds_of_another_type_are_not_relied_on(case: str) -> None:
     data_type, stated = MISFITS[case]
     assert not relied_on(data_type, may_hide=False, **stated)
+
+
+def test_decimals_are_those_of_their_scale() -> None:
+    stated = replace(
+        STATED,
+        column="n",
+        low=b"\xfe\x0c",
+        high=b"\x00\xff",
+        kind=Wrapper.BYTES,
+        value_type=10,
+        type_info="9,2",
+    )
+    schema = SCHEMA.append(pa.field("n", pa.decimal128(12, 2)))
+    for text, expected in {
+        "n < -5": False,
+        "n = -5": True,
+        "n = 2.55": True,
+        "n > 2.55": False,
+    }.items():
+        found = data_skipping.matching_slices(
+            OfLogs([[("p", stated)]]),
+            [slice_of("p", "f")],
+            where.parse(text),
+            schema,
+            is_shared=True,
+        )
+        assert found == [expected], text
 
 
 def test_floats_are_compared_as_they_are_read_in_a_wider_column() -> None:
