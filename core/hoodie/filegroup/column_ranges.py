@@ -17,7 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.format import metadata_columns
+from hoodie import errors
+from hoodie.format import avro_columns, metadata_columns
 from hoodie.format.metadata_columns import HIGH, LOW
 from hoodie.model import predicates
 from hoodie.model.file_statistics import ValueType
@@ -26,6 +27,7 @@ from hoodie.model.value_wrappers import Wrapper
 Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
 
+_DECIMAL_DIGITS_MAX = 38
 _DECIMAL_SCALE_MAX = 15
 """Greater scales are cut in version 8, which a bound does not survive."""
 
@@ -115,7 +117,8 @@ def is_understood(data_type: pa.DataType) -> bool:
 def wrappers_of(data_type: pa.DataType) -> tuple[Wrapper, ...]:
     """Return the wrappers whose bounds are values of a column's type; none for other types."""
     is_micros = pa.types.is_timestamp(data_type) and data_type.unit == "us"
-    is_held = pa.types.is_decimal(data_type) and data_type.scale <= _DECIMAL_SCALE_MAX
+    is_decimal = pa.types.is_decimal128(data_type)
+    is_held = is_decimal and data_type.scale <= _DECIMAL_SCALE_MAX
     found: Sequence[tuple[bool, tuple[Wrapper, ...]]] = (
         (pa.types.is_signed_integer(data_type), (Wrapper.INT, Wrapper.LONG)),
         (pa.types.is_float32(data_type), (Wrapper.FLOAT,)),
@@ -123,7 +126,8 @@ def wrappers_of(data_type: pa.DataType) -> tuple[Wrapper, ...]:
         (pa.types.is_string(data_type), (Wrapper.STRING,)),
         (pa.types.is_date32(data_type), (Wrapper.INT, Wrapper.DATE, Wrapper.LOCAL_DATE)),
         (is_micros, (Wrapper.LONG, Wrapper.TIMESTAMP_MICROS)),
-        (is_held, (Wrapper.DECIMAL,)),
+        (is_held, (Wrapper.DECIMAL, Wrapper.BYTES)),
+        (is_decimal, (Wrapper.BYTES,)),
     )
     return next((wrappers for is_of, wrappers in found if is_of), ())
 
@@ -172,6 +176,8 @@ def _of_wrapper(
     None where they do not fit the type.
     """
     low, high = (_array(statistics, metadata_columns.bound(end, wrapper)) for end in (LOW, HIGH))
+    if wrapper is Wrapper.BYTES:
+        return _unscaled(statistics, (low, high), data_type)
     if pa.types.is_timestamp(data_type):
         value_type = _array(statistics, "valueType.typeOrdinal")
         is_fit = pc.or_(
@@ -189,6 +195,25 @@ def _of_wrapper(
         return _where(is_fit, low, data_type), _where(is_fit, high, data_type)
     except pa.ArrowInvalid:
         return None  # A type that is wider than the column's: it was narrowed, which nobody does.
+
+
+def _unscaled(
+    statistics: pa.Table, bounds: tuple[pa.Array, pa.Array], data_type: pa.DataType
+) -> tuple[pa.Array, pa.Array] | None:
+    """Return the decimals of version 9, whose scale is in the type that is stated of them."""
+    is_decimal = pc.equal(_array(statistics, "valueType.typeOrdinal"), int(ValueType.DECIMAL))
+    info = _array(statistics, "valueType.additionalInfo")
+    is_fit = pc.and_(is_decimal, pc.ends_with(info, f",{data_type.scale}"))
+    nothing = pa.scalar(None, pa.binary())
+    widest = pa.decimal128(_DECIMAL_DIGITS_MAX, data_type.scale)
+    try:
+        low, high = (
+            avro_columns.decimals(pc.if_else(is_fit, each, nothing), widest).cast(data_type)
+            for each in bounds
+        )
+    except (errors.FormatError, pa.ArrowInvalid):
+        return None
+    return low, high
 
 
 def _where(is_fit: pa.Array, bound: pa.Array, data_type: pa.DataType) -> pa.Array:

@@ -275,6 +275,22 @@ def _narrowed(column: avro_types.Column, values: pa.Array, big_endian: Bytes) ->
     return big_endian[:, surplus:]
 
 
+def decimals(values: pa.BinaryArray, type_: pa.DataType) -> pa.Array:
+    """Return decimals from big-endian two's complements of any length, as Java writes them.
+
+    Raises:
+        FormatError: One has no bytes, or more than the type.
+    """
+    offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1]
+    places = offsets.astype(np.int64)
+    data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
+    starts, ends = places[:-1], places[1:]
+    present: Flags | None = None
+    if values.null_count:
+        present = values.is_valid().to_numpy(zero_copy_only=False)
+    return _decimals(type_, avro_cursor.Cursor(data, starts, ends), (starts, ends), present)
+
+
 def _decimals(
     type_: pa.DataType,
     cursor: avro_cursor.Cursor,

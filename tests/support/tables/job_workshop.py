@@ -28,7 +28,7 @@ from hoodie_jobs import (
     write,
 )
 from hoodie_jobs.run import Run
-from support.tables import every_type, metadata_tables
+from support.tables import every_type
 
 SCHEMA = pa.schema(
     [
@@ -187,7 +187,6 @@ def write_typed(uri: str, batches: Sequence[Sequence[Mapping[str, object]]]) -> 
 def keep_statistics(workshop: Workshop) -> None:
     """Give a workshop's table, which is empty, a metadata table with statistics."""
     workshop.table().initialise_metadata(_transaction("filesystem"))
-    metadata_tables.put_statistics(Path(workshop.uri))
 
 
 def _transaction(lock: str) -> manager.TransactionOptions:

@@ -11,14 +11,12 @@ import fastavro
 import pyarrow as pa
 
 from hoodie import environment, table
-from hoodie.filegroup import metadata_table, metadata_writing, snapshots
+from hoodie.filegroup import metadata_table, snapshots
 from hoodie.format import delete_records, log_blocks
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.format.metadata_avro import ALL_PARTITIONS, Value
 from hoodie.model import (
     commits,
-    file_statistics,
-    files,
     instants,
     predicates,
     table_config,
@@ -160,28 +158,6 @@ def records_of(metadata: commits.CommitMetadata) -> dict[str, Sizes]:
         name = stat.path.rpartition("/")[2]
         found.setdefault(stat.partition_path or ".", {})[name] = stat.size_bytes
     return {**found, ALL_PARTITIONS: dict.fromkeys(found, 0)}
-
-
-def put_statistics(path: Path) -> None:
-    """Give an empty table with a metadata table `column_stats` and `partition_stats`, too."""
-    beside = environment.system(parallelism=1).open_storage(
-        str(path / metadata_timelines.DIRECTORY)
-    )
-    groups = {
-        file_statistics.COLUMN_STATS: ("col-stats-0000-0", "col-stats-0001-0"),
-        file_statistics.PARTITION_STATS: ("partition-stats-0000-0",),
-    }
-    for number, (partition, ids) in enumerate(groups.items(), start=1):
-        time = instants.checked_time(f"{number:017}")
-        for file_id in ids:
-            group = files.FileGroupId(partition_path=partition, file_id=file_id)
-            metadata_writing.write_empty_log(beside, group, time)
-    properties = path / ".hoodie" / "hoodie.properties"
-    key = table_config.METADATA_PARTITIONS_KEY
-    named = ",".join(sorted((metadata_table.FILES, *groups)))
-    text = properties.read_text()
-    assert f"{key}={metadata_table.FILES}\n" in text, text
-    properties.write_text(text.replace(f"{key}={metadata_table.FILES}\n", f"{key}={named}\n"))
 
 
 def rows_by_listing(opened: table.Table, predicate: predicates.Predicate) -> list[str]:

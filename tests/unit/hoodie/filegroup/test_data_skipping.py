@@ -10,7 +10,14 @@ import pyarrow as pa
 import pytest
 
 from hoodie import table
-from hoodie.filegroup import column_ranges, data_skipping, metadata_table, metadata_writing
+from hoodie.filegroup import (
+    column_ranges,
+    data_skipping,
+    metadata_merging,
+    metadata_records,
+    metadata_table,
+    metadata_writing,
+)
 from hoodie.format import file_names, metadata_avro, metadata_columns, metadata_schemas
 from hoodie.format.metadata_avro import RecordType
 from hoodie.model import files, instants, table_config
@@ -21,7 +28,6 @@ from hoodie.read.planning import Means
 from hoodie.storage import memory
 from hoodie.timeline import metadata_timelines
 from hoodie.write import sessions
-from support.tables import metadata_tables
 from support.tables.tables import CONFIG, Rows, SmallTable
 
 SCHEMA = pa.schema([("c", pa.int64()), ("s", pa.string()), ("d", pa.float64())])
@@ -50,7 +56,8 @@ class OfLogs(metadata_table.MetadataTable):
         logs = []
         for number, of_log in enumerate(self._logs):
             time = instants.checked_time(f"{number:017}")
-            records = dict(record(name, path, each) for path, each in of_log)
+            by_key = dict(record(name, path, each) for path, each in of_log)
+            records = metadata_records.Added(table=metadata_merging.table(by_key))
             stat = metadata_writing.write_log(storage, group, time, "0-0-0", records, 1)
             parsed = file_names.parse_new(stat.path, stat.size_bytes)
             assert isinstance(parsed, files.LogFile)
@@ -192,6 +199,26 @@ MISFITS = {
     "texts for numbers": (pa.int64(), {"kind": Wrapper.STRING, "low": "a", "high": "b"}),
     "numbers beyond the type": (pa.int32(), {"high": 2**31}),
     "numbers for floats": (pa.float64(), {}),
+    "decimals of another scale": (
+        pa.decimal128(9, 2),
+        {
+            "kind": Wrapper.BYTES,
+            "low": b"\x01",
+            "high": b"\x02",
+            "value_type": 10,
+            "type_info": "9,3",
+        },
+    ),
+    "decimals of too many digits": (
+        pa.decimal128(3, 2),
+        {
+            "kind": Wrapper.BYTES,
+            "low": b"\x01",
+            "high": b"\x7f\xff",
+            "value_type": 10,
+            "type_info": "9,2",
+        },
+    ),
     "milliseconds": (pa.timestamp("us", "UTC"), {"value_type": 15}),
 }
 
@@ -200,6 +227,33 @@ MISFITS = {
 def test_bounds_of_another_type_are_not_relied_on(case: str) -> None:
     data_type, stated = MISFITS[case]
     assert not relied_on(data_type, may_hide=False, **stated)
+
+
+def test_decimals_are_those_of_their_scale() -> None:
+    stated = replace(
+        STATED,
+        column="n",
+        low=b"\xfe\x0c",
+        high=b"\x00\xff",
+        kind=Wrapper.BYTES,
+        value_type=10,
+        type_info="9,2",
+    )
+    schema = SCHEMA.append(pa.field("n", pa.decimal128(12, 2)))
+    for text, expected in {
+        "n < -5": False,
+        "n = -5": True,
+        "n = 2.55": True,
+        "n > 2.55": False,
+    }.items():
+        found = data_skipping.matching_slices(
+            OfLogs([[("p", stated)]]),
+            [slice_of("p", "f")],
+            where.parse(text),
+            schema,
+            is_shared=True,
+        )
+        assert found == [expected], text
 
 
 def test_floats_are_compared_as_they_are_read_in_a_wider_column() -> None:
@@ -215,7 +269,6 @@ class Kept:
     def __init__(self, path: Path, config: table_config.TableConfig) -> None:
         self.small = SmallTable(path, config)
         self.small.table.initialise_metadata(self.small.options().transaction)
-        metadata_tables.put_statistics(path)
         self.reopen()
         for number in range(3):
             self.small.upsert(rows_of(number))
