@@ -307,9 +307,11 @@ def test_validate_names_statistics_that_exclude_rows(
     pq.write_table(rows.set_column(place, rows.schema.field(place), million), changed)
     code, shown = metadata("validate", path)
     assert code == 1
-    (wrong,) = shown["statistics"]
+    wrong, of_partition = shown["statistics"]
     assert (wrong["path"], wrong["column"]) == (f"north/{changed.name}", "quantity")
     assert wrong["file_range"] == "1000000 to 1000000, 0 nulls"
+    assert (of_partition["path"], of_partition["column"]) == ("north", "quantity")
+    assert of_partition["file_range"].endswith(" to 1000000, 0 nulls")
 
 
 RECORDS = {

@@ -32,7 +32,7 @@ from hoodie.filegroup import listing, log_scanning, slicing, view
 from hoodie.format import delete_records, file_names, hfile_reading, log_blocks
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.format.metadata_avro import Value
-from hoodie.model import commits, file_statistics, files, instants, plans
+from hoodie.model import commits, file_statistics, files, instants, key_changes, plans
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, contents, metadata_timelines
 
@@ -45,6 +45,7 @@ _GROUP_PREFIXES = {
     FILES: "files",
     file_statistics.COLUMN_STATS: "col-stats",
     file_statistics.PARTITION_STATS: "partition-stats",
+    key_changes.RECORD_INDEX: "record-index",
 }
 
 

@@ -16,6 +16,7 @@ from hoodie.filegroup import (
     block_decoding,
     log_scanning,
     parquet_reading,
+    reading,
     slicing,
     statistics_gathering,
 )
@@ -56,10 +57,11 @@ def of_file(
     Raises:
         NotFoundError: It is gone.
         FormatError: It is broken.
-        UnsupportedError: It has a log block of a kind that is not read.
+        UnsupportedError: It has a log block of a kind that is not read, or its rows are elsewhere.
     """
     if isinstance(data_file, files.LogFile):
         return _of_log_file(source, data_file)
+    reading.check_is_whole(data_file)
     with source.storage.open_input(data_file.path) as opened:
         return _of_base_file(source, data_file, parquet_reading.ParquetInput(opened))
 

@@ -30,9 +30,8 @@ from hoodie.filegroup import (
     snapshots,
     statistics_reading,
 )
-from hoodie.format import file_names, metadata_schemas, properties, timeline_avro
-from hoodie.metadata import initial_statistics
-from hoodie.model import commits, file_statistics, files, instants, schemas, table_config
+from hoodie.metadata import initial_statistics, partition_making
+from hoodie.model import file_statistics, files, instants, schemas, table_config
 from hoodie.model.file_statistics import ColumnStatistics
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import (
@@ -41,13 +40,11 @@ from hoodie.timeline import (
     index_definitions,
     metadata_timelines,
     table_properties,
-    transitions,
 )
 from hoodie.transaction import (
     admission,
     configuration,
     manager,
-    metadata_commits,
     stored_schemas,
     table_lock,
 )
@@ -55,8 +52,6 @@ from hoodie.transaction.client import Client
 
 logger = logging.getLogger(__name__)
 
-_TOKEN = file_names.write_token(0, 0, 0)
-_LOG_TOKEN = file_names.write_token(1, 0, 0)
 _LOOKS_MAX = 5
 _ROUNDS_MAX = 3
 """So often what completed meanwhile is looked into before the lock is taken."""
@@ -345,27 +340,16 @@ def _make(
         metadata_timelines.FIRST_TIMES, initial_statistics.FILE_GROUPS, strict=False
     ):
         if name in contents_by_name:
-            beside |= _write(client, scope, storage, time, name, contents_by_name[name])
+            beside |= partition_making.make(
+                client, scope, storage, time, name, contents_by_name[name]
+            )
     configuration.put(client, scope, made, beside)
     logger.info("%s: made from %d partitions", storage.uri, len(sizes))
 
 
-@dataclass(frozen=True, slots=True)
-class _Content:
-    """What a partition of an MDT begins with.
-
-    Attributes:
-        bases: The base file of each file group; None for one without records.
-        records: Later ones, by key.
-    """
-
-    bases: Sequence[metadata_writing.PreparedBase | None]
-    records: Mapping[str, bytes] = field(default_factory=dict)
-
-
-def _files_content(client: Client, sizes: metadata_records.Sizes) -> _Content:
+def _files_content(client: Client, sizes: metadata_records.Sizes) -> partition_making.Content:
     records = metadata_merging.table(metadata_records.of_files(sizes, sizes))
-    return _Content([metadata_writing.prepare_base(records, client.clock.now_ms())])
+    return partition_making.Content([metadata_writing.prepare_base(records, client.clock.now_ms())])
 
 
 def _statistics_contents(
@@ -374,7 +358,7 @@ def _statistics_contents(
     statistics: _Statistics,
     changes: Sequence[metadata_records.Changes],
     partitions: Iterable[str],
-) -> Mapping[str, _Content]:
+) -> Mapping[str, partition_making.Content]:
     """Return what the partitions with statistics begin with.
 
     Raises:
@@ -397,7 +381,7 @@ def _statistics_contents(
     )
     names = [name for name in partitions if name in statistics.bases]
     records = metadata_records.of_changes(since, names)
-    return {name: _Content(statistics.bases[name], records[name]) for name in names}
+    return {name: partition_making.Content(statistics.bases[name], records[name]) for name in names}
 
 
 def _changes_since(
@@ -419,58 +403,3 @@ def _changes_since(
         elif each.action is instants.Action.CLEAN:
             deleted = tuple(sorted(contents.read_clean(storage, each).paths))
             yield metadata_records.Changes(deleted=deleted)
-
-
-def _write(
-    client: Client,
-    scope: table_lock.LockScope,
-    storage: Storage,
-    time: instants.InstantTime,
-    name: str,
-    content: _Content,
-) -> Mapping[str, bytes]:
-    """Write a partition of an MDT by an instant that is complete in the end.
-
-    Returns:
-        What an epoch has to publish to complete it.
-    """
-    scope.check()
-    storage.create(
-        files.join(name, file_names.PARTITION_METADATA), properties.partition_metadata(time, 1)
-    )
-    requested = transitions.request(storage, time, instants.Action.DELTA_COMMIT, b"", lambda: True)
-    inflight = transitions.start(storage, requested, b"", lambda: True)
-    groups = [
-        files.FileGroupId(partition_path=name, file_id=metadata_table.file_id(name, number))
-        for number in range(len(content.bases))
-    ]
-    stats = []
-    for group, base in zip(groups, content.bases, strict=True):
-        scope.check()
-        metadata_writing.write_empty_log(storage, group, time)
-        if base is not None:
-            stats.append(metadata_writing.write_prepared(storage, group, time, _TOKEN, base))
-    added = metadata_records.Added(table=metadata_merging.table(content.records))
-    now_ms = client.clock.now_ms()
-    for place, records in added.split(len(groups)).items():
-        scope.check()
-        stats.append(
-            metadata_writing.write_log(storage, groups[place], time, _LOG_TOKEN, records, now_ms)
-        )
-    done = commits.CommitMetadata(
-        operation=commits.Operation.BULK_INSERT.value,
-        stats=tuple(stats),
-        extra={
-            commits.SCHEMA_KEY: metadata_schemas.COMMITTED.text.decode(),
-            commits.WRITE_ID_KEY: client.random.uuid(),
-        },
-    )
-    completion_time = client.time_before_another(scope)
-    return metadata_commits.complete(
-        storage,
-        scope,
-        inflight,
-        completion_time,
-        timeline_avro.encode_commit(done),
-        scope.check,
-    )

@@ -155,12 +155,15 @@ class Comparison:
 def _of_file(
     source: statistics_reading.Source, data_file: listing.DataFile
 ) -> tuple[ColumnStatistics, ...] | str:
-    """Return the statistics of a data file, or why it cannot be read; none of one that is gone."""
+    """Return the statistics of a data file, or why it is broken; none of one that is gone.
+
+    Nor of one that is not supported.
+    """
     try:
         return statistics_reading.of_file(source, data_file)
-    except errors.NotFoundError:
+    except (errors.NotFoundError, errors.UnsupportedError):
         return ()
-    except (errors.FormatError, errors.UnsupportedError) as error:
+    except errors.FormatError as error:
         return str(error)
 
 

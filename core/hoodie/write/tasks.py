@@ -81,7 +81,7 @@ class WriteToken:
 
     Attributes:
         task: The task's number.
-        stage: The number of its stage.
+        stage: The number of its stage; files of further partitions have those that follow.
         attempt: The attempt's number.
     """
 
@@ -141,6 +141,11 @@ def run(
     for group in batch.groups:
         first_rows.append(first_rows[-1] + len(group.rows))
 
+    # Apache Hudi finds column statistics by names of files alone, and a bucket has the same file id
+    # in each partition.
+    partitions = dict.fromkeys(group.partition_path for group in batch.groups)
+    stages = {path: token.stage + number for number, path in enumerate(partitions)}
+
     def write_group(place: int) -> tuple[commits.Written, ...]:
         group = batch.groups[place]
         group_id = _group_id(group, groups)
@@ -161,7 +166,9 @@ def run(
             storage=storage,
             group=group_id,
             instant_time=task.instant_time,
-            write_token=file_names.write_token(token.task, token.stage, token.attempt),
+            write_token=file_names.write_token(
+                token.task, stages[group_id.partition_path], token.attempt
+            ),
             before_file=partial(announce, group_id),
             first_row=first_row,
             statistics=task.statistics,

@@ -18,7 +18,7 @@ list the storage, and show a warning.
 `init` makes one from the files on storage, while writers continue; batches that began before are
 refused once, and have to be written again. As Apache Hudi does by default, it makes statistics of
 the columns of files, and of partitions if there are any: from footers of base files, from columns
-where these do not tell all, and from the rows of log files. With --files-only it lists files alone.
+where footers are not enough, and from the rows of log files. With --files-only it lists files only.
 With --rebuild one that is there is dropped first.
 
 `drop` removes it, whichever engine made it. Apache Hudi makes a new one with its next write unless

@@ -16,12 +16,24 @@ import pyarrow as pa
 import pytest
 
 from hoodie import environment, errors, table
-from hoodie.filegroup import metadata_table
-from hoodie.format import metadata_avro
+from hoodie.filegroup import metadata_table, statistics_reading
+from hoodie.format import file_names, metadata_avro
 from hoodie.format.metadata_avro import RecordType
 from hoodie.metadata import initialising
-from hoodie.model import partition_statistics, results, schema_evolution, settings, table_config
-from hoodie.model.file_statistics import COLUMN_STATS, PARTITION_STATS, ColumnStatistics
+from hoodie.model import (
+    files,
+    partition_statistics,
+    results,
+    schema_evolution,
+    settings,
+    table_config,
+)
+from hoodie.model.file_statistics import (
+    COLUMN_STATS,
+    NOTHING,
+    PARTITION_STATS,
+    ColumnStatistics,
+)
 from hoodie.model.value_wrappers import Wrapper
 from hoodie.storage import local
 from hoodie.timeline import active, index_definitions
@@ -268,8 +280,8 @@ def test_column_that_is_added_meanwhile_has_statistics_in_all_files(
     interfere(monkeypatch, lambda: measured.grow(rows))
     measured.init()
     found = measured.columns()
-    files = {name for name, _ in found}
-    assert {name for name, column in found if column == "added"} == files
+    names = {name for name, _ in found}
+    assert {name for name, column in found if column == "added"} == names
     measured.check()
 
 
@@ -431,3 +443,13 @@ def test_writer_whose_values_a_tight_record_includes_is_not_refused(tmp_path: Pa
     earlier.complete()
     assert can_be_merged_by_apache_hudi(measured.partitions()["p0", "whole"])
     measured.check()
+
+
+def test_file_whose_rows_are_elsewhere_has_no_statistics(tmp_path: Path) -> None:
+    """Its columns are not null, though the file lacks them."""
+    skeleton = file_names.parse(f"p/f_1-0-1_{files.METADATA_BOOTSTRAP_TIME}.parquet", 1)
+    assert isinstance(skeleton, files.BaseFile)
+    storage = environment.system(parallelism=1).open_storage(str(tmp_path))
+    source = statistics_reading.Source(storage, pa.schema([]), NOTHING, lambda _: True)
+    with pytest.raises(errors.UnsupportedError, match="METADATA_ONLY bootstrap"):
+        statistics_reading.of_file(source, skeleton)
