@@ -3,6 +3,9 @@
     column_stats     of each data file that counts
     partition_stats  of each partition of the data table, tight: of the slices that reads take
 
+Readers find the records of a file by its name. So files have none whose names are in several
+partitions, as earlier releases of this project wrote them: readers read what has no record.
+
 Some hundred files are looked into at a time, by the threads of the engine. What stays in memory are
 the records, and the base files that are made of them. Files that are gone since they were listed
 have none: what deleted them is added under the lock (`metadata.initialising`).
@@ -14,6 +17,7 @@ initializePartitionStatsIndex), `HoodieTableMetadataUtil.java`
 
 import functools
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -97,7 +101,15 @@ def gather(
     """
     pieces = [metadata_merging.SCHEMA.empty_table()]
     of_partitions: dict[str, bytes] = {}
-    looked = _looked_into(_places(snapshot, data_files), source, reading, pieces.append)
+    names = Counter(each.name for found in data_files.values() for each in found)
+    looked = _looked_into(
+        _places(snapshot, data_files),
+        source,
+        reading,
+        lambda some: pieces.append(
+            _column_records(each for each in some if names[each[0].data_file.name] == 1)
+        ),
+    )
     for path, of_path in itertools.groupby(looked, key=lambda each: each[0].partition_path):
         latest = (each for place, found in of_path if place.is_latest for each in found)
         for each in partition_statistics.of_all_files(path, latest):
@@ -144,15 +156,15 @@ def _looked_into(
     places: Iterator[_Place],
     source: statistics_reading.Source,
     reading: Reading,
-    take: Callable[[pa.Table], object],
+    take: Callable[[Sequence[_Looked]], object],
 ) -> Iterator[_Looked]:
-    """Yield the statistics of data files, and have their records taken, some hundred at a time."""
+    """Yield the statistics of data files, and have them taken, some hundred at a time."""
     while some := list(itertools.islice(places, _FILES_AT_ONCE)):
         reading.hear(some[0].partition_path)
         data_files = [each.data_file for each in some]
         found = reading.engine.map(functools.partial(_of_file, source), data_files)
         looked = list(zip(some, found, strict=True))
-        take(_column_records(looked))
+        take(looked)
         yield from looked
 
 

@@ -445,6 +445,22 @@ def test_writer_whose_values_a_tight_record_includes_is_not_refused(tmp_path: Pa
     measured.check()
 
 
+def test_files_of_one_name_in_several_partitions_have_no_statistics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the names alone, Apache Hudi finds those of either."""
+    measured = Measured(tmp_path / "t", replace(CONFIG, bucket_count=1))
+    with monkeypatch.context() as patch:
+        patch.setattr(file_names, "write_token", lambda *_: "0-0-0")
+        repeated = measured.upsert(0, 4)
+    others = measured.upsert(0, 4)
+    assert len(set(repeated)) == 1
+    measured.init()
+    assert {name for name, _ in measured.columns()} == set(others)
+    assert len(measured.partitions()) == 2 * len(measured.small.table.schema.arrow) + 2 * 3
+    measured.check()
+
+
 def test_file_whose_rows_are_elsewhere_has_no_statistics(tmp_path: Path) -> None:
     """Its columns are not null, though the file lacks them."""
     skeleton = file_names.parse(f"p/f_1-0-1_{files.METADATA_BOOTSTRAP_TIME}.parquet", 1)
