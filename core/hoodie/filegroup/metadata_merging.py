@@ -65,10 +65,26 @@ def merged_statistics(key: bytes, values: Sequence[Value]) -> bytes | None:
     return metadata_avro.encode_statistics(merged, RecordType.PARTITION_STATS)
 
 
+def newest_bloom_filter(key: bytes, values: Sequence[Value]) -> bytes | None:
+    """Return the record of the partition `bloom_filters` that counts; None of a deleted file.
+
+    Raises:
+        FormatError: It is broken, or of another partition.
+    """
+    source = f"{file_statistics.BLOOM_FILTERS}, key {key!r}"
+    newest = values[-1]
+    if metadata_avro.decode_bloom_filter(newest, source) is None:
+        return None
+    if metadata_schemas.is_current(newest.schema):
+        return newest.content
+    return metadata_avro.recoded(newest, source)
+
+
 _MERGES = {
     metadata_table.FILES: merged_files,
     file_statistics.COLUMN_STATS: newest_statistics,
     file_statistics.PARTITION_STATS: merged_statistics,
+    file_statistics.BLOOM_FILTERS: newest_bloom_filter,
 }
 
 

@@ -5,13 +5,14 @@
     column_stats     of each column of a new file what values it has; of those of a deleted file
                      that they are gone
     partition_stats  of each column of a partition that is touched what values the new files have
+    bloom_filters    of each new base file the filter of its keys; of a deleted one that it is gone
 
 Source: `HoodieTableMetadataUtil.java` (convertMetadataToRecords); format.md: Metadata table.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +20,10 @@ import pyarrow as pa
 
 from hoodie import errors
 from hoodie.filegroup import metadata_table
-from hoodie.format import java_hash, metadata_avro
+from hoodie.format import file_names, java_hash, metadata_avro
+from hoodie.format.bloom_filters import StoredFilter
 from hoodie.format.metadata_avro import RecordType
-from hoodie.model import commits, file_statistics, partition_statistics
+from hoodie.model import commits, file_statistics, files, partition_statistics
 from hoodie.model.file_statistics import ColumnStatistics
 
 Records = Mapping[str, Mapping[str, bytes]]
@@ -39,18 +41,23 @@ class Changes:
         written: The new files.
         deleted: Paths of those that are gone, below the table's root.
         columns: Those that deleted files had statistics of.
+        filters: The bloom filters of new base files, by path; as of `key_footers.read_filters`.
+        instant_time: Of the action, which records of bloom filters name.
     """
 
     written: Sequence[commits.WriteStat] = ()
     deleted: Sequence[str] = ()
     columns: Sequence[str] = ()
+    filters: Mapping[str, StoredFilter] = field(default_factory=dict)
+    instant_time: str = ""
 
 
 def of_changes(changes: Changes, partitions: Iterable[str]) -> Records:
     """Return the records that a change adds to partitions that are kept up.
 
     Raises:
-        UnsupportedError: A file with rows has no statistics: readers would leave its rows out.
+        UnsupportedError: A file with rows has no statistics, or a base file no bloom filter:
+            readers would leave its rows out, or fail.
     """
     wanted = list(partitions)
     if not _WITH_STATISTICS.isdisjoint(wanted):
@@ -138,10 +145,36 @@ def _partition_statistics(changes: Changes) -> dict[str, bytes]:
     }
 
 
+def base_files(paths: Iterable[str]) -> list[str]:
+    """Return those of the paths of data files that are of base files."""
+    return [path for path in paths if isinstance(file_names.parse(path, 0), files.BaseFile)]
+
+
+def _bloom_filters(changes: Changes) -> dict[str, bytes]:
+    found = {}
+    for path in base_files(stat.path for stat in changes.written):
+        if path not in changes.filters:
+            raise errors.UnsupportedError(
+                f"{path} has no bloom filter in its footer, which the metadata table has: it was "
+                "written by a program that does not know of them, expected one of this release"
+            )
+        record = metadata_avro.encode_bloom_filter(changes.filters[path], changes.instant_time)
+        found[_filter_key(path)] = record
+    for path in base_files(changes.deleted):
+        found[_filter_key(path)] = metadata_avro.encode_bloom_filter(None, changes.instant_time)
+    return found
+
+
+def _filter_key(path: str) -> str:
+    partition_path, _, name = path.rpartition("/")
+    return metadata_avro.bloom_filter_key(partition_path, name)
+
+
 _RECORDS = {
     metadata_table.FILES: _files,
     file_statistics.COLUMN_STATS: _column_statistics,
     file_statistics.PARTITION_STATS: _partition_statistics,
+    file_statistics.BLOOM_FILTERS: _bloom_filters,
 }
 
 _WITH_STATISTICS = frozenset((file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS))

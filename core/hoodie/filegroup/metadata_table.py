@@ -29,7 +29,7 @@ from hoodie.filegroup import listing, log_scanning, slicing, view
 from hoodie.format import delete_records, file_names, hfile_reading, log_blocks
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.format.metadata_avro import Value
-from hoodie.model import commits, files, instants, plans
+from hoodie.model import commits, file_statistics, files, instants, plans
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, contents, metadata_timelines
 
@@ -38,7 +38,7 @@ FILES = "files"
 
 EXTENSION = ".hfile"
 
-_GROUP_PREFIXES = {FILES: "files"}
+_GROUP_PREFIXES = {FILES: "files", file_statistics.BLOOM_FILTERS: "bloom-filters"}
 
 
 def file_id(partition: str, number: int) -> str:

@@ -1,7 +1,7 @@
 """Which file slices a read needs: a snapshot, less what the filter excludes.
 
 A filter excludes partitions by the values in their paths, file slices by the bucket of a key, and
-file slices by the statistics of the metadata table.
+file slices by the statistics and the bloom filters of the metadata table.
 
 Of a slice whose logs hold nothing but kept deletes the base file alone is read: they change none of
 its rows, and without them it has no changes to merge.
@@ -15,7 +15,7 @@ from hoodie import errors
 from hoodie.filegroup import column_statistics, reading, snapshots
 from hoodie.index import foreign_groups, tables
 from hoodie.model import file_statistics, files, predicates, schemas, table_config
-from hoodie.read import pruning, tasks
+from hoodie.read import key_lookups, pruning, tasks
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +32,7 @@ class Plan:
         slices: File slices of those partitions.
         slices_left_by_index: Those whose bucket may hold a key of the filter; all without an index.
         slices_left_by_statistics: Those of them whose column statistics do not exclude the filter.
+        slices_left_by_bloom_filters: Those of them whose bloom filters do not exclude its keys.
     """
 
     tasks: tuple[tasks.ReadTask, ...]
@@ -41,6 +42,7 @@ class Plan:
     slices: int
     slices_left_by_index: int
     slices_left_by_statistics: int
+    slices_left_by_bloom_filters: int
 
 
 def plan(
@@ -79,7 +81,9 @@ def plan(
             left.append(file_slice)
     if foreign and config.bucket_count is not None:
         foreign_groups.warn(table_uri, foreign)
-    wanted = _by_statistics(table_uri, config, schema, snapshot, query, left)
+    by_statistics = _by_statistics(table_uri, config, schema, snapshot, query, left)
+    keys = key_lookups.keys_of(query.where, config, arrow)
+    wanted = key_lookups.that_may_hold(by_statistics, keys, snapshot, config, table_uri)
     committed = snapshots.committed_instants(snapshot.timeline)
     planned = []
     for file_slice in wanted:
@@ -102,7 +106,8 @@ def plan(
         partitions_read=len(paths),
         slices=count,
         slices_left_by_index=len(left),
-        slices_left_by_statistics=len(wanted),
+        slices_left_by_statistics=len(by_statistics),
+        slices_left_by_bloom_filters=len(wanted),
     )
 
 

@@ -17,6 +17,7 @@ from hoodie.filegroup import (
     snapshots,
 )
 from hoodie.model import file_statistics, files, instants, table_config
+from hoodie.services import bloom_filter_checks
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, metadata_timelines
 
@@ -164,19 +165,23 @@ class Validation:
     Attributes:
         differences: In which files there are.
         statistics: In what is in them.
+        filters: In the bloom filters of their keys.
         files: So many files were compared.
-        footers: So many base files were looked into.
+        footers: So many base files were looked into for statistics.
+        filters_compared: So many base files were looked into for bloom filters.
     """
 
     differences: tuple[Difference, ...]
     statistics: tuple[WrongStatistics, ...]
+    filters: tuple[bloom_filter_checks.WrongFilter, ...]
     files: int
     footers: int
+    filters_compared: int
 
     @property
     def is_right(self) -> bool:
         """Whether there is no difference."""
-        return not self.differences and not self.statistics
+        return not self.differences and not self.statistics and not self.filters
 
 
 def validate(
@@ -189,7 +194,8 @@ def validate(
     """Compare a metadata table with the committed files on storage.
 
     Writers may go on meanwhile. One listing of the table, the metadata table's `files`, and if it
-    has column statistics these, and the footer of each base file; of a partition at a time.
+    has column statistics these, and the footer of each base file; of a partition at a time. If it
+    has bloom filters, each of them and each footer.
 
     Args:
         storage: The table's.
@@ -213,28 +219,37 @@ def validate(
         statistics = None
         if file_statistics.COLUMN_STATS in config.metadata_partitions:
             statistics = table.partition(file_statistics.COLUMN_STATS, is_held=False)
+        filters = None
+        if file_statistics.BLOOM_FILTERS in config.metadata_partitions:
+            filters = table.partition(file_statistics.BLOOM_FILTERS, is_held=False)
         differences: list[Difference] = []
         wrong: list[WrongStatistics] = []
-        files_seen = footers = 0
+        wrong_filters: list[bloom_filter_checks.WrongFilter] = []
+        files_seen = footers = filters_compared = 0
         for path in sorted({*by_metadata.partitions(), *on_storage.partitions()}):
             hear(path)
             ours = _committed(snapshot, by_metadata, path)
             theirs = _committed(snapshot, on_storage, path)
             files_seen += len({*ours, *theirs})
             differences += _differences(path, ours, theirs)
+            bases = [each for each in on_storage.files(path) if each.name in theirs]
+            whole = [each for each in bases if isinstance(each, files.BaseFile)]
+            if filters is not None:
+                filters_compared += len(whole)
+                wrong_filters += bloom_filter_checks.wrong_filters(storage, engine, filters, whole)
             if statistics is not None:
                 known = column_statistics.read(
                     statistics, column_statistics.understood_columns(schema), [path]
                 )
-                bases = [each for each in on_storage.files(path) if each.name in theirs]
-                whole = [each for each in bases if isinstance(each, files.BaseFile)]
                 footers += len(whole)
                 wrong += _wrong_statistics(storage, schema, engine, known, whole)
         return Validation(
             differences=tuple(differences),
             statistics=tuple(wrong),
+            filters=tuple(wrong_filters),
             files=files_seen,
             footers=footers,
+            filters_compared=filters_compared,
         )
 
     return snapshots.consistent(storage, config, compare)

@@ -106,7 +106,8 @@ def _index(config: table_config.TableConfig) -> dict[str, str]:
     }
 
 
-_STATISTICS = {
+_INDEXES = {
+    file_statistics.BLOOM_FILTERS: "hoodie.metadata.index.bloom.filter.enable",
     file_statistics.COLUMN_STATS: "hoodie.metadata.index.column.stats.enable",
     file_statistics.PARTITION_STATS: "hoodie.metadata.index.partition.stats.enable",
 }
@@ -125,7 +126,7 @@ def _metadata(config: table_config.TableConfig) -> dict[str, str]:
         "hoodie.write.rolling.metadata.keys": ",".join(writer_batches.CARRIED_KEYS),
     }
     if ready and is_kept:
-        for name, key in _STATISTICS.items():
+        for name, key in _INDEXES.items():
             found[key] = _flag(name in ready)
     return found
 

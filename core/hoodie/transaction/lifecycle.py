@@ -450,7 +450,7 @@ def commit(
         content,
         [with_metadata(check) for check in checks],
         [delete_files_of_failed_tasks] if may_have_failed_tasks else [],
-        metadata_records.Changes(written=metadata.stats),
+        metadata_commits.changes_of_write(client, opened, metadata.stats),
     )
 
 

@@ -13,13 +13,19 @@ Source: `HoodieBackedTableMetadataWriter.java`; protocol.md: The metadata table.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from hoodie import errors
-from hoodie.filegroup import metadata_records, metadata_table, metadata_writing
-from hoodie.format import file_names, instant_names, metadata_schemas, timeline_avro
-from hoodie.model import commits, files, instants
+from hoodie.filegroup import key_footers, metadata_records, metadata_table, metadata_writing
+from hoodie.format import (
+    bloom_filters,
+    file_names,
+    instant_names,
+    metadata_schemas,
+    timeline_avro,
+)
+from hoodie.model import commits, file_statistics, files, instants
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import (
     active,
@@ -37,6 +43,33 @@ _OPERATION = "UPSERT_PREPPED"
 
 Logs: TypeAlias = Mapping[files.FileGroupId, Mapping[str, bytes]]
 """Records by file group and key."""
+
+
+def changes_of_write(
+    client: Client, opened: OpenAction, stats: Sequence[commits.WriteStat]
+) -> metadata_records.Changes:
+    """Return what a write did to the data files; before the lock is taken.
+
+    If the MDT has bloom filters, the footers of the new base files are read: a task does not send
+    them along (`key_footers`), and a lock scope with a request for each file would be long. A file
+    that is gone by then is left out: in the lock scope it is found who took the write back.
+
+    Args:
+        client: Whose write it is.
+        opened: The write, or the execution of a plan.
+        stats: What it wrote.
+
+    Raises:
+        FormatError: A base file is broken.
+        StorageError: The storage failed.
+    """
+    filters: Mapping[str, bloom_filters.StoredFilter] = {}
+    if file_statistics.BLOOM_FILTERS in opened.config.metadata_partitions:
+        paths = metadata_records.base_files(stat.path for stat in stats)
+        filters = key_footers.read_filters(client.storage, paths, client.parallelism)
+    return metadata_records.Changes(
+        written=stats, filters=filters, instant_time=opened.requested_time
+    )
 
 
 def put(

@@ -20,6 +20,7 @@ class Document:
         slices: File slices of those partitions.
         slices_left_by_index: Those whose bucket may hold a key of the filter.
         slices_left_by_statistics: Those of them whose column statistics do not exclude the filter.
+        slices_left_by_bloom_filters: Those of them whose bloom filters do not exclude its keys.
         files: Base files and log files of them.
         bytes: The size of these files.
         requests: How many requests planning made, by their kinds.
@@ -32,6 +33,7 @@ class Document:
     slices: int
     slices_left_by_index: int
     slices_left_by_statistics: int
+    slices_left_by_bloom_filters: int
     files: int
     bytes: int
     requests: Mapping[str, int]
@@ -54,6 +56,7 @@ def document(uri: str, plan: planning.Plan, requests: Mapping[str, int]) -> Docu
         slices=plan.slices,
         slices_left_by_index=plan.slices_left_by_index,
         slices_left_by_statistics=plan.slices_left_by_statistics,
+        slices_left_by_bloom_filters=plan.slices_left_by_bloom_filters,
         files=len(sizes),
         bytes=sum(sizes),
         requests=dict(sorted(requests.items())),
@@ -69,6 +72,11 @@ def grid(shown: Document) -> grids.Grid:
             "file slices, by column statistics",
             shown.slices_left_by_index,
             shown.slices_left_by_statistics,
+        ),
+        (
+            "file slices, by bloom filters",
+            shown.slices_left_by_statistics,
+            shown.slices_left_by_bloom_filters,
         ),
     )
     return grids.Grid(
