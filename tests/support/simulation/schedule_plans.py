@@ -82,6 +82,7 @@ class Plan:
         has_chain: Whether the table has a chain, and other engines may write it all the same.
         is_lying: Whether everybody who asks for the lock is told to have it; with a chain.
         has_metadata: Whether the table has a metadata table.
+        has_bloom_filters: Whether that has the filters of base files.
         slow_beat_rate: How often the answer to a heartbeat takes long.
         failed_task_rate: How often a task of a write fails after its file, and is run again.
         repeats_tasks: Whether a task that fails is run again.
@@ -126,6 +127,7 @@ class Plan:
     has_chain: bool = False
     is_lying: bool = False
     has_metadata: bool = False
+    has_bloom_filters: bool = False
     slow_beat_rate: float = 0.0
     failed_task_rate: float = 0.0
     repeats_tasks: bool = False
@@ -175,13 +177,22 @@ INDEXED_FROM = 100_000
 none, but for the two scenarios that are about it: what a seed has found is found again."""
 
 
+FILTERED_FROM = 200_000
+"""From this seed on these metadata tables have the partition `bloom_filters`."""
+
+
 def plan_of(scenario: Scenario, seed: int) -> Plan:
     """Return the run that a seed stands for."""
     plan = _plan_of(scenario, seed)
     # Another engine writes without it.
     if seed < INDEXED_FROM or plan.engines:
         return plan
-    return replace(plan, has_metadata=True, upkeepers=max(plan.upkeepers, seed % 2))
+    return replace(
+        plan,
+        has_metadata=True,
+        has_bloom_filters=seed >= FILTERED_FROM,
+        upkeepers=max(plan.upkeepers, seed % 2),
+    )
 
 
 def _plan_of(scenario: Scenario, seed: int) -> Plan:

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hoodie import errors, identity
 from hoodie.filegroup import metadata_listing, snapshots
-from hoodie.format import file_names, timeline_avro
+from hoodie.format import bloom_filters, file_names, timeline_avro
 from hoodie.index import bucket
 from hoodie.maintenance.archiving import planning as archive_planning
 from hoodie.maintenance.archiving import service as archiving
@@ -61,6 +62,7 @@ from support.simulation import (
     schedule_witness,
     whole_timeline,
 )
+from support.tables import filtered_metadata
 
 CONFIG = table_config.TableConfig(
     name="t",
@@ -76,6 +78,7 @@ SCHEMA = schemas.from_arrow(pa.schema([("id", pa.string()), ("part", pa.string()
 ARCHIVE = archive_planning.Policy(commits_min=1, commits_max=2, compaction_delta_commits=1)
 EVERYTHING = tasks.Query(columns=("id",))
 ANY_COMPACTION = compaction_options.CompactionOptions()
+_LINES_KEY = "lines"
 UPKEEP_AFTER = 2
 """After so many delta commits a metadata table is compacted."""
 
@@ -95,6 +98,8 @@ GROUPS = tuple(
 class World:
     """One table, its lock service, and the processes that use them."""
 
+    filters = 0  # How many bloom filters were judged.
+
     def __init__(  # noqa: PLR0913 - what a plan says, by name
         self,
         time: schedule.Schedule | None = None,
@@ -108,6 +113,7 @@ class World:
         has_chain: bool = False,
         epochs_kept: int = 3,
         has_metadata: bool = False,
+        has_bloom_filters: bool = False,
     ) -> None:
         self.is_lying = is_lying  # Whether the lock is given to everybody; a chain keeps order.
         self.page_names: int | None = None  # How listings come; see `faulty_storage`.
@@ -158,6 +164,7 @@ class World:
         self.remakes = 0  # How often it was begun or ended to make the metadata table again.
         self._doubts_cleared = 0  # How many late publications it was made after.
         self.compacted = 0  # How often it was compacted.
+        self.has_bloom_filters = has_bloom_filters  # Whether it has those of base files.
         if has_metadata:
             self.settings = replace(write_settings, metadata_delta_commits_max=UPKEEP_AFTER)
             self._make_metadata(self.process("creation"))
@@ -170,6 +177,10 @@ class World:
         process.is_spared = True
         config = table_properties.load(self.storage, process.clock)
         initialising.initialise_by(self.client(process), config)
+        if self.has_bloom_filters:
+            # A client of the table with a metadata table.
+            self.config = table_properties.load(self.storage, process.clock)
+            filtered_metadata.add_bloom_filters(self.client(process))
         self.config = table_properties.load(self.storage, process.clock)
 
     @property
@@ -488,11 +499,21 @@ class World:
             assert not snapshot.listing.is_refused, "the storage was listed instead"
             invariants.check_listing(self.whole, snapshot, self._published_late)
             self.listings += 1
+            self._judge_filters(snapshot)
 
     def check_metadata(self) -> None:
         """I7, I10: the metadata table names what there is, and nothing of it is left over."""
         if self.config.metadata_partitions:
             invariants.check_metadata(self.storage, self.whole, self.config, self._published_late)
+            timeline = chain.load(self.storage, self.config)
+            self._judge_filters(snapshots.take(self.storage, self.config, timeline))
+
+    def _judge_filters(self, snapshot: snapshots.Snapshot) -> None:
+        """I7: the filters of committed base files are those in their footers."""
+        if filtered_metadata.PARTITION in self.config.metadata_partitions:
+            self.filters += invariants.check_bloom_filters(
+                self.storage, self.config, snapshot, self._published_late
+            )
 
     def compact(self, service: Client, requested_time: instants.InstantTime) -> Completion:
         """Execute a planned compaction, and take down what the service is told."""
@@ -770,7 +791,8 @@ def _rewrite(
     for group in groups:
         base = present.base_file_of(group)
         name = file_names.base_file_name(group.file_id, token, opened.requested_time)
-        content = (writer.storage.read(base.path) if base else b"") + line
+        lines = (_lines_of(writer.storage.read(base.path)) if base else b"") + line
+        content = _base_content(opened, lines)
         path = put_file(writer, opened, files.join(group.partition_path, name), content)
         stats.append(stat(group, path, len(content)))
     return stats
@@ -786,11 +808,12 @@ def write_bases(service: Client, opened: OpenAction) -> list[commits.WriteStat]:
     ).operations:
         group = operation.group
         name = file_names.base_file_name(group.file_id, token, opened.requested_time)
-        merged = b"".join(
-            service.storage.read(files.join(group.partition_path, merged_name))
+        lines = b"".join(
+            _lines_of(service.storage.read(files.join(group.partition_path, merged_name)))
             for merged_name in (operation.base_file_name, *operation.log_file_names)
             if merged_name is not None
         )
+        merged = _base_content(opened, lines)
         path = put_file(service, opened, files.join(group.partition_path, name), merged)
         stats.append(stat(group, path, len(merged)))
     return stats
@@ -799,7 +822,37 @@ def write_bases(service: Client, opened: OpenAction) -> list[commits.WriteStat]:
 def content(storage: Storage, file_slice: files.FileSlice) -> bytes:
     """Return what a slice holds: its base file, and its log files in the order of merging."""
     base = () if file_slice.base_file is None else (file_slice.base_file,)
-    return b"".join(storage.read(file.path) for file in (*base, *file_slice.log_files))
+    return b"".join(_lines_of(storage.read(file.path)) for file in (*base, *file_slice.log_files))
+
+
+def _base_content(opened: OpenAction, lines: bytes) -> bytes:
+    """Return the content of a base file: its lines, or a file with them and a filter in its footer.
+
+    The filter is a small one, of each line.
+    """
+    if filtered_metadata.PARTITION not in opened.config.metadata_partitions:
+        return lines
+    keys = lines.decode().splitlines()
+    new = bloom_filters.NewFilter(size=bloom_filters.Size(entries=8, error_rate=0.1))
+    new.add(pa.array(keys, pa.string()))
+    stored = new.stored()
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, pa.schema([]), store_schema=False) as writer:
+        writer.add_key_value_metadata(
+            {
+                _LINES_KEY: lines.decode(),
+                bloom_filters.FOOTER_KEY: stored.text.decode(),
+                bloom_filters.FOOTER_TYPE_KEY: stored.type_code,
+            }
+        )
+    return bytes(sink.getvalue())
+
+
+def _lines_of(content: bytes) -> bytes:
+    if not content.startswith(b"PAR1"):
+        return content
+    lines: bytes = pq.read_metadata(pa.BufferReader(content)).metadata[_LINES_KEY.encode()]
+    return lines
 
 
 def writes_in(text: bytes) -> tuple[instants.InstantTime, ...]:
