@@ -177,8 +177,8 @@ INDEXED_FROM = 100_000
 none, but for the two scenarios that are about it: what a seed has found is found again."""
 
 
-FILTERED_FROM = 200_000
-"""From this seed on these metadata tables have the partition `bloom_filters`."""
+FILTERED = range(200_000, 300_000)
+"""The seeds whose metadata tables have the partition `bloom_filters`."""
 
 
 def plan_of(scenario: Scenario, seed: int) -> Plan:
@@ -190,7 +190,7 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
     return replace(
         plan,
         has_metadata=True,
-        has_bloom_filters=seed >= FILTERED_FROM,
+        has_bloom_filters=seed in FILTERED,
         upkeepers=max(plan.upkeepers, seed % 2),
     )
 

@@ -49,12 +49,20 @@ def rows_of(first: int, last: int, a: int = 0) -> list[dict[str, object]]:
 class Filtered:
     """A table whose metadata table has bloom filters."""
 
-    def __init__(self, path: Path, config: table_config.TableConfig = CONFIG) -> None:
+    def __init__(
+        self,
+        path: Path,
+        config: table_config.TableConfig = CONFIG,
+        earlier: list[dict[str, object]] | None = None,
+    ) -> None:
+        """Make it, with rows that are written before it has filters."""
         self.small = SmallTable(path, config)
         self.storage: Storage = environment.system(parallelism=1).open_storage(str(path))
         self.more: dict[str, object] = {"metadata_delta_commits_max": 3}
         if config.is_copy_on_write:
             self.more["concurrency"] = settings.ConcurrencyMode.OPTIMISTIC
+        if earlier is not None:
+            self.upsert(earlier)
         transaction = self.small.options().transaction
         self.small.table = self.small.table.initialise_metadata(transaction)
         target = manager.Target(
@@ -250,6 +258,15 @@ def test_slice_with_log_files_is_read_whatever_its_base_file_has(tmp_path: Path)
     assert filtered.left("id = 'new'") == (3, 1)
     assert filtered.left("id = '3'") == (3, 2)
     assert len(filtered.small.rows(where=where.parse("id = 'new'"))) == 1
+
+
+def test_base_file_without_a_filter_is_read(tmp_path: Path) -> None:
+    filtered = Filtered(tmp_path / "t", replace(COPY_ON_WRITE, bucket_count=1), rows_of(0, 6))
+    assert filtered.left("id = '3'") == (3, 3)
+    filtered.upsert([{"id": "new", "part": "p1", "a": 1, "b": "x"}])
+    assert filtered.left("id = '3'") == (3, 2)
+    assert len(filtered.small.rows(where=where.parse("id = '3'"))) == 1
+    assert filtered.small.table.validate_metadata().is_right
 
 
 def test_filters_that_are_longer_than_the_files_are_not_asked(tmp_path: Path) -> None:
