@@ -61,7 +61,7 @@ def _by_group(
     found: defaultdict[files.FileSlice, list[int]] = defaultdict(list)
     if not groups or not asked:
         return found
-    of_keys = metadata_records.places(list(asked.values()), len(groups))
+    of_keys = metadata_records.places(pa.array(asked.values(), pa.string()), len(groups))
     for place, number in zip(asked, of_keys.tolist(), strict=True):
         found[groups[number]].append(place)
     return found

@@ -23,7 +23,7 @@ from hoodie.filegroup import metadata_table
 from hoodie.format import file_names, java_hash, metadata_avro
 from hoodie.format.bloom_filters import StoredFilter
 from hoodie.format.metadata_avro import RecordType
-from hoodie.model import commits, file_statistics, files, partition_statistics
+from hoodie.model import commits, file_statistics, files, instants, partition_statistics
 from hoodie.model.file_statistics import ColumnStatistics
 
 Records = Mapping[str, Mapping[str, bytes]]
@@ -42,18 +42,23 @@ class Changes:
         deleted: Paths of those that are gone, below the table's root.
         columns: Those that deleted files had statistics of.
         filters: The bloom filters of new base files, by path; as of `key_footers.read_filters`.
-        instant_time: Of the action, which records of bloom filters name.
     """
 
     written: Sequence[commits.WriteStat] = ()
     deleted: Sequence[str] = ()
     columns: Sequence[str] = ()
     filters: Mapping[str, StoredFilter] = field(default_factory=dict)
-    instant_time: str = ""
 
 
-def of_changes(changes: Changes, partitions: Iterable[str]) -> Records:
+def of_changes(
+    changes: Changes, partitions: Iterable[str], instant_time: instants.InstantTime
+) -> Records:
     """Return the records that a change adds to partitions that are kept up.
+
+    Args:
+        changes: The change.
+        partitions: Of the metadata table.
+        instant_time: The action's requested time.
 
     Raises:
         UnsupportedError: A file with rows has no statistics, or a base file no bloom filter:
@@ -67,7 +72,10 @@ def of_changes(changes: Changes, partitions: Iterable[str]) -> Records:
                     f"{stat.path} was written without statistics, which the metadata table has: "
                     "by a program that does not know of them, expected one of this release"
                 )
-    return {name: _RECORDS[name](changes) for name in wanted}
+    found = {name: of_change(changes) for name, of_change in _RECORDS.items() if name in wanted}
+    if file_statistics.BLOOM_FILTERS in wanted:
+        found[file_statistics.BLOOM_FILTERS] = _bloom_filters(changes, instant_time)
+    return found
 
 
 def changed(sizes: Sizes, changes: Iterable[Changes]) -> Sizes:
@@ -150,7 +158,7 @@ def base_files(paths: Iterable[str]) -> list[str]:
     return [path for path in paths if isinstance(file_names.parse(path, 0), files.BaseFile)]
 
 
-def _bloom_filters(changes: Changes) -> dict[str, bytes]:
+def _bloom_filters(changes: Changes, instant_time: instants.InstantTime) -> dict[str, bytes]:
     found = {}
     for path in base_files(stat.path for stat in changes.written):
         if path not in changes.filters:
@@ -158,10 +166,10 @@ def _bloom_filters(changes: Changes) -> dict[str, bytes]:
                 f"{path} has no bloom filter in its footer, which the metadata table has: it was "
                 "written by a program that does not know of them, expected one of this release"
             )
-        record = metadata_avro.encode_bloom_filter(changes.filters[path], changes.instant_time)
+        record = metadata_avro.encode_bloom_filter(changes.filters[path], instant_time)
         found[_filter_key(path)] = record
     for path in base_files(changes.deleted):
-        found[_filter_key(path)] = metadata_avro.encode_bloom_filter(None, changes.instant_time)
+        found[_filter_key(path)] = metadata_avro.encode_bloom_filter(None, instant_time)
     return found
 
 
@@ -174,16 +182,15 @@ _RECORDS = {
     metadata_table.FILES: _files,
     file_statistics.COLUMN_STATS: _column_statistics,
     file_statistics.PARTITION_STATS: _partition_statistics,
-    file_statistics.BLOOM_FILTERS: _bloom_filters,
 }
 
 _WITH_STATISTICS = frozenset((file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS))
 
-KEPT = frozenset(_RECORDS)
+KEPT = frozenset((*_RECORDS, file_statistics.BLOOM_FILTERS))
 """The partitions that are kept up."""
 
 
-def places(keys: Sequence[str], count: int) -> npt.NDArray[np.int64]:
+def places(keys: pa.Array | pa.ChunkedArray, count: int) -> npt.NDArray[np.int64]:
     """Return which of so many file groups, sorted by their ids, holds each key."""
-    hashes = java_hash.string_hash(pa.array(keys, pa.string())).astype(np.int64)
+    hashes = java_hash.string_hash(keys.cast(pa.string())).astype(np.int64)
     return np.abs(hashes) % count

@@ -430,6 +430,7 @@ def commit(
     Raises:
         HoodieError: As `complete`.
     """
+    filters = metadata_commits.filters_of(client, opened, metadata.stats)
 
     def with_metadata(check: CommitCheck) -> publication.Check:
         return lambda scope, opened: check(scope, opened, metadata)
@@ -450,7 +451,7 @@ def commit(
         content,
         [with_metadata(check) for check in checks],
         [delete_files_of_failed_tasks] if may_have_failed_tasks else [],
-        metadata_commits.changes_of_write(client, opened, metadata.stats),
+        metadata_records.Changes(written=metadata.stats, filters=filters),
     )
 
 

@@ -16,6 +16,8 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+import pyarrow as pa
+
 from hoodie import errors
 from hoodie.filegroup import key_footers, metadata_records, metadata_table, metadata_writing
 from hoodie.format import (
@@ -45,14 +47,14 @@ Logs: TypeAlias = Mapping[files.FileGroupId, Mapping[str, bytes]]
 """Records by file group and key."""
 
 
-def changes_of_write(
+def filters_of(
     client: Client, opened: OpenAction, stats: Sequence[commits.WriteStat]
-) -> metadata_records.Changes:
-    """Return what a write did to the data files; before the lock is taken.
+) -> Mapping[str, bloom_filters.StoredFilter]:
+    """Return the bloom filters of the base files of a write by path, if the MDT has such.
 
-    If the MDT has bloom filters, the footers of the new base files are read: a task does not send
-    them along (`key_footers`), and a lock scope with a request for each file would be long. A file
-    that is gone by then is left out: in the lock scope it is found who took the write back.
+    Before the lock is taken: their footers are read, since a task does not send them along
+    (`key_footers`), and a lock scope with a request for each file would be long. A file that is
+    gone by then is left out: in the lock scope it is found who took the write back.
 
     Args:
         client: Whose write it is.
@@ -63,13 +65,10 @@ def changes_of_write(
         FormatError: A base file is broken.
         StorageError: The storage failed.
     """
-    filters: Mapping[str, bloom_filters.StoredFilter] = {}
-    if file_statistics.BLOOM_FILTERS in opened.config.metadata_partitions:
-        paths = metadata_records.base_files(stat.path for stat in stats)
-        filters = key_footers.read_filters(client.storage, paths, client.parallelism)
-    return metadata_records.Changes(
-        written=stats, filters=filters, instant_time=opened.requested_time
-    )
+    if file_statistics.BLOOM_FILTERS not in opened.config.metadata_partitions:
+        return {}
+    paths = metadata_records.base_files(stat.path for stat in stats)
+    return key_footers.read_filters(client.storage, paths, client.parallelism)
 
 
 def put(
@@ -107,7 +106,8 @@ def put(
     partitions = opened.config.metadata_partitions
     if not scope.is_courtesy:
         _remove(storage, beside, opened.requested_time, partitions, is_ours)
-    logs = _logs(storage, metadata_records.of_changes(changes, partitions))
+    added = metadata_records.of_changes(changes, partitions, opened.requested_time)
+    logs = _logs(storage, added)
     completion_time = client.time_before_another(scope)
     ids = {commits.WRITE_ID_KEY: opened.write_id}
     is_ours()
@@ -354,7 +354,8 @@ def _logs(storage: Storage, records: metadata_records.Records) -> Logs:
         if not ids:
             raise errors.FormatError(f"{storage.uri}/{partition} has no file groups")
         keys = list(by_key)
-        for key, place in zip(keys, metadata_records.places(keys, len(ids)), strict=True):
+        places = metadata_records.places(pa.array(keys, pa.string()), len(ids))
+        for key, place in zip(keys, places, strict=True):
             group = files.FileGroupId(partition_path=partition, file_id=ids[place])
             logs.setdefault(group, {})[key] = by_key[key]
     return logs

@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hoodie import errors, identity
 from hoodie.filegroup import metadata_listing, snapshots
-from hoodie.format import bloom_filters, file_names, timeline_avro
+from hoodie.format import file_names, timeline_avro
 from hoodie.index import bucket
 from hoodie.maintenance.archiving import planning as archive_planning
 from hoodie.maintenance.archiving import service as archiving
@@ -57,6 +56,7 @@ from support.simulation import (
     faulty_storage,
     invariants,
     schedule,
+    schedule_files,
     schedule_keeping,
     schedule_metadata,
     schedule_witness,
@@ -78,7 +78,6 @@ SCHEMA = schemas.from_arrow(pa.schema([("id", pa.string()), ("part", pa.string()
 ARCHIVE = archive_planning.Policy(commits_min=1, commits_max=2, compaction_delta_commits=1)
 EVERYTHING = tasks.Query(columns=("id",))
 ANY_COMPACTION = compaction_options.CompactionOptions()
-_LINES_KEY = "lines"
 UPKEEP_AFTER = 2
 """After so many delta commits a metadata table is compacted."""
 
@@ -791,8 +790,8 @@ def _rewrite(
     for group in groups:
         base = present.base_file_of(group)
         name = file_names.base_file_name(group.file_id, token, opened.requested_time)
-        lines = (_lines_of(writer.storage.read(base.path)) if base else b"") + line
-        content = _base_content(opened, lines)
+        lines = (schedule_files.lines_of(writer.storage.read(base.path)) if base else b"") + line
+        content = schedule_files.base_content(opened.config, lines)
         path = put_file(writer, opened, files.join(group.partition_path, name), content)
         stats.append(stat(group, path, len(content)))
     return stats
@@ -809,11 +808,13 @@ def write_bases(service: Client, opened: OpenAction) -> list[commits.WriteStat]:
         group = operation.group
         name = file_names.base_file_name(group.file_id, token, opened.requested_time)
         lines = b"".join(
-            _lines_of(service.storage.read(files.join(group.partition_path, merged_name)))
+            schedule_files.lines_of(
+                service.storage.read(files.join(group.partition_path, merged_name))
+            )
             for merged_name in (operation.base_file_name, *operation.log_file_names)
             if merged_name is not None
         )
-        merged = _base_content(opened, lines)
+        merged = schedule_files.base_content(opened.config, lines)
         path = put_file(service, opened, files.join(group.partition_path, name), merged)
         stats.append(stat(group, path, len(merged)))
     return stats
@@ -822,37 +823,9 @@ def write_bases(service: Client, opened: OpenAction) -> list[commits.WriteStat]:
 def content(storage: Storage, file_slice: files.FileSlice) -> bytes:
     """Return what a slice holds: its base file, and its log files in the order of merging."""
     base = () if file_slice.base_file is None else (file_slice.base_file,)
-    return b"".join(_lines_of(storage.read(file.path)) for file in (*base, *file_slice.log_files))
-
-
-def _base_content(opened: OpenAction, lines: bytes) -> bytes:
-    """Return the content of a base file: its lines, or a file with them and a filter in its footer.
-
-    The filter is a small one, of each line.
-    """
-    if filtered_metadata.PARTITION not in opened.config.metadata_partitions:
-        return lines
-    keys = lines.decode().splitlines()
-    new = bloom_filters.NewFilter(size=bloom_filters.Size(entries=8, error_rate=0.1))
-    new.add(pa.array(keys, pa.string()))
-    stored = new.stored()
-    sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, pa.schema([]), store_schema=False) as writer:
-        writer.add_key_value_metadata(
-            {
-                _LINES_KEY: lines.decode(),
-                bloom_filters.FOOTER_KEY: stored.text.decode(),
-                bloom_filters.FOOTER_TYPE_KEY: stored.type_code,
-            }
-        )
-    return bytes(sink.getvalue())
-
-
-def _lines_of(content: bytes) -> bytes:
-    if not content.startswith(b"PAR1"):
-        return content
-    lines: bytes = pq.read_metadata(pa.BufferReader(content)).metadata[_LINES_KEY.encode()]
-    return lines
+    return b"".join(
+        schedule_files.lines_of(storage.read(file.path)) for file in (*base, *file_slice.log_files)
+    )
 
 
 def writes_in(text: bytes) -> tuple[instants.InstantTime, ...]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import pyarrow as pa
+
 from hoodie.filegroup import (
     key_footers,
     metadata_records,
@@ -41,7 +43,7 @@ def _add(client: Client, scope: table_lock.LockScope) -> None:
         if stored is not None:
             key = metadata_avro.bloom_filter_key(each.group.partition_path, each.name)
             records[key] = metadata_avro.encode_bloom_filter(stored, each.instant_time)
-    places = metadata_records.places(list(records), _GROUPS).tolist()
+    places = metadata_records.places(pa.array(records, pa.string()), _GROUPS).tolist()
     for number in range(_GROUPS):
         file_id = metadata_table.file_id(PARTITION, number)
         group = files.FileGroupId(partition_path=PARTITION, file_id=file_id)

@@ -306,9 +306,7 @@ def execute(
         duration_ms = round((client.clock.monotonic_s() - begun_s) * 1000)
         content = clean_avro.encode_metadata(deleted, requested_time, duration_ms)
         columns = _columns_with_statistics(client.storage, config, opened.timeline)
-        changes = metadata_records.Changes(
-            deleted=paths, columns=columns, instant_time=requested_time
-        )
+        changes = metadata_records.Changes(deleted=paths, columns=columns)
         completion = lifecycle.complete(client, opened, lambda _: content, changes=changes)
     except BaseException:
         lifecycle.abort(client, opened)

@@ -22,7 +22,15 @@ from hoodie.filegroup import (
 from hoodie.format import bloom_filters, metadata_avro
 from hoodie.format.bloom_filters import Filter, StoredFilter
 from hoodie.maintenance.cleaning import retention
-from hoodie.model import commits, file_statistics, files, predicates, settings, table_config
+from hoodie.model import (
+    commits,
+    file_statistics,
+    files,
+    instants,
+    predicates,
+    settings,
+    table_config,
+)
 from hoodie.read import where
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, chain, metadata_timelines
@@ -40,6 +48,8 @@ KINDS = {
         CONFIG, chain=table_config.ChainName(id="c"), has_foreign_writers=False
     ),
 }
+
+TIME = instants.InstantTime("20260101000000000")
 
 
 def rows_of(first: int, last: int, a: int = 0) -> list[dict[str, object]]:
@@ -101,7 +111,7 @@ class Filtered:
         for number, (path, stored) in enumerate(filters.items()):
             partition_path, _, name = path.rpartition("/")
             key = metadata_avro.bloom_filter_key(partition_path, name)
-            (place,) = metadata_records.places([key], len(ids)).tolist()
+            (place,) = metadata_records.places(pa.array([key]), len(ids)).tolist()
             group = files.FileGroupId(
                 partition_path=filtered_metadata.PARTITION, file_id=ids[place]
             )
@@ -203,14 +213,14 @@ def test_base_file_without_filter_is_not_committed(cow: Filtered) -> None:
     ]
     changes = metadata_records.Changes(written=stats)
     with pytest.raises(errors.UnsupportedError, match="no bloom filter in its footer"):
-        metadata_records.of_changes(changes, [file_statistics.BLOOM_FILTERS])
-    assert metadata_records.of_changes(changes, [metadata_table.FILES])
+        metadata_records.of_changes(changes, [file_statistics.BLOOM_FILTERS], TIME)
+    assert metadata_records.of_changes(changes, [metadata_table.FILES], TIME)
 
 
 def test_log_files_have_no_filters() -> None:
     name = ".00000000-0000-0000-0000-000000000000-0_20260101000000000.log.1_0-0-0"
     changes = metadata_records.Changes(deleted=[f"p/{name}"])
-    records = metadata_records.of_changes(changes, [file_statistics.BLOOM_FILTERS])
+    records = metadata_records.of_changes(changes, [file_statistics.BLOOM_FILTERS], TIME)
     assert records == {file_statistics.BLOOM_FILTERS: {}}
 
 
