@@ -24,8 +24,9 @@ that has `hoodie.metadata.enable=false`.
 `status` shows its partitions and whether reads use it.
 
 `validate` compares the files in it with the committed files on storage, and its column statistics
-with the footers of base files: a line for each difference. Files of writes that have not completed
-do not count, and writers may continue meanwhile. The exit code is 1 if there are differences.
+and bloom filters with the footers of base files: a line for each difference. Files of writes that
+have not completed do not count, and writers may continue meanwhile. The exit code is 1 if there are
+differences.
 """
 EXAMPLES = """Examples:
 

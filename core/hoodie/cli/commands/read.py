@@ -21,8 +21,8 @@ by Apache Hudi. A terminal shows 20 rows; a pipe receives all rows as CSV, or wi
 lines, in which NaN and infinities are null. A .parquet or .csv file appears when it is complete.
 
 --explain shows how many partitions and file slices a filter excludes by partition values, by the
-bucket of a key, and by the column statistics of a metadata table, and how many requests it takes to
-find out.
+bucket of a key, by column statistics and bloom filters of a metadata table, and how many requests
+it takes to find out.
 """
 EXAMPLES = """Examples:
 
