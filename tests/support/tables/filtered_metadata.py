@@ -1,9 +1,11 @@
 """The partition `bloom_filters` of metadata tables that we make, which Apache Hudi alone makes."""
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pyarrow as pa
 
+from hoodie import environment, table
 from hoodie.filegroup import (
     key_footers,
     metadata_records,
@@ -17,11 +19,23 @@ from hoodie.metadata import initialising
 from hoodie.model import file_statistics, files, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, chain, metadata_timelines, table_properties
-from hoodie.transaction import configuration, table_lock
+from hoodie.transaction import configuration, manager, table_lock
 from hoodie.transaction.client import Client
 
 PARTITION = file_statistics.BLOOM_FILTERS
 _GROUPS = 2
+
+
+def with_bloom_filters(
+    opened: table.Table, transaction: manager.TransactionOptions, env: environment.Environment
+) -> table.Table:
+    """Return a table with a metadata table that has it."""
+    made = opened.initialise_metadata(transaction)
+    storage = env.open_storage(made.uri)
+    target = manager.Target(storage=storage, config=made.config, schema=made.schema)
+    with closing(manager.open_client(target, transaction, env)) as client:
+        add_bloom_filters(client)
+    return table.open_table(made.uri, env)
 
 
 def add_bloom_filters(client: Client) -> None:
@@ -68,8 +82,8 @@ def base_files(snapshot: snapshots.Snapshot) -> Iterator[files.BaseFile]:
 def recorded(storage: Storage, config: table_config.TableConfig) -> dict[str, StoredFilter | None]:
     """Return what a metadata table has, by key; None for a file that is gone."""
     timeline = active.listed(storage) if config.chain is None else chain.load(storage, config)
-    table = metadata_table.MetadataTable(storage, timeline)
-    values = table.partition(PARTITION).with_prefixes([""])
+    beside = metadata_table.MetadataTable(storage, timeline)
+    values = beside.partition(PARTITION).with_prefixes([""])
     return {
         key.decode(): metadata_avro.decode_bloom_filter(each[-1], repr(key))
         for key, each in values.items()
