@@ -177,7 +177,7 @@ INDEXED_FROM = 100_000
 none, but for the two scenarios that are about it: what a seed has found is found again."""
 
 
-FILTERED = range(200_000, 300_000)
+FILTERED = range(150_000, 200_000)
 """The seeds whose metadata tables have the partition `bloom_filters`."""
 
 
