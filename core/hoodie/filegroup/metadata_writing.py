@@ -67,7 +67,7 @@ def write_log(
         HeaderKey.INSTANT_TIME: str(instant_time),
     }
     content = io.BytesIO()
-    _write_hfile(content, metadata_merging.table(records), now_ms, {})
+    _write_hfile(content, metadata_merging.table(records), now_ms)
     block = log_blocks.encode(BlockType.HFILE_DATA, header, content.getvalue())
     return _write_block(storage, group, instant_time, write_token, block, len(records))
 
@@ -96,7 +96,7 @@ def write_base(
     group: files.FileGroupId,
     instant_time: instants.InstantTime,
     write_token: str,
-    records: pa.Table,
+    records: pa.Table | Iterable[pa.Table],
     now_ms: int,
 ) -> commits.WriteStat:
     """Write a base file; one request, or some more for a great one.
@@ -106,7 +106,7 @@ def write_base(
         group: The file group.
         instant_time: Of the delta commit or compaction.
         write_token: As of `write_log`.
-        records: Of `metadata_merging.SCHEMA`, ascending by key.
+        records: Of `metadata_merging.SCHEMA`, ascending by key; at once or in pieces.
         now_ms: The time, in milliseconds since the epoch.
 
     Raises:
@@ -116,20 +116,25 @@ def write_base(
         group.file_id, write_token, instant_time, metadata_table.EXTENSION
     )
     path = files.join(group.partition_path, name)
-    ends = {}
-    if records.num_rows:
-        keys = records.column("key")
-        ends = {"minRecordKey": keys[0].as_py(), "maxRecordKey": keys[-1].as_py()}
+    count, ends = 0, dict[str, bytes]()
     with storage.open_write(path) as sink:
-        _write_hfile(sink, records, now_ms, ends)
+        writer = hfile_writing.Writer(sink, hfile_writing.Options(created_ms=now_ms))
+        for piece in [records] if isinstance(records, pa.Table) else records:
+            if piece.num_rows:
+                keys = piece.column("key")
+                ends.setdefault("minRecordKey", keys[0].as_py())
+                ends["maxRecordKey"] = keys[-1].as_py()
+                count += piece.num_rows
+                _append(writer, piece)
+        writer.finish({"schema": metadata_schemas.RECORD.text, **ends})
         size_bytes = sink.tell()
     return commits.WriteStat(
         file_id=group.file_id,
         partition_path=group.partition_path,
         path=path,
         prev_commit=_NO_COMMIT,
-        records=records.num_rows,
-        inserts=records.num_rows,
+        records=count,
+        inserts=count,
         updates=0,
         deletes=0,
         size_bytes=size_bytes,
@@ -169,10 +174,12 @@ def _write_block(
     )
 
 
-def _write_hfile(
-    sink: hfile_writing.Sink, records: pa.Table, now_ms: int, file_info: Mapping[str, bytes]
-) -> None:
+def _write_hfile(sink: hfile_writing.Sink, records: pa.Table, now_ms: int) -> None:
     writer = hfile_writing.Writer(sink, hfile_writing.Options(created_ms=now_ms))
+    _append(writer, records)
+    writer.finish({"schema": metadata_schemas.RECORD.text})
+
+
+def _append(writer: hfile_writing.Writer, records: pa.Table) -> None:
     for batch in records.to_batches():
         writer.append(batch.column("key"), batch.column("value"))
-    writer.finish({"schema": metadata_schemas.RECORD.text, **file_info})
