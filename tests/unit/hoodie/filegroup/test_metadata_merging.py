@@ -82,8 +82,10 @@ def test_newest_filter_of_each_file_that_is_there_is_kept_in_order(
     for row in merged.to_pylist():
         value = metadata_avro.Value(row["value"], metadata_schemas.RECORD.text)
         stored = metadata_avro.decode_bloom_filter(value, "test")
+        digit = expected[row["key"].decode()]
         assert stored is not None
-        assert stored.text == b"%d" % expected[row["key"].decode()] * TEXT_BYTES
+        assert digit is not None
+        assert stored.text == b"%d" % digit * TEXT_BYTES
 
 
 def test_piece_has_the_filters_of_a_block() -> None:
