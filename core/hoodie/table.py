@@ -364,13 +364,20 @@ class Table:
         )
 
     def initialise_metadata(
-        self, transaction: manager.TransactionOptions, *, is_rebuilt: bool = False
+        self,
+        transaction: manager.TransactionOptions,
+        *,
+        is_rebuilt: bool = False,
+        has_statistics: bool = True,
+        hear: Callable[[str], object] = lambda partition_path: None,
     ) -> "Table":
         """Make the table's metadata table from what is on storage; return the table with it.
 
         Args:
             transaction: On whose behalf.
             is_rebuilt: Whether one that is there is dropped first.
+            has_statistics: Whether it gets statistics of files and partitions; else files alone.
+            hear: Hears of partitions before their files are looked into.
 
         Raises:
             AlreadyExistsError: It has one.
@@ -380,7 +387,9 @@ class Table:
         if is_rebuilt:
             self.drop_metadata(transaction)
             without = open_table(self.uri, self._env)
-        initialising.initialise(without._target, transaction, self._env)
+        initialising.initialise(
+            without._target, transaction, self._env, has_statistics=has_statistics, hear=hear
+        )
         return open_table(self.uri, self._env)
 
     def drop_metadata(self, transaction: manager.TransactionOptions) -> bool:

@@ -29,8 +29,22 @@ def test_table_is_created_with_a_metadata_table(hoodie: Run, tmp_path: Path, sch
     assert (refused.code, "--metadata-table only" in refused.err) == (2, True)
     fine(hoodie(*create, "--metadata-table", "--lock", "filesystem"))
     shown = fine(hoodie("metadata", "status", tmp_path / "t", "--json")).document
-    assert [each["name"] for each in shown["partitions"]] == ["files"]
+    assert [each["name"] for each in shown["partitions"]] == ["column_stats", "files"]
     assert shown["problem"] is None
+
+
+def test_metadata_table_is_made_with_statistics_or_without(
+    hoodie: Run, table: Path, trips: Path
+) -> None:
+    fine(hoodie("write", table, "--input", trips))
+    init = ("metadata", "init", table, "--lock", "filesystem")
+    assert "column_stats" not in fine(hoodie(*init, "--files-only")).out
+    assert "column_stats" in fine(hoodie(*init, "--rebuild")).out
+    validated = fine(hoodie("metadata", "validate", table, "--json")).document
+    assert (validated["differences"], validated["statistics"]) == ([], [])
+    assert validated["files_read"] == validated["files"] > 0
+    refused = hoodie("metadata", "status", table, "--files-only")
+    assert (refused.code, "--files-only is an option of init only" in refused.err) == (2, True)
 
 
 def test_created_table_is_described(hoodie: Run, tmp_path: Path, schema: Path) -> None:

@@ -136,7 +136,7 @@ def assert_filters_are_those_of_footers(path: Path) -> None:
         stored = metadata_avro.decode_bloom_filter(value, each.path)
         assert stored == key_footers.read_filter(storage, each.path), each.path
         assert stored is not None, each.path
-        record = metadata_avro._decode(value, each.path, metadata_avro.RecordType.BLOOM_FILTER)
+        record = metadata_avro.decode(value, each.path, metadata_avro.RecordType.BLOOM_FILTER)
         inner = record.record("BloomFilterMetadata")
         assert inner is not None
         assert inner.fields["timestamp"] == each.instant_time

@@ -29,10 +29,19 @@ MERGE_ON_READ = replace(BASE, name="kept", metadata_table=True, extra=FILES_ONLY
 WITH_STATISTICS = replace(
     MERGE_ON_READ, extra={key: FILES_ONLY[key] for key in FILES_ONLY if "stats" not in key}
 )
+RECORD_INDEX = {
+    "hoodie.metadata.global.record.level.index.enable": "true",
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.metadata.global.record.level.index.min.filegroup.count": "2",
+    "hoodie.metadata.record.index.min.filegroup.count": "2",
+}
 TABLES = {
     "mor": WITH_STATISTICS,
-    "cow, version 8": replace(WITH_STATISTICS, merge_on_read=False, table_version=8),
-    "without partitions, made by ours": replace(MERGE_ON_READ, partition_by=()),
+    "cow, version 8, made by ours": replace(WITH_STATISTICS, merge_on_read=False, table_version=8),
+    "cow, record index": replace(
+        WITH_STATISTICS, merge_on_read=False, extra=WITH_STATISTICS.extra | RECORD_INDEX
+    ),
+    "without partitions, files alone, made by ours": replace(MERGE_ON_READ, partition_by=()),
 }
 BY_METADATA = Query(use_metadata_table=True)
 SKIPPING = replace(BY_METADATA, options={"hoodie.enable.data.skipping": "true"})
@@ -51,7 +60,8 @@ def stages(judge: Judge, path: Path, kind: str) -> Iterator[str]:
     peer_ours.create(path, made, SCHEMA)
     if kind.endswith("made by ours"):
         ours.write(path, rows_of(range(5), 0), "upsert")
-        peer_ours.hoodie("metadata", "init", path, "--lock", "filesystem")
+        files_only = ["--files-only"] if "files alone" in kind else []
+        peer_ours.hoodie("metadata", "init", path, "--lock", "filesystem", *files_only)
         yield "made by ours"
     judge.write(path, rows_of(range(12), 1), options)
     yield "written by theirs, which makes the metadata table if there is none"

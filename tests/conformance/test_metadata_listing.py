@@ -223,7 +223,7 @@ def test_validate_names_each_difference(
 ) -> None:
     code, shown = metadata("validate", written)
     assert (code, shown["differences"], shown["statistics"]) == (0, [], [])
-    assert shown["footers"] > 3
+    assert shown["files_read"] > 3
     path = tmp_path / "table"
     shutil.copytree(written, path)
     gone, longer = sorted((path / "north").glob("*.parquet"))[:2]

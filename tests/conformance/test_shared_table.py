@@ -28,10 +28,7 @@ TABLE = replace(BASE, name="shared", partition_by=(), buckets=2)
 WITH_METADATA = replace(
     TABLE,
     metadata_table=True,
-    extra={
-        "hoodie.metadata.index.column.stats.enable": "false",
-        "hoodie.metadata.compact.max.delta.commits": "5",
-    },
+    extra={"hoodie.metadata.compact.max.delta.commits": "5"},
 )
 KEYS = 60
 ROUNDS = 4

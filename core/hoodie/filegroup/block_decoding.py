@@ -100,6 +100,14 @@ class Decoder:
             return self._deletes(delete_records.decode(block.content))
         return self._rows(block)
 
+    def rows(self, block: log_blocks.Block) -> pa.Table:
+        """Return the rows of a data block, those too that say that they are deleted.
+
+        Raises:
+            FormatError: The content is broken, or a record key is null.
+        """
+        return self._rows(block).rows
+
     def pieces(self, block: log_blocks.Block, bytes_max: int) -> Iterator[changes.Change]:
         """Yield what `decode` returns in pieces of about so many bytes, as rows; at least one.
 

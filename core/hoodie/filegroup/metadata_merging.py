@@ -5,13 +5,14 @@ Source: `HoodieMetadataPayload.java` (combine); format.md: Metadata table.
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.filegroup import metadata_table
 from hoodie.format import metadata_avro, metadata_schemas
 from hoodie.format.metadata_avro import RecordType, Value
-from hoodie.model import file_statistics, partition_statistics
+from hoodie.model import file_statistics, key_changes, partition_statistics
 from hoodie.model.file_statistics import ColumnStatistics
 
 SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary())])
@@ -52,6 +53,14 @@ def merged_statistics(key: bytes, values: Sequence[Value]) -> bytes | None:
         FormatError: One is broken, or of another partition.
         UnsupportedError: Their bounds have no order together.
     """
+    merged = statistics_of_partition(key, values)
+    if merged is None:
+        return None
+    return metadata_avro.encode_statistics(merged, RecordType.PARTITION_STATS)
+
+
+def statistics_of_partition(key: bytes, values: Sequence[Value]) -> ColumnStatistics | None:
+    """Return what `merged_statistics` has in it."""
     source = f"{file_statistics.PARTITION_STATS}, key {key!r}"
     merged: ColumnStatistics | None = None
     for value in values:
@@ -60,9 +69,53 @@ def merged_statistics(key: bytes, values: Sequence[Value]) -> bytes | None:
             merged = found
         else:
             merged = partition_statistics.merged(merged, found)
-    if merged is None:
-        return None
-    return metadata_avro.encode_statistics(merged, RecordType.PARTITION_STATS)
+    return merged
+
+
+def hides(key: bytes, later: Sequence[Value], added: bytes) -> bool:
+    """Return whether records of `partition_stats` that are merged after one exclude what it has.
+
+    Args:
+        key: The key of all.
+        later: In the order of merging.
+        added: The record that a commit adds.
+
+    Raises:
+        FormatError: One is broken, or of another partition.
+    """
+    if not any(_is_tight(key, each) for each in later):
+        return False
+    stated = statistics_of_partition(key, later)
+    there = statistics_of_partition(key, [Value(added, metadata_schemas.RECORD.text)])
+    assert there is not None
+    return stated is None or partition_statistics.excludes_rows(stated, there)
+
+
+def _is_tight(key: bytes, value: Value) -> bool:
+    source = f"{file_statistics.PARTITION_STATS}, key {key!r}"
+    found = metadata_avro.decode_statistics(value, source, RecordType.PARTITION_STATS)
+    return found is None or found.is_tight
+
+
+def continued_statistics(key: bytes, values: Sequence[Value], added: bytes) -> bytes:
+    """Return a record of `partition_stats` that Apache Hudi's readers can merge with older ones.
+
+    Args:
+        key: The key of all.
+        values: The older ones, in the order of merging.
+        added: The record that a commit adds.
+
+    Raises:
+        FormatError: One is broken, or of another partition.
+        UnsupportedError: Their bounds have no order together.
+    """
+    older = statistics_of_partition(key, values)
+    newer = statistics_of_partition(key, [Value(added, metadata_schemas.RECORD.text)])
+    assert newer is not None
+    if older is None:
+        return added
+    found = partition_statistics.continued(older, newer)
+    return metadata_avro.encode_statistics(found, RecordType.PARTITION_STATS)
 
 
 def newest_bloom_filter(key: bytes, values: Sequence[Value]) -> bytes | None:
@@ -102,6 +155,8 @@ def merged(name: str, partition: metadata_table.Partition) -> pa.Table:
         FormatError: A record is broken.
         UnsupportedError: A record has something that is not read.
     """
+    if name == key_changes.RECORD_INDEX:
+        return newest(partition)
     logged = partition.logged()
     touched = pa.array(sorted({*logged, *partition.deleted}), pa.binary())
     pieces: list[pa.Table] = []
@@ -155,16 +210,61 @@ def _newest(keys: Sequence[bytes], logged: Mapping[bytes, Sequence[Value]]) -> p
     return _table({key: value for key, value in found.items() if value is not None})
 
 
-def _as_written_now(batch: pa.RecordBatch, schema: bytes) -> pa.Table:
+def newest(partition: metadata_table.Partition, keys: pa.Array | None = None) -> pa.Table:
+    """Return the records of a partition, or of a part of it, of which the newest of a key counts.
+
+    All at once: as many as there are rows in the data table, of which few are different.
+
+    Args:
+        partition: Some of its file groups, whose base files are not held.
+        keys: Of which records, binary; None for all.
+
+    Returns:
+        As `merged`.
+
+    Raises:
+        FormatError: A record is broken.
+    """
+    changes = [SCHEMA.empty_table()]
+    for change in partition.log_changes():
+        if change.values is None:
+            nulls = pa.nulls(len(change.keys), pa.binary())
+            changes.append(pa.table([change.keys, nulls], SCHEMA))
+        else:
+            batch = pa.record_batch([change.keys, change.values], SCHEMA)
+            changes.append(_as_written_now(batch, change.schema))
+    if keys is not None:
+        changes = [each.filter(pc.is_in(each.column("key"), value_set=keys)) for each in changes]
+    logged = last_of_each(pa.concat_tables(changes))
+    found = partition.base_batches() if keys is None else partition.base_lookup(keys)
+    based = [_as_written_now(each, schema) for each, schema in found]
+    kept = [
+        each.filter(pc.invert(pc.is_in(each.column("key"), value_set=logged.column("key"))))
+        for each in based
+    ]
+    present = logged.filter(pc.is_valid(logged.column("value")))
+    return pa.concat_tables([*kept, present]).sort_by("key")
+
+
+def last_of_each(rows: pa.Table) -> pa.Table:
+    """Return the last row of each `key`."""
+    numbered = rows.append_column("row", pa.array(np.arange(rows.num_rows)))
+    last = numbered.group_by("key").aggregate([("row", "max")])
+    return rows.take(last.column("row_max"))
+
+
+def _as_written_now(batch: pa.RecordBatch | pa.Table, schema: bytes) -> pa.Table:
     """Return records as of the schema that base files are written with."""
+    found = pa.table(batch.columns, SCHEMA)
     if metadata_schemas.is_current(schema):
-        return pa.table(batch.columns, SCHEMA)
-    return _table(
-        {
-            key: metadata_avro.recoded(Value(value, schema), repr(key))
-            for key, value in _pairs(batch)
-        }
-    )
+        return found
+    values = found.column("value").combine_chunks().dictionary_encode()
+    recoded = [
+        metadata_avro.recoded(Value(value, schema), "a record of another release")
+        for value in values.dictionary.to_pylist()
+    ]
+    now = pa.DictionaryArray.from_arrays(values.indices, pa.array(recoded, pa.binary()))
+    return pa.table([found.column("key"), now.cast(pa.binary())], SCHEMA)
 
 
 def _pairs(batch: pa.RecordBatch) -> Iterator[tuple[bytes, bytes]]:

@@ -6,6 +6,8 @@
                      that they are gone
     partition_stats  of each column of a partition that is touched what values the new files have
     bloom_filters    of each new base file the filter of its keys; of a deleted one that it is gone
+    record_index     of keys that are new in a file group that they are there, and which ones are in
+                     none any more
 
 Source: `HoodieTableMetadataUtil.java` (convertMetadataToRecords); format.md: Metadata table.
 """
@@ -17,17 +19,54 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie import errors
-from hoodie.filegroup import metadata_table
-from hoodie.format import file_names, java_hash, metadata_avro
+from hoodie.filegroup import metadata_merging, metadata_table
+from hoodie.format import file_names, java_hash, metadata_avro, record_locations
 from hoodie.format.bloom_filters import StoredFilter
 from hoodie.format.metadata_avro import RecordType
-from hoodie.model import commits, file_statistics, files, instants, partition_statistics
+from hoodie.model import (
+    commits,
+    file_statistics,
+    files,
+    instants,
+    key_changes,
+    partition_statistics,
+)
 from hoodie.model.file_statistics import ColumnStatistics
 
 Records = Mapping[str, Mapping[str, bytes]]
 """Records by partition of the metadata table and by key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Added:
+    """What is added to a partition of the metadata table.
+
+    Attributes:
+        table: New records, as of `metadata_merging.SCHEMA`; ascending by key.
+        deleted: Keys of records that are taken out; binary.
+    """
+
+    table: pa.Table
+    deleted: pa.Array = field(default_factory=lambda: pa.array([], pa.binary()))
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows) + len(self.deleted)
+
+    def split(self, count: int) -> dict[int, "Added"]:
+        """Return what each of so many file groups, sorted by their ids, gets; none gets nothing."""
+        parts = {}
+        of_table = places(self.table.column("key"), count)
+        of_deleted = places(self.deleted, count)
+        for place in np.unique(np.concatenate([of_table, of_deleted])):
+            parts[int(place)] = Added(
+                table=self.table.filter(pa.array(of_table == place)),
+                deleted=self.deleted.filter(pa.array(of_deleted == place)),
+            )
+        return parts
+
 
 Sizes = Mapping[str, Mapping[str, int | None]]
 """Sizes in bytes of files by partition of the data table and by name; None for deleted ones."""
@@ -42,27 +81,26 @@ class Changes:
         deleted: Paths of those that are gone, below the table's root.
         columns: Those that deleted files had statistics of.
         filters: The bloom filters of new base files, by path; as of `key_footers.read_filters`.
+        published: The table's columns as of this change, in Avro JSON; None where others may have
+            widened some since it began.
     """
 
     written: Sequence[commits.WriteStat] = ()
     deleted: Sequence[str] = ()
     columns: Sequence[str] = ()
     filters: Mapping[str, StoredFilter] = field(default_factory=dict)
+    published: str | None = None
 
 
-def of_changes(
-    changes: Changes, partitions: Iterable[str], instant_time: instants.InstantTime
-) -> Records:
-    """Return the records that a change adds to partitions that are kept up.
+def of_changes(changes: Changes, partitions: Iterable[str]) -> Records:
+    """Return the records of statistics and files that a change adds to partitions.
 
     Args:
         changes: The change.
         partitions: Of the metadata table.
-        instant_time: The action's requested time.
 
     Raises:
-        UnsupportedError: A file with rows has no statistics, or a base file no bloom filter:
-            readers would leave its rows out, or fail.
+        UnsupportedError: A file with rows has no statistics: readers would leave its rows out.
     """
     wanted = list(partitions)
     if not _WITH_STATISTICS.isdisjoint(wanted):
@@ -72,10 +110,54 @@ def of_changes(
                     f"{stat.path} was written without statistics, which the metadata table has: "
                     "by a program that does not know of them, expected one of this release"
                 )
-    found = {name: of_change(changes) for name, of_change in _RECORDS.items() if name in wanted}
-    if file_statistics.BLOOM_FILTERS in wanted:
-        found[file_statistics.BLOOM_FILTERS] = _bloom_filters(changes, instant_time)
+    return {name: _RECORDS[name](changes) for name in wanted if name in _RECORDS}
+
+
+def added(
+    records: Records,
+    changes: Changes,
+    partitions: Iterable[str],
+    instant_time: instants.InstantTime,
+) -> Mapping[str, Added]:
+    """Return all that a change adds to partitions that are kept up.
+
+    Args:
+        records: Those of `of_changes`.
+        changes: The change.
+        partitions: Of the metadata table.
+        instant_time: The action's requested time.
+
+    Raises:
+        UnsupportedError: The keys in a file are not known, or a base file has no bloom filter:
+            readers would leave its rows out, or fail.
+    """
+    found = {name: Added(table=metadata_merging.table(by_key)) for name, by_key in records.items()}
+    if file_statistics.BLOOM_FILTERS in partitions:
+        filters = _bloom_filters(changes, instant_time)
+        found[file_statistics.BLOOM_FILTERS] = Added(table=metadata_merging.table(filters))
+    if key_changes.RECORD_INDEX in partitions:
+        found[key_changes.RECORD_INDEX] = _locations(changes, instant_time)
     return found
+
+
+def doubtful_keys(
+    changes: Changes, published: pa.Schema | None, created: pa.Schema | None
+) -> Sequence[str]:
+    """Return keys of `partition_stats` that may have an older record of another type.
+
+    Args:
+        changes: What adds records.
+        published: As of `partition_statistics.may_be_of_another_type`.
+        created: As there.
+    """
+    return sorted(
+        {
+            metadata_avro.statistics_prefix(each.column, stat.partition_path)
+            for stat in changes.written
+            for each in stat.statistics
+            if partition_statistics.may_be_of_another_type(each, published, created)
+        }
+    )
 
 
 def changed(sizes: Sizes, changes: Iterable[Changes]) -> Sizes:
@@ -178,6 +260,26 @@ def _filter_key(path: str) -> str:
     return metadata_avro.bloom_filter_key(partition_path, name)
 
 
+def _locations(changes: Changes, instant_time: instants.InstantTime) -> Added:
+    pieces = [metadata_merging.SCHEMA.empty_table()]
+    deleted = [pa.array([], pa.string())]
+    for stat in changes.written:
+        if stat.keys is None:
+            raise errors.UnsupportedError(
+                f"{stat.path} was written without its keys, which the record index has: by a "
+                "program that does not know of it, expected one of this release"
+            )
+        group = files.FileGroupId(stat.partition_path, stat.file_id)
+        added = pc.unique(stat.keys.added).cast(pa.binary())
+        location = pa.repeat(record_locations.encode(group, instant_time), len(added))
+        pieces.append(pa.table([added, location], metadata_merging.SCHEMA))
+        deleted.append(pc.unique(stat.keys.removed))
+    return Added(
+        table=pa.concat_tables(pieces).sort_by("key"),
+        deleted=pa.concat_arrays(deleted).cast(pa.binary()),
+    )
+
+
 _RECORDS = {
     metadata_table.FILES: _files,
     file_statistics.COLUMN_STATS: _column_statistics,
@@ -186,7 +288,7 @@ _RECORDS = {
 
 _WITH_STATISTICS = frozenset((file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS))
 
-KEPT = frozenset((*_RECORDS, file_statistics.BLOOM_FILTERS))
+KEPT = frozenset((*_RECORDS, file_statistics.BLOOM_FILTERS, key_changes.RECORD_INDEX))
 """The partitions that are kept up."""
 
 

@@ -21,6 +21,7 @@ import functools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -38,7 +39,12 @@ FILES = "files"
 
 EXTENSION = ".hfile"
 
-_GROUP_PREFIXES = {FILES: "files", file_statistics.BLOOM_FILTERS: "bloom-filters"}
+_GROUP_PREFIXES = {
+    FILES: "files",
+    file_statistics.BLOOM_FILTERS: "bloom-filters",
+    file_statistics.COLUMN_STATS: "col-stats",
+    file_statistics.PARTITION_STATS: "partition-stats",
+}
 
 
 def file_id(partition: str, number: int) -> str:
@@ -181,6 +187,18 @@ class MetadataTable:
         """Open some file groups of a partition; base files are not held."""
         return Partition(self._storage, slices, self._counts, 0)
 
+    def logs_of(self, partition: str, times: Collection[instants.InstantTime]) -> "Partition":
+        """Open what some instants logged since the last compaction, without base files."""
+        found = [
+            replace(
+                each,
+                base_file=None,
+                log_files=tuple(log for log in each.log_files if log.instant_time in times),
+            )
+            for each in self.latest_slices(partition)
+        ]
+        return Partition(self._storage, found, self._counts, 0)
+
     def latest_slices(self, partition: str) -> list[files.FileSlice]:
         """Return the newest slice of each file group of a partition, by file id.
 
@@ -225,6 +243,23 @@ class MetadataTable:
             )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogChange:
+    """What a log block of an MDT changes.
+
+    Attributes:
+        instant_time: Of the delta commit.
+        keys: Of its records; binary.
+        values: The records; None where they are deleted.
+        schema: That of the records.
+    """
+
+    instant_time: instants.InstantTime
+    keys: pa.Array
+    values: pa.Array | None
+    schema: bytes
+
+
 class Partition:
     """The records of a partition of an MDT."""
 
@@ -246,8 +281,7 @@ class Partition:
         self._held_bytes_max = held_bytes_max
         self._bases: list[hfile_reading.Reader] = []
         self._held: defaultdict[bytes, list[Value]] = defaultdict(list)
-        self._logged: defaultdict[bytes, list[Value]] = defaultdict(list)
-        self._deleted: set[bytes] = set()
+        self._blocks: list[log_scanning.Found[log_blocks.Block]] = []
         if not slices:
             raise errors.FormatError(f"{storage.uri} has a partition without files")
         for each in slices:
@@ -258,11 +292,17 @@ class Partition:
     @property
     def deleted(self) -> AbstractSet[bytes]:
         """Keys of records in base files that log files delete."""
-        return self._deleted
+        return self._folded[1]
 
     def logged(self) -> Mapping[bytes, Sequence[Value]]:
         """Return what log files hold, by key, in the order of merging."""
-        return self._logged
+        return self._folded[0]
+
+    def log_changes(self) -> Iterator[LogChange]:
+        """Yield what log files change, in the order of merging."""
+        for each in self._blocks:
+            with log_scanning.named(each.file):
+                yield from _changes_of(each.block)
 
     def base_batches(self) -> Iterator[tuple[pa.RecordBatch, bytes]]:
         """Yield the records of base files that are not held, and the schema of each batch."""
@@ -270,10 +310,15 @@ class Partition:
             for batch in reader.scan():
                 yield batch, reader.file_info[_SCHEMA]
 
+    def base_lookup(self, keys: pa.Array) -> Iterator[tuple[pa.Table, bytes]]:
+        """Yield the records of some keys in base files that are not held, and their schema."""
+        for reader in self._bases:
+            yield reader.lookup(keys), reader.file_info[_SCHEMA]
+
     def values(self, key: str) -> list[Value]:
         """Return what is stored under a key, in the order of merging; empty for nothing."""
         encoded = key.encode()
-        return [*self._base_values(encoded), *self._logged.get(encoded, ())]
+        return [*self._base_values(encoded), *self.logged().get(encoded, ())]
 
     def with_prefixes(self, prefixes: Sequence[str]) -> dict[bytes, list[Value]]:
         """Return what is stored under the keys that begin with any of some texts, as `values`."""
@@ -281,17 +326,18 @@ class Partition:
         found: defaultdict[bytes, list[Value]] = defaultdict(list)
         for reader in self._bases:
             for batch in reader.with_prefixes(encoded):
-                _hold(found, batch, reader.file_info[_SCHEMA])
-        for deleted in self._deleted:
+                _hold(found, batch.column("key"), batch.column("value"), reader.file_info[_SCHEMA])
+        logged, gone = self._folded
+        for deleted in gone:
             found.pop(deleted, None)
-        for held in (self._held, self._logged):
+        for held in (self._held, logged):
             for key, values in held.items():
-                if key.startswith(encoded) and not (held is self._held and key in self._deleted):
+                if key.startswith(encoded) and not (held is self._held and key in gone):
                     found[key] += values
         return found
 
     def _base_values(self, key: bytes) -> Iterator[Value]:
-        if key in self._deleted:
+        if key in self.deleted:
             return
         yield from self._held.get(key, ())
         for reader in self._bases:
@@ -308,7 +354,7 @@ class Partition:
             self._bases.append(reader)
             return
         for batch in reader.scan():
-            _hold(self._held, batch, reader.file_info[_SCHEMA])
+            _hold(self._held, batch.column("key"), batch.column("value"), reader.file_info[_SCHEMA])
 
     def _read_logs(
         self,
@@ -323,22 +369,41 @@ class Partition:
         for log_file in log_files:
             if log_file not in found and counts(log_file.instant_time):
                 raise errors.FormatError(f"{log_file.path} has no whole block of its instant")
-        for each in blocks:
-            with log_scanning.named(each.file):
-                self._apply(each.block)
+        self._blocks += blocks
 
-    def _apply(self, block: log_blocks.Block) -> None:
-        if block.type is BlockType.DELETE:
-            for key in delete_records.decode(block.content).keys.cast(pa.binary()).to_pylist():
-                self._deleted.add(key)
-                self._logged.pop(key, None)
-        else:
-            schema = block.header.get(HeaderKey.SCHEMA, "").encode()
-            for batch in hfile_reading.Reader.over("the block", block.content).scan():
-                _hold(self._logged, batch, schema)
+    @functools.cached_property
+    def _folded(self) -> tuple[Mapping[bytes, list[Value]], AbstractSet[bytes]]:
+        """What log files hold by key, and the keys of records in base files that they delete."""
+        logged: defaultdict[bytes, list[Value]] = defaultdict(list)
+        deleted: set[bytes] = set()
+        for change in self.log_changes():
+            if change.values is None:
+                for key in change.keys.to_pylist():
+                    deleted.add(key)
+                    logged.pop(key, None)
+            else:
+                _hold(logged, change.keys, change.values, change.schema)
+        return logged, deleted
 
 
-def _hold(held: defaultdict[bytes, list[Value]], batch: pa.RecordBatch, schema: bytes) -> None:
-    keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
-    for key, content in zip(keys, values, strict=True):
+def _changes_of(block: log_blocks.Block) -> Iterator[LogChange]:
+    time = log_scanning.instant_time(block)
+    if block.type is BlockType.DELETE:
+        keys = delete_records.decode(block.content).keys.cast(pa.binary())
+        yield LogChange(instant_time=time, keys=keys, values=None, schema=b"")
+        return
+    schema = block.header.get(HeaderKey.SCHEMA, "").encode()
+    for batch in hfile_reading.Reader.over("the block", block.content).scan():
+        yield LogChange(
+            instant_time=time,
+            keys=batch.column("key"),
+            values=batch.column("value"),
+            schema=schema,
+        )
+
+
+def _hold(
+    held: defaultdict[bytes, list[Value]], keys: pa.Array, values: pa.Array, schema: bytes
+) -> None:
+    for key, content in zip(keys.to_pylist(), values.to_pylist(), strict=True):
         held[key].append(Value(content, schema))

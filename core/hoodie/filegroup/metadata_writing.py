@@ -8,11 +8,13 @@ Source: `HoodieAppendHandle.java`, `HoodieHFileDataBlock.java`, `HoodieAvroHFile
 """
 
 import io
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hoodie.filegroup import metadata_merging, metadata_table
+from hoodie.filegroup import metadata_merging, metadata_records, metadata_table
 from hoodie.format import (
     delete_records,
     file_names,
@@ -46,7 +48,7 @@ def write_log(
     group: files.FileGroupId,
     instant_time: instants.InstantTime,
     write_token: str,
-    records: Mapping[str, bytes],
+    records: metadata_records.Added,
     now_ms: int,
 ) -> commits.WriteStat:
     """Write a log file; one request.
@@ -56,7 +58,7 @@ def write_log(
         group: Whose log it is.
         instant_time: Of the delta commit.
         write_token: As of `file_names.write_token`; no other writer of that instant has it.
-        records: By key; at least one.
+        records: At least one, new or taken out.
         now_ms: The time, in milliseconds since the epoch.
 
     Raises:
@@ -66,10 +68,15 @@ def write_log(
         HeaderKey.SCHEMA: metadata_schemas.RECORD.text.decode(),
         HeaderKey.INSTANT_TIME: str(instant_time),
     }
-    content = io.BytesIO()
-    _write_hfile(content, metadata_merging.table(records), now_ms)
-    block = log_blocks.encode(BlockType.HFILE_DATA, header, content.getvalue())
-    return _write_block(storage, group, instant_time, write_token, block, len(records))
+    blocks = []
+    if records.table.num_rows:
+        content = io.BytesIO()
+        _write_hfile(content, [records.table], now_ms)
+        blocks.append(log_blocks.encode(BlockType.HFILE_DATA, header, content.getvalue()))
+    if len(records.deleted):
+        deletes = delete_records.encode(records.deleted, group.partition_path)
+        blocks.append(log_blocks.encode(BlockType.DELETE, header, deletes))
+    return _write_blocks(storage, group, instant_time, write_token, blocks, records)
 
 
 def write_empty_log(
@@ -88,7 +95,8 @@ def write_empty_log(
     content = delete_records.encode(pa.array([], pa.string()), group.partition_path)
     header = {HeaderKey.INSTANT_TIME: str(instant_time)}
     block = log_blocks.encode(BlockType.DELETE, header, content)
-    return _write_block(storage, group, instant_time, _FIRST_TOKEN, block, 0)
+    records = metadata_records.Added(table=metadata_merging.SCHEMA.empty_table())
+    return _write_blocks(storage, group, instant_time, _FIRST_TOKEN, [block], records)
 
 
 def write_base(
@@ -112,49 +120,91 @@ def write_base(
     Raises:
         StorageError: Not done.
     """
+
+    def write(sink: hfile_writing.Sink) -> int:
+        pieces = [records] if isinstance(records, pa.Table) else records
+        return _write_hfile(sink, pieces, now_ms, has_ends=True)
+
+    return _write_base(storage, group, instant_time, write_token, write)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedBase:
+    """The content of a base file.
+
+    Attributes:
+        content: The HFile.
+        records: So many are in it.
+    """
+
+    content: bytes
+    records: int
+
+
+def prepare_base(records: pa.Table, now_ms: int) -> PreparedBase:
+    """Return what `write_base` writes, for `write_prepared`."""
+    sink = io.BytesIO()
+    _write_hfile(sink, [records], now_ms, has_ends=True)
+    return PreparedBase(sink.getvalue(), records.num_rows)
+
+
+def write_prepared(
+    storage: Storage,
+    group: files.FileGroupId,
+    instant_time: instants.InstantTime,
+    write_token: str,
+    prepared: PreparedBase,
+) -> commits.WriteStat:
+    """Write a base file that was prepared; as `write_base`."""
+
+    def write(sink: hfile_writing.Sink) -> int:
+        sink.write(prepared.content)
+        return prepared.records
+
+    return _write_base(storage, group, instant_time, write_token, write)
+
+
+def _write_base(
+    storage: Storage,
+    group: files.FileGroupId,
+    instant_time: instants.InstantTime,
+    write_token: str,
+    write: Callable[[hfile_writing.Sink], int],
+) -> commits.WriteStat:
     name = file_names.base_file_name(
         group.file_id, write_token, instant_time, metadata_table.EXTENSION
     )
     path = files.join(group.partition_path, name)
-    count, ends = 0, dict[str, bytes]()
     with storage.open_write(path) as sink:
-        writer = hfile_writing.Writer(sink, hfile_writing.Options(created_ms=now_ms))
-        for piece in [records] if isinstance(records, pa.Table) else records:
-            if piece.num_rows:
-                keys = piece.column("key")
-                ends.setdefault("minRecordKey", keys[0].as_py())
-                ends["maxRecordKey"] = keys[-1].as_py()
-                count += piece.num_rows
-                _append(writer, piece)
-        writer.finish({"schema": metadata_schemas.RECORD.text, **ends})
+        records = write(sink)
         size_bytes = sink.tell()
     return commits.WriteStat(
         file_id=group.file_id,
         partition_path=group.partition_path,
         path=path,
         prev_commit=_NO_COMMIT,
-        records=count,
-        inserts=count,
+        records=records,
+        inserts=records,
         updates=0,
         deletes=0,
         size_bytes=size_bytes,
     )
 
 
-def _write_block(
+def _write_blocks(
     storage: Storage,
     group: files.FileGroupId,
     instant_time: instants.InstantTime,
     write_token: str,
-    block: Iterable[bytes | pa.Buffer],
-    records: int,
+    blocks: Sequence[Iterable[bytes | pa.Buffer]],
+    records: metadata_records.Added,
 ) -> commits.WriteStat:
     name = file_names.log_file_name(
         group.file_id, instant_time, files.LOG_VERSION_FIRST, write_token
     )
     path = files.join(group.partition_path, name)
     with storage.open_write(path) as sink:
-        for part in block:
+        for part in itertools.chain.from_iterable(blocks):
             sink.write(part)
         size_bytes = sink.tell()
     return commits.WriteStat(
@@ -162,24 +212,30 @@ def _write_block(
         partition_path=group.partition_path,
         path=path,
         prev_commit=instant_time,
-        records=records,
+        records=records.table.num_rows,
         inserts=0,
-        updates=records,
-        deletes=0,
+        updates=records.table.num_rows,
+        deletes=len(records.deleted),
         size_bytes=size_bytes,
         base_file="",
         log_files=(name,),
         log_version=files.LOG_VERSION_FIRST,
-        log_blocks=1,
+        log_blocks=len(blocks),
     )
 
 
-def _write_hfile(sink: hfile_writing.Sink, records: pa.Table, now_ms: int) -> None:
+def _write_hfile(
+    sink: hfile_writing.Sink, records: Iterable[pa.Table], now_ms: int, *, has_ends: bool = False
+) -> int:
+    """Write records that come in pieces, ascending by key; return how many there are."""
     writer = hfile_writing.Writer(sink, hfile_writing.Options(created_ms=now_ms))
-    _append(writer, records)
-    writer.finish({"schema": metadata_schemas.RECORD.text})
-
-
-def _append(writer: hfile_writing.Writer, records: pa.Table) -> None:
-    for batch in records.to_batches():
-        writer.append(batch.column("key"), batch.column("value"))
+    count, ends = 0, dict[str, bytes]()
+    for piece in records:
+        if piece.num_rows:
+            ends.setdefault("minRecordKey", piece.column("key")[0].as_py())
+            ends["maxRecordKey"] = piece.column("key")[-1].as_py()
+            count += piece.num_rows
+        for batch in piece.to_batches():
+            writer.append(batch.column("key"), batch.column("value"))
+    writer.finish({"schema": metadata_schemas.RECORD.text, **(ends if has_ends else {})})
+    return count

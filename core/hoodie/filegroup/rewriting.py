@@ -17,6 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie.filegroup import (
     block_decoding,
@@ -27,7 +28,7 @@ from hoodie.filegroup import (
     reading,
     writing,
 )
-from hoodie.model import commits, files, schemas, settings, table_config
+from hoodie.model import commits, files, key_changes, schemas, settings, table_config
 
 _STAMPS = (schemas.COMMIT_TIME, schemas.COMMIT_SEQNO)
 
@@ -64,13 +65,21 @@ def rewrite(
             changed, columns, rules, combines=write_settings.combines_rows_of_inserts
         )
         stat = writing.write_base_file(target, _chained(base_rows, added), schema, write_settings)
+        keys = None
+        if target.tracks_keys:
+            added_keys = added.column(schemas.RECORD_KEY).combine_chunks()
+            keys = key_changes.KeyChanges(added=added_keys)
     else:
         blocks: list[changes.Change] = [changed, *_deletes(batch)]
         merge = merging.SliceMerge(blocks, rules, columns, columns.names, stamps=_STAMPS)
-        stat = writing.write_base_file(target, _merged(base_rows, merge), schema, write_settings)
+        watch = _KeyWatch(batch) if target.tracks_keys else None
+        rows = _merged(base_rows, merge, watch)
+        stat = writing.write_base_file(target, rows, schema, write_settings)
         counts = merge.counts
+        keys = None if watch is None else watch.changes()
     return replace(
         stat,
+        keys=keys,
         inserts=counts.inserted,
         updates=counts.updated - counts.kept,
         deletes=counts.deleted + counts.missed,
@@ -134,7 +143,46 @@ def _chained(base_rows: Iterator[pa.Table], added: pa.Table) -> Iterator[pa.Tabl
     yield added
 
 
-def _merged(base_rows: Iterator[pa.Table], merge: merging.SliceMerge) -> Iterator[pa.Table]:
-    for rows in base_rows:
-        yield merge.over(rows)
-    yield merge.inserts()
+def _merged(
+    base_rows: Iterator[pa.Table], merge: merging.SliceMerge, watch: "_KeyWatch | None"
+) -> Iterator[pa.Table]:
+    for before in base_rows:
+        after = merge.over(before)
+        if watch is not None:
+            watch.saw(before, after)
+        yield after
+    added = merge.inserts()
+    if watch is not None:
+        watch.saw(added.slice(0, 0), added)
+    yield added
+
+
+class _KeyWatch:
+    """Tells which keys of a batch come to a file group, and which go, while it is rewritten."""
+
+    def __init__(self, batch: writing.LogRows) -> None:
+        both = [batch.record_keys, batch.deleted_keys]
+        self._keys = pc.unique(pa.chunked_array([each for each in both if each is not None]))
+        self._before: list[pa.Array] = []
+        self._after: list[pa.Array] = []
+
+    def saw(self, before: pa.Table, after: pa.Table) -> None:
+        """See rows before the merge and after it."""
+        self._before += self._own(before)
+        self._after += self._own(after)
+
+    def _own(self, rows: pa.Table) -> list[pa.Array]:
+        keys = rows.column(schemas.RECORD_KEY)
+        return list(keys.filter(pc.is_in(keys, value_set=self._keys)).chunks)
+
+    def changes(self) -> key_changes.KeyChanges:
+        """Return them, once all rows were seen; of several rows of one key one may go alone."""
+        before = pa.chunked_array(self._before, pa.string()).combine_chunks()
+        after = pa.chunked_array(self._after, pa.string()).combine_chunks()
+        return key_changes.KeyChanges(
+            added=pc.unique(_without(after, before)), removed=pc.unique(_without(before, after))
+        )
+
+
+def _without(keys: pa.Array, others: pa.Array) -> pa.Array:
+    return keys.filter(pc.invert(pc.is_in(keys, value_set=others)))

@@ -55,8 +55,9 @@ class _Column:
         self.values += len(column)
         self.nulls += column.null_count
 
-    def add_chunk(self, chunk: pq.ColumnChunkMetaData) -> None:
-        self.bounds += _bounds_of_chunk(chunk)
+    def add_chunk(self, chunk: pq.ColumnChunkMetaData, *, has_bounds: bool) -> None:
+        if has_bounds:
+            self.bounds += _bounds_of_chunk(chunk)
         self.size_bytes += chunk.total_compressed_size
         self.plain_bytes += chunk.total_uncompressed_size
 
@@ -89,6 +90,24 @@ class FooterStatistics:
         """Begin before the first row is written."""
         self._kinds = wanted.kinds
         self._columns = {name: _Column() for name in wanted.kinds}
+        self._read: set[str] = set()
+
+    def add_read(self, rows: pa.Table) -> None:
+        """Add rows of some columns of a file that is there, of which its footer does not tell."""
+        for name in rows.column_names:
+            self._read.add(name)
+            self._columns[name].add_rows(rows.column(name), has_bounds=True)
+
+    def add_told(self, name: str, values: int, nulls: int) -> None:
+        """Add the counts of a column of a file that is there, of which its footer tells the rest.
+
+        Args:
+            name: The column's name.
+            values: Rows.
+            nulls: Rows without a value.
+        """
+        self._columns[name].values += values
+        self._columns[name].nulls += nulls
 
     def add(self, rows: pa.Table) -> None:
         """Add rows that become row groups together."""
@@ -101,12 +120,14 @@ class FooterStatistics:
 
         Args:
             file_name: Its name.
-            footer: As it was written, with statistics of each column that is wanted.
+            footer: As it was written, with statistics of each column that is wanted, and that was
+                not read.
         """
         for group in map(footer.row_group, range(footer.num_row_groups)):
             for chunk in map(group.column, range(group.num_columns)):
-                if chunk.path_in_schema in self._columns:
-                    self._columns[chunk.path_in_schema].add_chunk(chunk)
+                name = chunk.path_in_schema
+                if name in self._columns:
+                    self._columns[name].add_chunk(chunk, has_bounds=name not in self._read)
         return tuple(
             _statistics(file_name, name, found, self._kinds[name])
             for name, found in self._columns.items()

@@ -58,6 +58,7 @@ class FileTarget:
         base_instant_time: Of the file slice that the write stands on; None for a new file group.
         base_file: Bare name of that slice's base file, if it has one.
         statistics: Which ones are gathered of the files.
+        tracks_keys: Whether stats tell which keys came and went.
     """
 
     storage: protocol.Storage
@@ -69,6 +70,7 @@ class FileTarget:
     base_instant_time: instants.InstantTime | None = None
     base_file: str | None = None
     statistics: file_statistics.Wanted = file_statistics.NOTHING
+    tracks_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

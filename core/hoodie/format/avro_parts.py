@@ -36,9 +36,9 @@ def constant(content: bytes) -> pa.Scalar:
 
 
 def varint(number: int) -> bytes:
-    """Return one number, 0 or more, as Avro writes int and long."""
-    assert number >= 0
-    zigzag = number << 1
+    """Return one number, of 64 bits at most, as Avro writes int and long."""
+    zigzag = (number << 1) ^ (number >> 63)
+    assert 0 <= zigzag < 1 << 64, number
     encoded = bytearray()
     while zigzag > _VARINT_BITS:
         encoded.append(zigzag & _VARINT_BITS | _VARINT_MORE)

@@ -14,6 +14,7 @@ table.
 
 import base64
 import enum
+import functools
 import hashlib
 import io
 import math
@@ -24,7 +25,13 @@ from typing import cast
 import fastavro
 
 from hoodie import errors
-from hoodie.format import avro_container, avro_values, java_hash, metadata_schemas
+from hoodie.format import (
+    avro_container,
+    avro_values,
+    java_hash,
+    metadata_schemas,
+    statistics_avro,
+)
 from hoodie.format.bloom_filters import StoredFilter
 from hoodie.model.file_statistics import Bound, ColumnStatistics
 from hoodie.model.value_wrappers import Wrapper
@@ -177,7 +184,7 @@ def encode_sizes(sizes: Mapping[str, int | None], record_type: RecordType) -> by
         record_type: FILES or PARTITIONS.
     """
     infos = {name: {"size": size or 0, "isDeleted": size is None} for name, size in sizes.items()}
-    return _encode(record_type, {_SIZES: infos})
+    return encode(record_type, {_SIZES: infos})
 
 
 def encode_statistics(statistics: ColumnStatistics, record_type: RecordType) -> bytes:
@@ -187,6 +194,12 @@ def encode_statistics(statistics: ColumnStatistics, record_type: RecordType) -> 
         statistics: The statistics.
         record_type: COLUMN_STATS or PARTITION_STATS.
     """
+    encoded = statistics_avro.encode(statistics, record_type.value)
+    return encode_by_schema(statistics, record_type) if encoded is None else encoded
+
+
+def encode_by_schema(statistics: ColumnStatistics, record_type: RecordType) -> bytes:
+    """Return the same record as `encode_statistics`, of bounds of any kind."""
     value_type = None
     if statistics.value_type is not None:
         value_type = {"typeOrdinal": statistics.value_type, "additionalInfo": statistics.type_info}
@@ -203,7 +216,7 @@ def encode_statistics(statistics: ColumnStatistics, record_type: RecordType) -> 
         "isTightBound": statistics.is_tight,
         "valueType": value_type,
     }
-    return _encode(record_type, {_STATISTICS: fields})
+    return encode(record_type, {_STATISTICS: fields})
 
 
 def encode_no_statistics(statistics: ColumnStatistics) -> bytes:
@@ -221,14 +234,20 @@ def encode_no_statistics(statistics: ColumnStatistics) -> bytes:
         "isTightBound": False,
         "valueType": None,
     }
-    return _encode(RecordType.COLUMN_STATS, {_STATISTICS: fields})
+    return encode(RecordType.COLUMN_STATS, {_STATISTICS: fields})
 
 
 def _wrapped(bound: Bound | None, kind: Wrapper | None) -> tuple[str, object] | None:
     return None if kind is None else (metadata_schemas.qualified(kind.value), {"value": bound})
 
 
-def _encode(record_type: RecordType, fields: Mapping[str, object]) -> bytes:
+def encode(record_type: RecordType, fields: Mapping[str, object]) -> bytes:
+    """Return a record.
+
+    Args:
+        record_type: What it tells.
+        fields: The one that its type is about.
+    """
     stream = io.BytesIO()
     record = {"key": "", "type": record_type.value, _SIZES: None, **fields}
     fastavro.schemaless_writer(stream, metadata_schemas.RECORD.parsed, record)
@@ -248,7 +267,7 @@ def encode_bloom_filter(stored: StoredFilter | None, instant_time: str) -> bytes
         "bloomFilter": b"" if stored is None else stored.text,
         "isDeleted": stored is None,
     }
-    return _encode(RecordType.BLOOM_FILTER, {_BLOOM_FILTER: fields})
+    return encode(RecordType.BLOOM_FILTER, {_BLOOM_FILTER: fields})
 
 
 def decode_bloom_filter(value: Value, source: str) -> StoredFilter | None:
@@ -257,7 +276,7 @@ def decode_bloom_filter(value: Value, source: str) -> StoredFilter | None:
     Raises:
         FormatError: It is broken, or of another partition.
     """
-    record = _decode(value, source, RecordType.BLOOM_FILTER).record(_BLOOM_FILTER)
+    record = decode(value, source, RecordType.BLOOM_FILTER).record(_BLOOM_FILTER)
     if record is None:
         raise errors.FormatError(f"{source}: a record without a bloom filter")
     if record.flag("isDeleted"):
@@ -273,6 +292,7 @@ def _hashed_name(file_name: str) -> str:
     return base64.b64encode(digest).decode()
 
 
+@functools.lru_cache(maxsize=1024)
 def _hashed(text: str) -> str:
     return base64.b64encode(java_hash.xxhash64(text.encode()).to_bytes(8, "big")).decode()
 
@@ -283,7 +303,7 @@ def decode_sizes(value: Value, source: str) -> dict[str, int | None]:
     Raises:
         FormatError: It is broken, or of another partition.
     """
-    record = _decode(value, source, RecordType.FILES, RecordType.PARTITIONS)
+    record = decode(value, source, RecordType.FILES, RecordType.PARTITIONS)
     # Without a `Record` for each file, of which there are many.
     infos = record.map(_SIZES)
     try:
@@ -313,7 +333,7 @@ def decode_statistics(
         FormatError: It is broken, or of another partition.
         UnsupportedError: Its bounds are of a kind that is not known.
     """
-    record = _decode(value, source, record_type).record(_STATISTICS)
+    record = decode(value, source, record_type).record(_STATISTICS)
     if record is None:
         raise errors.FormatError(f"{source}: a record without statistics")
     return None if record.flag("isDeleted") else _statistics_of(record)
@@ -343,7 +363,12 @@ def _fields(value: Value, source: str) -> dict[str, object]:
     return fields
 
 
-def _decode(value: Value, source: str, *expected: RecordType) -> avro_values.Record:
+def decode(value: Value, source: str, *expected: RecordType) -> avro_values.Record:
+    """Return a record of any of some types.
+
+    Raises:
+        FormatError: It is broken, or of another type.
+    """
     record = avro_values.Record(_fields(value, source), source)
     if record.number("type") not in {each.value for each in expected}:
         raise errors.FormatError(

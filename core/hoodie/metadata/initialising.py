@@ -1,50 +1,94 @@
 """Making the metadata table (MDT) of a table that has none, from what is on storage; dropping it.
 
-    look        without the lock: a timeline, and the files that it counts
+    look        without the lock: a timeline, and the files that it counts; where statistics are
+                wanted what is in them, and the base files of these (`initial_statistics`)
+    catch up    without the lock: what is in files of changes that completed since
     make        in one lock scope: what completed since is added to these, and all of the MDT is
                 written; then the table's properties say that it has one
     drop        in one lock scope: the properties first, then the files
 
 A crash leaves files that nobody looks at, or that are of no use without the others: `make` begins
-with their removal. Requests under the lock: some 15, and one for each instant that completed since
-the look. Source: `HoodieBackedTableMetadataWriter.java` (initializeFromFilesystem);
-protocol.md: The metadata table.
+with their removal. Requests under the lock: some 15, with statistics 40, and one for each instant
+that completed since the look; and what it takes to look into the files of those that completed
+while the others were looked into. Source: `HoodieBackedTableMetadataWriter.java`
+(initializeFromFilesystem); protocol.md: The metadata table.
 """
 
 import functools
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from hoodie import environment, errors
 from hoodie.filegroup import (
+    listing,
     metadata_merging,
     metadata_records,
     metadata_table,
     metadata_writing,
     snapshots,
+    statistics_reading,
 )
 from hoodie.format import file_names, metadata_schemas, properties, timeline_avro
-from hoodie.model import commits, files, instants, table_config
+from hoodie.metadata import initial_statistics
+from hoodie.model import commits, file_statistics, files, instants, schemas, table_config
+from hoodie.model.file_statistics import ColumnStatistics
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import (
     active,
     contents,
+    index_definitions,
     metadata_timelines,
     table_properties,
     transitions,
 )
-from hoodie.transaction import admission, configuration, manager, metadata_commits, table_lock
+from hoodie.transaction import (
+    admission,
+    configuration,
+    manager,
+    metadata_commits,
+    stored_schemas,
+    table_lock,
+)
 from hoodie.transaction.client import Client
 
 logger = logging.getLogger(__name__)
 
-FIRST_TIME = instants.InstantTime("0" * 17)
-"""Requested time of the delta commit that makes the partition `files`."""
-
 _TOKEN = file_names.write_token(0, 0, 0)
+_LOG_TOKEN = file_names.write_token(1, 0, 0)
 _LOOKS_MAX = 5
+_ROUNDS_MAX = 3
+"""So often what completed meanwhile is looked into before the lock is taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Statistics:
+    """What was found in data files without the lock.
+
+    Attributes:
+        schema: The table's columns then.
+        wanted: Which statistics.
+        reading: How data files are looked into.
+        bases: The base files of the partitions with statistics.
+        late: By path of files of changes since.
+    """
+
+    schema: schemas.TableSchema
+    wanted: file_statistics.Wanted
+    reading: initial_statistics.Reading
+    bases: initial_statistics.Bases
+    late: dict[str, Sequence[ColumnStatistics]] = field(default_factory=dict)
+
+    def source(
+        self, storage: Storage, timeline: active.ActiveTimeline
+    ) -> statistics_reading.Source:
+        """Return what is looked into as of a timeline."""
+        known = snapshots.committed_instants(timeline)
+        committed = snapshots.CommittedFiles(storage, known)
+        return statistics_reading.Source(
+            storage, self.schema.arrow, self.wanted, committed.is_committed
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +98,12 @@ class _Look:
     Attributes:
         timeline: The table's.
         sizes: Of the files that it counts, by partition path and name.
+        statistics: What is in them; None where it is not wanted.
     """
 
     timeline: active.ActiveTimeline
     sizes: metadata_records.Sizes
+    statistics: _Statistics | None
 
 
 class _OutdatedError(errors.ConflictError):
@@ -65,7 +111,12 @@ class _OutdatedError(errors.ConflictError):
 
 
 def initialise(
-    target: manager.Target, transaction: manager.TransactionOptions, env: environment.Environment
+    target: manager.Target,
+    transaction: manager.TransactionOptions,
+    env: environment.Environment,
+    *,
+    has_statistics: bool = True,
+    hear: Callable[[str], object] = lambda partition_path: None,
 ) -> None:
     """Make the MDT of a table.
 
@@ -73,21 +124,40 @@ def initialise(
         target: The table.
         transaction: On whose behalf.
         env: Time, ids, threads.
+        has_statistics: Whether it gets statistics of files, and of partitions if there are any, as
+            Apache Hudi makes them by default; else `files` alone.
+        hear: Hears of partitions of the data table before their files are looked into.
 
     Raises:
         AlreadyExistsError: It has one.
         ConflictError: It is being restored, or changes faster than its files can be listed.
+        FormatError: A data file is broken.
         HoodieError: Lock or storage failed; there is no MDT then.
     """
+    reading = None
+    if has_statistics:
+        reading = initial_statistics.Reading(target.schema, env.engine, hear)
     with closing(manager.open_client(target, transaction, env)) as client:
-        initialise_by(client, target.config)
+        initialise_by(client, target.config, reading)
 
 
-def initialise_by(client: Client, expected: table_config.TableConfig) -> None:
-    """Make the MDT of a table by a client of it; as `initialise`."""
+def initialise_by(
+    client: Client,
+    expected: table_config.TableConfig,
+    reading: initial_statistics.Reading | None = None,
+) -> None:
+    """Make the MDT of a table by a client of it; as `initialise`.
+
+    Args:
+        client: The client.
+        expected: The table's configuration.
+        reading: How data files are looked into; None for `files` alone.
+    """
     for _ in range(_LOOKS_MAX):
-        look = _look(client.storage, expected)
+        look = _look(client, expected, reading)
         try:
+            if look.statistics is not None:
+                _catch_up(client.storage, look, look.statistics)
             client.lock.decide(functools.partial(_make, client, expected, look))
         except _OutdatedError as outdated:
             logger.info("%s: listing again: %s", client.storage.uri, outdated)
@@ -134,30 +204,110 @@ def drop_by(client: Client) -> bool:
 _WITHOUT: configuration.Changes = {
     table_config.METADATA_PARTITIONS_KEY: None,
     table_config.METADATA_PARTITIONS_INFLIGHT_KEY: None,
+    table_config.INDEX_DEFINITIONS_PATH_KEY: None,
 }
 
 
-def _look(storage: Storage, config: table_config.TableConfig) -> _Look:
+def _look(
+    client: Client,
+    config: table_config.TableConfig,
+    reading: initial_statistics.Reading | None,
+) -> _Look:
+    storage = client.storage
     timeline = active.listed(storage)
     snapshot = snapshots.take(storage, config, timeline)
-    return _Look(timeline=timeline, sizes=_sizes(snapshot))
+    data_files = _data_files(snapshot)
+    statistics = None
+    if reading is not None:
+        stored = stored_schemas.as_of(storage, timeline)
+        now = reading.schema if stored is None else stored.columns
+        wanted = file_statistics.wanted(_with_partitions(config), now.arrow, None)
+        found = _Statistics(schema=now, wanted=wanted, reading=reading, bases={})
+        bases = initial_statistics.gather(
+            snapshot,
+            data_files,
+            found.source(storage, timeline),
+            reading,
+            client.clock.now_ms(),
+        )
+        statistics = replace(found, bases=bases)
+    return _Look(timeline=timeline, sizes=_sizes(snapshot, data_files), statistics=statistics)
 
 
-def _sizes(snapshot: snapshots.Snapshot) -> metadata_records.Sizes:
-    """Return the sizes of the files that count, by partition path and name."""
-    found: dict[str, dict[str, int | None]] = {}
+def _with_partitions(config: table_config.TableConfig) -> table_config.TableConfig:
+    """Return the configuration with all partitions that are made by default."""
+    left_out = set() if config.partition_fields else {file_statistics.PARTITION_STATS}
+    names = sorted(initial_statistics.FILE_GROUPS.keys() - left_out)
+    return replace(config, metadata_partitions=tuple(names))
+
+
+def _data_files(snapshot: snapshots.Snapshot) -> Mapping[str, Sequence[listing.DataFile]]:
+    """Return the data files that count, by partition path."""
+    found: dict[str, Sequence[listing.DataFile]] = {}
+    without_orphans = snapshot.committed.without_orphans
     for path in snapshot.listing.partitions():
         data_files = [
             each
-            for each in (*snapshot.listing.files(path), *snapshot.listing.change_data(path))
+            for each in snapshot.listing.files(path)
             if snapshot.committed.is_committed(each.instant_time)
         ]
         bases = [each for each in data_files if isinstance(each, files.BaseFile)]
         logs = [each for each in data_files if isinstance(each, files.LogFile)]
-        without_orphans = snapshot.committed.without_orphans
-        found[path] = {each.name: each.size_bytes for each in without_orphans(bases)}
-        found[path] |= {each.name: each.size_bytes for each in without_orphans(logs)}
+        found[path] = [*without_orphans(bases), *without_orphans(logs)]
     return found
+
+
+def _sizes(
+    snapshot: snapshots.Snapshot, data_files: Mapping[str, Sequence[listing.DataFile]]
+) -> metadata_records.Sizes:
+    """Return the sizes of the files that count, by partition path and name."""
+    return {
+        path: {each.name: each.size_bytes for each in (*of_path, *_change_data(snapshot, path))}
+        for path, of_path in data_files.items()
+    }
+
+
+def _change_data(
+    snapshot: snapshots.Snapshot, partition_path: str
+) -> Iterable[listing.ChangeDataFile]:
+    return (
+        each
+        for each in snapshot.listing.change_data(partition_path)
+        if snapshot.committed.is_committed(each.instant_time)
+    )
+
+
+def _catch_up(storage: Storage, look: _Look, statistics: _Statistics) -> None:
+    """Look into the files of changes that completed since a look, until there is no new one.
+
+    Raises:
+        _OutdatedError: As `_changes_since`.
+    """
+    for _ in range(_ROUNDS_MAX):
+        now = active.listed(storage)
+        changes = list(_changes_since(storage, look.timeline, now))
+        if not _look_into(storage, statistics, now, changes):
+            return
+
+
+def _look_into(
+    storage: Storage,
+    statistics: _Statistics,
+    timeline: active.ActiveTimeline,
+    changes: Sequence[metadata_records.Changes],
+) -> bool:
+    """Look into files of changes that were not looked into yet; return whether there were any."""
+    paths = {
+        stat.path: stat.size_bytes
+        for each in changes
+        for stat in each.written
+        if stat.path not in statistics.late
+    }
+    if paths:
+        source = statistics.source(storage, timeline)
+        found = initial_statistics.of_paths(paths.items(), source, statistics.reading)
+        statistics.late.update({path: found.get(path, ()) for path in paths})
+    return bool(paths)
 
 
 def _make(
@@ -174,13 +324,80 @@ def _make(
         )
     changes = list(_changes_since(client.storage, look.timeline, scope.timeline))
     sizes = metadata_records.changed(look.sizes, changes)
+    contents_by_name = {metadata_table.FILES: _files_content(client, sizes)}
+    made = {table_config.METADATA_PARTITIONS_KEY: metadata_table.FILES}
+    if look.statistics is not None:
+        wanted = _with_partitions(config).metadata_partitions
+        contents_by_name |= _statistics_contents(client, scope, look.statistics, changes, wanted)
+        made = {
+            table_config.METADATA_PARTITIONS_KEY: ",".join(wanted),
+            table_config.INDEX_DEFINITIONS_PATH_KEY: index_definitions.PATH,
+        }
     storage = metadata_timelines.opened(client.storage)
     scope.check()
     client.storage.delete_directory(metadata_timelines.DIRECTORY)
-    beside = _write(client, scope, storage, config, sizes)
-    properties = {table_config.METADATA_PARTITIONS_KEY: metadata_table.FILES}
-    configuration.put(client, scope, properties, beside)
+    if look.statistics is not None:
+        scope.check()
+        index_definitions.put_of_statistics(client.storage, config, look.statistics.wanted)
+    table_properties.create_with(storage, table_config.metadata_properties(config), client.clock)
+    beside: dict[str, bytes] = {}
+    for time, name in zip(
+        metadata_timelines.FIRST_TIMES, initial_statistics.FILE_GROUPS, strict=False
+    ):
+        if name in contents_by_name:
+            beside |= _write(client, scope, storage, time, name, contents_by_name[name])
+    configuration.put(client, scope, made, beside)
     logger.info("%s: made from %d partitions", storage.uri, len(sizes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What a partition of an MDT begins with.
+
+    Attributes:
+        bases: The base file of each file group; None for one without records.
+        records: Later ones, by key.
+    """
+
+    bases: Sequence[metadata_writing.PreparedBase | None]
+    records: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def _files_content(client: Client, sizes: metadata_records.Sizes) -> _Content:
+    records = metadata_merging.table(metadata_records.of_files(sizes, sizes))
+    return _Content([metadata_writing.prepare_base(records, client.clock.now_ms())])
+
+
+def _statistics_contents(
+    client: Client,
+    scope: table_lock.LockScope,
+    statistics: _Statistics,
+    changes: Sequence[metadata_records.Changes],
+    partitions: Iterable[str],
+) -> Mapping[str, _Content]:
+    """Return what the partitions with statistics begin with.
+
+    Raises:
+        _OutdatedError: Changes since the look have other columns.
+    """
+    storage = client.storage
+    _look_into(storage, statistics, scope.timeline, changes)
+    if changes:
+        stored = stored_schemas.as_of(storage, scope.timeline)
+        if stored is not None and stored.columns.arrow != statistics.schema.arrow:
+            raise _OutdatedError("the table's columns have changed")
+    since = metadata_records.Changes(
+        written=[
+            replace(stat, statistics=tuple(statistics.late[stat.path]))
+            for each in changes
+            for stat in each.written
+        ],
+        deleted=[path for each in changes for path in each.deleted],
+        columns=list(statistics.wanted.kinds),
+    )
+    names = [name for name in partitions if name in statistics.bases]
+    records = metadata_records.of_changes(since, names)
+    return {name: _Content(statistics.bases[name], records[name]) for name in names}
 
 
 def _changes_since(
@@ -208,38 +425,52 @@ def _write(
     client: Client,
     scope: table_lock.LockScope,
     storage: Storage,
-    config: table_config.TableConfig,
-    sizes: metadata_records.Sizes,
+    time: instants.InstantTime,
+    name: str,
+    content: _Content,
 ) -> Mapping[str, bytes]:
-    """Write an MDT whose only instant is complete in the end; return what an epoch completes."""
-    table_properties.create_with(storage, table_config.metadata_properties(config), client.clock)
-    group = files.FileGroupId(
-        partition_path=metadata_table.FILES, file_id=metadata_table.file_id(metadata_table.FILES, 0)
-    )
+    """Write a partition of an MDT by an instant that is complete in the end.
+
+    Returns:
+        What an epoch has to publish to complete it.
+    """
     scope.check()
     storage.create(
-        files.join(metadata_table.FILES, file_names.PARTITION_METADATA),
-        properties.partition_metadata(FIRST_TIME, 1),
+        files.join(name, file_names.PARTITION_METADATA), properties.partition_metadata(time, 1)
     )
-    requested = transitions.request(
-        storage, FIRST_TIME, instants.Action.DELTA_COMMIT, b"", lambda: True
-    )
+    requested = transitions.request(storage, time, instants.Action.DELTA_COMMIT, b"", lambda: True)
     inflight = transitions.start(storage, requested, b"", lambda: True)
-    metadata_writing.write_empty_log(storage, group, FIRST_TIME)
-    records = metadata_merging.table(metadata_records.of_files(sizes, sizes))
-    stat = metadata_writing.write_base(
-        storage, group, FIRST_TIME, _TOKEN, records, client.clock.now_ms()
-    )
+    groups = [
+        files.FileGroupId(partition_path=name, file_id=metadata_table.file_id(name, number))
+        for number in range(len(content.bases))
+    ]
+    stats = []
+    for group, base in zip(groups, content.bases, strict=True):
+        scope.check()
+        metadata_writing.write_empty_log(storage, group, time)
+        if base is not None:
+            stats.append(metadata_writing.write_prepared(storage, group, time, _TOKEN, base))
+    added = metadata_records.Added(table=metadata_merging.table(content.records))
+    now_ms = client.clock.now_ms()
+    for place, records in added.split(len(groups)).items():
+        scope.check()
+        stats.append(
+            metadata_writing.write_log(storage, groups[place], time, _LOG_TOKEN, records, now_ms)
+        )
     done = commits.CommitMetadata(
         operation=commits.Operation.BULK_INSERT.value,
-        stats=(stat,),
+        stats=tuple(stats),
         extra={
             commits.SCHEMA_KEY: metadata_schemas.COMMITTED.text.decode(),
             commits.WRITE_ID_KEY: client.random.uuid(),
         },
     )
-    content = timeline_avro.encode_commit(done)
     completion_time = client.time_before_another(scope)
     return metadata_commits.complete(
-        storage, scope, inflight, completion_time, content, scope.check
+        storage,
+        scope,
+        inflight,
+        completion_time,
+        timeline_avro.encode_commit(done),
+        scope.check,
     )

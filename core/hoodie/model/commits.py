@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from hoodie.model import key_changes
 from hoodie.model.file_statistics import ColumnStatistics
 
 SCHEMA_KEY = "schema"
@@ -75,6 +76,8 @@ class WriteStat:
         log_blocks: Blocks written.
         prev_base_file: Bare name of the base file that this one replaces in a copy-on-write table.
         statistics: Of its columns, for the metadata table; never on the timeline.
+        keys: Which ones came and went, for a record index; of several files of one file group the
+            first has all. None where nobody kept track of them. Never on the timeline.
     """
 
     file_id: str
@@ -92,6 +95,7 @@ class WriteStat:
     log_blocks: int = 0
     prev_base_file: str | None = None
     statistics: tuple[ColumnStatistics, ...] = ()
+    keys: key_changes.KeyChanges | None = None
 
     @property
     def written(self) -> int:

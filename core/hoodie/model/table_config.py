@@ -36,6 +36,7 @@ CHANGE_DATA_CAPTURE_KEY = "hoodie.table.cdc.enabled"
 BOOTSTRAP_BASE_PATH_KEY = "hoodie.bootstrap.base.path"
 METADATA_PARTITIONS_KEY = "hoodie.table.metadata.partitions"
 METADATA_PARTITIONS_INFLIGHT_KEY = "hoodie.table.metadata.partitions.inflight"
+INDEX_DEFINITIONS_PATH_KEY = "hoodie.table.index.defs.path"
 
 _PAYLOADS = "org.apache.hudi.common.model."
 _DELETE_FIELD_KEY = "hoodie.record.merge.property.hoodie.payload.delete.field"

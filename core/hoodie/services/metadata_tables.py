@@ -1,25 +1,23 @@
 """`hoodie metadata`: what the metadata table of a table has, and whether it is right."""
 
-import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from hoodie import errors
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import (
-    column_statistics,
     listing,
     metadata_listing,
     metadata_table,
-    parquet_reading,
     snapshots,
+    statistics_reading,
 )
 from hoodie.model import file_statistics, files, instants, table_config
-from hoodie.services import bloom_filter_checks
+from hoodie.services import bloom_filter_checks, metadata_statistics
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, metadata_timelines
+from hoodie.timeline import active, index_definitions, metadata_timelines
 
 Hear = Callable[[str], object]
 """Hears of each partition of the data table before it is compared."""
@@ -142,23 +140,6 @@ def glance(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrongStatistics:
-    """A base file of which the metadata table excludes a value that it has.
-
-    Attributes:
-        path: The file's.
-        column: The column; empty where the file cannot be read.
-        metadata_range: What the metadata table says.
-        file_range: What the file's footer says, or why it cannot be read.
-    """
-
-    path: str
-    column: str
-    metadata_range: str
-    file_range: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
     """How a metadata table differs from what it is about.
 
@@ -167,15 +148,15 @@ class Validation:
         statistics: In what is in them.
         filters: In the bloom filters of their keys.
         files: So many files were compared.
-        footers: So many base files were looked into for statistics.
-        filters_compared: So many base files were looked into for bloom filters.
+        files_read: So many were looked into for their statistics.
+        filters_compared: So many base files were looked into for their bloom filters.
     """
 
     differences: tuple[Difference, ...]
-    statistics: tuple[WrongStatistics, ...]
+    statistics: tuple[metadata_statistics.WrongStatistics, ...]
     filters: tuple[bloom_filter_checks.WrongFilter, ...]
     files: int
-    footers: int
+    files_read: int
     filters_compared: int
 
     @property
@@ -194,14 +175,14 @@ def validate(
     """Compare a metadata table with the committed files on storage.
 
     Writers may go on meanwhile. One listing of the table, the metadata table's `files`, and if it
-    has column statistics these, and the footer of each base file; of a partition at a time. If it
-    has bloom filters, each of them and each footer.
+    has statistics what `metadata_statistics` reads, and if it has bloom filters each of them, and
+    the footer of each base file; of a partition at a time.
 
     Args:
         storage: The table's.
         config: Its configuration.
         schema: Its columns.
-        engine: Reads footers.
+        engine: Looks into data files.
         hear: Hears of each partition.
 
     Raises:
@@ -212,87 +193,48 @@ def validate(
     if metadata_table.FILES not in config.metadata_partitions:
         raise errors.NotFoundError(f"{storage.uri} has no metadata table")
 
+    wanted = index_definitions.wanted_statistics(storage, config, schema)
+
     def compare(snapshot: snapshots.Snapshot) -> Validation:
         table = metadata_table.MetadataTable(storage, snapshot.timeline)
         by_metadata = metadata_listing.Files(table.partition(metadata_table.FILES))
         on_storage = listing.of_table(storage, config)
-        statistics = None
-        if file_statistics.COLUMN_STATS in config.metadata_partitions:
-            statistics = table.partition(file_statistics.COLUMN_STATS, is_held=False)
+        statistics = metadata_statistics.Comparison(
+            table,
+            config.metadata_partitions,
+            statistics_reading.Source(storage, schema, wanted, snapshot.committed.is_committed),
+            engine,
+        )
+        by_storage = replace(snapshot, listing=on_storage).view
+        differences: list[Difference] = []
+        wrong: list[metadata_statistics.WrongStatistics] = []
         filters = None
         if file_statistics.BLOOM_FILTERS in config.metadata_partitions:
             filters = table.partition(file_statistics.BLOOM_FILTERS, is_held=False)
-        differences: list[Difference] = []
-        wrong: list[WrongStatistics] = []
         wrong_filters: list[bloom_filter_checks.WrongFilter] = []
-        files_seen = footers = filters_compared = 0
+        files_seen = filters_compared = 0
         for path in sorted({*by_metadata.partitions(), *on_storage.partitions()}):
             hear(path)
             ours = _committed(snapshot, by_metadata, path)
             theirs = _committed(snapshot, on_storage, path)
             files_seen += len({*ours, *theirs})
             differences += _differences(path, ours, theirs)
-            bases = [each for each in on_storage.files(path) if each.name in theirs]
-            whole = [each for each in bases if isinstance(each, files.BaseFile)]
+            data_files = [each for each in on_storage.files(path) if each.name in theirs]
+            wrong += statistics.compare(path, data_files, by_storage.latest_slices(path))
             if filters is not None:
+                whole = [each for each in data_files if isinstance(each, files.BaseFile)]
                 filters_compared += len(whole)
                 wrong_filters += bloom_filter_checks.wrong_filters(storage, engine, filters, whole)
-            if statistics is not None:
-                known = column_statistics.read(
-                    statistics, column_statistics.understood_columns(schema), [path]
-                )
-                footers += len(whole)
-                wrong += _wrong_statistics(storage, schema, engine, known, whole)
         return Validation(
             differences=tuple(differences),
             statistics=tuple(wrong),
             filters=tuple(wrong_filters),
             files=files_seen,
-            footers=footers,
+            files_read=statistics.files,
             filters_compared=filters_compared,
         )
 
     return snapshots.consistent(storage, config, compare)
-
-
-def _wrong_statistics(
-    storage: Storage,
-    schema: pa.Schema,
-    engine: Engine,
-    known: Mapping[str, column_statistics.ByFile],
-    base_files: Sequence[files.BaseFile],
-) -> Iterator[WrongStatistics]:
-    footers = engine.map(functools.partial(_footer_of, storage), base_files)
-    for base_file, footer in zip(base_files, footers, strict=True):
-        if isinstance(footer, str):
-            yield WrongStatistics(
-                path=base_file.path, column="", metadata_range="", file_range=footer
-            )
-            continue
-        for name, by_file in known.items():
-            stated, there = by_file.get(base_file.name), footer.get(name)
-            if stated is None or there is None:
-                continue
-            if column_statistics.excludes(stated, there, schema.field(name).type):
-                yield WrongStatistics(
-                    path=base_file.path,
-                    column=name,
-                    metadata_range=f"{stated.low!r} to {stated.high!r}, {stated.nulls} nulls",
-                    file_range=f"{there.low!r} to {there.high!r}, {there.nulls} nulls",
-                )
-
-
-def _footer_of(
-    storage: Storage, base_file: files.BaseFile
-) -> dict[str, column_statistics.ColumnRange] | str:
-    """Return the ranges of a base file, or why it cannot be read; nothing of one that is gone."""
-    try:
-        with storage.open_input(base_file.path) as source:
-            return column_statistics.footer_ranges(parquet_reading.ParquetInput(source).metadata)
-    except errors.NotFoundError:
-        return {}
-    except errors.FormatError as error:
-        return str(error)
 
 
 def _differences(

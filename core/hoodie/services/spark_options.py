@@ -7,7 +7,7 @@ each option is for is told in docs/spark-writers.md.
 
 from hoodie import errors
 from hoodie.filegroup import metadata_records
-from hoodie.model import file_statistics, key_generators, settings, table_config
+from hoodie.model import file_statistics, key_changes, key_generators, settings, table_config
 from hoodie.transaction import writer_batches
 from hoodie.transaction.locks import addresses, hudi_options
 from hoodie.write import compatibility
@@ -107,9 +107,14 @@ def _index(config: table_config.TableConfig) -> dict[str, str]:
 
 
 _INDEXES = {
-    file_statistics.BLOOM_FILTERS: "hoodie.metadata.index.bloom.filter.enable",
-    file_statistics.COLUMN_STATS: "hoodie.metadata.index.column.stats.enable",
-    file_statistics.PARTITION_STATS: "hoodie.metadata.index.partition.stats.enable",
+    file_statistics.BLOOM_FILTERS: ("hoodie.metadata.index.bloom.filter.enable",),
+    file_statistics.COLUMN_STATS: ("hoodie.metadata.index.column.stats.enable",),
+    file_statistics.PARTITION_STATS: ("hoodie.metadata.index.partition.stats.enable",),
+    # Its name since 1.1, and before.
+    key_changes.RECORD_INDEX: (
+        "hoodie.metadata.global.record.level.index.enable",
+        "hoodie.metadata.record.index.enable",
+    ),
 }
 
 
@@ -126,8 +131,8 @@ def _metadata(config: table_config.TableConfig) -> dict[str, str]:
         "hoodie.write.rolling.metadata.keys": ",".join(writer_batches.CARRIED_KEYS),
     }
     if ready and is_kept:
-        for name, key in _INDEXES.items():
-            found[key] = _flag(name in ready)
+        for name, keys in _INDEXES.items():
+            found |= dict.fromkeys(keys, _flag(name in ready))
     return found
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.model import file_statistics, table_config
+from hoodie.model import file_statistics, key_changes, table_config
 from hoodie.storage.protocol import Storage
 
 PATH = ".hoodie/.index_defs/index.json"
@@ -22,6 +22,7 @@ PATH = ".hoodie/.index_defs/index.json"
 BYTES_MAX = 16 << 20
 """A longer file is not read."""
 
+_IS_PARTITIONED = "isPartitioned"
 _HAS_VALUE_TYPES = {None: None, "V1": False, "V2": True}
 
 
@@ -43,6 +44,27 @@ def wanted_statistics(
     return file_statistics.wanted(config, schema, definition)
 
 
+def has_record_index(storage: Storage, config: table_config.TableConfig) -> bool:
+    """Return whether a table has a record index; one request if it does.
+
+    Raises:
+        FormatError: The definitions are damaged.
+        UnsupportedError: It has one of each partition, which is not kept up.
+    """
+    if key_changes.RECORD_INDEX not in config.metadata_partitions:
+        return False
+    source = f"{storage.uri}/{PATH}, {key_changes.RECORD_INDEX}"
+    options = (
+        _object(_read(storage).get(key_changes.RECORD_INDEX, {}), source).get("indexOptions") or {}
+    )
+    if str(_object(options, source).get(_IS_PARTITIONED, False)).lower() == "true":
+        raise errors.UnsupportedError(
+            f"the record index of {storage.uri} is one of each partition, which this version does "
+            "not keep up: drop it with Apache Hudi, or the metadata table by `hoodie metadata drop`"
+        )
+    return True
+
+
 def of_statistics(storage: Storage) -> file_statistics.Definition | None:
     """Return the definition of a table's statistics, of data files and of partitions; one request.
 
@@ -50,21 +72,57 @@ def of_statistics(storage: Storage) -> file_statistics.Definition | None:
         FormatError: The file is damaged.
         UnsupportedError: They are of a version that is not known.
     """
-    try:
-        content = storage.read(PATH, length=BYTES_MAX + 1)
-    except errors.NotFoundError:
-        return None
     source = f"{storage.uri}/{PATH}"
-    if len(content) > BYTES_MAX:
-        raise errors.FormatError(f"{source} has more than {BYTES_MAX} bytes")
-    definitions = _object(
-        _object(_decoded(content, source), source).get("indexDefinitions"), source
-    )
+    definitions = _read(storage)
     # Both have the same columns, and as a rule the first alone is defined.
     for name in (file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS):
         if name in definitions:
             return _definition(_object(definitions[name], source), f"{source}, {name}")
     return None
+
+
+def _read(storage: Storage) -> Mapping[str, object]:
+    """Return the definitions by name; none where there is no file."""
+    try:
+        content = storage.read(PATH, length=BYTES_MAX + 1)
+    except errors.NotFoundError:
+        return {}
+    source = f"{storage.uri}/{PATH}"
+    if len(content) > BYTES_MAX:
+        raise errors.FormatError(f"{source} has more than {BYTES_MAX} bytes")
+    return _object(_object(_decoded(content, source), source).get("indexDefinitions"), source)
+
+
+def put_of_statistics(
+    storage: Storage, config: table_config.TableConfig, wanted: file_statistics.Wanted
+) -> None:
+    """Write the definitions of a metadata table whose only index with one are statistics.
+
+    Args:
+        storage: The table's.
+        config: Its configuration.
+        wanted: The columns with statistics.
+
+    Raises:
+        StorageError: Not done.
+    """
+    has_value_types = config.version > table_config.VERSION_WITH_PAYLOADS
+    definition = {
+        "indexName": file_statistics.COLUMN_STATS,
+        "indexType": file_statistics.COLUMN_STATS,
+        "indexFunction": file_statistics.COLUMN_STATS,
+        "sourceFields": list(wanted.kinds),
+        "indexOptions": {},
+        "version": "V2" if has_value_types else "V1",
+    }
+    document = {"indexDefinitions": {file_statistics.COLUMN_STATS: definition}}
+    content = json.dumps(document, indent=2).encode()
+    try:
+        storage.create(PATH, content)
+    except errors.AlreadyExistsError:
+        # Left of a metadata table that is not there any more, or of a process that died.
+        _, version = storage.fetch(PATH)
+        storage.replace(PATH, content, if_match=version)
 
 
 def _decoded(content: bytes, source: str) -> object:

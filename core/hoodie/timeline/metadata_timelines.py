@@ -12,6 +12,9 @@ from hoodie.timeline import active
 DIRECTORY = ".hoodie/metadata"
 TIMELINE = f"{DIRECTORY}/{active.DIRECTORY}"
 
+FIRST_TIMES = tuple(instants.InstantTime(f"{number:017}") for number in range(10))
+"""Requested times of the delta commits that make an MDT's partitions, that of `files` first."""
+
 _CHANGES = frozenset((*instants.WRITES, instants.Action.CLEAN))
 
 
@@ -49,10 +52,13 @@ def is_lacking(timeline: active.ActiveTimeline, of_data: instants.Instant) -> bo
 
 
 def waiting(timeline: active.ActiveTimeline) -> int:
-    """Return how many delta commits an MDT has since its last compaction."""
+    """Return how many delta commits an MDT has since its last compaction.
+
+    Those that made its partitions count as one.
+    """
     count = 0
     for each in reversed(timeline.completed_writes):
         if each.action is not instants.Action.DELTA_COMMIT:
             break
-        count += 1
+        count += each.requested_time not in FIRST_TIMES[1:]
     return count

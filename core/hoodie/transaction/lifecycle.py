@@ -83,6 +83,29 @@ Amendment = Callable[
 ]
 """Returns the metadata to publish, by what others have published since."""
 
+Settlement = Callable[[table_lock.LockScope, OpenAction], Sequence[commits.WriteStat]]
+"""Returns a write's stats as the metadata table needs them, by what others have published since;
+raises where the write must not complete."""
+
+DataChanges = Callable[[table_lock.LockScope], metadata_records.Changes]
+"""Tells what the metadata table gets to know, after all checks; raises as a check does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adjustment:
+    """What becomes of a write in the lock scope, by what others have published since.
+
+    Attributes:
+        metadata: Made after all checks, once; None for what there is.
+        stats: For the metadata table; None for those there are.
+    """
+
+    metadata: Amendment | None = None
+    stats: Settlement | None = None
+
+
+AS_IT_IS = Adjustment()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
@@ -344,7 +367,7 @@ def complete(
     content: Content,
     checks: Sequence[publication.Check] = (),
     effects: Sequence[Effect] = (),
-    changes: metadata_records.Changes | None = None,
+    changes: DataChanges | None = None,
 ) -> Completion:
     """Publish an action, all of it or nothing.
 
@@ -356,7 +379,8 @@ def complete(
         content: Of the completed file.
         checks: Asked in the lock scope, in this order.
         effects: What else happens in it, in this order.
-        changes: Of the data files, for the metadata table; None where there are none.
+        changes: Returns those of the data files, for the metadata table, after the checks; None
+            where there are none.
 
     Raises:
         ConflictError: A rollback or a restore came between, or a check found a conflict.
@@ -376,12 +400,15 @@ def complete(
         publication.check(client, scope, opened)
         for check in checks:
             check(scope, opened)
+        changed = None
+        if changes is not None and scope.beside is not None:
+            changed = changes(scope)
         is_ours = admission.holding(scope, opened.heartbeat)
         for effect in effects:
             effect(scope, is_ours)
         beside: Mapping[str, bytes] = {}
-        if changes is not None and scope.beside is not None:
-            beside = metadata_commits.put(client, scope, opened, changes, is_ours)
+        if changed is not None:
+            beside = metadata_commits.put(client, scope, opened, changed, is_ours)
         completed = publication.publish(client, scope, opened, content(scope), beside)
         return completed, scope, scope.is_held()
 
@@ -413,7 +440,7 @@ def commit(
     opened: OpenAction,
     metadata: commits.CommitMetadata,
     checks: Sequence[CommitCheck] = (),
-    amendment: Amendment | None = None,
+    adjustment: Adjustment = AS_IT_IS,
     *,
     may_have_failed_tasks: bool = True,
 ) -> Completion:
@@ -424,7 +451,7 @@ def commit(
         opened: A write, or the execution of a plan.
         metadata: What was written; ids of author and batch are added here.
         checks: Asked in the lock scope, in this order.
-        amendment: Made after them, once.
+        adjustment: Made after them.
         may_have_failed_tasks: Whether there may be any; a listing then.
 
     Raises:
@@ -440,18 +467,35 @@ def commit(
         stage = opened.own_stage if client.lock.is_courtesy else None
         markers.finalise(client.storage, opened.requested_time, metadata.stats, is_ours, stage)
 
+    amended = metadata
+
+    def amend(scope: table_lock.LockScope, opened: OpenAction) -> None:
+        nonlocal amended
+        if adjustment.metadata is not None:
+            amended = adjustment.metadata(scope, opened, metadata)
+
     def content(scope: table_lock.LockScope) -> bytes:
-        amended = amendment(scope, opened, metadata) if amendment is not None else metadata
         ids = publication.ids(client, scope, opened)
         return timeline_avro.encode_commit(replace(amended, extra={**amended.extra, **ids}))
+
+    def changes(scope: table_lock.LockScope) -> metadata_records.Changes:
+        stats: Sequence[commits.WriteStat] = metadata.stats
+        if adjustment.stats is not None:
+            stats = adjustment.stats(scope, opened)
+        return metadata_records.Changes(
+            written=tuple(stats),
+            filters=filters,
+            # Without an amendment it is what the action began with.
+            published=None if adjustment.metadata is None else amended.extra[commits.SCHEMA_KEY],
+        )
 
     return complete(
         client,
         opened,
         content,
-        [with_metadata(check) for check in checks],
+        [*map(with_metadata, checks), amend],
         [delete_files_of_failed_tasks] if may_have_failed_tasks else [],
-        metadata_records.Changes(written=metadata.stats, filters=filters),
+        changes,
     )
 
 

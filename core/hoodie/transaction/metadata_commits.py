@@ -16,8 +16,6 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-import pyarrow as pa
-
 from hoodie import errors
 from hoodie.filegroup import key_footers, metadata_records, metadata_table, metadata_writing
 from hoodie.format import (
@@ -36,15 +34,15 @@ from hoodie.timeline import (
     table_properties,
     transitions,
 )
-from hoodie.transaction import markers, table_lock
+from hoodie.transaction import markers, partition_records, table_lock
 from hoodie.transaction.client import Client, OpenAction
 
 logger = logging.getLogger(__name__)
 
 _OPERATION = "UPSERT_PREPPED"
 
-Logs: TypeAlias = Mapping[files.FileGroupId, Mapping[str, bytes]]
-"""Records by file group and key."""
+Logs: TypeAlias = Mapping[files.FileGroupId, metadata_records.Added]
+"""Records by file group."""
 
 
 def filters_of(
@@ -96,6 +94,7 @@ def put(
     Raises:
         FormatError: The MDT lacks a change that the data's timeline shows, or a partition.
         ConflictError: A compaction of the MDT has what a dead executor of the action left.
+        WriteConflictError: A write that was requested later hides the statistics of this one.
         HoodieError: Lock or storage failed; what is left there counts for nobody.
     """
     beside = scope.beside
@@ -106,7 +105,9 @@ def put(
     partitions = opened.config.metadata_partitions
     if not scope.is_courtesy:
         _remove(storage, beside, opened.requested_time, partitions, is_ours)
-    added = metadata_records.of_changes(changes, partitions, opened.requested_time)
+    records = metadata_records.of_changes(changes, partitions)
+    records = partition_records.fitted(client, scope, opened, changes, records)
+    added = metadata_records.added(records, changes, partitions, opened.requested_time)
     logs = _logs(storage, added)
     completion_time = client.time_before_another(scope)
     ids = {commits.WRITE_ID_KEY: opened.write_id}
@@ -123,14 +124,12 @@ def put(
             raise  # Else it is of another execution of the plan, which needs it as well.
     now_ms = client.clock.now_ms()
     stats = []
-    for place, (group, records) in enumerate(logs.items()):
+    for place, (group, part) in enumerate(logs.items()):
         is_ours()
         # Who was overtaken writes again, and its earlier log files may be there.
         token = file_names.write_token(place, opened.stage, scope.epoch or 0)
         stats.append(
-            metadata_writing.write_log(
-                storage, group, opened.requested_time, token, records, now_ms
-            )
+            metadata_writing.write_log(storage, group, opened.requested_time, token, part, now_ms)
         )
     done = commits.CommitMetadata(
         operation=_OPERATION,
@@ -344,18 +343,16 @@ def _logs_of(
                 yield each.path
 
 
-def _logs(storage: Storage, records: metadata_records.Records) -> Logs:
+def _logs(storage: Storage, added: Mapping[str, metadata_records.Added]) -> Logs:
     """Return what each file group of the MDT gets; a listing for each partition."""
-    logs: dict[files.FileGroupId, dict[str, bytes]] = {}
-    for partition, by_key in records.items():
-        if not by_key:
+    logs: dict[files.FileGroupId, metadata_records.Added] = {}
+    for partition, records in added.items():
+        if not len(records):
             continue
         ids = metadata_writing.group_ids(storage, partition)
         if not ids:
             raise errors.FormatError(f"{storage.uri}/{partition} has no file groups")
-        keys = list(by_key)
-        places = metadata_records.places(pa.array(keys, pa.string()), len(ids))
-        for key, place in zip(keys, places, strict=True):
+        for place, part in records.split(len(ids)).items():
             group = files.FileGroupId(partition_path=partition, file_id=ids[place])
-            logs.setdefault(group, {})[key] = by_key[key]
+            logs[group] = part
     return logs

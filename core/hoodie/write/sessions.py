@@ -39,6 +39,7 @@ from hoodie.write import (
     compatibility,
     conflicts,
     early_conflicts,
+    record_keys,
     retries,
     schema_conflicts,
     tasks,
@@ -120,7 +121,7 @@ class WriteSession:
                 self._write,
                 metadata,
                 [conflicts.commit_check(self._client, untouched)],
-                self._choice_of_columns if self._client.settings.keeps_newer_columns else None,
+                self._adjustment(stats),
                 may_have_failed_tasks=may_have_failed_tasks,
             )
         except BaseException:
@@ -137,6 +138,13 @@ class WriteSession:
             lock_hold_ms=completion.lock_times.hold_ms,
             findings=(*findings, *compaction.findings),
             planned_compaction=compaction.planned,
+        )
+
+    def _adjustment(self, stats: Sequence[commits.WriteStat]) -> lifecycle.Adjustment:
+        keeps_newer = self._client.settings.keeps_newer_columns
+        return lifecycle.Adjustment(
+            metadata=self._choice_of_columns if keeps_newer else None,
+            stats=record_keys.settlement(self._client.storage, self.task.config, stats),
         )
 
     def abort(self, *, has_tasks_left: bool) -> None:
@@ -395,6 +403,7 @@ def _task(
         known=_known(target, options, opened.timeline),
         detection=_detection(target, options.transaction, opened),
         statistics=index_definitions.wanted_statistics(target.storage, target.config, stored.arrow),
+        tracks_keys=index_definitions.has_record_index(target.storage, target.config),
     )
 
 

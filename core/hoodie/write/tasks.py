@@ -26,6 +26,7 @@ from hoodie.model import (
     file_statistics,
     files,
     instants,
+    key_changes,
     schemas,
     settings,
     table_config,
@@ -55,6 +56,7 @@ class WriteTask:
         known: Slices whose keys an insert leaves out; none unless it drops duplicates.
         detection: How to find conflicts before writing; None for not.
         statistics: Which ones are gathered of the data files.
+        tracks_keys: Whether stats tell which keys came and went.
     """
 
     table_uri: str
@@ -70,6 +72,7 @@ class WriteTask:
     known: Mapping[files.FileGroupId, files.FileSlice] = field(default_factory=dict)
     detection: early_conflicts.Detection | None = None
     statistics: file_statistics.Wanted = file_statistics.NOTHING
+    tracks_keys: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +165,7 @@ def run(
             before_file=partial(announce, group_id),
             first_row=first_row,
             statistics=task.statistics,
+            tracks_keys=task.tracks_keys,
         )
         is_new = groups.is_new(group_id)
         if is_cow or (is_bulk and is_new and not _keeps_deletes(task, batch, group)):
@@ -291,8 +295,38 @@ def _write_group(
             target.first_row,
             target.group.file_id,  # Replaced by the writer, which knows the file's name.
         )
-        return (writing.write_base_file(target, [whole], task.schema, task.settings),)
-    return writing.write_log_files(target, changes, task.schema, task.settings)
+        stat = writing.write_base_file(target, [whole], task.schema, task.settings)
+        keys = key_changes.KeyChanges(added=changes.record_keys)
+        return (replace(stat, keys=keys) if task.tracks_keys else stat,)
+    stats = writing.write_log_files(target, changes, task.schema, task.settings)
+    if not stats or not task.tracks_keys:
+        return stats
+    keys = _logged_keys(task, changes)
+    return tuple(
+        replace(stat, keys=key_changes.NONE if place else keys) for place, stat in enumerate(stats)
+    )
+
+
+def _logged_keys(task: WriteTask, changes: writing.LogRows) -> key_changes.KeyChanges:
+    """Return which keys a log brings, and which it takes away whatever else is in the file group.
+
+    Others may log to it meanwhile where writers do not block each other; and where event time
+    decides, a delete may be older than the row that it meets.
+    """
+    added, deleted = changes.record_keys, changes.deleted_keys
+    columns = task.schema.arrow
+    decoder = block_decoding.Decoder.of(task.config, columns, columns, task.config.ordering_fields)
+    is_deleted = decoder.deleted_rows(changes.data)
+    if is_deleted is not None:
+        deleted, added = added.filter(pa.array(is_deleted)), added.filter(pa.array(~is_deleted))
+    is_alone = task.settings.concurrency is not settings.ConcurrencyMode.NON_BLOCKING
+    by_event_time = task.config.merge_mode is table_config.MergeMode.EVENT_TIME
+    has_place = by_event_time and (is_deleted is not None or changes.deleted_ordering is not None)
+    if deleted is None or not is_alone or has_place:
+        return key_changes.KeyChanges(added=added)
+    # A key of several rows may be deleted by one and written by another.
+    removed = deleted.filter(pc.invert(pc.is_in(deleted, value_set=added)))
+    return key_changes.KeyChanges(added=added, removed=removed)
 
 
 def _changes(task: WriteTask, batch: batches.Batch, rows: pa.Array) -> writing.LogRows:

@@ -20,7 +20,6 @@ from hoodie.format import (
     timeline_avro,
 )
 from hoodie.index import bucket
-from hoodie.metadata import initialising
 from hoodie.model import commits, files, instants, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, chain, contents, metadata_timelines, transitions
@@ -299,7 +298,7 @@ def check_metadata(
         str(each)
         for each in beside.instants
         if each.requested_time not in completed | timeline.pending_times
-        and each.requested_time != initialising.FIRST_TIME
+        and each.requested_time not in metadata_timelines.FIRST_TIMES
         and each.action.completed is not instants.Action.COMMIT
         and timeline.archive.completion_time(each.requested_time) is None
     ]

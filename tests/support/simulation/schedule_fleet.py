@@ -89,6 +89,7 @@ class Fleet:
             has_chain=plan.has_chain,
             has_metadata=plan.has_metadata,
             has_bloom_filters=plan.has_bloom_filters,
+            has_record_index=plan.has_record_index,
         )
         self.world.page_names = plan.page_names
         self.world.lock.loss_rate = plan.loss_rate
@@ -118,6 +119,9 @@ class Fleet:
         if plan.engines:
             # It may have made what we do not maintain, and remove it later.
             self.transient = (*TRANSIENT, errors.UnsupportedError)
+        if plan.has_record_index:
+            # A key that it brings may be in another file group.
+            self.transient = (*self.transient, errors.InvalidInputError)
         if self._may_lack_changes:
             self.transient = (*self.transient, errors.FormatError)
         self.finished: set[str] = set()
@@ -430,6 +434,7 @@ class Fleet:
         self.world.faults = faulty_storage.NoFaults()
         self.world.lock.loss_rate = self.world.misjudgement_rate = 0.0
         self.world.misjudged.clear()
+        self.world.keys.has_roaming = False
         self.world.keepers.check(self.world.whole)
         for number in range(2):
             self.time.advance(SETTINGS.heartbeat_expiry_ms + self.world.lock.session_ms)

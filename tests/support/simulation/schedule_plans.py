@@ -83,6 +83,7 @@ class Plan:
         is_lying: Whether everybody who asks for the lock is told to have it; with a chain.
         has_metadata: Whether the table has a metadata table.
         has_bloom_filters: Whether that has the filters of base files.
+        has_record_index: Whether that has a record index.
         slow_beat_rate: How often the answer to a heartbeat takes long.
         failed_task_rate: How often a task of a write fails after its file, and is run again.
         repeats_tasks: Whether a task that fails is run again.
@@ -128,6 +129,7 @@ class Plan:
     is_lying: bool = False
     has_metadata: bool = False
     has_bloom_filters: bool = False
+    has_record_index: bool = False
     slow_beat_rate: float = 0.0
     failed_task_rate: float = 0.0
     repeats_tasks: bool = False
@@ -181,6 +183,10 @@ FILTERED = range(150_000, 200_000)
 """The seeds whose metadata tables have the partition `bloom_filters`."""
 
 
+KEYED_FROM = 200_000
+"""From this seed on metadata tables have a record index; but of tables with rows."""
+
+
 def plan_of(scenario: Scenario, seed: int) -> Plan:
     """Return the run that a seed stands for."""
     plan = _plan_of(scenario, seed)
@@ -191,6 +197,7 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
         plan,
         has_metadata=True,
         has_bloom_filters=seed in FILTERED,
+        has_record_index=seed >= KEYED_FROM and plan.rows is None,
         upkeepers=max(plan.upkeepers, seed % 2),
     )
 

@@ -130,7 +130,9 @@ class RowsWorld(World):
         has_chain: bool = False,
         has_metadata: bool = False,
         has_bloom_filters: bool = False,
+        has_record_index: bool = False,
     ) -> None:
+        assert not has_record_index, "rows of real files have keys that nobody draws"
         super().__init__(
             time,
             faults=faults,

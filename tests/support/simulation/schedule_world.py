@@ -26,6 +26,7 @@ from hoodie.model import (
     compaction_options,
     files,
     instants,
+    key_changes,
     schemas,
     settings,
     table_config,
@@ -51,18 +52,19 @@ from hoodie.transaction.client import (
     Guard,
     OpenAction,
 )
-from hoodie.write import compatibility, conflicts, placement
+from hoodie.write import compatibility, conflicts, placement, record_keys
 from support.simulation import (
     faulty_storage,
     invariants,
     schedule,
     schedule_files,
     schedule_keeping,
+    schedule_keys,
     schedule_metadata,
     schedule_witness,
     whole_timeline,
 )
-from support.tables import filtered_metadata
+from support.tables import filtered_metadata, record_indexes
 
 CONFIG = table_config.TableConfig(
     name="t",
@@ -99,7 +101,7 @@ class World:
 
     filters = 0  # How many bloom filters were judged.
 
-    def __init__(  # noqa: PLR0913 - what a plan says, by name
+    def __init__(  # noqa: PLR0913, PLR0915 - what a plan says, by name
         self,
         time: schedule.Schedule | None = None,
         *,
@@ -113,6 +115,7 @@ class World:
         epochs_kept: int = 3,
         has_metadata: bool = False,
         has_bloom_filters: bool = False,
+        has_record_index: bool = False,
     ) -> None:
         self.is_lying = is_lying  # Whether the lock is given to everybody; a chain keeps order.
         self.page_names: int | None = None  # How listings come; see `faulty_storage`.
@@ -164,9 +167,15 @@ class World:
         self._doubts_cleared = 0  # How many late publications it was made after.
         self.compacted = 0  # How often it was compacted.
         self.has_bloom_filters = has_bloom_filters  # Whether it has those of base files.
+        is_non_blocking = write_settings.concurrency is settings.ConcurrencyMode.NON_BLOCKING
+        self.keys = schedule_keys.Keys(has_deletes=not is_non_blocking)
         if has_metadata:
             self.settings = replace(write_settings, metadata_delta_commits_max=UPKEEP_AFTER)
-            self._make_metadata(self.process("creation"))
+            process = self.process("creation")
+            self._make_metadata(process)
+            if has_record_index:
+                record_indexes.add(self.client(process), 2)
+                self.config = table_properties.load(self.storage, process.clock)
             self.metadata_judge = schedule_metadata.MetadataJudge(
                 self.time, MemoryStorage(self.store), has_lock=not is_lying
             )
@@ -387,8 +396,16 @@ class World:
             if self.failed_task_rate and writer.random.uniform() < self.failed_task_rate:
                 self.write_files(writer, opened, groups[:1], task=1)
             stats = self._write_all(writer, opened, groups)
+            if self.has_record_index:
+                stats = self.keys.drawn(writer, opened.requested_time, stats)
             completion = lifecycle.commit(
-                writer, opened, metadata(stats), [conflicts.commit_check(writer)]
+                writer,
+                opened,
+                metadata(stats),
+                [conflicts.commit_check(writer)],
+                lifecycle.Adjustment(
+                    stats=record_keys.settlement(writer.storage, opened.config, stats)
+                ),
             )
         except errors.HoodieError as error:
             if opened.requested_time in self.timeline.pending_times and _is_missing(error):
@@ -506,6 +523,8 @@ class World:
             invariants.check_metadata(self.storage, self.whole, self.config, self._published_late)
             timeline = chain.load(self.storage, self.config)
             self._judge_filters(snapshots.take(self.storage, self.config, timeline))
+        if self.has_record_index and not self._published_late:
+            self.keys.check(self.storage, self.timeline.completed_writes)
 
     def _judge_filters(self, snapshot: snapshots.Snapshot) -> None:
         """I7: the filters of committed base files are those in their footers."""
@@ -549,6 +568,11 @@ class World:
     def writes_read(self, reader: Client, task: tasks.ReadTask) -> tuple[instants.InstantTime, ...]:
         """Read a slice; return which writes it holds, in the order in which they were merged."""
         return writes_in(content(reader.storage, task.file_slice))
+
+    @property
+    def has_record_index(self) -> bool:
+        """Whether the table has one; not any more once its metadata table was made again."""
+        return key_changes.RECORD_INDEX in self.config.metadata_partitions
 
     @property
     def is_ordered(self) -> bool:
@@ -857,6 +881,7 @@ def stat(
         size_bytes=size_bytes,
         log_files=log_files,
         log_version=1 if log_files else None,
+        keys=key_changes.NONE,
     )
 
 

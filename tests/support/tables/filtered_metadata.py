@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from contextlib import closing
 
-import pyarrow as pa
-
 from hoodie import environment, table
 from hoodie.filegroup import (
     key_footers,
+    metadata_merging,
     metadata_records,
     metadata_table,
     metadata_writing,
@@ -15,7 +14,6 @@ from hoodie.filegroup import (
 )
 from hoodie.format import file_names, metadata_avro, properties
 from hoodie.format.bloom_filters import StoredFilter
-from hoodie.metadata import initialising
 from hoodie.model import file_statistics, files, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, chain, metadata_timelines, table_properties
@@ -30,7 +28,7 @@ def with_bloom_filters(
     opened: table.Table, transaction: manager.TransactionOptions, env: environment.Environment
 ) -> table.Table:
     """Return a table with a metadata table that has it."""
-    made = opened.initialise_metadata(transaction)
+    made = opened.initialise_metadata(transaction, has_statistics=False)
     storage = env.open_storage(made.uri)
     target = manager.Target(storage=storage, config=made.config, schema=made.schema)
     with closing(manager.open_client(target, transaction, env)) as client:
@@ -48,7 +46,7 @@ def _add(client: Client, scope: table_lock.LockScope) -> None:
     storage = metadata_timelines.opened(client.storage)
     storage.create(
         files.join(PARTITION, file_names.PARTITION_METADATA),
-        properties.partition_metadata(initialising.FIRST_TIME, 1),
+        properties.partition_metadata(metadata_timelines.FIRST_TIMES[0], 1),
     )
     snapshot = snapshots.take(client.storage, config, scope.timeline, has_committed_only=True)
     records = {}
@@ -57,15 +55,16 @@ def _add(client: Client, scope: table_lock.LockScope) -> None:
         if stored is not None:
             key = metadata_avro.bloom_filter_key(each.group.partition_path, each.name)
             records[key] = metadata_avro.encode_bloom_filter(stored, each.instant_time)
-    places = metadata_records.places(pa.array(records, pa.string()), _GROUPS).tolist()
+    parts = metadata_records.Added(table=metadata_merging.table(records)).split(_GROUPS)
     for number in range(_GROUPS):
         file_id = metadata_table.file_id(PARTITION, number)
         group = files.FileGroupId(partition_path=PARTITION, file_id=file_id)
-        metadata_writing.write_empty_log(storage, group, initialising.FIRST_TIME)
-        own = {key: records[key] for key, at in zip(records, places, strict=True) if at == number}
-        if own:
+        metadata_writing.write_empty_log(storage, group, metadata_timelines.FIRST_TIMES[0])
+        if number in parts:
             token = file_names.write_token(1, 0, 0)
-            metadata_writing.write_log(storage, group, initialising.FIRST_TIME, token, own, 1)
+            metadata_writing.write_log(
+                storage, group, metadata_timelines.FIRST_TIMES[0], token, parts[number], 1
+            )
     partitions = ",".join((PARTITION, *config.metadata_partitions))
     configuration.put(client, scope, {table_config.METADATA_PARTITIONS_KEY: partitions})
 

@@ -163,7 +163,7 @@ def create(  # noqa: PLR0913 - a parameter an option
     metadata_table: Annotated[
         bool,
         typer.Option(
-            "--metadata-table", metavar="", help="Keep a metadata table: an index of the files."
+            "--metadata-table", metavar="", help="Keep a metadata table: files and statistics."
         ),
     ] = False,
     lock: options.LockText = None,

@@ -16,17 +16,20 @@ files from it instead of listing the storage. If it lacks a change of the table,
 list the storage, and show a warning.
 
 `init` makes one from the files on storage, while writers continue; batches that began before are
-refused once, and have to be written again. With --rebuild one that is there is dropped first.
+refused once, and have to be written again. As Apache Hudi does by default, it makes statistics of
+the columns of files, and of partitions if there are any: from footers of base files, from columns
+where these do not tell all, and from the rows of log files. With --files-only it lists files alone.
+With --rebuild one that is there is dropped first.
 
 `drop` removes it, whichever engine made it. Apache Hudi makes a new one with its next write unless
 that has `hoodie.metadata.enable=false`.
 
 `status` shows its partitions and whether reads use it.
 
-`validate` compares the files in it with the committed files on storage, and its column statistics
-and bloom filters with the footers of base files: a line for each difference. Files of writes that
-have not completed do not count, and writers may continue meanwhile. The exit code is 1 if there are
-differences.
+`validate` compares the files in it with the committed files on storage, and its statistics and
+bloom filters with what is in the files: a line for each difference. Statistics may include more
+than there is. Files of writes that have not completed do not count, and writers may continue
+meanwhile. The exit code is 1 if there are differences.
 """
 EXAMPLES = """Examples:
 
@@ -45,7 +48,7 @@ class Action(enum.Enum):
     DROP = "drop"
 
 
-def metadata(
+def metadata(  # noqa: PLR0913 - one for each option
     action: Annotated[
         Action, typer.Argument(metavar="status|init|validate|drop", help="The action.")
     ],
@@ -54,13 +57,17 @@ def metadata(
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="With init: drop the one that is there first.")
     ] = False,
+    files_only: Annotated[
+        bool, typer.Option("--files-only", help="With init: without statistics.")
+    ] = False,
     lock: options.LockText = None,
     set_texts: options.SetTexts = None,
     as_json: options.AsJson = False,
 ) -> int:
     """Show, make, validate or drop a table's metadata table."""
-    if rebuild and action is not Action.INIT:
-        raise typer.BadParameter("--rebuild is an option of init only")
+    for name, is_given in (("--rebuild", rebuild), ("--files-only", files_only)):
+        if is_given and action is not Action.INIT:
+            raise typer.BadParameter(f"{name} is an option of init only")
     if action is Action.VALIDATE:
         return _validate(uri, as_json)
     run = run_settings.parse_for_service(set_texts, lock)
@@ -71,7 +78,12 @@ def metadata(
             transaction = run.transaction(authors.Author())
             display.phase("listing files" if action is Action.INIT else "dropping")
             if action is Action.INIT:
-                opened = opened.initialise_metadata(transaction, is_rebuilt=rebuild)
+                opened = opened.initialise_metadata(
+                    transaction,
+                    is_rebuilt=rebuild,
+                    has_statistics=not files_only,
+                    hear=lambda path: display.phase(f"reading statistics of {path or '.'}"),
+                )
             else:
                 opened.drop_metadata(transaction)
                 opened = tables.open_table(uri, environment.system(), display)

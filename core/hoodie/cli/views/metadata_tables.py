@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hoodie.cli import grids, quantities
-from hoodie.services import bloom_filter_checks, metadata_tables
+from hoodie.services import bloom_filter_checks, metadata_statistics, metadata_tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,19 +34,20 @@ class ValidationDocument:
     Attributes:
         table: The table's URI.
         differences: A committed file each that is not the same in both.
-        statistics: A column of a base file each of which the metadata table excludes a value.
+        statistics: A column each, of a data file or a partition, of which the metadata table
+            excludes a value.
         filters: A base file each whose bloom filter is another one in the metadata table.
         files: So many files were compared.
-        footers: So many base files were looked into for statistics.
-        filters_compared: So many base files were looked into for bloom filters.
+        files_read: So many were looked into for their statistics.
+        filters_compared: So many base files were looked into for their bloom filters.
     """
 
     table: str
     differences: tuple[metadata_tables.Difference, ...]
-    statistics: tuple[metadata_tables.WrongStatistics, ...]
+    statistics: tuple[metadata_statistics.WrongStatistics, ...]
     filters: tuple[bloom_filter_checks.WrongFilter, ...]
     files: int
-    footers: int
+    files_read: int
     filters_compared: int
 
 
@@ -70,7 +71,7 @@ def validation(uri: str, found: metadata_tables.Validation) -> ValidationDocumen
         statistics=found.statistics,
         filters=found.filters,
         files=found.files,
-        footers=found.footers,
+        files_read=found.files_read,
         filters_compared=found.filters_compared,
     )
 
@@ -127,8 +128,8 @@ def validation_summary(shown: ValidationDocument) -> str:
     count = len(shown.differences) + len(shown.statistics) + len(shown.filters)
     found = quantities.counted(count, "difference") if count else "no differences"
     parts = [f"{found}, {quantities.counted(shown.files, 'file')} compared"]
-    if shown.footers:
-        parts.append(f"the statistics of {quantities.counted(shown.footers, 'base file')}")
+    if shown.files_read:
+        parts.append(f"the statistics of {quantities.counted(shown.files_read, 'file')}")
     if shown.filters_compared:
         base_files = quantities.counted(shown.filters_compared, "base file")
         parts.append(f"the bloom filters of {base_files}")
@@ -147,10 +148,10 @@ def _line(each: metadata_tables.Difference) -> str:
     )
 
 
-def _statistics_line(each: metadata_tables.WrongStatistics) -> str:
+def _statistics_line(each: metadata_statistics.WrongStatistics) -> str:
     if not each.column:
         return f"{each.path}: {each.file_range}"
     return (
         f"{each.path}: {each.column} is {each.metadata_range} in the metadata table, "
-        f"{each.file_range} in the file"
+        f"{each.file_range} in the files"
     )

@@ -307,7 +307,9 @@ def execute(
         content = clean_avro.encode_metadata(deleted, requested_time, duration_ms)
         columns = _columns_with_statistics(client.storage, config, opened.timeline)
         changes = metadata_records.Changes(deleted=paths, columns=columns)
-        completion = lifecycle.complete(client, opened, lambda _: content, changes=changes)
+        completion = lifecycle.complete(
+            client, opened, lambda _: content, changes=lambda _: changes
+        )
     except BaseException:
         lifecycle.abort(client, opened)
         raise

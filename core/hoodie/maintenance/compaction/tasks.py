@@ -18,6 +18,7 @@ from hoodie.model import (
     file_statistics,
     files,
     instants,
+    key_changes,
     plans,
     schemas,
     settings,
@@ -142,8 +143,9 @@ def _write(
     name = file_names.base_file_name(file_slice.group.file_id, task.write_token, task.instant_time)
     on_top = replace(target, base_instant_time=task.instant_time, base_file=name)
     on_top_stats = writing.write_kept_deletes(on_top, kept, task.schema, task.settings)
-    # They were counted with the base file already.
-    return (stat, *(replace(each, deletes=0) for each in on_top_stats))
+    # They were counted with the base file already. A key stays where it is, if it stays.
+    on_top_stats = tuple(replace(each, deletes=0) for each in on_top_stats)
+    return tuple(replace(each, keys=key_changes.NONE) for each in (stat, *on_top_stats))
 
 
 def _slice(operation: plans.CompactionOperation) -> files.FileSlice:

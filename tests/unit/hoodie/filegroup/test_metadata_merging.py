@@ -6,7 +6,12 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie.filegroup import metadata_merging, metadata_table, metadata_writing
+from hoodie.filegroup import (
+    metadata_merging,
+    metadata_records,
+    metadata_table,
+    metadata_writing,
+)
 from hoodie.format import file_names, metadata_avro, metadata_schemas
 from hoodie.format.bloom_filters import StoredFilter
 from hoodie.model import file_statistics, files, instants
@@ -44,7 +49,7 @@ def partition_of(base: Filters, logs: list[Filters]) -> metadata_table.Partition
     stats = [metadata_writing.write_base(storage, GROUP, BASE_TIME, token, records, 1)]
     for time, filters in zip(TIMES, logs, strict=False):
         if filters:
-            log = encoded(filters, time)
+            log = metadata_records.Added(table=metadata_merging.table(encoded(filters, time)))
             stats.append(metadata_writing.write_log(storage, GROUP, time, token, log, 1))
     parsed = [
         file_names.parse_new(stat.path, stat.size_bytes, metadata_table.EXTENSION) for stat in stats

@@ -69,7 +69,7 @@ def test_rows_are_read_by_the_files_in_it(made: MadeMetadata) -> None:
     assert is_used(made)
     assert rows_of(made.opened()) == ROWS
     found = made.opened().validate_metadata()
-    assert (found.is_right, found.footers) == (True, 0)
+    assert (found.is_right, found.files_read) == (True, 0)
     assert found.files > 3
 
 

@@ -86,6 +86,43 @@ def test_decimals_are_ordered_by_their_value() -> None:
     assert (found.low, found.high, found.type_info) == (b"\xff", b"\x01\x00", "12,2")
 
 
+def test_narrower_record_after_a_wider_one_leaves_its_type() -> None:
+    found = partition_statistics.merged(LONG, replace(FILE, low=-1))
+    assert (found.low, found.high, found.kind, found.value_type) == (
+        -1,
+        8,
+        Wrapper.LONG,
+        ValueType.LONG,
+    )
+
+
+def test_floats_become_the_doubles_that_read_alike() -> None:
+    single = replace(FILE, low=0.5, high=3.0999999046325684, kind=Wrapper.FLOAT)
+    found = partition_statistics.merged(single, replace(DOUBLE, low=1.0, high=2.0))
+    assert (found.low, found.high, found.kind) == (0.5, 3.1, Wrapper.DOUBLE)
+    assert not partition_statistics.excludes(single, replace(DOUBLE, low=0.5, high=3.1))
+
+
+def test_statistics_exclude_values_and_nulls_outside_them() -> None:
+    for there, expected in (
+        (FILE, False),
+        (replace(FILE, high=9), True),
+        (replace(FILE, low=2), True),
+        (ALL_NULL, False),
+        (replace(LONG, high=9), True),
+        (replace(FILE, value_type=ValueType.DATE, high=99), False),
+    ):
+        assert partition_statistics.excludes(FILE, there) == expected, there
+    assert partition_statistics.excludes(replace(FILE, nulls=0), FILE)
+    assert not partition_statistics.excludes(replace(FILE, nulls=None), FILE)
+    assert partition_statistics.excludes(ALL_NULL, FILE)
+    text = replace(FILE, kind=Wrapper.STRING, value_type=ValueType.STRING)
+    long = replace(text, low="x" * 2000, high="x" * 2000)
+    cut = replace(text, low="x" * 1024, high="x" * 1023 + "y")
+    assert not partition_statistics.excludes(long, cut)
+    assert not partition_statistics.excludes(cut, long)
+
+
 @pytest.mark.parametrize(
     "newer",
     [

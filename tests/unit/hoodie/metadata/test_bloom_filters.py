@@ -13,6 +13,7 @@ from hoodie.cli.views import metadata_tables as views
 from hoodie.filegroup import (
     key_filters,
     key_footers,
+    metadata_merging,
     metadata_records,
     metadata_table,
     metadata_writing,
@@ -105,8 +106,9 @@ class Filtered:
                 partition_path=filtered_metadata.PARTITION, file_id=ids[place]
             )
             record = metadata_avro.encode_bloom_filter(stored, newest.instant_time)
+            added = metadata_records.Added(table=metadata_merging.table({key: record}))
             metadata_writing.write_log(
-                storage, group, newest.instant_time, f"{90 + number}-{stage}", {key: record}, 1
+                storage, group, newest.instant_time, f"{90 + number}-{stage}", added, 1
             )
 
     def check(self) -> int:
@@ -202,15 +204,15 @@ def test_base_file_without_filter_is_not_committed(cow: Filtered) -> None:
     ]
     changes = metadata_records.Changes(written=stats)
     with pytest.raises(errors.UnsupportedError, match="no bloom filter in its footer"):
-        metadata_records.of_changes(changes, [file_statistics.BLOOM_FILTERS], TIME)
-    assert metadata_records.of_changes(changes, [metadata_table.FILES], TIME)
+        metadata_records.added({}, changes, [file_statistics.BLOOM_FILTERS], TIME)
+    assert not metadata_records.added({}, changes, [metadata_table.FILES], TIME)
 
 
 def test_log_files_have_no_filters() -> None:
     name = ".00000000-0000-0000-0000-000000000000-0_20260101000000000.log.1_0-0-0"
     changes = metadata_records.Changes(deleted=[f"p/{name}"])
-    records = metadata_records.of_changes(changes, [file_statistics.BLOOM_FILTERS], TIME)
-    assert records == {file_statistics.BLOOM_FILTERS: {}}
+    records = metadata_records.added({}, changes, [file_statistics.BLOOM_FILTERS], TIME)
+    assert not len(records[file_statistics.BLOOM_FILTERS])
 
 
 def test_table_without_the_partition_has_files_without_filters(tmp_path: Path) -> None:

@@ -111,7 +111,8 @@ def test_every_change_is_in_it(kept: Kept) -> None:
 
 def test_empty_table_gets_one(plain: Kept) -> None:
     plain.check()
-    assert [each.requested_time for each in plain.timeline.completed] == ["0" * 17]
+    times = [each.requested_time for each in plain.timeline.completed]
+    assert times == [f"{number:017}" for number in range(3)]
     plain.upsert(rows_of(0, 3))
     plain.check()
 
@@ -122,7 +123,7 @@ def test_one_that_is_there_is_not_made_again(plain: Kept) -> None:
     plain.upsert(rows_of(0, 3))
     plain.init(is_rebuilt=True)
     plain.check()
-    assert len(plain.timeline.completed) == 1
+    assert len(plain.timeline.completed) == 3
 
 
 def test_dropped(plain: Kept) -> None:

@@ -698,7 +698,9 @@ def test_amendment_sees_the_scope_and_changes_the_metadata() -> None:
         seen.append((scope.is_held(), len(scope.timeline.completed_writes), write is opened))
         return dataclasses.replace(change, extra={**change.extra, "checkpoint": "9"})
 
-    completion = lifecycle.commit(writer, opened, written, amendment=step)
+    completion = lifecycle.commit(
+        writer, opened, written, adjustment=lifecycle.Adjustment(metadata=step)
+    )
     assert seen == [(True, 1, True)]
     stored = timeline_avro.decode_commit(world.storage.read(transitions.path(completion.instant)))
     assert stored.extra["checkpoint"] == "9"

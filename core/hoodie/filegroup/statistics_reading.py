@@ -1,0 +1,119 @@
+"""Statistics of data files that are there already, as `statistics_gathering` has them.
+
+    base file  its footer; a column is read where that does not tell all of it: of fractions, which
+               may be NaN, of long values, without statistics, or of another type than the table's
+    log file   its rows
+
+A column that a file is older than is null in its rows.
+"""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie.filegroup import (
+    block_decoding,
+    log_scanning,
+    parquet_reading,
+    slicing,
+    statistics_gathering,
+)
+from hoodie.format.log_blocks import BlockType
+from hoodie.model import file_statistics, files, schemas
+from hoodie.model.file_statistics import ColumnStatistics
+from hoodie.storage.protocol import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What all data files of a table have in common.
+
+    Attributes:
+        storage: The table's.
+        schema: Its columns, without meta columns.
+        wanted: Which statistics.
+        is_committed: Whether log blocks of an instant count.
+    """
+
+    storage: Storage
+    schema: pa.Schema
+    wanted: file_statistics.Wanted
+    is_committed: slicing.IsCommitted
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns with statistics, in the table's types."""
+        every = pa.schema([*schemas.meta_fields(), *self.schema])
+        return pa.schema([every.field(name) for name in self.wanted.kinds])
+
+
+def of_file(
+    source: Source, data_file: files.BaseFile | files.LogFile
+) -> tuple[ColumnStatistics, ...]:
+    """Return the statistics of a data file; one for each column, or none of one without rows.
+
+    Raises:
+        NotFoundError: It is gone.
+        FormatError: It is broken.
+        UnsupportedError: It has a log block of a kind that is not read.
+    """
+    if isinstance(data_file, files.LogFile):
+        return _of_log_file(source, data_file)
+    with source.storage.open_input(data_file.path) as opened:
+        return _of_base_file(source, data_file, parquet_reading.ParquetInput(opened))
+
+
+def _of_base_file(
+    source: Source, base_file: files.BaseFile, parquet: parquet_reading.ParquetInput
+) -> tuple[ColumnStatistics, ...]:
+    gathered = statistics_gathering.FooterStatistics(source.wanted)
+    footer = parquet.metadata
+    chunks = _chunks(footer)
+    to_read = []
+    for column in source.columns:
+        if column.name not in parquet.schema.names:
+            gathered.add_told(column.name, footer.num_rows, footer.num_rows)
+        elif _is_told(column, parquet.schema, chunks.get(column.name, [])):
+            nulls = sum(each.statistics.null_count for each in chunks[column.name])
+            gathered.add_told(column.name, footer.num_rows, nulls)
+        else:
+            to_read.append(column)
+    if to_read:
+        for rows in parquet.pieces(pa.schema(to_read)):
+            gathered.add_read(rows)
+    return gathered.finish(base_file.name, footer)
+
+
+def _chunks(footer: pq.FileMetaData) -> dict[str, list[pq.ColumnChunkMetaData]]:
+    found: dict[str, list[pq.ColumnChunkMetaData]] = {}
+    for group in map(footer.row_group, range(footer.num_row_groups)):
+        for chunk in map(group.column, range(group.num_columns)):
+            found.setdefault(chunk.path_in_schema, []).append(chunk)
+    return found
+
+
+def _is_told(column: pa.Field, present: pa.Schema, chunks: list[pq.ColumnChunkMetaData]) -> bool:
+    """Return whether a footer tells all of a column."""
+    if pa.types.is_floating(column.type) or present.field(column.name).type != column.type:
+        return False
+    return all(
+        found is not None and found.has_null_count and (found.has_min_max or not found.num_values)
+        for found in (chunk.statistics for chunk in chunks)
+    )
+
+
+def _of_log_file(source: Source, log_file: files.LogFile) -> tuple[ColumnStatistics, ...]:
+    gathered = statistics_gathering.RowStatistics(source.wanted)
+    decoder = block_decoding.Decoder(
+        columns=source.columns, ordering_fields=(), delete_marker=None, has_deleted_column=False
+    )
+    blocks = log_scanning.read(
+        source.storage, [log_file], source.is_committed, lambda _file, _range: None
+    )
+    for found in blocks:
+        if found.block.type is BlockType.DELETE:
+            continue
+        with log_scanning.named(log_file):
+            gathered.add(decoder.rows(found.block))
+    return gathered.finish(log_file.name)

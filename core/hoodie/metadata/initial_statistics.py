@@ -1,0 +1,192 @@
+"""The statistics that a metadata table (MDT) begins with, from the data files on storage.
+
+    column_stats     of each data file that counts
+    partition_stats  of each partition of the data table, tight: of the slices that reads take
+
+Some hundred files are looked into at a time, by the threads of the engine. What stays in memory are
+the records, and the base files that are made of them. Files that are gone since they were listed
+have none: what deleted them is added under the lock (`metadata.initialising`).
+
+Source: `HoodieBackedTableMetadataWriter.java` (initializeColumnStatsPartition,
+initializePartitionStatsIndex), `HoodieTableMetadataUtil.java`
+(convertFilesToPartitionStatsRecords).
+"""
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from hoodie import errors
+from hoodie.engine.protocol import Engine
+from hoodie.filegroup import (
+    listing,
+    metadata_merging,
+    metadata_records,
+    metadata_table,
+    metadata_writing,
+    snapshots,
+    statistics_reading,
+)
+from hoodie.format import file_names, metadata_avro
+from hoodie.format.metadata_avro import RecordType
+from hoodie.model import file_statistics, partition_statistics, schemas
+from hoodie.model.file_statistics import ColumnStatistics
+
+FILE_GROUPS: Mapping[str, int] = {
+    metadata_table.FILES: 1,
+    file_statistics.COLUMN_STATS: 2,
+    file_statistics.PARTITION_STATS: 1,
+}
+"""How many file groups each partition of an MDT is made with, in the order of their making."""
+
+_FILES_AT_ONCE = 256
+
+Bases = Mapping[str, Sequence[metadata_writing.PreparedBase | None]]
+"""The base files of an MDT's partitions; None for file groups without records."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How data files are looked into.
+
+    Attributes:
+        schema: The table's columns, if no write tells them.
+        engine: Looks into several at once.
+        hear: Hears of each partition of the data table before its files are looked into.
+    """
+
+    schema: schemas.TableSchema
+    engine: Engine
+    hear: Callable[[str], object] = lambda partition_path: None
+
+
+class _Place(NamedTuple):
+    """A data file, and whether a snapshot read takes it."""
+
+    partition_path: str
+    data_file: listing.DataFile
+    is_latest: bool
+
+
+_Looked = tuple[_Place, Sequence[ColumnStatistics]]
+
+
+def gather(
+    snapshot: snapshots.Snapshot,
+    data_files: Mapping[str, Sequence[listing.DataFile]],
+    source: statistics_reading.Source,
+    reading: Reading,
+    now_ms: int,
+) -> Bases:
+    """Return the base files of the partitions with statistics.
+
+    Args:
+        snapshot: Of the data table.
+        data_files: Those that count, by partition path.
+        source: Of the data table.
+        reading: How they are looked into.
+        now_ms: The time, in milliseconds since the epoch.
+
+    Raises:
+        FormatError: A data file is broken.
+        UnsupportedError: One has what is not read.
+    """
+    pieces = [metadata_merging.SCHEMA.empty_table()]
+    of_partitions: dict[str, bytes] = {}
+    looked = _looked_into(_places(snapshot, data_files), source, reading, pieces.append)
+    for path, of_path in itertools.groupby(looked, key=lambda each: each[0].partition_path):
+        latest = (each for place, found in of_path if place.is_latest for each in found)
+        for each in partition_statistics.of_all_files(path, latest):
+            key = metadata_avro.statistics_prefix(each.column, path)
+            of_partitions[key] = metadata_avro.encode_statistics(each, RecordType.PARTITION_STATS)
+    records = {
+        file_statistics.COLUMN_STATS: pa.concat_tables(pieces),
+        file_statistics.PARTITION_STATS: metadata_merging.table(of_partitions),
+    }
+    return {name: _prepared(name, found, now_ms) for name, found in records.items()}
+
+
+def of_paths(
+    paths: Iterable[tuple[str, int]], source: statistics_reading.Source, reading: Reading
+) -> dict[str, Sequence[ColumnStatistics]]:
+    """Return the statistics of data files by their paths; of those that are gone, none.
+
+    Args:
+        paths: Paths and sizes in bytes; what is no data file is left out.
+        source: Of the data table.
+        reading: How they are looked into.
+
+    Raises:
+        HoodieError: As `gather`.
+    """
+    parsed = (file_names.parse(path, size_bytes) for path, size_bytes in paths)
+    data_files = [each for each in parsed if each is not None]
+    found = reading.engine.map(functools.partial(_of_file, source), data_files)
+    return {each.path: stats for each, stats in zip(data_files, found, strict=True)}
+
+
+def _places(
+    snapshot: snapshots.Snapshot, data_files: Mapping[str, Sequence[listing.DataFile]]
+) -> Iterator[_Place]:
+    view = snapshot.view
+    for path, found in data_files.items():
+        latest = {
+            each.path for file_slice in view.latest_slices(path) for each in file_slice.data_files
+        }
+        yield from (_Place(path, each, each.path in latest) for each in found)
+
+
+def _looked_into(
+    places: Iterator[_Place],
+    source: statistics_reading.Source,
+    reading: Reading,
+    take: Callable[[pa.Table], object],
+) -> Iterator[_Looked]:
+    """Yield the statistics of data files, and have their records taken, some hundred at a time."""
+    while some := list(itertools.islice(places, _FILES_AT_ONCE)):
+        reading.hear(some[0].partition_path)
+        data_files = [each.data_file for each in some]
+        found = reading.engine.map(functools.partial(_of_file, source), data_files)
+        looked = list(zip(some, found, strict=True))
+        take(_column_records(looked))
+        yield from looked
+
+
+def _of_file(
+    source: statistics_reading.Source, data_file: listing.DataFile
+) -> tuple[ColumnStatistics, ...]:
+    try:
+        return statistics_reading.of_file(source, data_file)
+    except errors.NotFoundError:
+        return ()
+
+
+def _column_records(looked: Iterable[_Looked]) -> pa.Table:
+    return metadata_merging.table(
+        {
+            metadata_avro.statistics_key(
+                each, place.partition_path
+            ): metadata_avro.encode_statistics(each, RecordType.COLUMN_STATS)
+            for place, found in looked
+            for each in found
+        }
+    )
+
+
+def _prepared(
+    name: str, records: pa.Table, now_ms: int
+) -> Sequence[metadata_writing.PreparedBase | None]:
+    """Return the base files of a partition's file groups."""
+    count = FILE_GROUPS[name]
+    if not records.num_rows:
+        return [None] * count
+    places = metadata_records.places(records.column("key"), count)
+    found: list[metadata_writing.PreparedBase | None] = []
+    for number in range(count):
+        own = records.filter(pa.array(places == number)).sort_by("key")
+        found.append(metadata_writing.prepare_base(own, now_ms) if own.num_rows else None)
+    return found

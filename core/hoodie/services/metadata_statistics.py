@@ -1,0 +1,183 @@
+"""Whether the statistics of a metadata table exclude what is in data files.
+
+A reader leaves a file, or a partition, out where its statistics exclude what is asked for. So a
+record must not exclude a value, or a null, that is there; one that includes more does no harm. A
+file may lack records. A partition that lacks one of a column, and has others, has no value of it to
+Apache Hudi's readers.
+
+Cost: the footer of each base file, columns of those whose footers do not tell all, each log file.
+"""
+
+import functools
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from hoodie import errors
+from hoodie.engine.protocol import Engine
+from hoodie.filegroup import listing, metadata_merging, metadata_table, statistics_reading
+from hoodie.format import metadata_avro
+from hoodie.format.metadata_avro import RecordType, Value
+from hoodie.model import files, partition_statistics
+from hoodie.model.file_statistics import COLUMN_STATS, PARTITION_STATS, ColumnStatistics
+
+_FILES_AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrongStatistics:
+    """A data file, or a partition, of which the metadata table excludes a value that it has.
+
+    Attributes:
+        path: The file's, or the partition's.
+        column: The column; empty where the file cannot be read.
+        metadata_range: What the metadata table says.
+        file_range: What is in the file, or in those of the partition, or why it cannot be read.
+    """
+
+    path: str
+    column: str
+    metadata_range: str
+    file_range: str
+
+
+class Comparison:
+    """Compares statistics with data files, a partition of the data table at a time.
+
+    Attributes:
+        files: So many data files were looked into.
+    """
+
+    def __init__(
+        self,
+        table: metadata_table.MetadataTable,
+        partitions: Sequence[str],
+        source: statistics_reading.Source,
+        engine: Engine,
+    ) -> None:
+        """Open the partitions with statistics.
+
+        Args:
+            table: The metadata table.
+            partitions: Those that it has.
+            source: Of the data table.
+            engine: Looks into data files.
+
+        Raises:
+            FormatError: One is damaged.
+        """
+        self.files = 0
+        self._source = source
+        self._engine = engine
+        self._opened = {
+            name: table.partition(name, is_held=False)
+            for name in (COLUMN_STATS, PARTITION_STATS)
+            if name in partitions
+        }
+
+    def compare(
+        self,
+        partition_path: str,
+        data_files: Sequence[listing.DataFile],
+        latest: Sequence[files.FileSlice],
+    ) -> Iterator[WrongStatistics]:
+        """Yield what is wrong of a partition of the data table.
+
+        Args:
+            partition_path: Its path.
+            data_files: Those that count.
+            latest: What a snapshot read takes of them.
+
+        Raises:
+            FormatError: Records of the metadata table are broken.
+        """
+        if not self._opened:
+            return
+        of_files = self._stated(COLUMN_STATS, partition_path)
+        taken = {each.path for file_slice in latest for each in file_slice.data_files}
+        found: list[ColumnStatistics] = []
+        is_whole = True
+        remaining = iter(data_files)
+        while some := list(itertools.islice(remaining, _FILES_AT_ONCE)):
+            looked = self._engine.map(functools.partial(_of_file, self._source), some)
+            for data_file, statistics in zip(some, looked, strict=True):
+                self.files += 1
+                if isinstance(statistics, str):
+                    yield WrongStatistics(
+                        path=data_file.path, column="", metadata_range="", file_range=statistics
+                    )
+                    is_whole = is_whole and data_file.path not in taken
+                    continue
+                for there in statistics:
+                    stated = of_files.get((data_file.name, there.column))
+                    if stated is not None and partition_statistics.excludes(stated, there):
+                        yield _wrong(data_file.path, stated, there)
+                if data_file.path in taken:
+                    # Merged at once, to hold few.
+                    of_both = [*found, *statistics]
+                    found = [*partition_statistics.of_all_files(partition_path, of_both)]
+        if is_whole:
+            yield from self._wrong_partition(partition_path, found)
+
+    def _wrong_partition(
+        self, partition_path: str, found: Sequence[ColumnStatistics]
+    ) -> Iterator[WrongStatistics]:
+        of_partition = self._stated(PARTITION_STATS, partition_path)
+        if not of_partition:
+            return
+        for there in found:
+            stated = of_partition.get((partition_path, there.column))
+            if stated is None:
+                yield WrongStatistics(
+                    path=partition_path or ".",
+                    column=there.column,
+                    metadata_range="missing",
+                    file_range=_text(there),
+                )
+            elif partition_statistics.excludes(stated, there):
+                yield _wrong(partition_path or ".", stated, there)
+
+    def _stated(self, name: str, partition_path: str) -> Mapping[tuple[str, str], ColumnStatistics]:
+        """Return the records of a partition of the data table, by file or partition and column."""
+        if name not in self._opened:
+            return {}
+        prefixes = [
+            metadata_avro.statistics_prefix(column, partition_path)
+            for column in self._source.wanted.kinds
+        ]
+        records = (
+            _newest(name, key, values)
+            for key, values in self._opened[name].with_prefixes(prefixes).items()
+        )
+        return {(each.file_name, each.column): each for each in records if each is not None}
+
+
+def _of_file(
+    source: statistics_reading.Source, data_file: listing.DataFile
+) -> tuple[ColumnStatistics, ...] | str:
+    """Return the statistics of a data file, or why it cannot be read; none of one that is gone."""
+    try:
+        return statistics_reading.of_file(source, data_file)
+    except errors.NotFoundError:
+        return ()
+    except (errors.FormatError, errors.UnsupportedError) as error:
+        return str(error)
+
+
+def _newest(name: str, key: bytes, values: Sequence[Value]) -> ColumnStatistics | None:
+    """Return what readers take from the records of a key; None of a file that is gone."""
+    if name == PARTITION_STATS:
+        return metadata_merging.statistics_of_partition(key, values)
+    source = f"{name}, key {key!r}"
+    return metadata_avro.decode_statistics(values[-1], source, RecordType.COLUMN_STATS)
+
+
+def _wrong(path: str, stated: ColumnStatistics, there: ColumnStatistics) -> WrongStatistics:
+    return WrongStatistics(
+        path=path, column=there.column, metadata_range=_text(stated), file_range=_text(there)
+    )
+
+
+def _text(statistics: ColumnStatistics) -> str:
+    low, high = (f"{each!r:.80}" for each in (statistics.low, statistics.high))
+    return f"{low} to {high}, {statistics.nulls} nulls"

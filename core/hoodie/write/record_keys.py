@@ -1,0 +1,286 @@
+"""The keys of a write to a table with a record index, which holds each key once.
+
+    look up   before the lock: in which file group the index has each key that the write touched
+    settle    in the lock scope: with what others have logged since; what the index has to learn
+              is left
+
+A key that is in another file group is refused: a reader that asks the index would not find its
+older row any more. Where the older row came meanwhile, that is a conflict.
+
+The newest record of a key counts in the order of requested times. So a write gives way to one that
+began later, was faster, and took out a key that it brings: its record would lie below.
+
+Requests: those of `record_index.locations` before the lock; in the lock scope, where others have
+changed the index since the write began, two listings and a read for each of their log files.
+Source: rules-chain-metadata-index MD5; protocol.md: The metadata table.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie import errors
+from hoodie.filegroup import metadata_table, record_index
+from hoodie.filegroup.record_index import NOWHERE
+from hoodie.model import commits, files, instants, key_changes, table_config
+from hoodie.storage import protocol
+from hoodie.timeline import active
+from hoodie.transaction import lifecycle, table_lock
+from hoodie.transaction.client import OpenAction
+
+_NAMED_MAX = 5
+_TRIES_MAX = 5
+
+_Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Claims:
+    """What a write says of keys.
+
+    Attributes:
+        keys: Texts; of one file group each once.
+        numbers: For each that of its file group.
+    """
+
+    keys: pa.Array
+    numbers: _Numbers
+
+    @classmethod
+    def of(cls, pieces: Sequence[pa.Array]) -> "_Claims":
+        """Return the claims of file groups in their order."""
+        each_once = [pc.unique(piece) for piece in pieces]
+        lengths = [len(piece) for piece in each_once]
+        return cls(
+            keys=pa.concat_arrays([pa.array([], pa.string()), *each_once]),
+            numbers=np.repeat(np.arange(len(pieces), dtype=np.int64), lengths),
+        )
+
+    def pieces(self, kept: npt.NDArray[np.bool_], count: int) -> list[pa.Array]:
+        """Return those that are kept, by file group."""
+        return [self.keys.filter(pa.array(kept & (self.numbers == each))) for each in range(count)]
+
+
+class RecordKeys:
+    """The keys of a write, looked up in the record index."""
+
+    def __init__(self, storage: protocol.Storage, stats: Sequence[commits.WriteStat]) -> None:
+        """Look the keys up.
+
+        Args:
+            storage: The table's.
+            stats: Of the write, with keys.
+
+        Raises:
+            InvalidInputError: The write puts a key into two file groups.
+            WriteConflictError: The index changed during each of some look-ups.
+            HoodieError: The metadata table is damaged, or the storage failed.
+        """
+        self._storage = storage
+        self._stats = stats
+        self._numbers: dict[files.FileGroupId, int] = {}
+        keys = [stat.keys or key_changes.NONE for stat in stats]
+        self._groups = [files.FileGroupId(each.partition_path, each.file_id) for each in stats]
+        for group in self._groups:
+            self._numbers.setdefault(group, len(self._numbers))
+        self._added = _Claims.of([each.added for each in keys])
+        self._removed = _Claims.of([each.removed for each in keys])
+        self._touched = pa.concat_arrays([self._added.keys, self._removed.keys])
+        self._refuse_twice()
+        self._compacted, self._located = _looked_up(storage, self._touched)
+
+    def settle(
+        self, scope: table_lock.LockScope, write: OpenAction
+    ) -> tuple[commits.WriteStat, ...]:
+        """Return the stats with the keys that the index has to learn of.
+
+        Args:
+            scope: Of the write's completion.
+            write: The write.
+
+        Raises:
+            WriteConflictError: Another write changed the index for one of the keys meanwhile.
+            InvalidInputError: A key is in another file group.
+            HoodieError: As at the look-up.
+        """
+        located, logged = self._located, None
+        since = self._since(scope, write)
+        if since:
+            located, logged = self._now(scope, since)
+            self._refuse_below(write, logged)
+        self._refuse_elsewhere(write, located, logged)
+        known_added = self._known(self._added, located, logged)
+        known_removed = self._known(self._removed, located, logged)
+        added = self._added.pieces(known_added == NOWHERE, len(self._stats))
+        removed = self._removed.pieces(
+            known_removed == self._claimed(self._removed), len(self._stats)
+        )
+        return tuple(
+            stat
+            if stat.keys is None
+            else replace(stat, keys=key_changes.KeyChanges(added=each, removed=gone))
+            for stat, each, gone in zip(self._stats, added, removed, strict=True)
+        )
+
+    def _now(
+        self, scope: table_lock.LockScope, since: frozenset[instants.InstantTime]
+    ) -> tuple[record_index.Locations, record_index.Logged]:
+        """Return where the keys are, and what was logged of them since the write began."""
+        table = metadata_table.MetadataTable(self._storage, scope.timeline)
+        located = self._located
+        try:
+            if _last_compacted(table.timeline) != self._compacted:
+                located = record_index.locations(table, self._touched)
+            return located, record_index.logged_by(table, since, self._touched)
+        except errors.NotFoundError as error:
+            # By a process that has the lock as well, or has it now.
+            raise errors.WriteConflictError(
+                f"the metadata table of {self._storage.uri} was compacted meanwhile, expected "
+                f"that of this lock scope: write the batch again; {error}"
+            ) from error
+
+    def _since(
+        self, scope: table_lock.LockScope, write: OpenAction
+    ) -> frozenset[instants.InstantTime]:
+        """Return what has changed the metadata table since the write began."""
+        assert scope.beside is not None, self._storage.uri
+        known = write.timeline.write_completion_times
+        return frozenset(
+            each.requested_time
+            for each in scope.beside.completed_writes
+            if each.action is instants.Action.DELTA_COMMIT
+            and each.requested_time not in known
+            and each.requested_time != write.requested_time
+            and each.requested_time in scope.timeline.write_completion_times
+        )
+
+    def _claimed(self, claims: _Claims) -> _Numbers:
+        """Return the numbers of the file groups that claims are of."""
+        numbers = np.array([self._numbers[group] for group in self._groups], np.int64)
+        return np.asarray(numbers[claims.numbers], np.int64)
+
+    def _known(
+        self,
+        claims: _Claims,
+        located: record_index.Locations,
+        logged: record_index.Logged | None = None,
+    ) -> _Numbers:
+        """Return the numbers of the file groups that the index has keys in."""
+        found = self._renumbered(located, claims.keys)
+        if logged is None:
+            return found
+        is_logged = pc.is_in(claims.keys, value_set=logged.locations.keys)
+        return np.where(
+            is_logged.to_numpy(zero_copy_only=False),
+            self._renumbered(logged.locations, claims.keys),
+            found,
+        )
+
+    def _renumbered(self, located: record_index.Locations, keys: pa.Array) -> _Numbers:
+        for group in located.groups:
+            self._numbers.setdefault(group, len(self._numbers))
+        numbers = np.array([*(self._numbers[group] for group in located.groups), NOWHERE], np.int64)
+        return np.asarray(numbers[located.of(keys)], np.int64)
+
+    def _refuse_twice(self) -> None:
+        claimed = pa.table([self._added.keys, self._claimed(self._added)], ["key", "group"])
+        found = claimed.group_by("key").aggregate([("group", "min"), ("group", "max")])
+        twice = found.filter(pc.not_equal(found.column("group_min"), found.column("group_max")))
+        if not twice.num_rows:
+            return
+        raise errors.InvalidInputError(
+            f"the batch has {_names(twice.column('key'))} in two partitions, "
+            f"{self._place(twice.column('group_min')[0].as_py())} and "
+            f"{self._place(twice.column('group_max')[0].as_py())} among them; expected each key in "
+            f"one of them: {self._storage.uri} has a record index, which holds a key once"
+        )
+
+    def _refuse_elsewhere(
+        self,
+        write: OpenAction,
+        located: record_index.Locations,
+        logged: record_index.Logged | None,
+    ) -> None:
+        known = self._known(self._added, located, logged)
+        claimed = self._claimed(self._added)
+        elsewhere = (known != NOWHERE) & (known != claimed)
+        if not elsewhere.any():
+            return
+        first = int(np.flatnonzero(elsewhere)[0])
+        message = (
+            f"{_names(self._added.keys.filter(pa.array(elsewhere)))} cannot be written to "
+            f"{self._place(int(claimed[first]))}: the record index of {self._storage.uri} has it "
+            f"in {self._place(int(known[first]))}, and holds a key once"
+        )
+        if logged is not None:
+            # Perhaps only since the write began: written again it finds out.
+            raise errors.WriteConflictError(f"{message}; {write.inflight} is to be written again")
+        raise errors.InvalidInputError(
+            f"{message}; delete it there first, or drop the index: `hoodie metadata init "
+            "--rebuild` makes the metadata table anew without it"
+        )
+
+    def _refuse_below(self, write: OpenAction, logged: record_index.Logged) -> None:
+        """Refuse keys that a later write took out which was faster."""
+        is_later = pc.greater(logged.times, write.requested_time)
+        is_gone = pa.array(logged.locations.numbers == NOWHERE)
+        gone = logged.locations.keys.filter(pc.and_(is_later, is_gone))
+        below = self._added.keys.filter(pc.is_in(self._added.keys, value_set=gone))
+        if len(below):
+            raise errors.WriteConflictError(
+                f"{_names(below)}, which {write.inflight} brings, was deleted from "
+                f"{self._storage.uri} by a write that began later and completed first, according "
+                "to the record index: write the batch again, on what the table holds now"
+            )
+
+    def _place(self, number: int) -> str:
+        return str(next(group for group, each in self._numbers.items() if each == number))
+
+
+def settlement(
+    storage: protocol.Storage,
+    config: table_config.TableConfig,
+    stats: Sequence[commits.WriteStat],
+) -> lifecycle.Settlement | None:
+    """Return what settles the keys of a write when it completes; None without a record index.
+
+    Raises:
+        HoodieError: As `RecordKeys`.
+    """
+    if key_changes.RECORD_INDEX not in config.metadata_partitions:
+        return None
+    return RecordKeys(storage, stats).settle
+
+
+def _looked_up(storage: protocol.Storage, keys: pa.Array) -> tuple[str, record_index.Locations]:
+    """Return when the last compaction completed, and where keys are; a later state is as good."""
+    missing: errors.NotFoundError | None = None
+    for _ in range(_TRIES_MAX):
+        table = metadata_table.MetadataTable(storage, active.listed(storage))
+        try:
+            return _last_compacted(table.timeline), record_index.locations(table, keys)
+        except errors.NotFoundError as error:
+            missing = error  # Compactions have replaced it.
+    raise errors.WriteConflictError(
+        f"the metadata table of {storage.uri} was compacted during each of {_TRIES_MAX} look-ups "
+        f"of keys: write the batch again; {missing}"
+    )
+
+
+def _last_compacted(timeline: active.ActiveTimeline) -> str:
+    """Return when the last compaction of the metadata table completed; before all if none did."""
+    compactions = (
+        each for each in timeline.completed_writes if each.action is instants.Action.COMMIT
+    )
+    return max((str(each.completion_time) for each in compactions), default="")
+
+
+def _names(keys: pa.Array | pa.ChunkedArray) -> str:
+    named = ", ".join(repr(key) for key in keys.slice(0, _NAMED_MAX).to_pylist())
+    rest = len(keys) - _NAMED_MAX
+    noun = "key" if len(keys) == 1 else "keys"
+    return f"{noun} {named}" + (f" and {rest} more" if rest > 0 else "")

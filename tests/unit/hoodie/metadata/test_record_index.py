@@ -1,0 +1,263 @@
+"""The record index of a table: it names the file group of every key that has a row."""
+
+import random
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hoodie import environment, errors, table
+from hoodie.filegroup import metadata_table, record_index
+from hoodie.model import commits, files, settings, table_config
+from hoodie.timeline import active, table_properties
+from hoodie.transaction import manager
+from hoodie.write import record_keys, sessions
+from support.tables import record_indexes
+from support.tables.tables import CONFIG, QUICK, SmallTable
+
+COPY_ON_WRITE = replace(CONFIG, table_type=table_config.TableType.COPY_ON_WRITE)
+CHAINED = replace(CONFIG, chain=table_config.ChainName(id="c"), has_foreign_writers=False)
+EVENT_TIME = replace(
+    CONFIG,
+    has_partial_updates=False,
+    merge_mode=table_config.MergeMode.EVENT_TIME,
+    ordering_fields=("a",),
+)
+KINDS = {
+    "mor": CONFIG,
+    "cow": COPY_ON_WRITE,
+    "event-time": EVENT_TIME,
+    "flat": replace(COPY_ON_WRITE, partition_fields=()),
+    "chain": CHAINED,
+    "version-8": replace(CONFIG, version=table_config.VERSION_WITH_PAYLOADS),
+}
+OPTIMISTIC = settings.ConcurrencyMode.OPTIMISTIC
+Row = dict[str, object]
+
+
+class Indexed:
+    """A table with a record index."""
+
+    def __init__(self, path: Path, config: table_config.TableConfig = CONFIG) -> None:
+        self.small = SmallTable(path, config)
+        self.is_optimistic = True
+        self.commits_max = 100
+        self.storage = environment.system(parallelism=1).open_storage(str(path))
+        options = self.options().transaction
+        self.small.table = self.small.table.initialise_metadata(options)
+        target = manager.Target(
+            storage=self.storage, config=self.config, schema=self.small.table.schema
+        )
+        with closing(manager.open_client(target, options, self.small.env)) as client:
+            record_indexes.add(client)
+        self.reopen()
+
+    def reopen(self) -> None:
+        self.small.table = table.open_table(str(self.small.path), self.small.env)
+
+    @property
+    def config(self) -> table_config.TableConfig:
+        return table_properties.load(self.storage, self.small.env.clock)
+
+    def options(self, **changes: object) -> sessions.WriteOptions:
+        mode = OPTIMISTIC if self.is_optimistic else QUICK.concurrency
+        more = {"concurrency": mode, "metadata_delta_commits_max": self.commits_max}
+        return self.small.options(**{**more, **changes})
+
+    def write(self, rows: list[Row], **changes: object) -> None:
+        self.small.table.write(self.small.data(rows), self.options(**changes))
+
+    def delete(self, rows: list[Row], **changes: object) -> None:
+        self.write(rows, operation=commits.Operation.DELETE, **changes)
+
+    def begin(self, columns: list[str], **changes: object) -> sessions.WriteSession:
+        session = self.small.table.begin_write(self.options(**changes), columns)
+        assert isinstance(session, sessions.WriteSession)
+        return session
+
+    def locations(self, keys: list[str]) -> Mapping[str, files.FileGroupId]:
+        """Return where the index has keys."""
+        beside = metadata_table.MetadataTable(self.storage, active.listed(self.storage))
+        found = record_index.locations(beside, pa.array(keys, pa.string()))
+        numbers = zip(found.keys.to_pylist(), found.numbers.tolist(), strict=True)
+        return {
+            key: found.groups[number] for key, number in numbers if number != record_index.NOWHERE
+        }
+
+    def rows(self) -> dict[str, files.FileGroupId]:
+        """Return in which file group each row is."""
+        columns = ["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"]
+        self.reopen()
+        found = self.small.table.read(columns=columns).read_all().to_pylist()
+        return {
+            each["_hoodie_record_key"]: files.FileGroupId(
+                each["_hoodie_partition_path"], each["_hoodie_file_name"].partition("_")[0]
+            )
+            for each in found
+        }
+
+
+def row(key: int | str, part: str | None = None, a: int = 0) -> Row:
+    place = part if part is not None else f"p{int(key) % 3}"
+    return {"id": str(key), "part": place, "a": a, "b": "x"}
+
+
+KEYS = [str(number) for number in range(24)]
+
+
+@pytest.mark.parametrize("seed", range(1))
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_row_is_found_through_a_random_history(tmp_path: Path, kind: str, seed: int) -> None:
+    indexed = Indexed(tmp_path / "t", KINDS[kind])
+    indexed.commits_max = 4
+    chance = random.Random(seed)
+    for number in range(16):
+        some = [row(key, a=number) for key in chance.sample(KEYS, chance.randint(1, 8))]
+        indexed.is_optimistic = indexed.config.is_copy_on_write or chance.random() < 0.7
+        step = chance.random()
+        if step < 0.55:
+            indexed.write(some)
+        elif step < 0.65:
+            known = indexed.rows()
+            fresh = [each for each in some if each["id"] not in known]
+            if fresh:
+                indexed.write(fresh, operation=commits.Operation.INSERT)
+        elif step < 0.9:
+            columns = ["id", "part", "a"] if chance.random() < 0.5 else ["id", "part"]
+            if kind == "flat":
+                columns.remove("part")
+            older = [{**each, "a": chance.randint(0, number)} for each in some]
+            indexed.delete([{name: each[name] for name in columns} for each in older])
+        elif not indexed.config.is_copy_on_write:
+            indexed.reopen()
+            indexed.small.compact()
+        if number % 2:
+            continue
+        rows = indexed.rows()
+        found = indexed.locations(KEYS)
+        assert {key: found.get(key) for key in rows} == rows
+        if indexed.config.is_copy_on_write:
+            assert found == rows
+
+
+def test_keys_that_are_there_already_are_not_logged_again(tmp_path: Path) -> None:
+    indexed = Indexed(tmp_path / "t")
+    indexed.write([row(1), row(2)])
+    before = logs(indexed)
+    indexed.write([row(1, a=2), row(2, a=2)])
+    assert logs(indexed) == before
+    indexed.write([row(1, a=3), row(4)])
+    assert len(logs(indexed)) == len(before) + 1
+
+
+def logs(indexed: Indexed) -> list[str]:
+    return sorted(indexed.storage.names(".hoodie/metadata/record_index"))
+
+
+@pytest.mark.parametrize("kind", ["mor", "cow"])
+def test_key_of_another_partition_is_refused(tmp_path: Path, kind: str) -> None:
+    indexed = Indexed(tmp_path / "t", KINDS[kind])
+    indexed.write([row(1, "p1")])
+    with pytest.raises(errors.InvalidInputError, match=r"key '1' cannot .* has it in p1/0000"):
+        indexed.write([row(1, "p2"), row(2, "p2")])
+    assert set(indexed.rows()) == {"1"}
+    with pytest.raises(errors.InvalidInputError, match=r"key '3' in two partitions, p1.* and p2"):
+        indexed.write([row(3, "p1"), row(3, "p2")])
+    indexed.delete([{"id": "1", "part": "p2"}])
+    assert set(indexed.locations(["1"])) == {"1"}
+    indexed.delete([{"id": "1", "part": "p1"}])
+    indexed.write([row(1, "p2")])
+    assert indexed.locations(["1"]) == indexed.rows()
+
+
+def committed(indexed: Indexed, session: sessions.WriteSession, rows: list[Row]) -> None:
+    session.commit(indexed.small.run_task(session, rows))
+
+
+def stats_of(written: Sequence[commits.Written]) -> list[commits.WriteStat]:
+    return [each for each in written if isinstance(each, commits.WriteStat)]
+
+
+@pytest.mark.parametrize("mode", ["optimistic", "non-blocking"])
+def test_of_two_writes_of_one_key_into_two_partitions_the_first_wins(
+    tmp_path: Path, mode: str
+) -> None:
+    indexed = Indexed(tmp_path / "t")
+    indexed.is_optimistic = mode == "optimistic"
+    columns = {"a": ["id", "part", "a"], "b": ["id", "part", "b"]}
+    first, second = (indexed.begin(columns[name], writer_id=name) for name in "ab")
+    committed(indexed, second, [{"id": "1", "part": "p2", "b": "y"}])
+    with pytest.raises(
+        errors.WriteConflictError, match=r"key '1' cannot .* is to be written again"
+    ):
+        committed(indexed, first, [{"id": "1", "part": "p1", "a": 1}])
+    assert indexed.locations(["1"]) == indexed.rows()
+    assert indexed.rows()["1"].partition_path == "p2"
+
+
+def test_two_writes_of_one_key_into_one_partition_that_do_not_block_each_other(
+    tmp_path: Path,
+) -> None:
+    indexed = Indexed(tmp_path / "t")
+    indexed.is_optimistic = False
+    first, second = (indexed.begin(["id", "part", name], writer_id=name) for name in "ab")
+    committed(indexed, second, [{"id": "1", "part": "p1", "b": "y"}])
+    committed(indexed, first, [{"id": "1", "part": "p1", "a": 1}])
+    assert indexed.locations(["1"]) == indexed.rows()
+
+
+def test_record_that_would_lie_below_a_later_delete_is_a_conflict(tmp_path: Path) -> None:
+    """Log order is that of requested times: the index would lose the key that was moved."""
+    indexed = Indexed(tmp_path / "t", COPY_ON_WRITE)
+    indexed.write([row(1, "p1")])
+    first, second = (
+        indexed.begin(["id", "part", "a"], writer_id="a"),
+        indexed.begin(["id", "part"], writer_id="b", operation=commits.Operation.DELETE),
+    )
+    committed(indexed, second, [{"id": "1", "part": "p1"}])
+    with pytest.raises(errors.WriteConflictError, match=r"key '1', which .* was deleted from"):
+        committed(indexed, first, [row(1, "p2")])
+    indexed.write([row(1, "p2")])
+    assert indexed.locations(["1"]) == indexed.rows()
+
+
+def test_key_that_was_moved_since_it_was_looked_up_is_a_conflict(tmp_path: Path) -> None:
+    indexed = Indexed(tmp_path / "t", COPY_ON_WRITE)
+    first, second = (indexed.begin(["id", "part", "a"], writer_id=name) for name in "ab")
+    keys = record_keys.RecordKeys(
+        indexed.storage, stats_of(indexed.small.run_task(second, [row(1, "p2")]))
+    )
+    committed(indexed, first, [row(1, "p1")])
+    with (
+        closing(second._client),
+        second._client.lock.scope() as scope,
+        pytest.raises(errors.WriteConflictError, match=r"key '1' cannot"),
+    ):
+        keys.settle(scope, second._write)
+
+
+def test_index_of_each_partition_is_refused_by_name(tmp_path: Path) -> None:
+    indexed = Indexed(tmp_path / "t")
+    definitions = (
+        b'{"indexDefinitions": {"record_index": {"indexName": "record_index", '
+        b'"indexOptions": {"isPartitioned": "true"}, "sourceFields": []}}}'
+    )
+    path = ".hoodie/.index_defs/index.json"
+    _, version = indexed.storage.fetch(path)
+    indexed.storage.replace(path, definitions, if_match=version)
+    with pytest.raises(errors.UnsupportedError, match=r"record index of .* of each partition"):
+        indexed.write([row(1)])
+
+
+def test_files_whose_keys_nobody_knows_are_not_committed(tmp_path: Path) -> None:
+    """Of a program that knows no record index."""
+    indexed = Indexed(tmp_path / "t")
+    session = indexed.begin(["id", "part", "a"])
+    stats = stats_of(indexed.small.run_task(session, [row(1)]))
+    written = [replace(each, keys=None) for each in stats]
+    with pytest.raises(errors.UnsupportedError, match=r"without its keys"):
+        session.commit(written)
+    assert indexed.rows() == {}

@@ -1,0 +1,131 @@
+"""Which statistics of a metadata table `hoodie metadata validate` finds to be wrong."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hoodie import table
+from hoodie.format import metadata_avro
+from hoodie.format.metadata_avro import RecordType
+from hoodie.model import partition_statistics
+from hoodie.model.file_statistics import ColumnStatistics
+from hoodie.services import metadata_tables
+from support.tables.tables import SmallTable
+
+ROWS = [{"id": str(n), "part": f"p{n % 2}", "a": n, "b": "x" if n > 1 else None} for n in range(8)]
+FILES, PARTITIONS = RecordType.COLUMN_STATS, RecordType.PARTITION_STATS
+LIES = {
+    "a value above": (FILES, {"low": -5, "high": -1}, "-5 to -1, 0 nulls"),
+    "a value below": (FILES, {"low": 2, "high": 3}, "2 to 3, 0 nulls"),
+    "all": (FILES, {"low": None, "high": None, "kind": None}, "None to None, 0 nulls"),
+    "of a partition": (PARTITIONS, {"high": -1}, "0 to -1, 1 nulls"),
+}
+"""What a record says of a column with one value, 0, and what is shown of it."""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> SmallTable:
+    made = SmallTable(tmp_path / "t")
+    made.table = made.table.initialise_metadata(made.options().transaction)
+    return made
+
+
+def validated(small: SmallTable) -> metadata_tables.Validation:
+    return table.open_table(str(small.path), small.env).validate_metadata()
+
+
+@pytest.fixture
+def lying(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return what makes records of one kind and column say something else from now on."""
+
+    def lie(record_type: RecordType, column: str, changes: dict[str, object]) -> None:
+        encode = metadata_avro.encode_statistics
+
+        def encoded(statistics: ColumnStatistics, written: RecordType) -> bytes:
+            is_wrong = written is record_type and statistics.column == column
+            return encode(replace(statistics, **changes) if is_wrong else statistics, written)
+
+        monkeypatch.setattr(metadata_avro, "encode_statistics", encoded)
+
+    return lie
+
+
+@pytest.mark.parametrize("case", LIES)
+def test_what_statistics_of_log_files_and_partitions_exclude_is_a_difference(
+    case: str, small: SmallTable, lying: Callable[..., None]
+) -> None:
+    record_type, changes, stated = LIES[case]
+    lying(record_type, "a", changes)
+    small.upsert([{"id": "0", "part": "p0", "a": 0, "b": "x"}, ROWS[1]])
+    (wrong,) = [each for each in validated(small).statistics if each.path.startswith("p0")]
+    assert (".log." in wrong.path) == (record_type is FILES)
+    assert (wrong.column, wrong.metadata_range, wrong.file_range) == (
+        "a",
+        stated,
+        "0 to 0, 0 nulls",
+    )
+
+
+def test_what_statistics_of_base_files_exclude_is_a_difference(
+    small: SmallTable, lying: Callable[..., None]
+) -> None:
+    small.upsert(ROWS)
+    lying(FILES, "a", {"low": 7, "high": 7})
+    assert small.compact() is not None
+    found = validated(small)
+    assert not found.differences
+    assert found.statistics
+    assert {each.column for each in found.statistics} == {"a"}
+    assert {each.path.rpartition(".")[2] for each in found.statistics} == {"parquet"}
+
+
+def test_null_that_is_excluded_is_a_difference(
+    small: SmallTable, lying: Callable[..., None]
+) -> None:
+    lying(FILES, "b", {"nulls": 0})
+    small.upsert(ROWS)
+    (north, south) = validated(small).statistics
+    assert {north.metadata_range, south.metadata_range} == {"'x' to 'x', 0 nulls"}
+    assert {north.file_range, south.file_range} == {"'x' to 'x', 1 nulls"}
+
+
+def test_partition_without_a_record_of_one_column_is_a_difference(
+    small: SmallTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_files = partition_statistics.of_files
+
+    def without(path: str, files: Sequence[ColumnStatistics]) -> tuple[ColumnStatistics, ...]:
+        return tuple(each for each in of_files(path, files) if each.column != "a")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(partition_statistics, "of_files", without)
+        small.upsert(ROWS)
+    found = validated(small).statistics
+    assert [(each.path, each.column, each.metadata_range) for each in found] == [
+        ("p0", "a", "missing"),
+        ("p1", "a", "missing"),
+    ]
+    transaction = small.options().transaction
+    small.table = small.table.initialise_metadata(transaction, is_rebuilt=True)
+    assert validated(small).is_right
+
+
+def test_more_than_there_is_is_no_difference(small: SmallTable, lying: Callable[..., None]) -> None:
+    lying(FILES, "a", {"low": -9, "high": 99, "nulls": 3})
+    small.upsert(ROWS)
+    found = validated(small)
+    assert found.is_right
+    assert found.files_read == found.files
+
+
+def test_file_that_cannot_be_read_is_a_difference(small: SmallTable) -> None:
+    small.upsert(ROWS)
+    assert small.compact() is not None
+    broken = next(small.path.glob("p0/*.parquet"))
+    content = broken.read_bytes()
+    broken.write_bytes(content[:-4] + b"XXXX")
+    (wrong,) = validated(small).statistics
+    assert wrong.path == f"p0/{broken.name}"
+    assert "not a readable parquet file" in wrong.file_range
