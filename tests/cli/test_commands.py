@@ -442,11 +442,12 @@ def test_every_command_explains_itself(hoodie: Run, command: str) -> None:
 def test_plan_of_a_read_is_explained(hoodie: Run, table: Path, trips: Path) -> None:
     fine(hoodie("write", table, "--input", trips))
     shown = fine(hoodie("read", table, "--where", "id = 'a'", "--explain", "--json")).document
-    assert (shown["slices"], shown["slices_left_by_index"], shown["files"]) == (2, 1, 1)
+    assert (shown["steps"][2]["means"], shown["files"]) == ("buckets of keys", 1)
+    assert (shown["steps"][2]["considered"], shown["steps"][2]["left"]) == (2, 1)
     assert not shown["has_metadata_table"]
     assert 1 <= shown["requests"]["list"] <= 2
     text = fine(hoodie("read", table, "--where", "id = 'a'", "--explain")).out
-    assert re.search(r"file slices, by the index +2 +1 +1\n", text)
+    assert re.search(r"file slices, by buckets of keys +2 +1 +1\n", text)
     assert "files from a listing of the storage" in text
 
 

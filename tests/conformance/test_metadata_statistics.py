@@ -10,6 +10,7 @@ import decimal
 import json
 import math
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,10 +28,13 @@ from hoodie.format.metadata_avro import RecordType, Value
 from hoodie.model import file_statistics, partition_statistics
 from hoodie.model.file_statistics import ColumnStatistics, ValueType
 from hoodie.model.value_wrappers import Wrapper
+from hoodie.read import where
+from hoodie.read.planning import Means
 from hoodie.timeline import active, index_definitions
 from support.peer import peer_ours
 from support.peer.judge import Judge, JudgeError, Query
 from support.peer.peer_options import PeerTable
+from support.tables import metadata_tables
 
 COLUMNS = pa.schema(
     [
@@ -103,8 +107,15 @@ def rows_of(numbers: range, ts: int) -> pa.Table:
 
 @dataclass(frozen=True)
 class Compared:
-    """The statistics of a table's data files by file name and column."""
+    """The statistics of a table's data files by file name and column.
 
+    Attributes:
+        path: The table's.
+        theirs: Those that it has.
+        ours: Of the same files.
+    """
+
+    path: Path
     theirs: Mapping[tuple[str, str], ColumnStatistics]
     ours: Mapping[tuple[str, str], ColumnStatistics]
 
@@ -120,7 +131,8 @@ def compared(path: Path) -> Compared:
     opened, storage = table.open_table(str(path), env), env.open_storage(str(path))
     wanted = index_definitions.wanted_statistics(storage, opened.config, opened.schema.arrow)
     found = metadata_table.MetadataTable(storage, active.load(storage))
-    records = found.partition(file_statistics.COLUMN_STATS).with_prefixes([""]).values()
+    partition = found.partition(file_statistics.COLUMN_STATS)
+    records = partition.with_prefixes([""]).values()
     theirs = {}
     for value in (each for values in records for each in values):
         stated = metadata_avro.decode_statistics(value, "theirs", RecordType.COLUMN_STATS)
@@ -131,7 +143,7 @@ def compared(path: Path) -> Compared:
         (file,) = path.glob(f"*/{name}")
         gather = of_log_file if ".log." in name else of_base_file
         ours |= {(name, each.column): each for each in gather(file, wanted)}
-    return Compared(theirs, ours)
+    return Compared(path, theirs, ours)
 
 
 def records_of(
@@ -262,6 +274,40 @@ def test_bytes_are_ordered_as_in_footers_in_log_files_too(
             assert replace(ours, low=theirs.low, high=theirs.high) == theirs
             reversed_bounds += 1
     assert reversed_bounds
+
+
+THEIR_FILTERS = (
+    *(f"nan {sign} {number}" for sign in ("=", "<", ">") for number in (0, 4, 7)),
+    *(f"long {sign} '{text}'" for sign in ("=", "<", ">=") for text in ("x", "yy", "yz")),
+    f"long = '{'x' * 5000}'",
+    *(f"{name} is null" for name in ("nan", "whole", "nothing", "price", "long")),
+    *(f"whole {sign} {number}" for sign in ("=", "<", ">") for number in (-2, 40, 75)),
+    *(f"{name} < 0" for name in ("single", "real", "price", "big")),
+    *(f"text {sign} 'a1'" for sign in ("=", "<", ">")),
+    "day = '1969-12-26' or day is null",
+    "at < '1970-01-01' and not (whole = 5)",
+    "local >= '1970-01-01 00:00:02'",
+    "part = 'north' and ts = 2",
+    "id > 'key-008'",
+)
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_statistics_of_apache_hudi_leave_out_no_row(
+    kind: str, looked: Callable[[str], Compared]
+) -> None:
+    path = looked(kind).path
+    opened = table.open_table(str(path), environment.system(parallelism=1))
+    skipped: Counter[Means] = Counter()
+    for text in THEIR_FILTERS:
+        predicate = where.parse(text)
+        expected = metadata_tables.rows_by_listing(opened, predicate)
+        assert metadata_tables.rows_by_statistics(opened, predicate) == expected, text
+        for step in opened.explain_read(where=predicate).steps:
+            assert step.unused is None, text
+            skipped[step.means] += step.skipped
+    assert skipped[Means.PARTITION_STATISTICS]
+    assert skipped[Means.COLUMN_STATISTICS]
 
 
 def of_partition(**fields: object) -> ColumnStatistics:

@@ -3,20 +3,14 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from hoodie import environment, table
 from hoodie.contract import engine_specs, job_specs
-from hoodie.model import commits, schemas, settings, table_config
-from hoodie.transaction import authors, manager
-from hoodie.transaction.locks import address_texts
-from hoodie.write import sessions
 from hoodie_jobs import cancellation, local_runtime, runtimes
 from hoodie_jobs.spark import session
 from support.tables import every_type
-from support.tables.job_workshop import Workshop
+from support.tables.job_workshop import Workshop, write_typed
 from support.tables.shared_session import shared_runtime
 
 
@@ -41,26 +35,8 @@ def written(workshop: Workshop) -> Workshop:
 @pytest.fixture
 def typed(tmp_path: Path) -> str:
     """A table of each type that we write, its rows in base files and in logs over them."""
-    schema = schemas.from_arrow(every_type.SCHEMA, "typed")
-    config = table_config.TableConfig(
-        name="typed",
-        record_key_fields=("id",),
-        create_schema=schema.avro,
-        bucket_count=2,
-        has_partial_updates=True,
-    )
     uri = str(tmp_path / "typed")
-    opened = table.create_table(uri, config, schema, environment.system(parallelism=1))
-    options = sessions.WriteOptions(
-        operation=commits.Operation.UPSERT,
-        transaction=manager.TransactionOptions(
-            settings=settings.WriteSettings(clock_wait_ms=0),
-            lock=address_texts.parse("in-process"),
-            author=authors.Author(writer_id="test"),
-        ),
-    )
-    opened.write(pa.Table.from_pylist(every_type.ROWS, schema=opened.schema.arrow), options)
-    opened.write(pa.Table.from_pylist(every_type.ROWS[:1], schema=opened.schema.arrow), options)
+    write_typed(uri, [every_type.ROWS, every_type.ROWS[:1]])
     return uri
 
 

@@ -8,7 +8,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from hoodie_jobs.spark import data_source
 from support.tables import every_type
-from support.tables.job_workshop import Workshop
+from support.tables.job_workshop import Workshop, keep_statistics
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -111,6 +111,22 @@ def test_filter_on_partition_or_key_leaves_slices_out(
         reader = data_source.HoodieReader({"path": written.uri}, frame.schema)
         assert list(reader.pushFilters([pushed])) == []
         assert sum(len(partition.tasks) for partition in reader.partitions()) <= slices
+
+
+def test_filter_leaves_partitions_and_slices_out_by_statistics(
+    spark: SparkSession, workshop: Workshop
+) -> None:
+    keep_statistics(workshop)
+    for number, region in enumerate(("eu", "us", "asia")):
+        content = "".join(f"{region}{n},{region},{100 * number + n},\n" for n in range(8))
+        workshop.write(workshop.file(region, content), attempt=number + 1)
+    frame = load(spark, workshop)
+    reader = data_source.HoodieReader({"path": workshop.uri}, frame.schema)
+    assert list(reader.pushFilters([datasource.EqualTo(("amount",), 103)])) == []
+    planned = [task for partition in reader.partitions() for task in partition.tasks]
+    assert {task.file_slice.group.partition_path for task in planned} == {"us"}
+    assert len(planned) < len(workshop.table().slices()) // 2
+    assert rows(frame.where("amount = 103")) == {("us3", "us", 103, None)}
 
 
 def test_aggregate_over_the_table(spark: SparkSession, written: Workshop) -> None:

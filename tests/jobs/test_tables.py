@@ -7,11 +7,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from hoodie import errors
+from hoodie import environment, errors, table
 from hoodie.contract import job_specs
+from hoodie.read import planning, where
 from hoodie_jobs.spark import tables
 from support.tables import every_type
-from support.tables.job_workshop import Workshop
+from support.tables.job_workshop import Workshop, keep_statistics, write_typed
 
 EVERY_PARTITION = ("a b", "50%", "x*[y]{z}", "k=v", "_hidden", "ü?")
 
@@ -113,8 +114,71 @@ def test_empty_table_has_no_rows_and_all_columns(spark: SparkSession, workshop: 
     assert frame.collect() == []
 
 
+CONDITIONS = {
+    "id = 1": True,
+    "not (small > 6)": True,
+    "small in (7, 8) or name is null": True,
+    "flag = true": True,
+    "ratio = 0.5 and score < 2": True,
+    "not (score >= 1.5)": True,
+    "price >= 12.50": True,
+    "day >= '2013-01-02'": True,
+    "at > '2013-01-02 03:04:05'": True,
+    "local_at <= '2013-01-02 03:04:05.678901'": True,
+    "name != 'u' and name >= 'ü'": True,
+    "small < 7.5": False,
+    "small not in (5000000000)": False,
+}
+"""Filters, and whether Spark evaluates them in its own scan."""
+
+
+@pytest.mark.parametrize("text", CONDITIONS)
+def test_rows_of_a_filter_are_those_of_the_core(spark: SparkSession, typed: str, text: str) -> None:
+    predicate = where.parse(text)
+    for is_compacted in (False, True):
+        columns = ["name", "id"]
+        frame = tables.read(spark, typed, columns, where=predicate, is_read_optimized=is_compacted)
+        opened = table.open_table(typed, environment.system(parallelism=1))
+        expected = opened.read(columns, predicate, is_read_optimized=is_compacted).read_all()
+        assert frame.columns == columns
+        assert rows(frame) == {tuple(row.values()) for row in expected.to_pylist()}
+    if expected.num_rows:
+        assert ("MapInArrow" not in plan(frame)) is CONDITIONS[text]
+
+
+def test_nan_is_not_above_all_others(spark: SparkSession, tmp_path: Path) -> None:
+    nan = {**every_type.ROWS[0], "id": 3, "score": float("nan"), "ratio": float("nan")}
+    opened = write_typed(str(tmp_path / "typed"), [[*every_type.ROWS, nan]])
+    for text in ("score > 1", "not (score > 1)", "ratio != 0.5", "ratio in (0.5, 1)"):
+        predicate = where.parse(text)
+        frame = tables.read(spark, opened.uri, ["id"], where=predicate)
+        assert "MapInArrow" not in plan(frame)
+        expected = opened.read(["id"], predicate).read_all().column("id").to_pylist()
+        assert [row.id for row in frame.collect()] == expected, text
+
+
+def test_filter_leaves_out_partitions_and_slices_by_statistics(
+    spark: SparkSession, workshop: Workshop
+) -> None:
+    keep_statistics(workshop)
+    for number, region in enumerate(("eu", "us", "asia")):
+        content = "".join(f"{region}{n},{region},{100 * number + n},\n" for n in range(8))
+        workshop.write(workshop.file(region, content), attempt=number + 1)
+    compact(workshop)
+    predicate = where.parse("amount = 103")
+    step = workshop.table().explain_read(where=predicate).step(planning.Means.PARTITION_STATISTICS)
+    assert (step.considered, step.left) == (3, 1)
+    frame = tables.read(spark, workshop.uri, where=predicate)
+    assert rows(frame) == {("us3", "us", 103, None)}
+    needed = {Path(each).parent.name for each in frame.inputFiles()}
+    assert needed == {"us"}
+    assert len(frame.inputFiles()) < len(tables.read(spark, workshop.uri).inputFiles()) // 2
+
+
 def test_wrong_names_are_told(spark: SparkSession, workshop: Workshop) -> None:
     with pytest.raises(errors.NotFoundError, match="no column 'colour'"):
         tables.read(spark, workshop.uri, ["colour"])
+    with pytest.raises(errors.NotFoundError, match="no column 'colour'"):
+        tables.read(spark, workshop.uri, where=where.parse("colour = 'red'"))
     with pytest.raises(errors.NotFoundError, match="nowhere"):
         tables.read(spark, f"{workshop.uri}/nowhere")

@@ -1,7 +1,5 @@
 """Ranges of columns leave out only rows that a filter does not keep."""
 
-import datetime
-import decimal
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,63 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie.model import predicates
-from hoodie.model.predicates import And, Comparator, Compare, In, IsNull, Not, Or
+from hoodie.model.predicates import And, Comparator, Compare, In, IsNull, Or
+from support.tables.random_filters import FILTERS, SCHEMA, VALUES
 
-SCHEMA = pa.schema(
-    [
-        ("i", pa.int32()),
-        ("f", pa.float32()),
-        ("d", pa.float64()),
-        ("s", pa.string()),
-        ("day", pa.date32()),
-        ("n", pa.decimal128(9, 2)),
-        ("t", pa.timestamp("us")),
-    ]
-)
-# Characters whose order in UTF-16 is not that of their code points, among others.
-TEXTS = st.text(st.sampled_from("ab\ue000\U0001f600"), max_size=2)
-DAYS = st.dates(datetime.date(2026, 1, 1), datetime.date(2026, 1, 5))
-VALUES: dict[str, st.SearchStrategy[Any]] = {
-    "i": st.integers(-3, 3),
-    "f": st.sampled_from([-0.0, 0.0, 0.1, 1.5, -2.0]),
-    "d": st.sampled_from([-0.0, 0.0, 0.1, 1.5, -2.0]),
-    "s": TEXTS,
-    "day": DAYS,
-    "n": st.decimals(-2, 2, places=2),
-    "t": st.builds(datetime.datetime.combine, DAYS, st.times()),
-}
-LITERALS: dict[str, st.SearchStrategy[Any]] = {
-    **VALUES,
-    "i": st.one_of(st.integers(-4, 4), st.sampled_from([0.5, -1.5, decimal.Decimal("2.5")])),
-    "n": st.one_of(st.decimals(-3, 3, places=3), st.integers(-3, 3)),
-}
 Row = dict[str, Any]
 ROWS = st.lists(
     st.fixed_dictionaries({name: st.one_of(st.none(), each) for name, each in VALUES.items()}),
     max_size=4,
-)
-
-
-@st.composite
-def leaves(draw: st.DrawFn) -> predicates.Predicate:
-    name = draw(st.sampled_from(SCHEMA.names))
-    match draw(st.integers(0, 2)):
-        case 0:
-            return Compare(name, draw(st.sampled_from(list(Comparator))), draw(LITERALS[name]))
-        case 1:
-            return In(name, tuple(draw(st.lists(LITERALS[name], max_size=3))))
-        case _:
-            return IsNull(name)
-
-
-FILTERS = st.recursive(
-    leaves(),
-    lambda inner: st.one_of(
-        st.builds(Not, inner),
-        st.builds(And, st.tuples(inner, inner)),
-        st.builds(Or, st.tuples(inner, inner)),
-    ),
-    max_leaves=4,
 )
 
 

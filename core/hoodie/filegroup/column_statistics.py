@@ -1,38 +1,33 @@
-"""What the metadata table says of the values of columns in data files.
+"""Records of the metadata table about the values of columns, and what footers say of them.
 
-A filter on merged rows may leave a file slice out if no value that it wants is in any file of the
-slice: the values of a merged row are values of these files, each perhaps of another one. So the
-ranges of a slice's files are joined, column by column. Where the record of a file is missing, or
-has what is not understood, nothing is known of the slice's column.
+Requests: the blocks of `column_stats` or `partition_stats` that the records of the columns are in.
+What a filter leaves out by them: `data_skipping`.
 
-Requests: the blocks of the partition `column_stats` that the records of the columns are in. The
-partition `partition_stats` is not used: a writer that does not keep it up makes it wrong, and
-nothing shows that (format.md: Metadata table).
-
-Source: `ColumnStatsIndexSupport.scala`, `ValueType.java` (1.2.0).
+Source: `HoodieMetadataPayload.java`, `ValueType.java` (1.2.0); format.md: Metadata table.
 """
 
 import datetime
 import decimal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie import errors
-from hoodie.filegroup import metadata_table
-from hoodie.format import metadata_avro
-from hoodie.model import files, predicates
-from hoodie.model.file_statistics import COLUMN_STATS, ColumnStatistics, ValueType
-from hoodie.model.value_wrappers import Wrapper
-
-_PARTITIONS_MAX = 100
-"""Of more partitions of the data table the records of a column are read at once."""
-
-_DECIMAL_SCALE_MAX = 15
-"""Greater scales are cut in version 8, which a bound does not survive."""
+from hoodie.filegroup import column_ranges, metadata_table
+from hoodie.format import metadata_avro, metadata_columns
+from hoodie.format.metadata_avro import RecordType
+from hoodie.model.file_statistics import (
+    COLUMN_STATS,
+    PARTITION_STATS,
+    ColumnStatistics,
+    ValueType,
+)
 
 _MICROS = frozenset((None, ValueType.TIMESTAMP_MICROS, ValueType.LOCAL_TIMESTAMP_MICROS))
 """Types of times in microseconds, with and without zone; version 8 has no other ones."""
@@ -40,10 +35,11 @@ _MICROS = frozenset((None, ValueType.TIMESTAMP_MICROS, ValueType.LOCAL_TIMESTAMP
 ByFile: TypeAlias = Mapping[str, ColumnStatistics]
 """Statistics of a column by the names of files."""
 
-_WHOLE = frozenset((Wrapper.INT, Wrapper.LONG))
-
 _EPOCH = datetime.date(1970, 1, 1)
 _EPOCH_TIME = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+SCHEMA = metadata_columns.SCHEMA.insert(0, pa.field("key", pa.binary()))
+"""Records with their keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,57 +74,9 @@ class ColumnRange:
         )
 
 
-def may_match(
-    table: metadata_table.MetadataTable,
-    slices: Sequence[files.FileSlice],
-    where: predicates.Predicate,
-    schema: pa.Schema,
-) -> list[bool]:
-    """Return for each file slice whether a read with a filter needs it.
-
-    Args:
-        table: The metadata table, which has `column_stats`.
-        slices: Of any partitions.
-        where: The filter.
-        schema: The data table's.
-
-    Raises:
-        FormatError: The partition is damaged.
-        UnsupportedError: It has something that is not read.
-    """
-    columns = sorted(predicates.columns(where).intersection(understood_columns(schema)))
-    known: Mapping[str, ByFile] = {}
-    if columns:
-        paths = sorted({each.group.partition_path for each in slices})
-        partition = table.partition(COLUMN_STATS, is_held=False)
-        known = read(partition, columns, paths if len(paths) <= _PARTITIONS_MAX else [None])
-    arrays: dict[str, pa.Array] = {}
-    for name in predicates.columns(where):
-        data_type = schema.field(name).type
-        found = [_of_slice(each, known.get(name, {}), data_type) for each in slices]
-        arrays |= _arrays(name, found, data_type)
-    ranges = pa.table({**arrays, "": pa.array(range(len(slices)))})
-    matching = ranges.filter(predicates.to_range_expression(where, schema))
-    wanted = set(matching.column("").to_pylist())
-    return [place in wanted for place in range(len(slices))]
-
-
 def understood_columns(schema: pa.Schema) -> list[str]:
     """Return the columns of a table whose bounds are understood."""
-    return [each.name for each in schema if _is_ordered(each.type)]
-
-
-def _is_ordered(data_type: pa.DataType) -> bool:
-    if pa.types.is_decimal(data_type):
-        return bool(data_type.scale <= _DECIMAL_SCALE_MAX)
-    if pa.types.is_timestamp(data_type):
-        return bool(data_type.unit == "us")
-    return bool(
-        pa.types.is_signed_integer(data_type)
-        or pa.types.is_floating(data_type)
-        or pa.types.is_string(data_type)
-        or pa.types.is_date32(data_type)
-    )
+    return [each.name for each in schema if column_ranges.is_understood(each.type)]
 
 
 def read(
@@ -136,23 +84,93 @@ def read(
     columns: Sequence[str],
     paths: Sequence[str | None],
 ) -> Mapping[str, ByFile]:
-    """Return what the partition `column_stats` says, by column and file name.
+    """Return what the partition `column_stats` says, by column and file name; as `read_all`."""
+    found: dict[str, dict[str, ColumnStatistics]] = {name: {} for name in columns}
+    for each in metadata_columns.statistics_of(read_all(partition, columns, paths)):
+        if each.column in found:
+            found[each.column][each.file_name] = each
+    return found
+
+
+def read_all(
+    partition: metadata_table.Partition,
+    columns: Sequence[str],
+    paths: Sequence[str | None],
+) -> pa.Table:
+    """Return the records of the partition `column_stats` that can be relied on, a row for each key.
+
+    Others are those of deleted files, and of keys with two records that differ.
 
     Args:
         partition: The partition.
         columns: Of the data table.
         paths: Partitions of the data table; None among them for all.
 
+    Returns:
+        A table of SCHEMA.
+
     Raises:
         FormatError: The partition is damaged.
         UnsupportedError: It has something that is not read.
     """
     prefixes = [metadata_avro.statistics_prefix(name, path) for name in columns for path in paths]
-    found: dict[str, dict[str, ColumnStatistics]] = {name: {} for name in columns}
-    for key, values in partition.with_prefixes(prefixes).items():
-        statistics = metadata_avro.column_statistics(values, f"{COLUMN_STATS}, key {key!r}")
-        if statistics is not None and statistics.column in found:
-            found[statistics.column][statistics.file_name] = statistics
+    found = _records(partition, prefixes, RecordType.COLUMN_STATS)
+    keys = found.column("key").combine_chunks().dictionary_encode()
+    if len(keys.dictionary) == len(keys):
+        return found
+    codes = keys.indices.to_numpy()
+    _, firsts = np.unique(codes, return_index=True)
+    of_first = firsts[codes]
+    differs = np.zeros(len(codes), np.bool_)
+    for column in found.drop_columns("key").itercolumns():
+        array = column.combine_chunks()
+        first = array.take(pa.array(of_first))
+        is_same = pc.or_(
+            pc.fill_null(pc.equal(array, first), False),
+            pc.and_(array.is_null(), first.is_null()),
+        )
+        differs |= ~_flags(is_same)
+    is_differing = np.bincount(codes[differs], minlength=len(firsts)) > 0
+    return found.take(pa.array(firsts[~is_differing]))
+
+
+def of_partitions(partition: metadata_table.Partition, columns: Sequence[str]) -> pa.Table:
+    """Return all records of the partition `partition_stats`; several of a key were not merged.
+
+    Arguments, result and errors are those of `read_all`.
+    """
+    prefixes = [metadata_avro.statistics_prefix(name) for name in columns]
+    return _records(partition, prefixes, RecordType.PARTITION_STATS)
+
+
+def _records(
+    partition: metadata_table.Partition, prefixes: Sequence[str], record_type: RecordType
+) -> pa.Table:
+    """Return the records of some prefixes that are not deleted, in the order of merging."""
+    pieces = [SCHEMA.empty_table()]
+    name = PARTITION_STATS if record_type is RecordType.PARTITION_STATS else COLUMN_STATS
+    for batch, schema in partition.batches_with_prefixes(prefixes):
+        try:
+            decoded = metadata_columns.decode(batch.column("value"), schema, record_type)
+        except errors.FormatError as error:
+            raise errors.FormatError(f"{name}: {error}") from error
+        pieces.append(pa.table([batch.column("key"), *decoded.columns], SCHEMA))
+    return _without_deleted(pa.concat_tables(pieces).combine_chunks())
+
+
+def _without_deleted(records: pa.Table) -> pa.Table:
+    """Return the records behind the last one of their key that says that it is deleted."""
+    is_deleted = _flags(records.column("isDeleted").combine_chunks())
+    if not is_deleted.any():
+        return records
+    codes = records.column("key").combine_chunks().dictionary_encode().indices.to_numpy()
+    last = np.full(codes.max() + 1, -1)
+    np.maximum.at(last, codes[is_deleted], np.flatnonzero(is_deleted))
+    return records.filter(pa.array(np.arange(len(codes)) > last[codes]))
+
+
+def _flags(flags: pa.Array) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = flags.to_numpy(zero_copy_only=False)
     return found
 
 
@@ -198,20 +216,6 @@ def excludes(statistics: ColumnStatistics, footer: ColumnRange, data_type: pa.Da
     return bool(stated.low > footer.low or stated.high < footer.high)  # type: ignore[operator]
 
 
-def _of_slice(
-    file_slice: files.FileSlice, known: ByFile, data_type: pa.DataType
-) -> ColumnRange | None:
-    """Return the range of a column in a slice; None where it is not known."""
-    found = ColumnRange()
-    for name in _names(file_slice):
-        statistics = known.get(name)
-        stated = None if statistics is None else _stated_range(statistics, data_type)
-        if stated is None:
-            return None
-        found = found.joined(stated)
-    return found
-
-
 def _stated_range(statistics: ColumnStatistics, data_type: pa.DataType) -> ColumnRange | None:
     """Return the range that statistics state; None where it is not understood."""
     if statistics.kind is None:
@@ -224,13 +228,6 @@ def _stated_range(statistics: ColumnStatistics, data_type: pa.DataType) -> Colum
     return ColumnRange(low, high, statistics.nulls)
 
 
-def _names(file_slice: files.FileSlice) -> Iterable[str]:
-    if file_slice.base_file is not None:
-        yield file_slice.base_file.name
-    for log_file in file_slice.log_files:
-        yield log_file.name
-
-
 def _converted(bound: object, statistics: ColumnStatistics, data_type: pa.DataType) -> object:
     """Return a bound as a value of the column's type.
 
@@ -241,7 +238,7 @@ def _converted(bound: object, statistics: ColumnStatistics, data_type: pa.DataTy
     if pa.types.is_date32(data_type) and type(bound) is int:
         return _EPOCH + datetime.timedelta(days=bound)
     is_fit = (
-        (pa.types.is_signed_integer(data_type) and statistics.kind in _WHOLE)
+        (pa.types.is_signed_integer(data_type) and type(bound) is int)
         or (pa.types.is_floating(data_type) and type(bound) is float)
         or (pa.types.is_string(data_type) and type(bound) is str)
         or (pa.types.is_decimal(data_type) and type(bound) is decimal.Decimal)
@@ -255,24 +252,3 @@ def _converted(bound: object, statistics: ColumnStatistics, data_type: pa.DataTy
     if not is_fit:
         raise errors.UnsupportedError(f"a bound {bound!r} of a column of type {data_type}")
     return bound
-
-
-def _arrays(
-    name: str, found: Sequence[ColumnRange | None], data_type: pa.DataType
-) -> dict[str, pa.Array]:
-    try:
-        low = pa.array([each and each.low for each in found], data_type)
-        high = pa.array([each and each.high for each in found], data_type)
-        is_known = [each is not None for each in found]
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        # A type that is wider than the column's: it was narrowed, which nobody does.
-        low = high = pa.nulls(len(found), data_type)
-        is_known = [False] * len(found)
-    return {
-        predicates.range_name(name, predicates.LOW): low,
-        predicates.range_name(name, predicates.HIGH): high,
-        predicates.range_name(name, predicates.HAS_NULLS): pa.array(
-            [each and each.has_nulls for each in found], pa.bool_()
-        ),
-        predicates.range_name(name, predicates.IS_KNOWN): pa.array(is_known, pa.bool_()),
-    }

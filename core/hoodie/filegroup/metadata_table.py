@@ -22,8 +22,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.filegroup import listing, log_scanning, slicing, view
@@ -56,6 +58,9 @@ HELD_BYTES_MAX = 32 << 20
 """A base file up to this length is read at once, where most of it is asked for."""
 
 _SCHEMA = "schema"
+
+Records: TypeAlias = tuple[pa.RecordBatch, bytes]
+"""Keys and records, and the schema that these were written with."""
 
 
 def data_files(storage: Storage, partition: str) -> Iterator[files.BaseFile | files.LogFile]:
@@ -140,9 +145,10 @@ class MetadataTable:
         Raises:
             FormatError: It lacks a change that the data table's timeline shows.
         """
+        self._data = storage
+        self._of_data = timeline
         self._storage = metadata_timelines.opened(storage)
         self._pending = timeline.pending_times
-        self._written = timeline.write_completion_times
         # What completed before the data table's timeline was read is in any listing made later.
         self.timeline = active.listed(self._storage)
         self._view: view.FileSystemView | None = None
@@ -173,15 +179,54 @@ class MetadataTable:
         Raises:
             FormatError: One is not.
         """
-        slices = self.latest_slices(FILES)
+        for lacking in self._lacking(FILES):
+            raise errors.FormatError(f"{self._storage.uri}/{FILES} has no log file of {lacking}")
+
+    def check_is_kept_up(self, partition: str) -> None:
+        """Check that each write of rows since the last compaction is in a partition.
+
+        A listing of the partition, once, and a read for each write that is not in it.
+
+        Raises:
+            FormatError: One is not: its writer did not keep the partition up.
+        """
+        for lacking in self._lacking(partition):
+            instant = self._of_data.find(lacking)
+            assert instant is not None, lacking
+            if any(stat.records for stat in contents.read_commit(self._data, instant).stats):
+                raise errors.FormatError(
+                    f"{self._storage.uri}/{partition} has no log file of {lacking}, which wrote "
+                    "rows: its writer did not keep the partition up. `hoodie metadata init "
+                    "--rebuild` makes the metadata table again"
+                )
+
+    def _lacking(self, partition: str) -> Iterator[instants.InstantTime]:
+        """Yield the writes since the last compaction that have no log file in a partition."""
+        slices = self.latest_slices(partition)
         found = {log.instant_time for each in slices for log in each.log_files}
         since = min((each.base_instant_time for each in slices), default="")
+        written = self._of_data.write_completion_times
         for each in active.completed_after(self.timeline, since):
-            is_write = each.action.is_write and each.requested_time in self._written
+            is_write = each.action.is_write and each.requested_time in written
             if is_write and each.requested_time not in found:
-                raise errors.FormatError(
-                    f"{self._storage.uri}/{FILES} has no log file of {each.requested_time}"
-                )
+                yield each.requested_time
+
+    def overtaken(self) -> instants.InstantTime | None:
+        """Return a write that completed after one that was requested later; None if none is known.
+
+        A compaction and a clustering write no rows that are not there, and do not count.
+        """
+        rewriting = {
+            each.requested_time
+            for each in self._of_data.files
+            if each.action in (instants.Action.COMPACTION, instants.Action.CLUSTERING)
+        }
+        greatest = ""
+        for each in self._of_data.completed_writes:
+            if each.requested_time < greatest and each.requested_time not in rewriting:
+                return each.requested_time
+            greatest = max(greatest, each.requested_time)
+        return None
 
     def of_slices(self, slices: Collection[files.FileSlice]) -> "Partition":
         """Open some file groups of a partition; base files are not held."""
@@ -280,7 +325,7 @@ class Partition:
         """
         self._held_bytes_max = held_bytes_max
         self._bases: list[hfile_reading.Reader] = []
-        self._held: defaultdict[bytes, list[Value]] = defaultdict(list)
+        self._held: list[Records] = []
         self._blocks: list[log_scanning.Found[log_blocks.Block]] = []
         if not slices:
             raise errors.FormatError(f"{storage.uri} has a partition without files")
@@ -296,7 +341,7 @@ class Partition:
 
     def logged(self) -> Mapping[bytes, Sequence[Value]]:
         """Return what log files hold, by key, in the order of merging."""
-        return self._folded[0]
+        return self._logged_by_key
 
     def log_changes(self) -> Iterator[LogChange]:
         """Yield what log files change, in the order of merging."""
@@ -304,7 +349,7 @@ class Partition:
             with log_scanning.named(each.file):
                 yield from _changes_of(each.block)
 
-    def base_batches(self) -> Iterator[tuple[pa.RecordBatch, bytes]]:
+    def base_batches(self) -> Iterator[Records]:
         """Yield the records of base files that are not held, and the schema of each batch."""
         for reader in self._bases:
             for batch in reader.scan():
@@ -320,26 +365,26 @@ class Partition:
         encoded = key.encode()
         return [*self._base_values(encoded), *self.logged().get(encoded, ())]
 
-    def with_prefixes(self, prefixes: Sequence[str]) -> dict[bytes, list[Value]]:
+    def with_prefixes(self, prefixes: Sequence[str]) -> Mapping[bytes, list[Value]]:
         """Return what is stored under the keys that begin with any of some texts, as `values`."""
-        encoded = tuple(each.encode() for each in prefixes)
-        found: defaultdict[bytes, list[Value]] = defaultdict(list)
+        return _by_key(self.batches_with_prefixes(prefixes))
+
+    def batches_with_prefixes(self, prefixes: Sequence[str]) -> Iterator[Records]:
+        """Yield the same in batches; the records of a key are in the order of merging."""
+        encoded = [each.encode() for each in prefixes]
+        deleted = pa.array(sorted(self.deleted), pa.binary())
         for reader in self._bases:
             for batch in reader.with_prefixes(encoded):
-                _hold(found, batch.column("key"), batch.column("value"), reader.file_info[_SCHEMA])
-        logged, gone = self._folded
-        for deleted in gone:
-            found.pop(deleted, None)
-        for held in (self._held, logged):
-            for key, values in held.items():
-                if key.startswith(encoded) and not (held is self._held and key in gone):
-                    found[key] += values
-        return found
+                yield _without(batch, deleted), reader.file_info[_SCHEMA]
+        for batch, schema in self._held:
+            yield _without(_beginning(batch, encoded), deleted), schema
+        for batch, schema in self._folded[0]:
+            yield _beginning(batch, encoded), schema
 
     def _base_values(self, key: bytes) -> Iterator[Value]:
         if key in self.deleted:
             return
-        yield from self._held.get(key, ())
+        yield from self._held_by_key.get(key, ())
         for reader in self._bases:
             content = reader.get(key)
             if content is not None:
@@ -354,7 +399,7 @@ class Partition:
             self._bases.append(reader)
             return
         for batch in reader.scan():
-            _hold(self._held, batch.column("key"), batch.column("value"), reader.file_info[_SCHEMA])
+            self._held.append((batch, reader.file_info[_SCHEMA]))
 
     def _read_logs(
         self,
@@ -372,18 +417,26 @@ class Partition:
         self._blocks += blocks
 
     @functools.cached_property
-    def _folded(self) -> tuple[Mapping[bytes, list[Value]], AbstractSet[bytes]]:
-        """What log files hold by key, and the keys of records in base files that they delete."""
-        logged: defaultdict[bytes, list[Value]] = defaultdict(list)
+    def _folded(self) -> tuple[Sequence[Records], AbstractSet[bytes]]:
+        """The records in log files, and the keys of those in base files that log files delete."""
+        logs: list[Records] = []
         deleted: set[bytes] = set()
         for change in self.log_changes():
             if change.values is None:
-                for key in change.keys.to_pylist():
-                    deleted.add(key)
-                    logged.pop(key, None)
+                deleted.update(change.keys.to_pylist())
+                logs = [(_without(batch, change.keys), schema) for batch, schema in logs]
             else:
-                _hold(logged, change.keys, change.values, change.schema)
-        return logged, deleted
+                batch = pa.record_batch([change.keys, change.values], ["key", "value"])
+                logs.append((batch, change.schema))
+        return logs, deleted
+
+    @functools.cached_property
+    def _logged_by_key(self) -> Mapping[bytes, list[Value]]:
+        return _by_key(self._folded[0])
+
+    @functools.cached_property
+    def _held_by_key(self) -> Mapping[bytes, list[Value]]:
+        return _by_key(self._held)
 
 
 def _changes_of(block: log_blocks.Block) -> Iterator[LogChange]:
@@ -402,8 +455,28 @@ def _changes_of(block: log_blocks.Block) -> Iterator[LogChange]:
         )
 
 
-def _hold(
-    held: defaultdict[bytes, list[Value]], keys: pa.Array, values: pa.Array, schema: bytes
-) -> None:
-    for key, content in zip(keys.to_pylist(), values.to_pylist(), strict=True):
-        held[key].append(Value(content, schema))
+def _without(batch: pa.RecordBatch, keys: pa.Array) -> pa.RecordBatch:
+    """Return the records of other keys."""
+    if not len(keys):
+        return batch
+    return batch.filter(pc.invert(pc.is_in(batch.column("key"), value_set=keys)))
+
+
+def _beginning(batch: pa.RecordBatch, prefixes: Sequence[bytes]) -> pa.RecordBatch:
+    """Return the records whose keys begin with any of some texts."""
+    keys = batch.column("key")
+    is_wanted = pa.repeat(False, len(keys))
+    for length in {len(each) for each in prefixes}:
+        of_length = pa.array([each for each in prefixes if len(each) == length], pa.binary())
+        starts = pc.binary_slice(keys, 0, length)
+        is_wanted = pc.or_(is_wanted, pc.is_in(starts, value_set=of_length))
+    return batch.filter(is_wanted)
+
+
+def _by_key(records: Iterable[Records]) -> Mapping[bytes, list[Value]]:
+    found: defaultdict[bytes, list[Value]] = defaultdict(list)
+    for batch, schema in records:
+        keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
+        for key, content in zip(keys, values, strict=True):
+            found[key].append(Value(content, schema))
+    return dict(found)

@@ -106,7 +106,7 @@ def slices_of(
     log_files: Iterable[files.LogFile],
     completion_time: CompletionTime,
     is_committed: IsCommitted,
-    pending_compactions: Iterable[instants.InstantTime],
+    pending_compactions: Collection[instants.InstantTime],
 ) -> tuple[files.FileSlice, ...]:
     """Return the file slices of a group, newest first.
 
@@ -119,6 +119,9 @@ def slices_of(
         pending_compactions: Those that will write a base file of this group: each starts a slice,
             which stays empty until a log file completes behind it.
     """
+    base_files, log_files = list(base_files), list(log_files)
+    if len(base_files) == 1 and not log_files and not pending_compactions:
+        return _of_base(base_files[0]) if is_committed(base_files[0].instant_time) else ()
     bases = {
         base.instant_time: base
         for base in sorted(base_files, key=lambda base: base.write_token)
@@ -140,6 +143,17 @@ def slices_of(
         )
         for each in cut(bases, logs, completion_time, pending_compactions)
     )
+
+
+def _of_base(base_file: files.BaseFile) -> tuple[files.FileSlice]:
+    """Return the only slice of a group with nothing but a base file, as most groups are."""
+    only = files.FileSlice(
+        group=base_file.group,
+        base_instant_time=base_file.instant_time,
+        base_file=base_file,
+        log_files=(),
+    )
+    return (only,)
 
 
 def _barrier_of(

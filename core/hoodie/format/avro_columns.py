@@ -61,27 +61,36 @@ def parts(column: avro_types.Column, values: pa.Array) -> list[avro_parts.Part]:
             return [avro_parts.fixed(_cells(column, values), present, lead)]
 
 
-def read(cursor: avro_cursor.Cursor, data: pa.Buffer, column: avro_types.Column) -> pa.Array:
+def read(
+    cursor: avro_cursor.Cursor,
+    data: pa.Buffer,
+    column: avro_types.Column,
+    within: Flags | None = None,
+) -> pa.Array:
     """Return the values of a column at a cursor, and move behind them.
 
     Args:
         cursor: Stands in each row at the column.
         data: The buffer that the cursor is over.
         column: How the values are encoded; not OTHER.
+        within: Which rows have the column, if it is no union; null in the others. None for all.
 
     Raises:
         FormatError: A row holds no valid value.
     """
-    return _READERS[column.wire](cursor, data, column, _present(cursor, column))
+    present = _present(cursor, column) if column.is_union else within
+    return _READERS[column.wire](cursor, data, column, present)
 
 
-def skip(cursor: avro_cursor.Cursor, column: avro_types.Column) -> None:
-    """Move a cursor behind a column.
+def skip(
+    cursor: avro_cursor.Cursor, column: avro_types.Column, within: Flags | None = None
+) -> None:
+    """Move a cursor behind a column; arguments as of `read`.
 
     Raises:
         FormatError: A row holds no valid value.
     """
-    present = _present(cursor, column)
+    present = _present(cursor, column) if column.is_union else within
     match column.wire:
         case Wire.STRING | Wire.BYTES:
             cursor.spans(present)
@@ -179,8 +188,6 @@ def _branches(column: avro_types.Column, present: Flags | None, count: int) -> B
 
 def _present(cursor: avro_cursor.Cursor, column: avro_types.Column) -> Flags | None:
     """Read the union's branches; return which rows have a value, None for all."""
-    if not column.is_union:
-        return None
     branches = cursor.bytes_here()
     present: Flags = branches == 2 * column.value_branch
     if column.wire is Wire.NULL:
@@ -266,6 +273,22 @@ def _narrowed(column: avro_types.Column, values: pa.Array, big_endian: Bytes) ->
             f"fit {column.size_bytes} bytes"
         )
     return big_endian[:, surplus:]
+
+
+def decimals(values: pa.BinaryArray, type_: pa.DataType) -> pa.Array:
+    """Return decimals from big-endian two's complements of any length, as Java writes them.
+
+    Raises:
+        FormatError: One has no bytes, or more than the type.
+    """
+    offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1]
+    places = offsets.astype(np.int64)
+    data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
+    starts, ends = places[:-1], places[1:]
+    present: Flags | None = None
+    if values.null_count:
+        present = values.is_valid().to_numpy(zero_copy_only=False)
+    return _decimals(type_, avro_cursor.Cursor(data, starts, ends), (starts, ends), present)
 
 
 def _decimals(

@@ -7,7 +7,8 @@
     bloom_filters a filter of the record keys of a base file, as its footer has it
 
 A key stands in the HFile; in the record it is empty. Records of one key are merged in the order of
-log files. Source: `HoodieMetadata.avsc`, `HoodieMetadataPayload.java` (combineFileSystemMetadata),
+log files. Many records of statistics at once are read by `metadata_columns`. Source:
+`HoodieMetadata.avsc`, `HoodieMetadataPayload.java` (combineFileSystemMetadata),
 `HoodieTableMetadataUtil.java` (mergeColumnStatsRecords), `ColumnIndexID.java`; format.md: Metadata
 table.
 """
@@ -17,7 +18,6 @@ import enum
 import functools
 import hashlib
 import io
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
@@ -113,31 +113,6 @@ def bloom_filter_key(partition_path: str, file_name: str) -> str:
     return _hashed(partition_path or ROOT) + _hashed_name(file_name)
 
 
-def column_statistics(values: Iterable[Value], source: str) -> ColumnStatistics | None:
-    """Return what records of the partition `column_stats` of one key say of a file.
-
-    Args:
-        values: In the order of merging.
-        source: What they are of, for messages.
-
-    Returns:
-        None where nothing can be relied on: the file was deleted, a bound is no number, or two
-        records differ.
-
-    Raises:
-        FormatError: One is broken, or of another partition.
-    """
-    found: set[ColumnStatistics] = set()
-    for value in values:
-        statistics = decode_statistics(value, source, RecordType.COLUMN_STATS)
-        found = set() if statistics is None else {*found, statistics}
-    if len(found) != 1:
-        return None
-    (only,) = found
-    is_number = not any(map(_is_nan, (only.low, only.high)))
-    return only if is_number else None
-
-
 def _statistics_of(record: avro_values.Record) -> ColumnStatistics:
     value_type = record.record("valueType")
     low_kind, low = _bound(record, "minValue")
@@ -158,10 +133,6 @@ def _statistics_of(record: avro_values.Record) -> ColumnStatistics:
         plain_bytes=record.number("totalUncompressedSize"),
         is_tight=record.flag("isTightBound"),
     )
-
-
-def _is_nan(bound: Bound | None) -> bool:
-    return isinstance(bound, float) and math.isnan(bound)
 
 
 def _bound(record: avro_values.Record, name: str) -> tuple[Wrapper | None, Bound | None]:

@@ -147,7 +147,7 @@ class FileSlice:
     @property
     def is_changed(self) -> bool:
         """Whether there is more to read than the base file: kept deletes are of keys it has not."""
-        return len(self.log_files) > len(self.kept_deletes)
+        return bool(self.log_files) and len(self.log_files) > len(self.kept_deletes)
 
     @property
     def log_bytes(self) -> int:

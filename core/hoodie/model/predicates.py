@@ -356,7 +356,7 @@ def _scalar(column: str, value: Literal, schema: pa.Schema) -> pa.Scalar:
         # A number would be taken for days or for parts of a second, whatever was meant.
         if not is_unit and pa.types.is_boolean(kind) == isinstance(value, bool):
             if isinstance(value, str) and not is_text:
-                return _of_text(value, kind)
+                return of_text(value, kind)
             if isinstance(value, int) and pa.types.is_signed_integer(kind):
                 return pa.scalar(value)
             if isinstance(value, decimal.Decimal) and pa.types.is_decimal(kind):
@@ -378,8 +378,12 @@ def _scalar(column: str, value: Literal, schema: pa.Schema) -> pa.Scalar:
     ) from cause
 
 
-def _of_text(text: str, kind: pa.DataType) -> pa.Scalar:
-    """Return what a text means as a value of a type; a time without a zone is one of UTC."""
+def of_text(text: str, kind: pa.DataType) -> pa.Scalar:
+    """Return what a text means as a value of a type; a time without a zone is one of UTC.
+
+    Raises:
+        ArrowInvalid: It is not a value of it.
+    """
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         with contextlib.suppress(pa.ArrowInvalid):
             return pa.scalar(text).cast(pa.timestamp(kind.unit)).cast(kind)

@@ -1,23 +1,68 @@
 """Which file slices a read needs: a snapshot, less what the filter excludes.
 
-A filter excludes partitions by the values in their paths, file slices by the bucket of a key, and
-file slices by the statistics and the bloom filters of the metadata table.
+A filter excludes partitions by the values in their paths and by their statistics, and file slices
+by the bucket of a key, by the statistics of their files and by bloom filters of keys. Statistics
+and bloom filters are those of the metadata table.
 
 Of a slice whose logs hold nothing but kept deletes the base file alone is read: they change none of
 its rows, and without them it has no changes to merge.
 """
 
+import enum
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import compress
+from typing import TypeAlias, TypeVar
+
+import pyarrow as pa
 
 from hoodie import errors
-from hoodie.filegroup import column_statistics, reading, snapshots
+from hoodie.filegroup import data_skipping, metadata_table, reading, snapshots
 from hoodie.index import foreign_groups, tables
 from hoodie.model import file_statistics, files, predicates, schemas, table_config
 from hoodie.read import key_lookups, pruning, tasks
 
 logger = logging.getLogger(__name__)
+
+Skipped = TypeVar("Skipped", str, files.FileSlice)
+_Matching: TypeAlias = Callable[
+    [metadata_table.MetadataTable, Sequence[Skipped], predicates.Predicate, pa.Schema], list[bool]
+]
+"""Tells which partitions or file slices a filter does not exclude; one of `data_skipping`."""
+
+
+class Means(enum.Enum):
+    """What leaves out partitions or file slices; in this order."""
+
+    PARTITION_VALUES = "partition values"
+    PARTITION_STATISTICS = "partition statistics"
+    KEY_BUCKETS = "buckets of keys"
+    COLUMN_STATISTICS = "column statistics"
+    BLOOM_FILTERS = "bloom filters"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What a filter leaves out by some means.
+
+    Attributes:
+        means: By what.
+        considered: How many partitions or file slices were left before.
+        left: How many of them may hold rows of the query.
+        unused: Why statistics were not used, though there is a filter and something to leave out.
+    """
+
+    means: Means
+    considered: int
+    left: int
+    unused: str | None = None
+
+    @property
+    def skipped(self) -> int:
+        """How many were left out."""
+        return self.considered - self.left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,22 +72,16 @@ class Plan:
     Attributes:
         tasks: One for each file slice that may hold rows of the query.
         has_metadata_table: Whether the files were taken from the metadata table.
-        partitions: How many partitions the table has.
-        partitions_read: Those that the filter does not exclude by their values.
-        slices: File slices of those partitions.
-        slices_left_by_index: Those whose bucket may hold a key of the filter; all without an index.
-        slices_left_by_statistics: Those of them whose column statistics do not exclude the filter.
-        slices_left_by_bloom_filters: Those of them whose bloom filters do not exclude its keys.
+        steps: What was left out, for each means once.
     """
 
     tasks: tuple[tasks.ReadTask, ...]
     has_metadata_table: bool
-    partitions: int
-    partitions_read: int
-    slices: int
-    slices_left_by_index: int
-    slices_left_by_statistics: int
-    slices_left_by_bloom_filters: int
+    steps: tuple[Step, ...]
+
+    def step(self, means: Means) -> Step:
+        """Return what was left out by some means."""
+        return next(each for each in self.steps if each.means is means)
 
 
 def plan(
@@ -60,30 +99,8 @@ def plan(
         UnsupportedError: The rows of a slice are in a file outside the table.
     """
     _check(schema, query)
-    view = snapshot.view
-    arrow = schema.arrow
-
-    partitions = view.partitions()
-    paths = pruning.matching_partitions(partitions, query.where, config, arrow)
-    index = tables.index_of(config, snapshot.bucket_counts)
-    buckets = index.matching_buckets(query.where, arrow)
-    count = 0
-    left: list[files.FileSlice] = []
-    foreign: list[files.FileGroupId] = []
-    for path in paths:
-        for file_slice in view.latest_slices(path):
-            count += 1
-            number = index.bucket_of(file_slice.group.file_id)
-            if number is None:
-                foreign.append(file_slice.group)
-            elif buckets is not None and number not in buckets:
-                continue
-            left.append(file_slice)
-    if foreign and config.bucket_count is not None:
-        foreign_groups.warn(table_uri, foreign)
-    by_statistics = _by_statistics(table_uri, config, schema, snapshot, query, left)
-    keys = key_lookups.keys_of(query.where, config, arrow)
-    wanted = key_lookups.that_may_hold(by_statistics, keys, snapshot, config, table_uri)
+    skipping = _Skipping(table_uri, config, schema, snapshot, query)
+    wanted = skipping.slices(skipping.partitions())
     committed = snapshots.committed_instants(snapshot.timeline)
     planned = []
     for file_slice in wanted:
@@ -102,41 +119,112 @@ def plan(
     return Plan(
         tasks=tuple(planned),
         has_metadata_table=snapshot.metadata is not None,
-        partitions=len(partitions),
-        partitions_read=len(paths),
-        slices=count,
-        slices_left_by_index=len(left),
-        slices_left_by_statistics=len(by_statistics),
-        slices_left_by_bloom_filters=len(wanted),
+        steps=tuple(skipping.steps),
     )
 
 
-def _by_statistics(
-    table_uri: str,
-    config: table_config.TableConfig,
-    schema: schemas.TableSchema,
-    snapshot: snapshots.Snapshot,
-    query: tasks.Query,
-    slices: list[files.FileSlice],
-) -> list[files.FileSlice]:
-    """Return the slices that a filter does not exclude by statistics; all without any."""
-    has_statistics = file_statistics.COLUMN_STATS in config.metadata_partitions
-    metadata = snapshot.metadata if has_statistics else None
-    # Of a single slice the statistics cost as much as it does.
-    if metadata is None or query.where is None or len(slices) <= 1:
-        return slices
-    try:
-        is_wanted = column_statistics.may_match(
-            metadata, slices, query.where, tasks.full_schema(schema)
+@dataclass(frozen=True, slots=True)
+class _Skipping:
+    """Leaves out what a filter excludes, step by step.
+
+    Attributes:
+        steps: What was left out until now.
+    """
+
+    table_uri: str
+    config: table_config.TableConfig
+    schema: schemas.TableSchema
+    snapshot: snapshots.Snapshot
+    query: tasks.Query
+    steps: list[Step] = field(default_factory=list)
+
+    def partitions(self) -> list[str]:
+        """Return the paths of the partitions that may hold rows of the query."""
+        paths = self.snapshot.view.partitions()
+        where = self.query.where
+        left = pruning.matching_partitions(paths, where, self.config, self.schema.arrow)
+        self._add(Means.PARTITION_VALUES, paths, left)
+        return self._by_statistics(
+            Means.PARTITION_STATISTICS,
+            file_statistics.PARTITION_STATS,
+            left,
+            partial(data_skipping.matching_partitions, is_shared=self.config.has_foreign_writers),
         )
-    except (errors.FormatError, errors.NotFoundError, errors.UnsupportedError) as error:
-        logger.warning("%s: column statistics are not used: %s", table_uri, error)
-        return slices
-    return [each for each, is_read in zip(slices, is_wanted, strict=True) if is_read]
+
+    def slices(self, paths: Iterable[str]) -> list[files.FileSlice]:
+        """Return the file slices of partitions that may hold rows of the query."""
+        view = self.snapshot.view
+        found = [each for path in paths for each in view.latest_slices(path)]
+        left = self._by_index(found)
+        self._add(Means.KEY_BUCKETS, found, left)
+        left = self._by_statistics(
+            Means.COLUMN_STATISTICS,
+            file_statistics.COLUMN_STATS,
+            left,
+            partial(data_skipping.matching_slices, is_shared=self.config.has_foreign_writers),
+        )
+        keys = key_lookups.keys_of(self.query.where, self.config, self.schema.arrow)
+        wanted = key_lookups.that_may_hold(left, keys, self.snapshot, self.config, self.table_uri)
+        self._add(Means.BLOOM_FILTERS, left, wanted)
+        return wanted
+
+    def _by_index(self, slices: Sequence[files.FileSlice]) -> list[files.FileSlice]:
+        index = tables.index_of(self.config, self.snapshot.bucket_counts)
+        buckets = index.matching_buckets(self.query.where, self.schema.arrow)
+        left: list[files.FileSlice] = []
+        foreign: list[files.FileGroupId] = []
+        for file_slice in slices:
+            number = index.bucket_of(file_slice.group.file_id)
+            if number is None:
+                foreign.append(file_slice.group)
+            elif buckets is not None and number not in buckets:
+                continue
+            left.append(file_slice)
+        if foreign and self.config.bucket_count is not None:
+            foreign_groups.warn(self.table_uri, foreign)
+        return left
+
+    def _by_statistics(
+        self,
+        means: Means,
+        partition: str,
+        found: list[Skipped],
+        matching: _Matching[Skipped],
+    ) -> list[Skipped]:
+        """Return what a filter does not exclude by statistics; all without any."""
+        where, metadata = self.query.where, self.snapshot.metadata
+        left, unused = found, None
+        # Of one alone the statistics cost as much as it does.
+        if where is None or len(found) <= 1:
+            pass
+        elif partition not in self.config.metadata_partitions:
+            unused = "the table does not have them"
+        elif metadata is None:
+            unused = "the metadata table cannot be used"
+        else:
+            full = tasks.full_schema(self.schema)
+            try:
+                is_wanted = matching(metadata, found, where, full)
+                left = list(compress(found, is_wanted))
+            except (errors.FormatError, errors.NotFoundError, errors.UnsupportedError) as error:
+                unused = str(error)
+                logger.warning("%s: %s are not used: %s", self.table_uri, means.value, error)
+        self._add(means, found, left, unused)
+        return left
+
+    def _add(
+        self,
+        means: Means,
+        found: Sequence[object],
+        left: Sequence[object],
+        unused: str | None = None,
+    ) -> None:
+        step = Step(means=means, considered=len(found), left=len(left), unused=unused)
+        self.steps.append(step)
 
 
 def _base_alone(file_slice: files.FileSlice) -> files.FileSlice:
-    return replace(file_slice, log_files=())
+    return replace(file_slice, log_files=()) if file_slice.log_files else file_slice
 
 
 def _check(schema: schemas.TableSchema, query: tasks.Query) -> None:

@@ -51,17 +51,17 @@ def _of_column(pushed: datasource.Filter, field: pa.Field) -> predicates.Predica
             predicate = predicates.IsNull(field.name)
         case datasource.IsNotNull():
             predicate = predicates.Not(predicates.IsNull(field.name))
-        case datasource.EqualNullSafe(value=value) if _fits(value, field.type):
+        case datasource.EqualNullSafe(value=value) if fits(value, field.type):
             # Unlike `=` it is false, not unknown, for a null; `not` can tell them apart.
             is_value = predicates.Compare(field.name, Comparator.EQ, value)
             predicate = predicates.And((predicates.Not(predicates.IsNull(field.name)), is_value))
-        case datasource.In(value=values) if all(_fits(value, field.type) for value in values):
+        case datasource.In(value=values) if all(fits(value, field.type) for value in values):
             predicate = predicates.In(field.name, tuple(values))
-        case datasource.StringStartsWith(value=prefix) if _fits(prefix, field.type):
+        case datasource.StringStartsWith(value=prefix) if fits(prefix, field.type):
             predicate = _starts_with(field.name, prefix)
         case _ if type(pushed) in _COMPARATORS:
             value = getattr(pushed, "value", None)
-            if _fits(value, field.type):
+            if fits(value, field.type):
                 predicate = predicates.Compare(field.name, _COMPARATORS[type(pushed)], value)
         case _:
             pass
@@ -81,7 +81,7 @@ def _starts_with(column: str, prefix: str) -> predicates.Predicate | None:
     )
 
 
-def _fits(value: object, kind: pa.DataType) -> TypeGuard[predicates.Literal]:
+def fits(value: object, kind: pa.DataType) -> TypeGuard[predicates.Literal]:
     """Return whether a literal is of the column's own type."""
     of_type = next((test for cls, test in _TYPE_TESTS if isinstance(value, cls)), None)
     if of_type is None or not of_type(kind):

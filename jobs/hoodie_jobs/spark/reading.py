@@ -107,7 +107,7 @@ def read(
     numbered = [
         frame.select(
             *(
-                F.col(_quoted(name)) if name in frame.columns else F.lit(None).alias(name)
+                F.col(quoted(name)) if name in frame.columns else F.lit(None).alias(name)
                 for name in found
             ),
             F.lit(number).alias(FILE_COLUMN),
@@ -140,7 +140,7 @@ def _scan(
         case _:
             assert_never(source.format)
     chosen = columns.choose(frame.columns, source, schema, path)
-    return frame.select(*(F.col(_quoted(chosen[name])).alias(name) for name in chosen))
+    return frame.select(*(F.col(quoted(chosen[name])).alias(name) for name in chosen))
 
 
 def _scan_csv(
@@ -202,6 +202,6 @@ def is_hidden(path: str) -> bool:
     return path.rpartition("/")[2].startswith(("_", "."))
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     """Return a column's name as Spark reads it whole, dots and all."""
     return f"`{name.replace('`', '``')}`"

@@ -1,31 +1,34 @@
 """Hudi tables as DataFrames, by the shortest way for each file slice.
 
-    tables.read(spark, "file:///data/orders", ["id", "price"]).where("price > 10")
+    tables.read(spark, "file:///data/orders", ["id", "price"], where=parse("price > 10"))
 
 A slice without changes is a parquet file, which Spark's own scan reads best: in the JVM, columns
 and filters pruned by what the query needs. A slice with changes is read and merged by the core, in
 Python workers, as is every file that Spark might read otherwise than the core.
 
-`spark.read.format("hoodie")` has the core read all: prefer it for filters that leave whole
-partitions or keys out.
+`where` leaves out the partitions and slices that `hoodie read --where` leaves out. A condition on
+the DataFrame filters the rows of what is left: which slices it has is decided before Spark knows of
+any condition. `spark.read.format("hoodie")` has the core read all, and is told of conditions.
 """
 
 import operator
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import compress
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.pandas import types as arrow_types
 from pyspark.sql.types import StructType
 
 from hoodie import environment, table
 from hoodie.engine import local
 from hoodie.filegroup import log_scanning, parquet_reading
+from hoodie.model import predicates
 from hoodie.read import tasks
 from hoodie.storage import locations, protocol, uris
-from hoodie_jobs.spark import data_source, reading
+from hoodie_jobs.spark import conditions, data_source, reading
 
 _SCAN_OPTIONS = {
     # What stands in a file counts, not what its path says.
@@ -41,6 +44,7 @@ def read(
     uri: str,
     columns: Sequence[str] | None = None,
     *,
+    where: predicates.Predicate | None = None,
     is_read_optimized: bool = False,
 ) -> DataFrame:
     """Return the rows of a snapshot that is taken now.
@@ -51,6 +55,7 @@ def read(
         spark: Reads.
         uri: The table's root.
         columns: In the order of the result, meta columns allowed; None for all without them.
+        where: Rows to return; None for all.
         is_read_optimized: Read base files alone: faster, without what is still in logs.
 
     Raises:
@@ -58,30 +63,59 @@ def read(
         UnsupportedError: The table is of a version, or merges in a way, that is not read.
     """
     opened = table.open_table(uri, environment.system(parallelism=1))
-    planned = opened.plan_read(columns, is_read_optimized=is_read_optimized)
+    planned = opened.plan_read(columns, where, is_read_optimized=is_read_optimized)
     full = tasks.full_schema(opened.schema)
     names = opened.schema.arrow.names if columns is None else columns
-    wanted = pa.schema([full.field(name) for name in names])
-    schema = arrow_types.from_arrow_schema(wanted)
+    wanted = _Wanted(pa.schema([full.field(name) for name in names]), where, full)
     scanned, merged = _divided(planned, wanted, opened.uri)
     frames = []
     if scanned:
-        frames.append(_scan(spark, scanned, schema))
+        frames.append(_scan(spark, scanned, wanted))
     if merged or not scanned:
-        frames.append(_merge(spark, merged, schema))
+        frames.append(_merge(spark, merged, arrow_types.from_arrow_schema(wanted.schema)))
     return reduce(DataFrame.unionAll, frames)
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What a read returns.
+
+    Attributes:
+        schema: The columns.
+        where: The rows; None for all.
+        full: All columns of the table.
+    """
+
+    schema: pa.Schema
+    where: predicates.Predicate | None
+    full: pa.Schema
+
+    @property
+    def scanned(self) -> pa.Schema:
+        """The columns that a scan needs: those of the filter among them."""
+        of_filter = predicates.columns(self.where) if self.where is not None else frozenset()
+        others = sorted(of_filter.difference(self.schema.names))
+        return pa.schema([*self.schema, *(self.full.field(name) for name in others)])
+
+    @property
+    def condition(self) -> Column | None:
+        """The filter as Spark's; None if there is none, or none that means the same."""
+        return None if self.where is None else conditions.of_predicate(self.where, self.full)
+
+
 def _divided(
-    planned: Sequence[tasks.ReadTask], wanted: pa.Schema, table_uri: str
+    planned: Sequence[tasks.ReadTask], wanted: _Wanted, table_uri: str
 ) -> tuple[list[tasks.ReadTask], list[tasks.ReadTask]]:
     """Return the tasks for which Spark's scan gives what the core would, and the others."""
+    scanned = wanted.scanned
     # Elsewhere Spark has names and credentials of its own for a storage.
-    if locations.resolve(table_uri).scheme != uris.LOCAL or not all(map(_is_plain, wanted.types)):
+    is_local = locations.resolve(table_uri).scheme == uris.LOCAL
+    is_filtered = wanted.where is not None and wanted.condition is None
+    if not is_local or is_filtered or not all(map(_is_plain, scanned.types)):
         return [], list(planned)
     storage = locations.open_storage(table_uri)
     engine = local.LocalEngine(_FOOTERS_AT_ONCE)
-    fit = engine.map(partial(_is_scannable, storage, wanted), planned)
+    fit = engine.map(partial(_is_scannable, storage, scanned), planned)
     return list(compress(planned, fit)), list(compress(planned, map(operator.not_, fit)))
 
 
@@ -104,13 +138,18 @@ def _is_plain(kind: pa.DataType) -> bool:
     )
 
 
-def _scan(spark: SparkSession, scanned: Sequence[tasks.ReadTask], schema: StructType) -> DataFrame:
+def _scan(spark: SparkSession, scanned: Sequence[tasks.ReadTask], wanted: _Wanted) -> DataFrame:
     paths = []
     for task in scanned:
         assert task.file_slice.base_file is not None
         path = task.file_slice.base_file.path.replace("%", "%25")
         paths.append(reading.spark_path(f"{task.table_uri}/{path}"))
-    return spark.read.schema(schema).options(**_SCAN_OPTIONS).parquet(*paths)
+    schema = arrow_types.from_arrow_schema(wanted.scanned)
+    frame = spark.read.schema(schema).options(**_SCAN_OPTIONS).parquet(*paths)
+    condition = wanted.condition
+    if condition is None:
+        return frame
+    return frame.where(condition).select(*map(reading.quoted, wanted.schema.names))
 
 
 def _merge(spark: SparkSession, merged: Sequence[tasks.ReadTask], schema: StructType) -> DataFrame:

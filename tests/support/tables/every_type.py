@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+from typing import Any
 
 import pyarrow as pa
 
@@ -22,7 +23,7 @@ SCHEMA = pa.schema(
     ]
 )
 _AT = datetime.datetime(2013, 1, 2, 3, 4, 5, 678901, tzinfo=datetime.UTC)
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {
         "id": 1,
         "flag": True,

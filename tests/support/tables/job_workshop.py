@@ -1,6 +1,6 @@
 """A table of a temporary folder, its input files, and the jobs about it, run in this process."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +11,9 @@ from hoodie import clock, environment, table
 from hoodie.contract import engine_specs, input_sources, job_results, job_specs
 from hoodie.format import file_names
 from hoodie.model import commits, schemas, settings, table_config
+from hoodie.transaction import authors, manager
+from hoodie.transaction.locks import address_texts
+from hoodie.write import sessions
 from hoodie_jobs import (
     archive,
     cancellation,
@@ -25,6 +28,7 @@ from hoodie_jobs import (
     write,
 )
 from hoodie_jobs.run import Run
+from support.tables import every_type
 
 SCHEMA = pa.schema(
     [
@@ -159,3 +163,35 @@ def batches_of(*files: str, **changes: object) -> job_specs.WriteBatches:
 
 def rows_of(data: pa.Table) -> list[tuple[object, ...]]:
     return [tuple(row.values()) for row in data.to_pylist()]
+
+
+def write_typed(uri: str, batches: Sequence[Sequence[Mapping[str, object]]]) -> table.Table:
+    """Create a table of each type that we write, and write batches of rows to it."""
+    schema = schemas.from_arrow(every_type.SCHEMA, "typed")
+    created = table_config.TableConfig(
+        name="typed",
+        record_key_fields=("id",),
+        create_schema=schema.avro,
+        bucket_count=2,
+        has_partial_updates=True,
+    )
+    opened = table.create_table(uri, created, schema, environment.system(parallelism=1))
+    options = sessions.WriteOptions(
+        operation=commits.Operation.UPSERT, transaction=_transaction("in-process")
+    )
+    for rows in batches:
+        opened.write(pa.Table.from_pylist(list(rows), schema=opened.schema.arrow), options)
+    return opened
+
+
+def keep_statistics(workshop: Workshop) -> None:
+    """Give a workshop's table, which is empty, a metadata table with statistics."""
+    workshop.table().initialise_metadata(_transaction("filesystem"))
+
+
+def _transaction(lock: str) -> manager.TransactionOptions:
+    return manager.TransactionOptions(
+        settings=settings.WriteSettings(clock_wait_ms=0),
+        lock=address_texts.parse(lock),
+        author=authors.Author(writer_id="test"),
+    )

@@ -4,17 +4,24 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import fastavro
 import pyarrow as pa
 
 from hoodie import environment, table
-from hoodie.filegroup import metadata_table
+from hoodie.filegroup import metadata_table, snapshots
 from hoodie.format import delete_records, log_blocks
 from hoodie.format.log_blocks import BlockType, HeaderKey
 from hoodie.format.metadata_avro import ALL_PARTITIONS, Value
-from hoodie.model import commits, instants, table_config
+from hoodie.model import (
+    commits,
+    instants,
+    predicates,
+    table_config,
+)
+from hoodie.read import planning, tasks
 from hoodie.timeline import active, contents, metadata_timelines
 from support.tables.hfiles import hfile
 
@@ -151,3 +158,27 @@ def records_of(metadata: commits.CommitMetadata) -> dict[str, Sizes]:
         name = stat.path.rpartition("/")[2]
         found.setdefault(stat.partition_path or ".", {})[name] = stat.size_bytes
     return {**found, ALL_PARTITIONS: dict.fromkeys(found, 0)}
+
+
+def rows_by_listing(opened: table.Table, predicate: predicates.Predicate) -> list[str]:
+    """Return the rows of a filtered read that does not use the metadata table, sorted, as texts."""
+    config = replace(opened.config, metadata_partitions=())
+    query = tasks.Query(columns=tuple(opened.schema.arrow.names), where=predicate)
+    storage = environment.system(parallelism=1).open_storage(opened.uri)
+
+    def plan(snapshot: snapshots.Snapshot) -> planning.Plan:
+        return planning.plan(opened.uri, config, opened.schema, snapshot, query)
+
+    planned = snapshots.consistent(storage, config, plan)
+    assert not planned.has_metadata_table
+    return sorted(text for task in planned.tasks for text in texts_of(tasks.read(task)))
+
+
+def rows_by_statistics(opened: table.Table, predicate: predicates.Predicate) -> list[str]:
+    """Return the rows of the same read by the metadata table; as `rows_by_listing`."""
+    return sorted(texts_of(opened.read(where=predicate).read_all()))
+
+
+def texts_of(rows: pa.Table) -> list[str]:
+    """Return rows as texts, in which NaN is equal to itself."""
+    return list(map(repr, rows.to_pylist()))

@@ -20,9 +20,9 @@ DETAILS = """Reads any table of version 8 or 9, copy-on-write or merge-on-read, 
 by Apache Hudi. A terminal shows 20 rows; a pipe receives all rows as CSV, or with --json as JSON
 lines, in which NaN and infinities are null. A .parquet or .csv file appears when it is complete.
 
---explain shows how many partitions and file slices a filter excludes by partition values, by the
-bucket of a key, by column statistics and bloom filters of a metadata table, and how many requests
-it takes to find out.
+--explain shows how many partitions and file slices a filter skips by the values in partition paths,
+by the buckets of keys, and by statistics and bloom filters of a metadata table, why these are not
+used, and how many requests planning takes.
 """
 EXAMPLES = """Examples:
 

@@ -1,10 +1,12 @@
-"""What a read would do, and what of the table it leaves out: a row a step."""
+"""What a read would do, and what of the table it leaves out: a row for each means."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie.cli import grids, quantities
 from hoodie.read import planning
+from hoodie.read.planning import Means
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,25 +17,15 @@ class Document:
         table: The table's URI.
         has_metadata_table: Whether the files were taken from the metadata table; otherwise they
             were listed.
-        partitions: How many partitions the table has.
-        partitions_read: Those that the filter does not exclude by their values.
-        slices: File slices of those partitions.
-        slices_left_by_index: Those whose bucket may hold a key of the filter.
-        slices_left_by_statistics: Those of them whose column statistics do not exclude the filter.
-        slices_left_by_bloom_filters: Those of them whose bloom filters do not exclude its keys.
-        files: Base files and log files of them.
+        steps: What the filter leaves out, by one means after the other.
+        files: Base files and log files of the file slices that are read.
         bytes: The size of these files.
         requests: How many requests planning made, by their kinds.
     """
 
     table: str
     has_metadata_table: bool
-    partitions: int
-    partitions_read: int
-    slices: int
-    slices_left_by_index: int
-    slices_left_by_statistics: int
-    slices_left_by_bloom_filters: int
+    steps: tuple[planning.Step, ...]
     files: int
     bytes: int
     requests: Mapping[str, int]
@@ -42,53 +34,42 @@ class Document:
 def document(uri: str, plan: planning.Plan, requests: Mapping[str, int]) -> Document:
     """Return the document of a plan."""
     slices = [task.file_slice for task in plan.tasks]
-    sizes = [
-        each.size_bytes
-        for file_slice in slices
-        for each in (file_slice.base_file, *file_slice.log_files)
-        if each is not None
-    ]
+    sizes = [each.size_bytes for file_slice in slices for each in file_slice.data_files]
     return Document(
         table=uri,
         has_metadata_table=plan.has_metadata_table,
-        partitions=plan.partitions,
-        partitions_read=plan.partitions_read,
-        slices=plan.slices,
-        slices_left_by_index=plan.slices_left_by_index,
-        slices_left_by_statistics=plan.slices_left_by_statistics,
-        slices_left_by_bloom_filters=plan.slices_left_by_bloom_filters,
+        steps=plan.steps,
         files=len(sizes),
         bytes=sum(sizes),
         requests=dict(sorted(requests.items())),
     )
 
 
+_LISTINGS = ("list", "names", "names_by_directory")
+_STEPS = {
+    Means.PARTITION_VALUES: "partitions, by their values",
+    Means.PARTITION_STATISTICS: "partitions, by their statistics",
+    Means.KEY_BUCKETS: "file slices, by buckets of keys",
+    Means.COLUMN_STATISTICS: "file slices, by column statistics",
+    Means.BLOOM_FILTERS: "file slices, by bloom filters",
+}
+
+
 def grid(shown: Document) -> grids.Grid:
-    """Return what each step leaves."""
-    steps = (
-        ("partitions, by their values", shown.partitions, shown.partitions_read),
-        ("file slices, by the index", shown.slices, shown.slices_left_by_index),
-        (
-            "file slices, by column statistics",
-            shown.slices_left_by_index,
-            shown.slices_left_by_statistics,
-        ),
-        (
-            "file slices, by bloom filters",
-            shown.slices_left_by_statistics,
-            shown.slices_left_by_bloom_filters,
-        ),
-    )
+    """Return what each means leaves out."""
     return grids.Grid(
         columns=(
             grids.Column(heading="what"),
             grids.Column(heading="of", is_number=True),
-            grids.Column(heading="read", is_number=True),
             grids.Column(heading="skipped", is_number=True),
+            grids.Column(heading="left", is_number=True),
         ),
         rows=tuple(
-            (name, *map(quantities.count_text, (count, left, count - left)))
-            for name, count, left in steps
+            (
+                _STEPS[each.means],
+                *map(quantities.count_text, (each.considered, each.skipped, each.left)),
+            )
+            for each in shown.steps
         ),
     )
 
@@ -96,9 +77,14 @@ def grid(shown: Document) -> grids.Grid:
 def lines(shown: Document) -> list[str]:
     """Return what is said below the grid."""
     source = "the metadata table" if shown.has_metadata_table else "a listing of the storage"
-    kinds = ", ".join(f"{count} {name}" for name, count in shown.requests.items())
+    kinds: Counter[str] = Counter()
+    for name, count in shown.requests.items():
+        kinds["listing" if name in _LISTINGS else "read"] += count
+    size = quantities.size_text(shown.bytes)
     return [
-        f"reads {quantities.counted(shown.files, 'file')}, {quantities.size_text(shown.bytes)}",
+        *(f"{each.means.value} not used: {each.unused}" for each in shown.steps if each.unused),
+        f"reads {quantities.counted(shown.files, 'file')}, {size}",
         f"files from {source}",
-        f"{quantities.counted(sum(shown.requests.values()), 'request')} to plan: {kinds}",
+        f"{quantities.counted(kinds.total(), 'request')} to plan: "
+        + ", ".join(quantities.counted(kinds[each], each) for each in sorted(kinds)),
     ]

@@ -5,8 +5,9 @@ import datetime
 import pyarrow as pa
 
 from hoodie.cli import grids
-from hoodie.cli.views import configuration, rows, slices, timelines
+from hoodie.cli.views import configuration, read_plans, rows, slices, timelines
 from hoodie.model import commits, files, instants, json_values, table_config
+from hoodie.read import planning
 
 T1, T2, T3 = (instants.InstantTime(f"2026112109580{second}000") for second in (1, 2, 3))
 
@@ -233,3 +234,32 @@ def test_documents_are_json() -> None:
         configuration.document("file:///t", CONFIG, pa.schema({"id": pa.string()})),
     ):
         assert json_values.decode(type(shown), json_values.encode(shown), "it") == shown
+
+
+def test_plan_tells_what_was_skipped_and_why_statistics_were_not_used() -> None:
+    means = planning.Means
+    shown = read_plans.Document(
+        table="t",
+        has_metadata_table=True,
+        steps=(
+            planning.Step(means=means.PARTITION_VALUES, considered=1000, left=1000),
+            planning.Step(
+                means=means.PARTITION_STATISTICS, considered=1000, left=1000, unused="of that"
+            ),
+            planning.Step(means=means.COLUMN_STATISTICS, considered=9000, left=20),
+        ),
+        files=30,
+        bytes=2048,
+        requests={"list": 1, "names": 2, "open_input": 4, "read": 1},
+    )
+    assert [row[1:] for row in read_plans.grid(shown).rows] == [
+        ("1,000", "0", "1,000"),
+        ("1,000", "0", "1,000"),
+        ("9,000", "8,980", "20"),
+    ]
+    assert read_plans.lines(shown) == [
+        "partition statistics not used: of that",
+        "reads 30 files, 2.0 KiB",
+        "files from the metadata table",
+        "8 requests to plan: 3 listings, 5 reads",
+    ]

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from hoodie import errors
@@ -77,6 +78,14 @@ def test_bounds_are_of_the_newer_type() -> None:
     assert isinstance(real.low, float)
     nan = partition_statistics.merged(replace(DOUBLE, high=math.nan), DOUBLE)
     assert (nan.low, math.isnan(float(str(nan.high)))) == (4.5, True)
+
+
+def test_floats_become_the_doubles_that_they_are_read_as() -> None:
+    single = float(np.float32(0.1))
+    assert single > 0.1
+    older = replace(FILE, low=single, high=single, kind=Wrapper.FLOAT, value_type=ValueType.FLOAT)
+    found = partition_statistics.merged(older, DOUBLE)
+    assert (found.low, found.high, found.kind) == (0.1, 9.5, Wrapper.DOUBLE)
 
 
 def test_decimals_are_ordered_by_their_value() -> None:

@@ -1,18 +1,14 @@
 """Records of metadata tables: which files they leave."""
 
 import contextlib
-import math
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie import errors
-from hoodie.format import metadata_avro, metadata_schemas
+from hoodie.format import metadata_avro
 from hoodie.format.metadata_avro import Value
-from hoodie.model.file_statistics import ColumnStatistics, ValueType
-from hoodie.model.value_wrappers import Wrapper
 from support.tables.metadata_tables import SCHEMA_JSON, Sizes, value
 
 
@@ -45,43 +41,6 @@ def test_record_without_files_changes_nothing() -> None:
 def test_applying_a_record_again_changes_nothing(records: list[Sizes]) -> None:
     twice = [each for record in records for each in (record, record)]
     assert merged(*twice) == merged(*records)
-
-
-STATISTICS = ColumnStatistics(
-    file_name="f", column="c", low=1, high=5, kind=Wrapper.INT, values=4, nulls=1
-)
-
-
-def told_by(*written: ColumnStatistics) -> ColumnStatistics | None:
-    contents = [
-        metadata_avro.encode_statistics(each, metadata_avro.RecordType.COLUMN_STATS)
-        for each in written
-    ]
-    schema = metadata_schemas.RECORD.text
-    values = [Value(content, schema) for content in contents]
-    return metadata_avro.column_statistics(values, "key c")
-
-
-def test_statistics_are_read_as_they_were_written() -> None:
-    for each in (
-        STATISTICS,
-        replace(STATISTICS, value_type=ValueType.INT, is_tight=True),
-        replace(STATISTICS, value_type=99),
-        replace(STATISTICS, low="a", high="b", kind=Wrapper.STRING, nulls=None),
-        replace(STATISTICS, low=None, high=None, kind=None, nulls=0),
-        replace(
-            STATISTICS, low=b"a", high=b"b", kind=Wrapper.BYTES, type_info="5,2", value_type=10
-        ),
-    ):
-        assert told_by(each) == each
-        assert told_by(each, each) == each
-
-
-def test_statistics_that_differ_or_are_no_numbers_are_not_relied_on() -> None:
-    assert told_by(STATISTICS, replace(STATISTICS, high=6)) is None
-    nan = replace(STATISTICS, low=1.0, high=math.nan, kind=Wrapper.DOUBLE)
-    assert told_by(nan) is None
-    assert told_by() is None
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from hoodie.model import (
     settings,
     table_config,
 )
-from hoodie.read import where
+from hoodie.read import planning, where
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, chain, metadata_timelines
 from support.tables import filtered_metadata
@@ -121,7 +121,8 @@ class Filtered:
     def left(self, text: str) -> tuple[int, int]:
         """Return how many slices are there before and after the filters are asked."""
         plan = self.small.table.explain_read(where=where.parse(text))
-        return plan.slices_left_by_statistics, plan.slices_left_by_bloom_filters
+        step = plan.step(planning.Means.BLOOM_FILTERS)
+        return step.considered, step.left
 
 
 @pytest.fixture(params=KINDS)
