@@ -69,6 +69,7 @@ class Server:
             "storage_lease": self.storage_lease,
             "timeline": self.timeline,
             "hfile": self.hfile,
+            "bloom_filter": self.bloom_filter,
             "merge_records": self.merge_records,
             "memory": self.memory,
         }
@@ -273,6 +274,18 @@ class Server:
             loaded = compiler.getClassLoader().loadClass(HFILE_JUDGE.stem)
             self.hfiles = loaded.newInstance()
         return {"seconds": float(self.hfiles.apply(" ".join(request["words"])))}
+
+    def bloom_filter(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the text of a bloom filter of `keys`, and which of `asked` another may contain."""
+        factory = self.jvm.org.apache.hudi.common.bloom.BloomFilterFactory
+        made = factory.createBloomFilter(*request["size"], request["type"])
+        for key in request["keys"]:
+            made.add(key)
+        read = factory.fromString(request["read"], request["type"])
+        return {
+            "text": made.serializeToString(),
+            "found": [bool(read.mightContain(key)) for key in request["asked"]],
+        }
 
     def merge_records(self, request: dict[str, Any]) -> dict[str, Any]:
         """Merge records of a metadata table, which are bytes of `schema` in hexadecimal digits."""

@@ -15,6 +15,7 @@ from hoodie.write import sessions
 from hoodie_jobs import opening
 from hoodie_jobs.spark import calls, engine, reading, small, writing
 from support.processes.dying_tasks import DyingEngine, DyingInput, DyingParser
+from support.tables import filtered_metadata
 from support.tables.job_workshop import SCHEMA, Workshop, batches_of, rows_of
 
 CSV = input_sources.Source(format=input_sources.SourceFormat.CSV)
@@ -115,6 +116,29 @@ def test_rows_arrive_in_their_order_however_the_work_is_divided(
     # Each file group is written by one task.
     groups = [(stat.partition_path, stat.file_id) for stat in stats]
     assert len(groups) == len(set(groups)) == 12
+
+
+@pytest.mark.parametrize("is_small", [False, True])
+def test_base_files_that_tasks_write_have_bloom_filters(
+    spark: SparkSession, tmp_path: Path, *, is_small: bool
+) -> None:
+    workshop = Workshop(tmp_path)
+    cow = table_config.TableType.COPY_ON_WRITE
+    workshop.config = replace(workshop.config, table_type=cow)
+    workshop.create()
+    optimistic = settings.WriteSettings(
+        concurrency=settings.ConcurrencyMode.OPTIMISTIC, clock_wait_ms=0
+    )
+    path = workshop.file("1.csv", "".join(f"k{n},eu,{n},a\n" for n in range(2_000)))
+    transaction = opening.transaction_of(workshop.spec(batches_of(path), settings=optimistic))
+    opened = filtered_metadata.with_bloom_filters(
+        workshop.table(), transaction, environment.system(parallelism=1)
+    )
+    session = begin(workshop, path, settings=optimistic)
+    stats = write(spark, look_at(spark, path, is_small=is_small), session, 2)
+    session.commit(stats)
+    assert opened.validate_metadata().filters_compared == len(stats)
+    assert opened.validate_metadata().is_right
 
 
 @pytest.mark.parametrize("is_small", [False, True])

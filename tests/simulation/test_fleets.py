@@ -17,7 +17,13 @@ from hoodie.write import conflicts
 from support.simulation import chance, invariants, schedule, schedule_shrinking, schedule_world
 from support.simulation.invariants import LockEvent
 from support.simulation.schedule_fleet import Fleet
-from support.simulation.schedule_plans import INDEXED_FROM, Plan, Scenario, plan_of
+from support.simulation.schedule_plans import (
+    FILTERED,
+    INDEXED_FROM,
+    Plan,
+    Scenario,
+    plan_of,
+)
 
 pytestmark = pytest.mark.simulation
 
@@ -77,6 +83,25 @@ def test_every_invariant_holds_with_a_metadata_table(scenario: Scenario) -> None
         failure = schedule_shrinking.run(plan_of(scenario, seed))
         replay = f"make simulate REPLAY={scenario.value}:{seed}"
         assert failure is None, f"{failure.message}\nReplay: {replay}"
+
+
+@pytest.mark.parametrize("scenario", Scenario)
+def test_every_invariant_holds_with_bloom_filters(scenario: Scenario) -> None:
+    """I7: also where a bloom filter of each base file is kept up."""
+    seed = FILTERED.start
+    failure = schedule_shrinking.run(plan_of(scenario, seed))
+    replay = f"make simulate REPLAY={scenario.value}:{seed}"
+    assert failure is None, f"{failure.message}\nReplay: {replay}"
+
+
+def test_bloom_filters_are_judged() -> None:
+    """Else that nothing is found would prove nothing."""
+    judged = []
+    for scenario in (Scenario.COPY_ON_WRITE, Scenario.CLEANED, Scenario.INDEXED):
+        fleet = Fleet(plan_of(scenario, FILTERED.start))
+        fleet.run()
+        judged.append(fleet.world.filters)
+    assert all(judged), judged
 
 
 def test_reads_by_a_metadata_table_are_judged_while_it_is_compacted() -> None:

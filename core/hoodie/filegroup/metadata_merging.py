@@ -118,10 +118,26 @@ def continued_statistics(key: bytes, values: Sequence[Value], added: bytes) -> b
     return metadata_avro.encode_statistics(found, RecordType.PARTITION_STATS)
 
 
+def newest_bloom_filter(key: bytes, values: Sequence[Value]) -> bytes | None:
+    """Return the record of the partition `bloom_filters` that counts; None of a deleted file.
+
+    Raises:
+        FormatError: It is broken, or of another partition.
+    """
+    source = f"{file_statistics.BLOOM_FILTERS}, key {key!r}"
+    newest = values[-1]
+    if metadata_avro.decode_bloom_filter(newest, source) is None:
+        return None
+    if metadata_schemas.is_current(newest.schema):
+        return newest.content
+    return metadata_avro.recoded(newest, source)
+
+
 _MERGES = {
     metadata_table.FILES: merged_files,
     file_statistics.COLUMN_STATS: newest_statistics,
     file_statistics.PARTITION_STATS: merged_statistics,
+    file_statistics.BLOOM_FILTERS: newest_bloom_filter,
 }
 
 
@@ -157,6 +173,41 @@ def merged(name: str, partition: metadata_table.Partition) -> pa.Table:
     }
     pieces.append(_table({key: value for key, value in changed.items() if value is not None}))
     return pa.concat_tables(pieces).sort_by("key")
+
+
+def merged_in_pieces(name: str, partition: metadata_table.Partition) -> Iterator[pa.Table]:
+    """Yield the records of a file group of a partition, as `merged` returns them, in order.
+
+    Bloom filters are so long that not all of them are in memory, nor in one array.
+
+    Args:
+        name: The partition's.
+        partition: One file group of it, whose base file is not held.
+
+    Raises:
+        HoodieError: As of `merged`.
+    """
+    if name != file_statistics.BLOOM_FILTERS:
+        yield merged(name, partition)
+        return
+    logged = partition.logged()
+    touched = pa.array(list({*logged, *partition.deleted}), pa.binary())
+    waiting = sorted(logged, reverse=True)
+    for batch, schema in partition.base_batches():
+        last = batch.column("key")[-1].as_py()
+        due = []
+        while waiting and waiting[-1] <= last:
+            due.append(waiting.pop())
+        is_kept = pc.invert(pc.is_in(batch.column("key"), value_set=touched))
+        kept = _as_written_now(batch.filter(is_kept), schema)
+        yield pa.concat_tables([kept, _newest(due, logged)]).sort_by("key")
+    for key in reversed(waiting):
+        yield _newest([key], logged)
+
+
+def _newest(keys: Sequence[bytes], logged: Mapping[bytes, Sequence[Value]]) -> pa.Table:
+    found = {key: newest_bloom_filter(key, logged[key]) for key in keys}
+    return _table({key: value for key, value in found.items() if value is not None})
 
 
 def newest(partition: metadata_table.Partition, keys: pa.Array | None = None) -> pa.Table:
@@ -222,7 +273,8 @@ def _pairs(batch: pa.RecordBatch) -> Iterator[tuple[bytes, bytes]]:
 
 def table(records: Mapping[str, bytes]) -> pa.Table:
     """Return records by their keys as a table of `SCHEMA`, ascending by key."""
-    return _table({key.encode(): value for key, value in records.items()}).sort_by("key")
+    # Arrow sorts a column of 2 GB at most.
+    return _table({key.encode(): value for key, value in sorted(records.items())})
 
 
 def _table(records: Mapping[bytes, bytes]) -> pa.Table:

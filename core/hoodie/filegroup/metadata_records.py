@@ -5,6 +5,7 @@
     column_stats     of each column of a new file what values it has; of those of a deleted file
                      that they are gone
     partition_stats  of each column of a partition that is touched what values the new files have
+    bloom_filters    of each new base file the filter of its keys; of a deleted one that it is gone
     record_index     of keys that are new in a file group that they are there, and which ones are in
                      none any more
 
@@ -22,7 +23,8 @@ import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.filegroup import metadata_merging, metadata_table
-from hoodie.format import java_hash, metadata_avro, record_locations
+from hoodie.format import file_names, java_hash, metadata_avro, record_locations
+from hoodie.format.bloom_filters import StoredFilter
 from hoodie.format.metadata_avro import RecordType
 from hoodie.model import (
     commits,
@@ -78,6 +80,7 @@ class Changes:
         written: The new files.
         deleted: Paths of those that are gone, below the table's root.
         columns: Those that deleted files had statistics of.
+        filters: The bloom filters of new base files, by path; as of `key_footers.read_filters`.
         published: The table's columns as of this change, in Avro JSON; None where others may have
             widened some since it began.
     """
@@ -85,11 +88,12 @@ class Changes:
     written: Sequence[commits.WriteStat] = ()
     deleted: Sequence[str] = ()
     columns: Sequence[str] = ()
+    filters: Mapping[str, StoredFilter] = field(default_factory=dict)
     published: str | None = None
 
 
 def of_changes(changes: Changes, partitions: Iterable[str]) -> Records:
-    """Return the records that a change adds to partitions that are kept up; but of a record index.
+    """Return the records of statistics and files that a change adds to partitions.
 
     Args:
         changes: The change.
@@ -124,9 +128,13 @@ def added(
         instant_time: The action's requested time.
 
     Raises:
-        UnsupportedError: The keys in a file are not known: readers would leave its rows out.
+        UnsupportedError: The keys in a file are not known, or a base file has no bloom filter:
+            readers would leave its rows out, or fail.
     """
     found = {name: Added(table=metadata_merging.table(by_key)) for name, by_key in records.items()}
+    if file_statistics.BLOOM_FILTERS in partitions:
+        filters = _bloom_filters(changes, instant_time)
+        found[file_statistics.BLOOM_FILTERS] = Added(table=metadata_merging.table(filters))
     if key_changes.RECORD_INDEX in partitions:
         found[key_changes.RECORD_INDEX] = _locations(changes, instant_time)
     return found
@@ -227,6 +235,31 @@ def _partition_statistics(changes: Changes) -> dict[str, bytes]:
     }
 
 
+def base_files(paths: Iterable[str]) -> list[str]:
+    """Return those of the paths of data files that are of base files."""
+    return [path for path in paths if isinstance(file_names.parse(path, 0), files.BaseFile)]
+
+
+def _bloom_filters(changes: Changes, instant_time: instants.InstantTime) -> dict[str, bytes]:
+    found = {}
+    for path in base_files(stat.path for stat in changes.written):
+        if path not in changes.filters:
+            raise errors.UnsupportedError(
+                f"{path} has no bloom filter in its footer, which the metadata table has: it was "
+                "written by a program that does not know of them, expected one of this release"
+            )
+        record = metadata_avro.encode_bloom_filter(changes.filters[path], instant_time)
+        found[_filter_key(path)] = record
+    for path in base_files(changes.deleted):
+        found[_filter_key(path)] = metadata_avro.encode_bloom_filter(None, instant_time)
+    return found
+
+
+def _filter_key(path: str) -> str:
+    partition_path, _, name = path.rpartition("/")
+    return metadata_avro.bloom_filter_key(partition_path, name)
+
+
 def _locations(changes: Changes, instant_time: instants.InstantTime) -> Added:
     pieces = [metadata_merging.SCHEMA.empty_table()]
     deleted = [pa.array([], pa.string())]
@@ -255,7 +288,7 @@ _RECORDS = {
 
 _WITH_STATISTICS = frozenset((file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS))
 
-KEPT = frozenset((*_RECORDS, key_changes.RECORD_INDEX))
+KEPT = frozenset((*_RECORDS, file_statistics.BLOOM_FILTERS, key_changes.RECORD_INDEX))
 """The partitions that are kept up."""
 
 

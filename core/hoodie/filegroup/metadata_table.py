@@ -43,6 +43,7 @@ EXTENSION = ".hfile"
 
 _GROUP_PREFIXES = {
     FILES: "files",
+    file_statistics.BLOOM_FILTERS: "bloom-filters",
     file_statistics.COLUMN_STATS: "col-stats",
     file_statistics.PARTITION_STATS: "partition-stats",
     key_changes.RECORD_INDEX: "record-index",

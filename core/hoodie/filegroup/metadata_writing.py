@@ -9,7 +9,7 @@ Source: `HoodieAppendHandle.java`, `HoodieHFileDataBlock.java`, `HoodieAvroHFile
 
 import io
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -71,7 +71,7 @@ def write_log(
     blocks = []
     if records.table.num_rows:
         content = io.BytesIO()
-        _write_hfile(content, records.table, now_ms, {})
+        _write_hfile(content, [records.table], now_ms)
         blocks.append(log_blocks.encode(BlockType.HFILE_DATA, header, content.getvalue()))
     if len(records.deleted):
         deletes = delete_records.encode(records.deleted, group.partition_path)
@@ -104,7 +104,7 @@ def write_base(
     group: files.FileGroupId,
     instant_time: instants.InstantTime,
     write_token: str,
-    records: pa.Table,
+    records: pa.Table | Iterable[pa.Table],
     now_ms: int,
 ) -> commits.WriteStat:
     """Write a base file; one request, or some more for a great one.
@@ -114,17 +114,18 @@ def write_base(
         group: The file group.
         instant_time: Of the delta commit or compaction.
         write_token: As of `write_log`.
-        records: Of `metadata_merging.SCHEMA`, ascending by key.
+        records: Of `metadata_merging.SCHEMA`, ascending by key; at once or in pieces.
         now_ms: The time, in milliseconds since the epoch.
 
     Raises:
         StorageError: Not done.
     """
 
-    def write(sink: hfile_writing.Sink) -> None:
-        _write_hfile(sink, records, now_ms, _ends(records))
+    def write(sink: hfile_writing.Sink) -> int:
+        pieces = [records] if isinstance(records, pa.Table) else records
+        return _write_hfile(sink, pieces, now_ms, has_ends=True)
 
-    return _write_base(storage, group, instant_time, write_token, write, records.num_rows)
+    return _write_base(storage, group, instant_time, write_token, write)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ class PreparedBase:
 def prepare_base(records: pa.Table, now_ms: int) -> PreparedBase:
     """Return what `write_base` writes, for `write_prepared`."""
     sink = io.BytesIO()
-    _write_hfile(sink, records, now_ms, _ends(records))
+    _write_hfile(sink, [records], now_ms, has_ends=True)
     return PreparedBase(sink.getvalue(), records.num_rows)
 
 
@@ -156,17 +157,11 @@ def write_prepared(
 ) -> commits.WriteStat:
     """Write a base file that was prepared; as `write_base`."""
 
-    def write(sink: hfile_writing.Sink) -> None:
+    def write(sink: hfile_writing.Sink) -> int:
         sink.write(prepared.content)
+        return prepared.records
 
-    return _write_base(storage, group, instant_time, write_token, write, prepared.records)
-
-
-def _ends(records: pa.Table) -> dict[str, bytes]:
-    if not records.num_rows:
-        return {}
-    keys = records.column("key")
-    return {"minRecordKey": keys[0].as_py(), "maxRecordKey": keys[-1].as_py()}
+    return _write_base(storage, group, instant_time, write_token, write)
 
 
 def _write_base(
@@ -174,15 +169,14 @@ def _write_base(
     group: files.FileGroupId,
     instant_time: instants.InstantTime,
     write_token: str,
-    write: Callable[[hfile_writing.Sink], None],
-    records: int,
+    write: Callable[[hfile_writing.Sink], int],
 ) -> commits.WriteStat:
     name = file_names.base_file_name(
         group.file_id, write_token, instant_time, metadata_table.EXTENSION
     )
     path = files.join(group.partition_path, name)
     with storage.open_write(path) as sink:
-        write(sink)
+        records = write(sink)
         size_bytes = sink.tell()
     return commits.WriteStat(
         file_id=group.file_id,
@@ -231,9 +225,17 @@ def _write_blocks(
 
 
 def _write_hfile(
-    sink: hfile_writing.Sink, records: pa.Table, now_ms: int, file_info: Mapping[str, bytes]
-) -> None:
+    sink: hfile_writing.Sink, records: Iterable[pa.Table], now_ms: int, *, has_ends: bool = False
+) -> int:
+    """Write records that come in pieces, ascending by key; return how many there are."""
     writer = hfile_writing.Writer(sink, hfile_writing.Options(created_ms=now_ms))
-    for batch in records.to_batches():
-        writer.append(batch.column("key"), batch.column("value"))
-    writer.finish({"schema": metadata_schemas.RECORD.text, **file_info})
+    count, ends = 0, dict[str, bytes]()
+    for piece in records:
+        if piece.num_rows:
+            ends.setdefault("minRecordKey", piece.column("key")[0].as_py())
+            ends["maxRecordKey"] = piece.column("key")[-1].as_py()
+            count += piece.num_rows
+        for batch in piece.to_batches():
+            writer.append(batch.column("key"), batch.column("value"))
+    writer.finish({"schema": metadata_schemas.RECORD.text, **(ends if has_ends else {})})
+    return count

@@ -22,6 +22,7 @@ from hoodie import errors
 from hoodie.filegroup import (
     folding,
     kept_deletes,
+    key_footers,
     ordering,
     parquet_writing,
     statistics_gathering,
@@ -177,7 +178,7 @@ def write_base_file(
     group = target.group
     name = file_names.base_file_name(group.file_id, target.write_token, target.instant_time)
     columns = pa.schema([*schemas.meta_fields(), *schema.arrow])
-    keys = _KeyRange()
+    keys = key_footers.KeyFooter(has_bloom_filter=target.statistics.has_bloom_filter)
     gathered = statistics_gathering.FooterStatistics(target.statistics)
     records = 0
     with (
@@ -198,7 +199,7 @@ def write_base_file(
             ]
             output.write(pa.Table.from_arrays(arrays, names=columns.names))
         avro_json = schemas.with_meta(schema.avro)
-        footer = output.finish({parquet_writing.AVRO_SCHEMA_KEY: avro_json, **keys.footer})
+        footer = output.finish({parquet_writing.AVRO_SCHEMA_KEY: avro_json, **keys.finish()})
         size_bytes = sink.tell()
     return commits.WriteStat(
         file_id=group.file_id,
@@ -406,24 +407,6 @@ class _LogOutput:
             log_blocks=len(self._blocks),
             statistics=self._gathered.finish(self._name),
         )
-
-
-class _KeyRange:
-    """The smallest and the largest record key."""
-
-    def __init__(self) -> None:
-        self._ends: list[str] = []
-
-    def add(self, keys: pa.ChunkedArray) -> None:
-        ends = pc.min_max(keys).as_py()
-        self._ends += [end for end in ends.values() if end is not None]
-
-    @property
-    def footer(self) -> dict[str, str]:
-        if not self._ends:
-            return {}
-        ends = sorted(self._ends, key=str.encode)
-        return {"hoodie_min_record_key": ends[0], "hoodie_max_record_key": ends[-1]}
 
 
 def _open(target: FileTarget, name: str) -> protocol.NewFile:

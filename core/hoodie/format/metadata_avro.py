@@ -4,6 +4,7 @@
                   were deleted since; of ALL_PARTITIONS the same of partitions
     column_stats  the least and the greatest value of a column in a data file, and whether there are
                   nulls; a file group's log files have their own
+    bloom_filters a filter of the record keys of a base file, as its footer has it
 
 A key stands in the HFile; in the record it is empty. Records of one key are merged in the order of
 log files. Many records of statistics at once are read by `metadata_columns`. Source:
@@ -31,6 +32,7 @@ from hoodie.format import (
     metadata_schemas,
     statistics_avro,
 )
+from hoodie.format.bloom_filters import StoredFilter
 from hoodie.model.file_statistics import Bound, ColumnStatistics
 from hoodie.model.value_wrappers import Wrapper
 
@@ -42,6 +44,7 @@ ROOT = "."
 
 _SIZES = "filesystemMetadata"
 _STATISTICS = "ColumnStatsMetadata"
+_BLOOM_FILTER = "BloomFilterMetadata"
 
 
 class RecordType(enum.Enum):
@@ -102,8 +105,12 @@ def statistics_prefix(column: str, partition_path: str | None = None) -> str:
 
 def statistics_key(statistics: ColumnStatistics, partition_path: str) -> str:
     """Return the key of the statistics of a data file in a partition of the data table."""
-    name = hashlib.md5(statistics.file_name.encode(), usedforsecurity=False).digest()
-    return statistics_prefix(statistics.column, partition_path) + base64.b64encode(name).decode()
+    return statistics_prefix(statistics.column, partition_path) + _hashed_name(statistics.file_name)
+
+
+def bloom_filter_key(partition_path: str, file_name: str) -> str:
+    """Return the key of the bloom filter of a base file in a partition of the data table."""
+    return _hashed(partition_path or ROOT) + _hashed_name(file_name)
 
 
 def _statistics_of(record: avro_values.Record) -> ColumnStatistics:
@@ -216,6 +223,44 @@ def encode(record_type: RecordType, fields: Mapping[str, object]) -> bytes:
     record = {"key": "", "type": record_type.value, _SIZES: None, **fields}
     fastavro.schemaless_writer(stream, metadata_schemas.RECORD.parsed, record)
     return stream.getvalue()
+
+
+def encode_bloom_filter(stored: StoredFilter | None, instant_time: str) -> bytes:
+    """Return a record of a base file's bloom filter; for None, that the file is gone.
+
+    Args:
+        stored: The filter.
+        instant_time: Of the action that wrote the file, or deleted it.
+    """
+    fields = {
+        "type": "" if stored is None else stored.type_code,
+        "timestamp": instant_time,
+        "bloomFilter": b"" if stored is None else stored.text,
+        "isDeleted": stored is None,
+    }
+    return encode(RecordType.BLOOM_FILTER, {_BLOOM_FILTER: fields})
+
+
+def decode_bloom_filter(value: Value, source: str) -> StoredFilter | None:
+    """Return the bloom filter of a record; None if it says that the file is gone.
+
+    Raises:
+        FormatError: It is broken, or of another partition.
+    """
+    record = decode(value, source, RecordType.BLOOM_FILTER).record(_BLOOM_FILTER)
+    if record is None:
+        raise errors.FormatError(f"{source}: a record without a bloom filter")
+    if record.flag("isDeleted"):
+        return None
+    text = record.fields.get("bloomFilter")
+    if not isinstance(text, bytes):
+        raise errors.FormatError(f"{source}: bloomFilter is {text!r:.80}, expected bytes")
+    return StoredFilter(type_code=record.required_text("type"), text=text)
+
+
+def _hashed_name(file_name: str) -> str:
+    digest = hashlib.md5(file_name.encode(), usedforsecurity=False).digest()
+    return base64.b64encode(digest).decode()
 
 
 @functools.lru_cache(maxsize=1024)

@@ -168,12 +168,12 @@ def _withdraw_pending(
 
 def _merged(
     table: metadata_table.MetadataTable, partitions: Sequence[str]
-) -> Iterator[tuple[files.FileSlice, pa.Table]]:
-    """Yield what the base file of each file group is to hold that has log files."""
+) -> Iterator[tuple[files.FileSlice, Iterator[pa.Table]]]:
+    """Yield what the base file of each file group is to hold that has log files, in pieces."""
     for name in partitions:
         for each in table.latest_slices(name):
             if each.log_files:
-                yield each, metadata_merging.merged(name, table.of_slices([each]))
+                yield each, metadata_merging.merged_in_pieces(name, table.of_slices([each]))
 
 
 def _publish(

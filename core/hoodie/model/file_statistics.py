@@ -34,6 +34,9 @@ COLUMN_STATS = "column_stats"
 PARTITION_STATS = "partition_stats"
 """That which has the statistics of partitions of the data table."""
 
+BLOOM_FILTERS = "bloom_filters"
+"""That which has a filter of the keys of each base file."""
+
 META_COLUMNS = (schemas.COMMIT_TIME, schemas.PARTITION_PATH, schemas.RECORD_KEY)
 """The meta columns with statistics."""
 
@@ -132,9 +135,11 @@ class Wanted:
 
     Attributes:
         kinds: How the bounds of each column are written; of no other column there are statistics.
+        has_bloom_filter: Whether base files have a bloom filter of their keys.
     """
 
     kinds: Mapping[str, Kind] = field(default_factory=dict)
+    has_bloom_filter: bool = False
 
 
 NOTHING = Wanted()
@@ -157,8 +162,11 @@ class Definition:
 
 def is_needed(config: table_config.TableConfig) -> bool:
     """Return whether a table has statistics, or another engine is building them."""
-    partitions = (*config.metadata_partitions, *config.metadata_partitions_inflight)
-    return not {COLUMN_STATS, PARTITION_STATS}.isdisjoint(partitions)
+    return not {COLUMN_STATS, PARTITION_STATS}.isdisjoint(_partitions(config))
+
+
+def _partitions(config: table_config.TableConfig) -> Sequence[str]:
+    return (*config.metadata_partitions, *config.metadata_partitions_inflight)
 
 
 def wanted(
@@ -177,8 +185,9 @@ def wanted(
     Raises:
         UnsupportedError: The definition has a column inside another.
     """
+    has_bloom_filter = BLOOM_FILTERS in _partitions(config)
     if not is_needed(config):
-        return NOTHING
+        return Wanted(has_bloom_filter=has_bloom_filter)
     has_value_types = None if definition is None else definition.has_value_types
     if has_value_types is None:
         has_value_types = config.version > table_config.VERSION_WITH_PAYLOADS
@@ -190,7 +199,8 @@ def wanted(
         {
             **dict.fromkeys(META_COLUMNS, meta),
             **{name: kinds[name] for name in _names(list(kinds), schema, definition)},
-        }
+        },
+        has_bloom_filter=has_bloom_filter,
     )
 
 

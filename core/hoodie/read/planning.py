@@ -1,8 +1,8 @@
 """Which file slices a read needs: a snapshot, less what the filter excludes.
 
 A filter excludes partitions by the values in their paths and by their statistics, and file slices
-by the bucket of a key and by the statistics of their files. The statistics are those of the
-metadata table.
+by the bucket of a key, by the statistics of their files and by bloom filters of keys. Statistics
+and bloom filters are those of the metadata table.
 
 Of a slice whose logs hold nothing but kept deletes the base file alone is read: they change none of
 its rows, and without them it has no changes to merge.
@@ -22,7 +22,7 @@ from hoodie import errors
 from hoodie.filegroup import data_skipping, metadata_table, reading, snapshots
 from hoodie.index import foreign_groups, tables
 from hoodie.model import file_statistics, files, predicates, schemas, table_config
-from hoodie.read import pruning, tasks
+from hoodie.read import key_lookups, pruning, tasks
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +40,7 @@ class Means(enum.Enum):
     PARTITION_STATISTICS = "partition statistics"
     KEY_BUCKETS = "buckets of keys"
     COLUMN_STATISTICS = "column statistics"
+    BLOOM_FILTERS = "bloom filters"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,12 +157,16 @@ class _Skipping:
         found = [each for path in paths for each in view.latest_slices(path)]
         left = self._by_index(found)
         self._add(Means.KEY_BUCKETS, found, left)
-        return self._by_statistics(
+        left = self._by_statistics(
             Means.COLUMN_STATISTICS,
             file_statistics.COLUMN_STATS,
             left,
             partial(data_skipping.matching_slices, is_shared=self.config.has_foreign_writers),
         )
+        keys = key_lookups.keys_of(self.query.where, self.config, self.schema.arrow)
+        wanted = key_lookups.that_may_hold(left, keys, self.snapshot, self.config, self.table_uri)
+        self._add(Means.BLOOM_FILTERS, left, wanted)
+        return wanted
 
     def _by_index(self, slices: Sequence[files.FileSlice]) -> list[files.FileSlice]:
         index = tables.index_of(self.config, self.snapshot.bucket_counts)

@@ -14,8 +14,8 @@ from hoodie.filegroup import (
     snapshots,
     statistics_reading,
 )
-from hoodie.model import files, instants, table_config
-from hoodie.services import metadata_statistics
+from hoodie.model import file_statistics, files, instants, table_config
+from hoodie.services import bloom_filter_checks, metadata_statistics
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, index_definitions, metadata_timelines
 
@@ -146,19 +146,23 @@ class Validation:
     Attributes:
         differences: In which files there are.
         statistics: In what is in them.
+        filters: In the bloom filters of their keys.
         files: So many files were compared.
         files_read: So many were looked into for their statistics.
+        filters_compared: So many base files were looked into for their bloom filters.
     """
 
     differences: tuple[Difference, ...]
     statistics: tuple[metadata_statistics.WrongStatistics, ...]
+    filters: tuple[bloom_filter_checks.WrongFilter, ...]
     files: int
     files_read: int
+    filters_compared: int
 
     @property
     def is_right(self) -> bool:
         """Whether there is no difference."""
-        return not self.differences and not self.statistics
+        return not self.differences and not self.statistics and not self.filters
 
 
 def validate(
@@ -171,7 +175,8 @@ def validate(
     """Compare a metadata table with the committed files on storage.
 
     Writers may go on meanwhile. One listing of the table, the metadata table's `files`, and if it
-    has statistics what `metadata_statistics` reads; of a partition at a time.
+    has statistics what `metadata_statistics` reads, and if it has bloom filters each of them, and
+    the footer of each base file; of a partition at a time.
 
     Args:
         storage: The table's.
@@ -203,7 +208,11 @@ def validate(
         by_storage = replace(snapshot, listing=on_storage).view
         differences: list[Difference] = []
         wrong: list[metadata_statistics.WrongStatistics] = []
-        files_seen = 0
+        filters = None
+        if file_statistics.BLOOM_FILTERS in config.metadata_partitions:
+            filters = table.partition(file_statistics.BLOOM_FILTERS, is_held=False)
+        wrong_filters: list[bloom_filter_checks.WrongFilter] = []
+        files_seen = filters_compared = 0
         for path in sorted({*by_metadata.partitions(), *on_storage.partitions()}):
             hear(path)
             ours = _committed(snapshot, by_metadata, path)
@@ -212,11 +221,17 @@ def validate(
             differences += _differences(path, ours, theirs)
             data_files = [each for each in on_storage.files(path) if each.name in theirs]
             wrong += statistics.compare(path, data_files, by_storage.latest_slices(path))
+            if filters is not None:
+                whole = [each for each in data_files if isinstance(each, files.BaseFile)]
+                filters_compared += len(whole)
+                wrong_filters += bloom_filter_checks.wrong_filters(storage, engine, filters, whole)
         return Validation(
             differences=tuple(differences),
             statistics=tuple(wrong),
+            filters=tuple(wrong_filters),
             files=files_seen,
             files_read=statistics.files,
+            filters_compared=filters_compared,
         )
 
     return snapshots.consistent(storage, config, compare)

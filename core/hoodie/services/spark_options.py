@@ -107,6 +107,7 @@ def _index(config: table_config.TableConfig) -> dict[str, str]:
 
 
 _INDEXES = {
+    file_statistics.BLOOM_FILTERS: ("hoodie.metadata.index.bloom.filter.enable",),
     file_statistics.COLUMN_STATS: ("hoodie.metadata.index.column.stats.enable",),
     file_statistics.PARTITION_STATS: ("hoodie.metadata.index.partition.stats.enable",),
     # Its name since 1.1, and before.

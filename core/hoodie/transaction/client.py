@@ -83,6 +83,7 @@ class Client:
         self.admit_beside = connection.admit_beside
         self.clock = env.clock
         self.random = env.random
+        self.parallelism = env.engine.parallelism
         self.process = identity.as_of_now(env.process)
         self.chain = connection.table_chain
         self.beside = connection.beside

@@ -457,6 +457,7 @@ def commit(
     Raises:
         HoodieError: As `complete`.
     """
+    filters = metadata_commits.filters_of(client, opened, metadata.stats)
 
     def with_metadata(check: CommitCheck) -> publication.Check:
         return lambda scope, opened: check(scope, opened, metadata)
@@ -483,6 +484,7 @@ def commit(
             stats = adjustment.stats(scope, opened)
         return metadata_records.Changes(
             written=tuple(stats),
+            filters=filters,
             # Without an amendment it is what the action began with.
             published=None if adjustment.metadata is None else amended.extra[commits.SCHEMA_KEY],
         )

@@ -13,13 +13,19 @@ Source: `HoodieBackedTableMetadataWriter.java`; protocol.md: The metadata table.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from hoodie import errors
-from hoodie.filegroup import metadata_records, metadata_table, metadata_writing
-from hoodie.format import file_names, instant_names, metadata_schemas, timeline_avro
-from hoodie.model import commits, files, instants
+from hoodie.filegroup import key_footers, metadata_records, metadata_table, metadata_writing
+from hoodie.format import (
+    bloom_filters,
+    file_names,
+    instant_names,
+    metadata_schemas,
+    timeline_avro,
+)
+from hoodie.model import commits, file_statistics, files, instants
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import (
     active,
@@ -37,6 +43,30 @@ _OPERATION = "UPSERT_PREPPED"
 
 Logs: TypeAlias = Mapping[files.FileGroupId, metadata_records.Added]
 """Records by file group."""
+
+
+def filters_of(
+    client: Client, opened: OpenAction, stats: Sequence[commits.WriteStat]
+) -> Mapping[str, bloom_filters.StoredFilter]:
+    """Return the bloom filters of the base files of a write by path, if the MDT has such.
+
+    Before the lock is taken: their footers are read, since a task does not send them along
+    (`key_footers`), and a lock scope with a request for each file would be long. A file that is
+    gone by then is left out: in the lock scope it is found who took the write back.
+
+    Args:
+        client: Whose write it is.
+        opened: The write, or the execution of a plan.
+        stats: What it wrote.
+
+    Raises:
+        FormatError: A base file is broken.
+        StorageError: The storage failed.
+    """
+    if file_statistics.BLOOM_FILTERS not in opened.config.metadata_partitions:
+        return {}
+    paths = metadata_records.base_files(stat.path for stat in stats)
+    return key_footers.read_filters(client.storage, paths, client.parallelism)
 
 
 def put(

@@ -250,6 +250,29 @@ class Judge:
         """Have `tests/conformance/HFileJudge.java` do something; return processor seconds."""
         return float(self._ask("hfile", {"words": words}, timeout_s=timeout_s)["seconds"])
 
+    def bloom_filter(
+        self,
+        keys: Sequence[str],
+        *,
+        type_code: str,
+        size: tuple[int, float, int],
+        asked: Sequence[str],
+        read: str,
+    ) -> tuple[str, list[bool]]:
+        """Return the text of a bloom filter of keys, and which keys another one may contain.
+
+        The size of the filter is its entries, error rate and greatest number of entries.
+        """
+        request = {
+            "keys": list(keys),
+            "type": type_code,
+            "size": size,
+            "asked": list(asked),
+            "read": read,
+        }
+        result = self._ask("bloom_filter", request, timeout_s=300)
+        return result["text"], result["found"]
+
     def merge_records(self, older: bytes, newer: bytes, schema: bytes) -> tuple[bytes, bytes]:
         """Return the record that two of one key in a metadata table come to, and its schema."""
         records = {"older": older.hex(), "newer": newer.hex(), "schema": schema.decode()}

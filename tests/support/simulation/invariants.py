@@ -11,13 +11,20 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hoodie import errors
-from hoodie.filegroup import metadata_listing, snapshots
-from hoodie.format import file_names, instant_names, rollback_avro, timeline_avro
+from hoodie.filegroup import key_footers, metadata_listing, snapshots
+from hoodie.format import (
+    file_names,
+    instant_names,
+    metadata_avro,
+    rollback_avro,
+    timeline_avro,
+)
 from hoodie.index import bucket
 from hoodie.model import commits, files, instants, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, chain, contents, metadata_timelines, transitions
 from hoodie.transaction import layout
+from support.tables import filtered_metadata
 
 _PLANNED = (instants.Action.COMPACTION, instants.Action.CLEAN)
 """What may stay pending with nobody at work on it."""
@@ -299,6 +306,37 @@ def check_metadata(
     pending = [str(each) for each in beside.pending if each.requested_time in completed]
     assert not pending, f"pending in the metadata table: {pending}"
     assert not beside.duplicates, f"completed twice in the metadata table: {beside.duplicates}"
+
+
+def check_bloom_filters(
+    storage: Storage,
+    config: table_config.TableConfig,
+    snapshot: snapshots.Snapshot,
+    excused: Collection[instants.InstantTime] = (),
+) -> int:
+    """I7: the metadata table has the filter of each base file that is there and has one.
+
+    A file that was written before the table had the partition has none.
+
+    Args:
+        storage: The table's.
+        config: Its configuration.
+        snapshot: Its committed base files.
+        excused: As in `check_listing`.
+
+    Returns:
+        How many filters were compared.
+    """
+    recorded = filtered_metadata.recorded(storage, config)
+    count = 0
+    for each in filtered_metadata.base_files(snapshot):
+        stored = key_footers.read_filter(storage, each.path)
+        if stored is None or each.instant_time in excused:
+            continue
+        key = metadata_avro.bloom_filter_key(each.group.partition_path, each.name)
+        assert recorded.get(key) == stored, f"the filter of {each.path} is not in `bloom_filters`"
+        count += 1
+    return count
 
 
 def _differences(

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from hoodie import errors, identity
+from hoodie.engine import local
 from support.simulation import chance
 from support.simulation.invariants import LockEvent
 
@@ -70,6 +71,7 @@ class Process:
         self.clock = VirtualClock(schedule, offset_ms)
         self.random = SeededRandom(random.Random(f"{schedule.seed} {name}"))
         self.background = VirtualBackground(self)
+        self.engine = local.LocalEngine(1)
         self.process = identity.ProcessIdentity(
             host=host,
             boot_id="boot",

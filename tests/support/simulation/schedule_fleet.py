@@ -88,6 +88,7 @@ class Fleet:
             is_lying=plan.is_lying,
             has_chain=plan.has_chain,
             has_metadata=plan.has_metadata,
+            has_bloom_filters=plan.has_bloom_filters,
             has_record_index=plan.has_record_index,
         )
         self.world.page_names = plan.page_names

@@ -16,7 +16,7 @@ from hoodie.maintenance import savepoints
 from hoodie.model import commits, files, instants, results
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, transitions
-from support.simulation import schedule
+from support.simulation import schedule, schedule_files
 
 _NEVER = instants.InstantTime("")
 
@@ -204,7 +204,7 @@ class Keepers:
         held = {
             instants.InstantTime(line.split()[0])
             for path in found.savepoint.paths
-            for line in self.storage.read(path).decode().splitlines()
+            for line in schedule_files.lines_of(self.storage.read(path)).decode().splitlines()
         }
         expected = {
             each.instant.requested_time

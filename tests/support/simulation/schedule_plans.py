@@ -82,6 +82,7 @@ class Plan:
         has_chain: Whether the table has a chain, and other engines may write it all the same.
         is_lying: Whether everybody who asks for the lock is told to have it; with a chain.
         has_metadata: Whether the table has a metadata table.
+        has_bloom_filters: Whether that has the filters of base files.
         has_record_index: Whether that has a record index.
         slow_beat_rate: How often the answer to a heartbeat takes long.
         failed_task_rate: How often a task of a write fails after its file, and is run again.
@@ -127,6 +128,7 @@ class Plan:
     has_chain: bool = False
     is_lying: bool = False
     has_metadata: bool = False
+    has_bloom_filters: bool = False
     has_record_index: bool = False
     slow_beat_rate: float = 0.0
     failed_task_rate: float = 0.0
@@ -177,6 +179,10 @@ INDEXED_FROM = 100_000
 none, but for the two scenarios that are about it: what a seed has found is found again."""
 
 
+FILTERED = range(150_000, 200_000)
+"""The seeds whose metadata tables have the partition `bloom_filters`."""
+
+
 KEYED_FROM = 200_000
 """From this seed on metadata tables have a record index; but of tables with rows."""
 
@@ -190,6 +196,7 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
     return replace(
         plan,
         has_metadata=True,
+        has_bloom_filters=seed in FILTERED,
         has_record_index=seed >= KEYED_FROM and plan.rows is None,
         upkeepers=max(plan.upkeepers, seed % 2),
     )

@@ -16,7 +16,15 @@ from hoodie.filegroup import reading, snapshots, writing
 from hoodie.format import file_names
 from hoodie.maintenance.compaction import planning as compaction_planning
 from hoodie.maintenance.compaction import tasks as compaction_tasks
-from hoodie.model import commits, files, instants, schemas, settings, table_config
+from hoodie.model import (
+    commits,
+    file_statistics,
+    files,
+    instants,
+    schemas,
+    settings,
+    table_config,
+)
 from hoodie.read import tasks
 from hoodie.timeline import active
 from hoodie.transaction import markers
@@ -121,6 +129,7 @@ class RowsWorld(World):
         is_lying: bool = False,
         has_chain: bool = False,
         has_metadata: bool = False,
+        has_bloom_filters: bool = False,
         has_record_index: bool = False,
     ) -> None:
         assert not has_record_index, "rows of real files have keys that nobody draws"
@@ -133,6 +142,7 @@ class RowsWorld(World):
             is_lying=is_lying,
             has_chain=has_chain,
             has_metadata=has_metadata,
+            has_bloom_filters=has_bloom_filters,
         )
         self.batches: dict[tuple[instants.InstantTime, files.FileGroupId], Batch] = {}
         self.contents: list[Content] = []
@@ -166,6 +176,7 @@ class RowsWorld(World):
                 committed=snapshots.committed_instants(opened.timeline),
                 operation=operation,
                 write_token=file_names.write_token(0, opened.stage, 0),
+                statistics=file_statistics.wanted(opened.config, SCHEMA.arrow, None),
             )
             mark = functools.partial(markers.mark, service.storage, opened.requested_time)
             stats += compaction_tasks.compact_slice(task, service.storage, mark)

@@ -57,13 +57,14 @@ from support.simulation import (
     faulty_storage,
     invariants,
     schedule,
+    schedule_files,
     schedule_keeping,
     schedule_keys,
     schedule_metadata,
     schedule_witness,
     whole_timeline,
 )
-from support.tables import record_indexes
+from support.tables import filtered_metadata, record_indexes
 
 CONFIG = table_config.TableConfig(
     name="t",
@@ -98,6 +99,8 @@ GROUPS = tuple(
 class World:
     """One table, its lock service, and the processes that use them."""
 
+    filters = 0  # How many bloom filters were judged.
+
     def __init__(  # noqa: PLR0913, PLR0915 - what a plan says, by name
         self,
         time: schedule.Schedule | None = None,
@@ -111,6 +114,7 @@ class World:
         has_chain: bool = False,
         epochs_kept: int = 3,
         has_metadata: bool = False,
+        has_bloom_filters: bool = False,
         has_record_index: bool = False,
     ) -> None:
         self.is_lying = is_lying  # Whether the lock is given to everybody; a chain keeps order.
@@ -162,6 +166,7 @@ class World:
         self.remakes = 0  # How often it was begun or ended to make the metadata table again.
         self._doubts_cleared = 0  # How many late publications it was made after.
         self.compacted = 0  # How often it was compacted.
+        self.has_bloom_filters = has_bloom_filters  # Whether it has those of base files.
         is_non_blocking = write_settings.concurrency is settings.ConcurrencyMode.NON_BLOCKING
         self.keys = schedule_keys.Keys(has_deletes=not is_non_blocking)
         if has_metadata:
@@ -180,6 +185,10 @@ class World:
         process.is_spared = True
         config = table_properties.load(self.storage, process.clock)
         initialising.initialise_by(self.client(process), config)
+        if self.has_bloom_filters:
+            # A client of the table with a metadata table.
+            self.config = table_properties.load(self.storage, process.clock)
+            filtered_metadata.add_bloom_filters(self.client(process))
         self.config = table_properties.load(self.storage, process.clock)
 
     @property
@@ -506,13 +515,23 @@ class World:
             assert not snapshot.listing.is_refused, "the storage was listed instead"
             invariants.check_listing(self.whole, snapshot, self._published_late)
             self.listings += 1
+            self._judge_filters(snapshot)
 
     def check_metadata(self) -> None:
         """I7, I10: the metadata table names what there is, and nothing of it is left over."""
         if self.config.metadata_partitions:
             invariants.check_metadata(self.storage, self.whole, self.config, self._published_late)
+            timeline = chain.load(self.storage, self.config)
+            self._judge_filters(snapshots.take(self.storage, self.config, timeline))
         if self.has_record_index and not self._published_late:
             self.keys.check(self.storage, self.timeline.completed_writes)
+
+    def _judge_filters(self, snapshot: snapshots.Snapshot) -> None:
+        """I7: the filters of committed base files are those in their footers."""
+        if filtered_metadata.PARTITION in self.config.metadata_partitions:
+            self.filters += invariants.check_bloom_filters(
+                self.storage, self.config, snapshot, self._published_late
+            )
 
     def compact(self, service: Client, requested_time: instants.InstantTime) -> Completion:
         """Execute a planned compaction, and take down what the service is told."""
@@ -795,7 +814,8 @@ def _rewrite(
     for group in groups:
         base = present.base_file_of(group)
         name = file_names.base_file_name(group.file_id, token, opened.requested_time)
-        content = (writer.storage.read(base.path) if base else b"") + line
+        lines = (schedule_files.lines_of(writer.storage.read(base.path)) if base else b"") + line
+        content = schedule_files.base_content(opened.config, lines)
         path = put_file(writer, opened, files.join(group.partition_path, name), content)
         stats.append(stat(group, path, len(content)))
     return stats
@@ -811,11 +831,14 @@ def write_bases(service: Client, opened: OpenAction) -> list[commits.WriteStat]:
     ).operations:
         group = operation.group
         name = file_names.base_file_name(group.file_id, token, opened.requested_time)
-        merged = b"".join(
-            service.storage.read(files.join(group.partition_path, merged_name))
+        lines = b"".join(
+            schedule_files.lines_of(
+                service.storage.read(files.join(group.partition_path, merged_name))
+            )
             for merged_name in (operation.base_file_name, *operation.log_file_names)
             if merged_name is not None
         )
+        merged = schedule_files.base_content(opened.config, lines)
         path = put_file(service, opened, files.join(group.partition_path, name), merged)
         stats.append(stat(group, path, len(merged)))
     return stats
@@ -824,7 +847,9 @@ def write_bases(service: Client, opened: OpenAction) -> list[commits.WriteStat]:
 def content(storage: Storage, file_slice: files.FileSlice) -> bytes:
     """Return what a slice holds: its base file, and its log files in the order of merging."""
     base = () if file_slice.base_file is None else (file_slice.base_file,)
-    return b"".join(storage.read(file.path) for file in (*base, *file_slice.log_files))
+    return b"".join(
+        schedule_files.lines_of(storage.read(file.path)) for file in (*base, *file_slice.log_files)
+    )
 
 
 def writes_in(text: bytes) -> tuple[instants.InstantTime, ...]:

@@ -26,10 +26,10 @@ that has `hoodie.metadata.enable=false`.
 
 `status` shows its partitions and whether reads use it.
 
-`validate` compares the files in it with the committed files on storage, and its statistics with
-what is in the files: a line for each difference. Statistics may include more than there is. Files
-of writes that have not completed do not count, and writers may continue meanwhile. The exit code is
-1 if there are differences.
+`validate` compares the files in it with the committed files on storage, and its statistics and
+bloom filters with what is in the files: a line for each difference. Statistics may include more
+than there is. Files of writes that have not completed do not count, and writers may continue
+meanwhile. The exit code is 1 if there are differences.
 """
 EXAMPLES = """Examples:
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hoodie.cli import grids, quantities
-from hoodie.services import metadata_statistics, metadata_tables
+from hoodie.services import bloom_filter_checks, metadata_statistics, metadata_tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,15 +36,19 @@ class ValidationDocument:
         differences: A committed file each that is not the same in both.
         statistics: A column each, of a data file or a partition, of which the metadata table
             excludes a value.
+        filters: A base file each whose bloom filter is another one in the metadata table.
         files: So many files were compared.
         files_read: So many were looked into for their statistics.
+        filters_compared: So many base files were looked into for their bloom filters.
     """
 
     table: str
     differences: tuple[metadata_tables.Difference, ...]
     statistics: tuple[metadata_statistics.WrongStatistics, ...]
+    filters: tuple[bloom_filter_checks.WrongFilter, ...]
     files: int
     files_read: int
+    filters_compared: int
 
 
 def status(uri: str, found: metadata_tables.Status) -> StatusDocument:
@@ -65,8 +69,10 @@ def validation(uri: str, found: metadata_tables.Validation) -> ValidationDocumen
         table=uri,
         differences=found.differences,
         statistics=found.statistics,
+        filters=found.filters,
         files=found.files,
         files_read=found.files_read,
+        filters_compared=found.filters_compared,
     )
 
 
@@ -110,18 +116,24 @@ def status_lines(shown: StatusDocument) -> list[str]:
 
 def validation_lines(shown: ValidationDocument) -> list[str]:
     """Return a line for each difference."""
-    return [*map(_line, shown.differences), *map(_statistics_line, shown.statistics)]
+    return [
+        *map(_line, shown.differences),
+        *map(_statistics_line, shown.statistics),
+        *(f"{each.path}: {each.problem}" for each in shown.filters),
+    ]
 
 
 def validation_summary(shown: ValidationDocument) -> str:
     """Return what is said in the end."""
-    count = len(shown.differences) + len(shown.statistics)
+    count = len(shown.differences) + len(shown.statistics) + len(shown.filters)
     found = quantities.counted(count, "difference") if count else "no differences"
-    compared = quantities.counted(shown.files, "file")
-    if not shown.files_read:
-        return f"{found}, {compared} compared"
-    files_read = quantities.counted(shown.files_read, "file")
-    return f"{found}, {compared} compared, and the statistics of {files_read}"
+    parts = [f"{found}, {quantities.counted(shown.files, 'file')} compared"]
+    if shown.files_read:
+        parts.append(f"the statistics of {quantities.counted(shown.files_read, 'file')}")
+    if shown.filters_compared:
+        base_files = quantities.counted(shown.filters_compared, "base file")
+        parts.append(f"the bloom filters of {base_files}")
+    return ", and ".join(parts)
 
 
 def _line(each: metadata_tables.Difference) -> str:

@@ -51,6 +51,7 @@ _STEPS = {
     Means.PARTITION_STATISTICS: "partitions, by their statistics",
     Means.KEY_BUCKETS: "file slices, by buckets of keys",
     Means.COLUMN_STATISTICS: "file slices, by column statistics",
+    Means.BLOOM_FILTERS: "file slices, by bloom filters",
 }
 
 

@@ -1,0 +1,98 @@
+"""What the footer of a base file says of its record keys.
+
+The smallest and the greatest key, and a bloom filter of all keys where the table's metadata table
+has the partition `bloom_filters`, which takes it from there: Apache Hudi's readers expect the same
+in both. A filter is 431 kB of text in most files, so a write stat does not carry it: of a thousand
+files that a Spark job writes it would be more than a driver takes from its tasks. Whoever completes
+the action reads the footers before it takes the lock, some at a time.
+
+Source: `HoodieBloomFilterWriteSupport.java`, `ParquetUtils.java` (readBloomFilterFromMetadata),
+1.2.0; format.md: Base files.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie import errors
+from hoodie.engine import ahead
+from hoodie.filegroup import parquet_reading
+from hoodie.format import bloom_filters
+from hoodie.format.bloom_filters import StoredFilter
+from hoodie.storage.protocol import Storage
+
+READ_AT_ONCE = 16
+"""Footers that are read at once, at most."""
+
+
+class KeyFooter:
+    """What a base file that is being written says of its keys."""
+
+    def __init__(self, *, has_bloom_filter: bool) -> None:
+        """Begin without keys."""
+        self._ends: list[str] = []
+        self._filter = bloom_filters.NewFilter() if has_bloom_filter else None
+
+    def add(self, keys: pa.ChunkedArray) -> None:
+        """Add the keys of rows, in the order of the file."""
+        ends = pc.min_max(keys).as_py()
+        self._ends += [end for end in ends.values() if end is not None]
+        if self._filter is not None:
+            self._filter.add(keys)
+
+    def finish(self) -> dict[str, str]:
+        """Return the texts that are put into the footer."""
+        found = {}
+        if self._ends:
+            ends = sorted(self._ends, key=str.encode)
+            found = {"hoodie_min_record_key": ends[0], "hoodie_max_record_key": ends[-1]}
+        if self._filter is not None:
+            stored = self._filter.stored()
+            found[bloom_filters.FOOTER_KEY] = stored.text.decode()
+            found[bloom_filters.FOOTER_TYPE_KEY] = stored.type_code
+        return found
+
+
+def read_filters(
+    storage: Storage, paths: Iterable[str], parallelism: int
+) -> Mapping[str, StoredFilter]:
+    """Return the bloom filters that base files have in their footers, by path.
+
+    Those that are gone, or have none, are left out. An open and a read or two each.
+
+    Args:
+        storage: The table's.
+        paths: Of the base files.
+        parallelism: How many are read at once, up to `READ_AT_ONCE`.
+
+    Raises:
+        FormatError: A file is broken.
+    """
+    wanted = list(paths)
+    found = ahead.results(
+        lambda path: read_filter(storage, path), wanted, min(parallelism, READ_AT_ONCE)
+    )
+    return {path: stored for path, stored in zip(wanted, found, strict=True) if stored is not None}
+
+
+def read_filter(storage: Storage, path: str) -> StoredFilter | None:
+    """Return the bloom filter of one base file; None of one that is gone, or has none.
+
+    Raises:
+        FormatError: The file is broken.
+    """
+    try:
+        with storage.open_input(path) as source:
+            texts = parquet_reading.ParquetInput(source).metadata.metadata or {}
+    except errors.NotFoundError:
+        return None
+    except errors.FormatError as error:
+        raise errors.FormatError(f"{path}: {error}") from error
+    text = texts.get(bloom_filters.FOOTER_KEY.encode())
+    if text is None:
+        return None
+    type_code = texts.get(bloom_filters.FOOTER_TYPE_KEY.encode())
+    if type_code is None:
+        return StoredFilter(type_code=bloom_filters.TypeCode.SIMPLE.value, text=text)
+    return StoredFilter(type_code=type_code.decode("utf-8", "replace"), text=text)

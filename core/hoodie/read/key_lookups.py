@@ -1,0 +1,91 @@
+"""Reads that ask for record keys: which ones, and which file slices cannot hold any of them."""
+
+import itertools
+import logging
+import math
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie import errors
+from hoodie.filegroup import key_filters, snapshots
+from hoodie.model import file_statistics, files, key_generators, predicates, table_config
+
+logger = logging.getLogger(__name__)
+
+_KEYS_MAX = 10_000
+"""Of more keys a filter is not asked: one of them is in every file slice."""
+
+
+def keys_of(
+    where: predicates.Predicate | None, config: table_config.TableConfig, schema: pa.Schema
+) -> pa.Array | None:
+    """Return the record keys that rows of a filter can have; None where it does not say.
+
+    Args:
+        where: The filter.
+        config: The table's configuration.
+        schema: Its columns.
+    """
+    fields = config.record_key_fields
+    if where is None or not fields or not key_generators.has_one_key_text(config):
+        return None
+    values = [_texts(where, name, schema) for name in fields]
+    known = [each for each in values if each is not None]
+    if len(known) < len(fields) or math.prod(map(len, known)) > _KEYS_MAX:
+        return None
+    if len(fields) == 1:
+        return pa.array(known[0], pa.string())
+    named = [
+        [f"{name}:{text}" for text in texts] for name, texts in zip(fields, known, strict=True)
+    ]
+    return pa.array([",".join(parts) for parts in itertools.product(*named)], pa.string())
+
+
+def that_may_hold(
+    slices: list[files.FileSlice],
+    keys: pa.Array | None,
+    snapshot: snapshots.Snapshot,
+    config: table_config.TableConfig,
+    table_uri: str,
+) -> list[files.FileSlice]:
+    """Return the slices that may hold a key by the metadata table's bloom filters; all without any.
+
+    Args:
+        slices: Of the snapshot.
+        keys: As of `keys_of`; None for any key.
+        snapshot: What is read.
+        config: The table's configuration.
+        table_uri: Its root, for messages.
+    """
+    has_filters = file_statistics.BLOOM_FILTERS in config.metadata_partitions
+    metadata = snapshot.metadata if has_filters else None
+    # Of a single slice the filter costs as much as it does.
+    if metadata is None or keys is None or len(slices) <= 1:
+        return slices
+    try:
+        is_wanted = key_filters.may_hold(metadata, slices, keys)
+    except (errors.FormatError, errors.NotFoundError, errors.UnsupportedError) as error:
+        logger.warning("%s: bloom filters are not used: %s", table_uri, error)
+        return slices
+    return [each for each, is_read in zip(slices, is_wanted, strict=True) if is_read]
+
+
+def _texts(where: predicates.Predicate, name: str, schema: pa.Schema) -> Sequence[str] | None:
+    """Return the texts of the values that a filter leaves a key field; None for any value."""
+    kind = schema.field(name).type if name in schema.names else None
+    if kind is None or not (pa.types.is_string(kind) or pa.types.is_integer(kind)):
+        return None
+    found: set[str] | None = None
+    for part in predicates.conjuncts(where):
+        literals = predicates.literals_equal_to(part, name)
+        if literals is None:
+            continue
+        try:
+            texts = pc.cast(pa.array(literals, kind), pa.string()).to_pylist()
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            continue
+        found = set(texts) if found is None else found & set(texts)
+    # An empty text, or null, has another text in a key.
+    return None if found is None or not all(found) else sorted(found)

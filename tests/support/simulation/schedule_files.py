@@ -1,0 +1,41 @@
+"""Data files of the simulation: a line of text for each write that is in them.
+
+Base files of a table whose metadata table has bloom filters are Parquet without rows: the lines are
+in the footer, and a small filter of them.
+"""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie.format import bloom_filters
+from hoodie.model import file_statistics, table_config
+
+_LINES_KEY = "lines"
+_SIZE = bloom_filters.Size(entries=8, error_rate=0.1)
+
+
+def base_content(config: table_config.TableConfig, lines: bytes) -> bytes:
+    """Return the content of a base file."""
+    if file_statistics.BLOOM_FILTERS not in config.metadata_partitions:
+        return lines
+    new = bloom_filters.NewFilter(size=_SIZE)
+    new.add(pa.array(lines.decode().splitlines(), pa.string()))
+    stored = new.stored()
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, pa.schema([]), store_schema=False) as writer:
+        writer.add_key_value_metadata(
+            {
+                _LINES_KEY: lines.decode(),
+                bloom_filters.FOOTER_KEY: stored.text.decode(),
+                bloom_filters.FOOTER_TYPE_KEY: stored.type_code,
+            }
+        )
+    return bytes(sink.getvalue())
+
+
+def lines_of(content: bytes) -> bytes:
+    """Return the lines that a data file has."""
+    if not content.startswith(b"PAR1"):
+        return content
+    lines: bytes = pq.read_metadata(pa.BufferReader(content)).metadata[_LINES_KEY.encode()]
+    return lines
