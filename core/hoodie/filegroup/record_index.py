@@ -73,14 +73,33 @@ def locations(table: metadata_table.MetadataTable, keys: pa.Array) -> Locations:
     """
     keys = pc.unique(keys)
     slices = table.latest_slices(key_changes.RECORD_INDEX)
-    if not slices:
-        raise errors.FormatError("the metadata table has a record index without file groups")
+    _check_is_global([each.group for each in slices])
     places = np.unique(metadata_records.places(keys, len(slices)))
     if not len(places):
         return Locations(keys=keys, numbers=np.empty(0, np.int64), groups=())
     partition = table.of_slices([slices[place] for place in places])
     found = metadata_merging.newest(partition, keys.cast(pa.binary()))
     return _decoded(keys, found.column("key"), found.column("value"))
+
+
+def may_hold(
+    table: metadata_table.MetadataTable, slices: Sequence[files.FileSlice], keys: pa.Array
+) -> list[bool]:
+    """Return for each file slice whether it may hold one of some keys; as `locations`."""
+    located = locations(table, keys)
+    wanted = {located.groups[number] for number in located.numbers if number != NOWHERE}
+    return [each.group in wanted for each in slices]
+
+
+def _check_is_global(groups: Sequence[files.FileGroupId]) -> None:
+    """Refuse an index of each partition, whose file groups are named after them; also a part."""
+    expected = [metadata_table.file_id(key_changes.RECORD_INDEX, n) for n in range(len(groups))]
+    found = [each.file_id for each in groups]
+    if not found or found != expected:
+        raise errors.UnsupportedError(
+            f"a record index with the file groups {', '.join(found[:3]) or '-'}, expected "
+            f"{metadata_table.file_id(key_changes.RECORD_INDEX, 0)} and those that follow"
+        )
 
 
 def logged_by(

@@ -1,18 +1,13 @@
-"""Reads that ask for record keys: which ones, and which file slices cannot hold any of them."""
+"""Reads that ask for record keys: which ones."""
 
 import itertools
-import logging
 import math
 from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
-from hoodie.filegroup import key_filters, snapshots
-from hoodie.model import file_statistics, files, key_generators, predicates, table_config
-
-logger = logging.getLogger(__name__)
+from hoodie.model import key_generators, predicates, table_config
 
 _KEYS_MAX = 10_000
 """Of more keys a filter is not asked: one of them is in every file slice."""
@@ -41,35 +36,6 @@ def keys_of(
         [f"{name}:{text}" for text in texts] for name, texts in zip(fields, known, strict=True)
     ]
     return pa.array([",".join(parts) for parts in itertools.product(*named)], pa.string())
-
-
-def that_may_hold(
-    slices: list[files.FileSlice],
-    keys: pa.Array | None,
-    snapshot: snapshots.Snapshot,
-    config: table_config.TableConfig,
-    table_uri: str,
-) -> list[files.FileSlice]:
-    """Return the slices that may hold a key by the metadata table's bloom filters; all without any.
-
-    Args:
-        slices: Of the snapshot.
-        keys: As of `keys_of`; None for any key.
-        snapshot: What is read.
-        config: The table's configuration.
-        table_uri: Its root, for messages.
-    """
-    has_filters = file_statistics.BLOOM_FILTERS in config.metadata_partitions
-    metadata = snapshot.metadata if has_filters else None
-    # Of a single slice the filter costs as much as it does.
-    if metadata is None or keys is None or len(slices) <= 1:
-        return slices
-    try:
-        is_wanted = key_filters.may_hold(metadata, slices, keys)
-    except (errors.FormatError, errors.NotFoundError, errors.UnsupportedError) as error:
-        logger.warning("%s: bloom filters are not used: %s", table_uri, error)
-        return slices
-    return [each for each, is_read in zip(slices, is_wanted, strict=True) if is_read]
 
 
 def _texts(where: predicates.Predicate, name: str, schema: pa.Schema) -> Sequence[str] | None:

@@ -1,8 +1,8 @@
 """Which file slices a read needs: a snapshot, less what the filter excludes.
 
 A filter excludes partitions by the values in their paths and by their statistics, and file slices
-by the bucket of a key, by the statistics of their files and by bloom filters of keys. Statistics
-and bloom filters are those of the metadata table.
+by the bucket of a key, by the record index, by the statistics of their files and by bloom filters
+of keys. All but the first of each are those of the metadata table.
 
 Of a slice whose logs hold nothing but kept deletes the base file alone is read: they change none of
 its rows, and without them it has no changes to merge.
@@ -19,9 +19,16 @@ from typing import TypeAlias, TypeVar
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.filegroup import data_skipping, metadata_table, reading, snapshots
+from hoodie.filegroup import (
+    data_skipping,
+    key_filters,
+    metadata_table,
+    reading,
+    record_index,
+    snapshots,
+)
 from hoodie.index import foreign_groups, tables
-from hoodie.model import file_statistics, files, predicates, schemas, table_config
+from hoodie.model import file_statistics, files, key_changes, predicates, schemas, table_config
 from hoodie.read import key_lookups, pruning, tasks
 
 logger = logging.getLogger(__name__)
@@ -32,6 +39,11 @@ _Matching: TypeAlias = Callable[
 ]
 """Tells which partitions or file slices a filter does not exclude; one of `data_skipping`."""
 
+_MayHold: TypeAlias = Callable[
+    [metadata_table.MetadataTable, Sequence[files.FileSlice], pa.Array], list[bool]
+]
+"""Tells which file slices may hold one of some keys."""
+
 
 class Means(enum.Enum):
     """What leaves out partitions or file slices; in this order."""
@@ -39,6 +51,7 @@ class Means(enum.Enum):
     PARTITION_VALUES = "partition values"
     PARTITION_STATISTICS = "partition statistics"
     KEY_BUCKETS = "buckets of keys"
+    RECORD_INDEX = "look-ups in a record index"
     COLUMN_STATISTICS = "column statistics"
     BLOOM_FILTERS = "bloom filters"
 
@@ -157,16 +170,37 @@ class _Skipping:
         found = [each for path in paths for each in view.latest_slices(path)]
         left = self._by_index(found)
         self._add(Means.KEY_BUCKETS, found, left)
+        keys = key_lookups.keys_of(self.query.where, self.config, self.schema.arrow)
+        left = self._by_keys(
+            Means.RECORD_INDEX, key_changes.RECORD_INDEX, left, keys, record_index.may_hold
+        )
         left = self._by_statistics(
             Means.COLUMN_STATISTICS,
             file_statistics.COLUMN_STATS,
             left,
             partial(data_skipping.matching_slices, is_shared=self.config.has_foreign_writers),
         )
-        keys = key_lookups.keys_of(self.query.where, self.config, self.schema.arrow)
-        wanted = key_lookups.that_may_hold(left, keys, self.snapshot, self.config, self.table_uri)
-        self._add(Means.BLOOM_FILTERS, left, wanted)
-        return wanted
+        return self._by_keys(
+            Means.BLOOM_FILTERS, file_statistics.BLOOM_FILTERS, left, keys, key_filters.may_hold
+        )
+
+    def _by_keys(
+        self,
+        means: Means,
+        partition: str,
+        found: list[files.FileSlice],
+        keys: pa.Array | None,
+        may_hold: _MayHold,
+    ) -> list[files.FileSlice]:
+        """Return the slices that may hold a key of the filter, if that names keys."""
+        left, unused = found, None
+        # Of a single slice an index costs as much as it does.
+        if keys is not None and len(found) > 1:
+            left, unused = self._asked(
+                means, partition, found, lambda metadata, some: may_hold(metadata, some, keys)
+            )
+        self._add(means, found, left, unused)
+        return left
 
     def _by_index(self, slices: Sequence[files.FileSlice]) -> list[files.FileSlice]:
         index = tables.index_of(self.config, self.snapshot.bucket_counts)
@@ -192,25 +226,38 @@ class _Skipping:
         matching: _Matching[Skipped],
     ) -> list[Skipped]:
         """Return what a filter does not exclude by statistics; all without any."""
-        where, metadata = self.query.where, self.snapshot.metadata
+        where = self.query.where
         left, unused = found, None
         # Of one alone the statistics cost as much as it does.
-        if where is None or len(found) <= 1:
-            pass
-        elif partition not in self.config.metadata_partitions:
-            unused = "the table does not have them"
-        elif metadata is None:
-            unused = "the metadata table cannot be used"
-        else:
+        if where is not None and len(found) > 1:
             full = tasks.full_schema(self.schema)
-            try:
-                is_wanted = matching(metadata, found, where, full)
-                left = list(compress(found, is_wanted))
-            except (errors.FormatError, errors.NotFoundError, errors.UnsupportedError) as error:
-                unused = str(error)
-                logger.warning("%s: %s are not used: %s", self.table_uri, means.value, error)
+            left, unused = self._asked(
+                means,
+                partition,
+                found,
+                lambda metadata, some: matching(metadata, some, where, full),
+            )
         self._add(means, found, left, unused)
         return left
+
+    def _asked(
+        self,
+        means: Means,
+        partition: str,
+        found: list[Skipped],
+        ask: Callable[[metadata_table.MetadataTable, list[Skipped]], list[bool]],
+    ) -> tuple[list[Skipped], str | None]:
+        """Return what a partition of the metadata table does not exclude, or why it is not used."""
+        metadata = self.snapshot.metadata
+        if partition not in self.config.metadata_partitions:
+            return found, f"the table does not have {means.value}"
+        if metadata is None:
+            return found, "the metadata table cannot be used"
+        try:
+            return list(compress(found, ask(metadata, found))), None
+        except (errors.FormatError, errors.NotFoundError, errors.UnsupportedError) as error:
+            logger.warning("%s: %s are not used: %s", self.table_uri, means.value, error)
+            return found, str(error)
 
     def _add(
         self,

@@ -162,6 +162,11 @@ def _of_metadata_table(target: manager.Target, env: environment.Environment) -> 
             f"has {wrong.file_range} in column {wrong.column}, and {wrong.metadata_range} by the "
             f"metadata table: {rebuild}",
         )
+    for path, problem in (
+        *((each.path, each.problem) for each in found.filters),
+        *((each.path, each.problem) for each in found.keys),
+    ):
+        yield _error(path, f"{problem}: {rebuild}")
 
 
 def _bytes(size: int | None) -> str:

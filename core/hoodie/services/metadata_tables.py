@@ -11,11 +11,12 @@ from hoodie.filegroup import (
     listing,
     metadata_listing,
     metadata_table,
+    reading,
     snapshots,
     statistics_reading,
 )
-from hoodie.model import file_statistics, files, instants, table_config
-from hoodie.services import bloom_filter_checks, metadata_statistics
+from hoodie.model import file_statistics, files, instants, key_changes, schemas, table_config
+from hoodie.services import bloom_filter_checks, metadata_statistics, record_index_checks
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, index_definitions, metadata_timelines
 
@@ -147,22 +148,26 @@ class Validation:
         differences: In which files there are.
         statistics: In what is in them.
         filters: In the bloom filters of their keys.
+        keys: In the file groups of keys, by the record index.
         files: So many files were compared.
         files_read: So many were looked into for their statistics.
         filters_compared: So many base files were looked into for their bloom filters.
+        groups_compared: So many file groups were looked into for their keys.
     """
 
     differences: tuple[Difference, ...]
     statistics: tuple[metadata_statistics.WrongStatistics, ...]
     filters: tuple[bloom_filter_checks.WrongFilter, ...]
+    keys: tuple[record_index_checks.WrongKeys, ...]
     files: int
     files_read: int
     filters_compared: int
+    groups_compared: int
 
     @property
     def is_right(self) -> bool:
         """Whether there is no difference."""
-        return not self.differences and not self.statistics and not self.filters
+        return not (self.differences or self.statistics or self.filters or self.keys)
 
 
 def validate(
@@ -176,7 +181,8 @@ def validate(
 
     Writers may go on meanwhile. One listing of the table, the metadata table's `files`, and if it
     has statistics what `metadata_statistics` reads, and if it has bloom filters each of them, and
-    the footer of each base file; of a partition at a time.
+    the footer of each base file; of a partition at a time. If it has a record index, the keys of
+    each file slice, merged, and where they are by it.
 
     Args:
         storage: The table's.
@@ -212,7 +218,11 @@ def validate(
         if file_statistics.BLOOM_FILTERS in config.metadata_partitions:
             filters = table.partition(file_statistics.BLOOM_FILTERS, is_held=False)
         wrong_filters: list[bloom_filter_checks.WrongFilter] = []
-        files_seen = filters_compared = 0
+        wrong_keys: list[record_index_checks.WrongKeys] = []
+        has_record_index = key_changes.RECORD_INDEX in config.metadata_partitions
+        whole_schema = schemas.from_arrow(schema, config.name)
+        reader = reading.SliceReader(storage, config, whole_schema, snapshot.committed.is_committed)
+        files_seen = filters_compared = groups_compared = 0
         for path in sorted({*by_metadata.partitions(), *on_storage.partitions()}):
             hear(path)
             ours = _committed(snapshot, by_metadata, path)
@@ -220,18 +230,24 @@ def validate(
             files_seen += len({*ours, *theirs})
             differences += _differences(path, ours, theirs)
             data_files = [each for each in on_storage.files(path) if each.name in theirs]
-            wrong += statistics.compare(path, data_files, by_storage.latest_slices(path))
+            slices = by_storage.latest_slices(path)
+            wrong += statistics.compare(path, data_files, slices)
             if filters is not None:
                 whole = [each for each in data_files if isinstance(each, files.BaseFile)]
                 filters_compared += len(whole)
                 wrong_filters += bloom_filter_checks.wrong_filters(storage, engine, filters, whole)
+            if has_record_index:
+                groups_compared += len(slices)
+                wrong_keys += record_index_checks.wrong_keys(table, reader, engine, slices)
         return Validation(
             differences=tuple(differences),
             statistics=tuple(wrong),
             filters=tuple(wrong_filters),
+            keys=tuple(wrong_keys),
             files=files_seen,
             files_read=statistics.files,
             filters_compared=filters_compared,
+            groups_compared=groups_compared,
         )
 
     return snapshots.consistent(storage, config, compare)

@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 
 from hoodie.cli import grids, quantities
-from hoodie.services import bloom_filter_checks, metadata_statistics, metadata_tables
+from hoodie.services import (
+    bloom_filter_checks,
+    metadata_statistics,
+    metadata_tables,
+    record_index_checks,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,18 +42,22 @@ class ValidationDocument:
         statistics: A column each, of a data file or a partition, of which the metadata table
             excludes a value.
         filters: A base file each whose bloom filter is another one in the metadata table.
+        keys: A file group each with keys that the record index has not there.
         files: So many files were compared.
         files_read: So many were looked into for their statistics.
         filters_compared: So many base files were looked into for their bloom filters.
+        groups_compared: So many file groups were looked into for their keys.
     """
 
     table: str
     differences: tuple[metadata_tables.Difference, ...]
     statistics: tuple[metadata_statistics.WrongStatistics, ...]
     filters: tuple[bloom_filter_checks.WrongFilter, ...]
+    keys: tuple[record_index_checks.WrongKeys, ...]
     files: int
     files_read: int
     filters_compared: int
+    groups_compared: int
 
 
 def status(uri: str, found: metadata_tables.Status) -> StatusDocument:
@@ -70,9 +79,11 @@ def validation(uri: str, found: metadata_tables.Validation) -> ValidationDocumen
         differences=found.differences,
         statistics=found.statistics,
         filters=found.filters,
+        keys=found.keys,
         files=found.files,
         files_read=found.files_read,
         filters_compared=found.filters_compared,
+        groups_compared=found.groups_compared,
     )
 
 
@@ -120,12 +131,13 @@ def validation_lines(shown: ValidationDocument) -> list[str]:
         *map(_line, shown.differences),
         *map(_statistics_line, shown.statistics),
         *(f"{each.path}: {each.problem}" for each in shown.filters),
+        *(f"{each.path}: {each.problem}" for each in shown.keys),
     ]
 
 
 def validation_summary(shown: ValidationDocument) -> str:
     """Return what is said in the end."""
-    count = len(shown.differences) + len(shown.statistics) + len(shown.filters)
+    count = sum(map(len, (shown.differences, shown.statistics, shown.filters, shown.keys)))
     found = quantities.counted(count, "difference") if count else "no differences"
     parts = [f"{found}, {quantities.counted(shown.files, 'file')} compared"]
     if shown.files_read:
@@ -133,6 +145,9 @@ def validation_summary(shown: ValidationDocument) -> str:
     if shown.filters_compared:
         base_files = quantities.counted(shown.filters_compared, "base file")
         parts.append(f"the bloom filters of {base_files}")
+    if shown.groups_compared:
+        groups = quantities.counted(shown.groups_compared, "file group")
+        parts.append(f"the record index of {groups}")
     return ", and ".join(parts)
 
 

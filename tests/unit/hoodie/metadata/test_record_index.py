@@ -12,6 +12,7 @@ import pytest
 from hoodie import environment, errors, table
 from hoodie.filegroup import metadata_table, record_index
 from hoodie.model import commits, files, settings, table_config
+from hoodie.read import planning, where
 from hoodie.timeline import active, table_properties
 from hoodie.transaction import manager
 from hoodie.write import record_keys, sessions
@@ -86,6 +87,9 @@ class Indexed:
         return {
             key: found.groups[number] for key, number in numbers if number != record_index.NOWHERE
         }
+
+    def slices(self) -> list[files.FileSlice]:
+        return self.small.table.slices()
 
     def rows(self) -> dict[str, files.FileGroupId]:
         """Return in which file group each row is."""
@@ -261,3 +265,57 @@ def test_files_whose_keys_nobody_knows_are_not_committed(tmp_path: Path) -> None
     with pytest.raises(errors.UnsupportedError, match=r"without its keys"):
         session.commit(written)
     assert indexed.rows() == {}
+
+
+def explained(indexed: Indexed, text: str) -> planning.Step:
+    indexed.reopen()
+    plan = indexed.small.table.explain_read(where=where.parse(text))
+    return plan.step(planning.Means.RECORD_INDEX)
+
+
+def test_read_of_keys_looks_into_their_file_groups_alone(tmp_path: Path) -> None:
+    indexed = Indexed(tmp_path / "t")
+    indexed.write([row(number) for number in range(12)])
+    indexed.delete([{"id": "4", "part": "p1"}])
+    step = explained(indexed, "id = '3'")
+    assert (step.considered, step.left) == (3, 1)
+    step = explained(indexed, "id in ('3', '4', '99')")
+    assert (step.considered > 3, step.left) == (True, 1)
+    step = explained(indexed, "id = '55'")
+    assert (step.considered > 0, step.left) == (True, 0)
+    found = indexed.small.rows(where=where.parse("id in ('3', '4', '5')"))
+    assert [each["id"] for each in found] == ["3", "5"]
+    assert explained(indexed, "a = 0").skipped == 0
+
+
+def test_index_of_each_partition_is_not_used_for_reads(tmp_path: Path) -> None:
+    """Its file groups are named after partitions, and a key has its place among those of one."""
+    indexed = Indexed(tmp_path / "t")
+    indexed.write([row(number) for number in range(6)])
+    folder = tmp_path / "t/.hoodie/metadata/record_index"
+    for each in list(folder.iterdir()):
+        each.rename(folder / each.name.replace("record-index-", "record-index-p1-"))
+    step = explained(indexed, "id = '3'")
+    assert step.skipped == 0
+    assert step.unused is not None
+    assert "a record index with the file groups record-index-p1-0000-0" in step.unused
+
+
+def test_validation_finds_keys_that_the_index_does_not_lead_to(tmp_path: Path) -> None:
+    indexed = Indexed(tmp_path / "t")
+    indexed.write([row(number) for number in range(6)])
+    indexed.reopen()
+    right = indexed.small.table.validate_metadata()
+    assert (right.is_right, right.keys, right.groups_compared) == (True, (), len(indexed.slices()))
+    (log,) = (
+        each
+        for each in (tmp_path / "t/.hoodie/metadata/record_index").iterdir()
+        if "record-index-0001" in each.name and "0" * 14 not in each.name
+    )
+    log.unlink()
+    wrong = indexed.small.table.validate_metadata()
+    assert not wrong.is_right
+    lost = {key for key in KEYS[:6] if key not in indexed.locations(KEYS[:6])}
+    assert sum(each.count for each in wrong.keys) == len(lost) > 0
+    assert all("nowhere; expected here" in each.problem for each in wrong.keys)
+    assert any("the record index has" in each for each in indexed.small.problems())
