@@ -218,10 +218,10 @@ class RecordKeys:
         )
         if logged is not None:
             # Perhaps only since the write began: written again it finds out.
-            raise errors.WriteConflictError(f"{message}; {write.inflight} is to be written again")
+            raise errors.WriteConflictError(f"{message}; write the batch of {write.inflight} again")
         raise errors.InvalidInputError(
             f"{message}; delete it there first, or drop the index: `hoodie metadata init "
-            "--rebuild` makes the metadata table anew without it"
+            "--rebuild` makes the metadata table without it"
         )
 
     def _refuse_below(self, write: OpenAction, logged: record_index.Logged) -> None:

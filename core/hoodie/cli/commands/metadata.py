@@ -19,17 +19,18 @@ list the storage, and show a warning.
 refused once, and have to be written again. As Apache Hudi does by default, it makes statistics of
 the columns of files, and of partitions if there are any: from footers of base files, from columns
 where footers are not enough, and from the rows of log files. With --files-only it lists files only.
-With --rebuild one that is there is dropped first.
+With --rebuild one that is there is dropped first, with all its indexes: bloom filters and a record
+index, which Apache Hudi has made, are not made again.
 
 `drop` removes it, whichever engine made it. Apache Hudi makes a new one with its next write unless
 that has `hoodie.metadata.enable=false`.
 
 `status` shows its partitions and whether reads use it.
 
-`validate` compares the files in it with the committed files on storage, and its statistics and
-bloom filters with what is in the files: a line for each difference. Statistics may include more
-than there is. Files of writes that have not completed do not count, and writers may continue
-meanwhile. The exit code is 1 if there are differences.
+`validate` compares the files in it with the committed files on storage, and its statistics, bloom
+filters and record index with what is in the files: a line for each difference. Statistics and the
+record index may include more than there is. Files of writes that have not completed do not count,
+and writers may continue meanwhile. The exit code is 1 if there are differences.
 """
 EXAMPLES = """Examples:
 

@@ -21,8 +21,8 @@ by Apache Hudi. A terminal shows 20 rows; a pipe receives all rows as CSV, or wi
 lines, in which NaN and infinities are null. A .parquet or .csv file appears when it is complete.
 
 --explain shows how many partitions and file slices a filter skips by the values in partition paths,
-by the buckets of keys, and by statistics and bloom filters of a metadata table, why these are not
-used, and how many requests planning takes.
+by the buckets of keys, and by record index, statistics and bloom filters of a metadata table, why
+these are not used, and how many requests planning takes.
 """
 EXAMPLES = """Examples:
 

@@ -195,7 +195,7 @@ def test_of_two_writes_of_one_key_into_two_partitions_the_first_wins(
     first, second = (indexed.begin(columns[name], writer_id=name) for name in "ab")
     committed(indexed, second, [{"id": "1", "part": "p2", "b": "y"}])
     with pytest.raises(
-        errors.WriteConflictError, match=r"key '1' cannot .* is to be written again"
+        errors.WriteConflictError, match=r"key '1' cannot .* write the batch of"
     ):
         committed(indexed, first, [{"id": "1", "part": "p1", "a": 1}])
     assert indexed.locations(["1"]) == indexed.rows()
