@@ -85,7 +85,7 @@ class Plan:
     Attributes:
         tasks: One for each file slice that may hold rows of the query.
         has_metadata_table: Whether the files were taken from the metadata table.
-        steps: What was left out, for each means once.
+        steps: What was left out, for each means once that the table has.
     """
 
     tasks: tuple[tasks.ReadTask, ...]
@@ -192,7 +192,12 @@ class _Skipping:
         keys: pa.Array | None,
         may_hold: _MayHold,
     ) -> list[files.FileSlice]:
-        """Return the slices that may hold a key of the filter, if that names keys."""
+        """Return the slices that may hold a key of the filter, if that names keys.
+
+        It is no step of a table that does not have the index, as few have.
+        """
+        if partition not in self.config.metadata_partitions:
+            return found
         left, unused = found, None
         # Of a single slice an index costs as much as it does.
         if keys is not None and len(found) > 1:
@@ -250,7 +255,7 @@ class _Skipping:
         """Return what a partition of the metadata table does not exclude, or why it is not used."""
         metadata = self.snapshot.metadata
         if partition not in self.config.metadata_partitions:
-            return found, f"the table does not have {means.value}"
+            return found, "the table does not have them"
         if metadata is None:
             return found, "the metadata table cannot be used"
         try:
