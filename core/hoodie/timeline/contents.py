@@ -4,6 +4,7 @@ A function makes one request, unless it says otherwise. Source: format.md: Timel
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from hoodie import errors
 from hoodie.format import clean_avro, rollback_avro, savepoint_avro, timeline_avro
@@ -37,7 +38,10 @@ def read_compaction_plan(storage: Storage, compaction: instants.Instant) -> plan
     Raises:
         NotFoundError: It is gone.
     """
-    path = transitions.path(compaction.pending_in(instants.State.REQUESTED))
+    requested = compaction.pending_in(instants.State.REQUESTED)
+    if requested.action is instants.Action.COMMIT:
+        requested = replace(requested, action=instants.Action.COMPACTION)  # It was one, once.
+    path = transitions.path(requested)
     try:
         content = storage.read(path)
     except errors.NotFoundError as error:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from hoodie import errors
-from hoodie.filegroup import snapshots
+from hoodie.filegroup import metadata_records, metadata_table, snapshots
 from hoodie.format import file_names, rollback_avro, timeline_avro
 from hoodie.maintenance.compaction import planning
 from hoodie.maintenance.rollback import execution, failed_writes, orphan_files
@@ -14,7 +14,7 @@ from hoodie.maintenance.rollback.execution import OpenRollback
 from hoodie.model import commits, files, instants, plans, table_config
 from hoodie.model.compaction_options import CompactionOptions
 from hoodie.model.instants import Action, Instant, InstantTime, State
-from hoodie.timeline import active, contents, transitions
+from hoodie.timeline import active, contents, metadata_timelines, transitions
 from hoodie.transaction import (
     authors,
     fencing,
@@ -23,6 +23,7 @@ from hoodie.transaction import (
     lifecycle,
     liveness,
     markers,
+    metadata_commits,
 )
 from hoodie.transaction.client import Client, OpenAction
 from support.simulation import faulty_storage, invariants, schedule
@@ -845,3 +846,68 @@ def test_hostile_plan_deletes_nothing_of_others() -> None:
         damaged = content.replace(old, new.ljust(len(old), b"0"))
         with pytest.raises(errors.FormatError):
             rollback_avro.decode_plan(damaged)
+
+
+def fail_after_metadata(world: World) -> OpenAction:
+    """Return a write whose process died between its delta commit and its completed file."""
+    process = world.process("victim")
+    writer = world.client(process)
+    opened = world.begin(writer)
+    stats = write_data(writer, opened, GROUPS)
+    with writer.lock.scope() as scope:
+        changes = metadata_records.Changes(written=stats)
+        metadata_commits.put(writer, scope, opened, changes, lambda: None)
+    process.crash()
+    return opened
+
+
+def beside(world: World) -> active.ActiveTimeline:
+    return active.listed(metadata_timelines.opened(world.storage))
+
+
+@pytest.mark.parametrize("fails", [fail, fail_after_metadata], ids=["absent", "present"])
+def test_delta_commit_of_the_metadata_table_goes_with_its_write(
+    fails: Callable[[World], OpenAction],
+) -> None:
+    """T-R09: whether there is one or not."""
+    world = World(has_metadata=True)
+    world.write(world.writer("other"), "b0")
+    opened = fails(world)
+    assert (beside(world).find(opened.requested_time) is None) == (fails is fail)
+    world.time.advance(EXPIRY_MS)
+    roll_back(world, opened)
+    assert beside(world).find(opened.requested_time) is None
+    world.check()
+    world.check_metadata()
+
+
+def test_write_that_a_compaction_of_the_metadata_table_has_is_not_taken_back() -> None:
+    """T-R09: of Apache Hudi's, which does not wait; a rebuilt metadata table goes on."""
+    world = World(has_metadata=True)
+    opened = fail_after_metadata(world)
+    storage = metadata_timelines.opened(world.storage)
+    (log,) = (
+        each.name
+        for each in metadata_table.log_files(storage, metadata_table.FILES)
+        if each.instant_time == opened.requested_time
+    )
+    group = files.FileGroupId(metadata_table.FILES, "files-0000-0")
+    operation = plans.CompactionOperation(
+        group=group, base_instant_time="", base_file_name=None, log_file_names=(log,)
+    )
+    plan = timeline_avro.encode_compaction_plan(plans.CompactionPlan(operations=(operation,)))
+    newest = str(beside(world).greatest_time)
+    time, completion = (instants.format_time(instants.parse_time(newest) + n) for n in (1, 2))
+    requested = transitions.request(storage, time, Action.COMPACTION, plan, lambda: False)
+    inflight = transitions.start(storage, requested, b"", lambda: True)
+    done = commits.CommitMetadata(operation="compact", stats=(), is_compacted=True)
+    content = timeline_avro.encode_commit(done)
+    transitions.complete_at(storage, inflight, completion, content, lambda: None)
+    world.time.advance(EXPIRY_MS)
+    with pytest.raises(errors.ConflictError, match=r"compaction .* has it; rebuild the metadata"):
+        roll_back(world, opened)
+    world.remake_metadata(world.writer("admin"))
+    world.time.advance(EXPIRY_MS)
+    failed_writes.roll_back_all(world.writer("next"), world.config, world.timeline)
+    assert world.timeline.find(opened.requested_time) is None
+    world.check_metadata()

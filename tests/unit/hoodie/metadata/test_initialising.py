@@ -185,6 +185,7 @@ def test_statistics_of_partitions_are_tight_and_of_what_reads_take(tmp_path: Pat
 
 
 def test_empty_table_gets_partitions_that_writes_fill(tmp_path: Path) -> None:
+    """T-M05: all of them at once, by who asks for them."""
     measured = Measured(tmp_path / "t")
     measured.init()
     assert measured.small.table.config.metadata_partitions == (

@@ -194,9 +194,7 @@ def test_of_two_writes_of_one_key_into_two_partitions_the_first_wins(
     columns = {"a": ["id", "part", "a"], "b": ["id", "part", "b"]}
     first, second = (indexed.begin(columns[name], writer_id=name) for name in "ab")
     committed(indexed, second, [{"id": "1", "part": "p2", "b": "y"}])
-    with pytest.raises(
-        errors.WriteConflictError, match=r"key '1' cannot .* write the batch of"
-    ):
+    with pytest.raises(errors.WriteConflictError, match=r"key '1' cannot .* write the batch of"):
         committed(indexed, first, [{"id": "1", "part": "p1", "a": 1}])
     assert indexed.locations(["1"]) == indexed.rows()
     assert indexed.rows()["1"].partition_path == "p2"
