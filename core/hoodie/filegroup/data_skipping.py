@@ -66,7 +66,7 @@ def matching_slices(
         return [True] * len(slices)
     paths = sorted({each.group.partition_path for each in slices})
     partition = table.partition(COLUMN_STATS, is_held=False)
-    known = column_statistics.read_all(
+    known = column_statistics.read(
         partition, columns, paths if len(paths) <= _PARTITIONS_MAX else [None]
     )
     wanted, groups = _names_of(slices)

@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.format import avro_trees, metadata_avro
-from hoodie.model.file_statistics import ColumnStatistics
 from hoodie.model.value_wrappers import Wrapper
 
 LOW, HIGH = "minValue", "maxValue"
@@ -28,7 +27,7 @@ _TYPES = {
     Wrapper.TIMESTAMP_MICROS: pa.int64(),
     Wrapper.LOCAL_DATE: pa.int32(),
 }
-_KIND = "kind"
+KIND = "kind"
 _ROOT = "ColumnStatsMetadata"
 _FIELDS = {
     "fileName": pa.string(),
@@ -56,7 +55,7 @@ def bound(end: str, wrapper: Wrapper) -> str:
 
 _BOUNDS = {bound(end, each): _TYPES[each] for end in (LOW, HIGH) for each in Wrapper}
 
-SCHEMA = pa.schema({**_FIELDS, _KIND: pa.string(), **_BOUNDS})
+SCHEMA = pa.schema({**_FIELDS, KIND: pa.string(), **_BOUNDS})
 """What `decode` returns: fields by their paths, and the name of the wrapper of both bounds."""
 
 _WANTED = ("type", *(f"{_ROOT}.{each}" for each in (*_FIELDS, LOW, HIGH, *_BOUNDS)))
@@ -96,30 +95,6 @@ def decode(
     if columns["fileName"].null_count and pc.any(pc.is_null(columns["fileName"])).as_py():
         raise errors.FormatError("a record without the name of a file")
     return pa.table([columns.get(name, kinds[0]) for name in SCHEMA.names], SCHEMA)
-
-
-def statistics_of(table: pa.Table) -> list[ColumnStatistics]:
-    """Return the statistics in a table of SCHEMA, in its order; none may be deleted."""
-    found = []
-    for row in table.to_pylist():
-        kind = None if row[_KIND] is None else Wrapper(row[_KIND])
-        found.append(
-            ColumnStatistics(
-                file_name=row["fileName"],
-                column=row["columnName"] or "",
-                low=None if kind is None else row[bound(LOW, kind)],
-                high=None if kind is None else row[bound(HIGH, kind)],
-                kind=kind,
-                value_type=row["valueType.typeOrdinal"],
-                type_info=row["valueType.additionalInfo"],
-                values=row["valueCount"],
-                nulls=row["nullCount"],
-                size_bytes=row["totalSize"],
-                plain_bytes=row["totalUncompressedSize"],
-                is_tight=row["isTightBound"],
-            )
-        )
-    return found
 
 
 def _as(array: pa.Array, data_type: pa.DataType, path: str) -> pa.Array:
