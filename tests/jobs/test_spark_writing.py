@@ -15,7 +15,7 @@ from hoodie.write import sessions
 from hoodie_jobs import opening
 from hoodie_jobs.spark import calls, engine, reading, small, writing
 from support.processes.dying_tasks import DyingEngine, DyingInput, DyingParser
-from support.tables import filtered_metadata
+from support.tables import filtered_metadata, record_indexes
 from support.tables.job_workshop import SCHEMA, Workshop, batches_of, rows_of
 
 CSV = input_sources.Source(format=input_sources.SourceFormat.CSV)
@@ -119,7 +119,7 @@ def test_rows_arrive_in_their_order_however_the_work_is_divided(
 
 
 @pytest.mark.parametrize("is_small", [False, True])
-def test_base_files_that_tasks_write_have_bloom_filters(
+def test_tasks_write_bloom_filters_and_report_keys(
     spark: SparkSession, tmp_path: Path, *, is_small: bool
 ) -> None:
     workshop = Workshop(tmp_path)
@@ -131,14 +131,15 @@ def test_base_files_that_tasks_write_have_bloom_filters(
     )
     path = workshop.file("1.csv", "".join(f"k{n},eu,{n},a\n" for n in range(2_000)))
     transaction = opening.transaction_of(workshop.spec(batches_of(path), settings=optimistic))
-    opened = filtered_metadata.with_bloom_filters(
-        workshop.table(), transaction, environment.system(parallelism=1)
-    )
+    env = environment.system(parallelism=1)
+    opened = filtered_metadata.with_bloom_filters(workshop.table(), transaction, env)
+    opened = record_indexes.with_record_index(opened, transaction, env)
     session = begin(workshop, path, settings=optimistic)
     stats = write(spark, look_at(spark, path, is_small=is_small), session, 2)
     session.commit(stats)
-    assert opened.validate_metadata().filters_compared == len(stats)
-    assert opened.validate_metadata().is_right
+    found = opened.validate_metadata()
+    assert found.is_right
+    assert (found.filters_compared, found.groups_compared) == (len(stats), len(stats))
 
 
 @pytest.mark.parametrize("is_small", [False, True])

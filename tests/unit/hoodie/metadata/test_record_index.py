@@ -14,7 +14,6 @@ from hoodie.filegroup import metadata_table, record_index
 from hoodie.model import commits, files, settings, table_config
 from hoodie.read import planning, where
 from hoodie.timeline import active, table_properties
-from hoodie.transaction import manager
 from hoodie.write import record_keys, sessions
 from support.tables import record_indexes
 from support.tables.tables import CONFIG, QUICK, SmallTable
@@ -48,13 +47,8 @@ class Indexed:
         self.commits_max = 100
         self.storage = environment.system(parallelism=1).open_storage(str(path))
         options = self.options().transaction
-        self.small.table = self.small.table.initialise_metadata(options)
-        target = manager.Target(
-            storage=self.storage, config=self.config, schema=self.small.table.schema
-        )
-        with closing(manager.open_client(target, options, self.small.env)) as client:
-            record_indexes.add(client)
-        self.reopen()
+        made = self.small.table.initialise_metadata(options)
+        self.small.table = record_indexes.with_record_index(made, options, self.small.env)
 
     def reopen(self) -> None:
         self.small.table = table.open_table(str(self.small.path), self.small.env)
