@@ -44,7 +44,7 @@ class _Claims:
 
     Attributes:
         keys: Texts; of one file group each once.
-        numbers: For each that of its file group.
+        numbers: For each that of its file group, ascending.
     """
 
     keys: pa.Array
@@ -62,7 +62,12 @@ class _Claims:
 
     def pieces(self, kept: npt.NDArray[np.bool_], count: int) -> list[pa.Array]:
         """Return those that are kept, by file group."""
-        return [self.keys.filter(pa.array(kept & (self.numbers == each))) for each in range(count)]
+        ends = np.searchsorted(self.numbers, np.arange(count), side="right").tolist()
+        found = []
+        for start, end in zip([0, *ends], ends, strict=False):
+            of_group = self.keys.slice(start, end - start)
+            found.append(of_group.filter(pa.array(kept[start:end])))
+        return found
 
 
 class RecordKeys:
