@@ -30,7 +30,7 @@ from concurrent import futures
 from pathlib import Path
 from typing import Any, TypeVar
 
-from py4j.java_gateway import JavaObject
+from py4j.java_gateway import JavaObject, JavaPackage
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import DataFrame, SparkSession
@@ -80,7 +80,7 @@ class Server:
             "pid": self._jvm_pid(),
             "spark": self.spark.version,
             "java": self.jvm.java.lang.System.getProperty("java.version"),
-            "hudi": self.jvm.org.apache.hudi.HoodieVersion.get(),
+            "hudi": self._hudi_version(),
         }
 
     def write(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -332,6 +332,14 @@ class Server:
 
     def _jvm_pid(self) -> int:
         return int(self.jvm.java.lang.ProcessHandle.current().pid())
+
+    def _hudi_version(self) -> str:
+        told = self.jvm.org.apache.hudi.HoodieVersion
+        if not isinstance(told, JavaPackage):
+            return str(told.get())
+        # Releases before 1.1 do not tell it: the file's name does.
+        bundle = self.spark.conf.get("spark.driver.extraClassPath") or ""
+        return bundle.removesuffix(".jar").rpartition("-")[2]
 
     def _meta_client(self, request: dict[str, Any]) -> Any:  # noqa: ANN401 (of the JVM)
         builder = self.jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
