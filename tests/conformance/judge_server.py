@@ -68,6 +68,7 @@ class Server:
             "unlock": self.unlock,
             "storage_lease": self.storage_lease,
             "timeline": self.timeline,
+            "listings": self.listings,
             "hfile": self.hfile,
             "bloom_filter": self.bloom_filter,
             "merge_records": self.merge_records,
@@ -262,6 +263,34 @@ class Server:
                 }
                 for instant in client.getActiveTimeline().getInstants()
             ]
+        }
+
+    def listings(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the sizes of a table's files by its metadata table, and by its storage.
+
+        The procedure `validate_metadata_table_files` takes both from the metadata table (1.2.0).
+        """
+        path = request["path"]
+        hudi = self.jvm.org.apache.hudi
+        engine = hudi.common.engine.HoodieLocalEngineContext(storage_configuration(self.spark))
+        storage = self._meta_client(request).getStorage()
+        used = hudi.common.config.HoodieMetadataConfig.newBuilder().enable(True).build()
+        metadata = hudi.metadata
+        listed = {
+            "by_metadata": metadata.HoodieBackedTableMetadata(engine, storage, used, path),
+            "by_storage": metadata.FileSystemBackedTableMetadata(engine, storage, path),
+        }
+        return {
+            name: {
+                partition: {
+                    info.getPath().getName(): info.getLength()
+                    for info in lister.getAllFilesInPartition(
+                        hudi.storage.StoragePath(f"{path}/{partition}".rstrip("/"))
+                    )
+                }
+                for partition in lister.getAllPartitionPaths()
+            }
+            for name, lister in listed.items()
         }
 
     def hfile(self, request: dict[str, Any]) -> dict[str, Any]:

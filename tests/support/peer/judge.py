@@ -511,6 +511,13 @@ class Judge:
             for item in result["instants"]
         ]
 
+    def listings(
+        self, path: Path, *, timeout_s: float = 120
+    ) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:
+        """Return file sizes by partition and name: by the metadata table, and by the storage."""
+        result = self._ask("listings", {"path": str(path)}, timeout_s=timeout_s)
+        return result["by_metadata"], result["by_storage"]
+
     def sql(self, statement: str, *, timeout_s: float = 180) -> pa.Table:
         """Run one statement of Spark SQL and return its rows; `CALL show_commits(...)` too."""
         with self._scratch("sql") as output:
