@@ -14,7 +14,7 @@ LEFTOVERS := build dist examples/*/work benchmarks/work spark-warehouse metastor
 .PHONY: help
 help: ## tell what can be made
 	@echo "Usage: make TARGET. A target sets up what it needs itself."
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' Makefile
 
 .PHONY: setup
 setup: ## fill .venv/ with the locked packages, hoodie and hudi-operator
@@ -72,6 +72,21 @@ endure: setup ## kill, pause and cut off processes for MINUTES=10 in each mode (
 	@echo "==> Letting processes endure in each mode, lock $(LOCK), storage $(STORAGE)"
 	@for mode in $(MODES); do PYTHONPATH=tests $(BIN)/python tests/processes/endure.py \
 		--mode $$mode --lock $(LOCK) --storage $(STORAGE) --seconds $$(( $(MINUTES) * 60 )) --seed $(SEED); done
+
+RELEASES ?= 1.0.2 1.1.1
+KILLS ?= 6
+
+.PHONY: conformance-releases
+conformance-releases: setup setup-peer ## before a release: metadata tables beside RELEASES="1.0.2 1.1.1" of Apache Hudi, whose writers are killed KILLS=6 times
+	@for release in $(RELEASES); do \
+		tools/setup_peer.sh $$release; \
+		echo "==> Testing metadata tables with Apache Hudi $$release"; \
+		HUDI_RELEASE=$$release $(BIN)/pytest tests/conformance/test_metadata_kept_up.py; \
+	done
+	@echo "==> Killing writers of Apache Hudi"
+	@for type in "" --copy-on-write; do \
+		PYTHONPATH=tests $(BIN)/python tests/conformance/kill_judges.py --kills $(KILLS) --seed $(SEED) $$type; \
+	done
 
 .PHONY: check
 check: setup ## look at the code without running it: format, lint, types, layers

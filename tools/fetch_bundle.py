@@ -16,6 +16,6 @@ session = (
     .config("spark.ui.enabled", "false")
     .getOrCreate()
 )
-hudi = session._jvm.org.apache.hudi.HoodieVersion.get()
-print(f"Spark {session.version} finds Apache Hudi {hudi}")
+layout = session._jvm.org.apache.hudi.common.table.timeline.versioning.TimelineLayoutVersion
+print(f"Spark {session.version} finds {coordinates}, timeline layout {layout.CURR_VERSION}")
 session.stop()

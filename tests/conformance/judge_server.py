@@ -30,7 +30,7 @@ from concurrent import futures
 from pathlib import Path
 from typing import Any, TypeVar
 
-from py4j.java_gateway import JavaObject
+from py4j.java_gateway import JavaObject, JavaPackage
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import DataFrame, SparkSession
@@ -68,6 +68,7 @@ class Server:
             "unlock": self.unlock,
             "storage_lease": self.storage_lease,
             "timeline": self.timeline,
+            "listings": self.listings,
             "hfile": self.hfile,
             "bloom_filter": self.bloom_filter,
             "merge_records": self.merge_records,
@@ -80,7 +81,7 @@ class Server:
             "pid": self._jvm_pid(),
             "spark": self.spark.version,
             "java": self.jvm.java.lang.System.getProperty("java.version"),
-            "hudi": self.jvm.org.apache.hudi.HoodieVersion.get(),
+            "hudi": self._hudi_version(),
         }
 
     def write(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -264,6 +265,34 @@ class Server:
             ]
         }
 
+    def listings(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the sizes of a table's files by its metadata table, and by its storage.
+
+        The procedure `validate_metadata_table_files` takes both from the metadata table (1.2.0).
+        """
+        path = request["path"]
+        hudi = self.jvm.org.apache.hudi
+        engine = hudi.common.engine.HoodieLocalEngineContext(storage_configuration(self.spark))
+        storage = self._meta_client(request).getStorage()
+        used = hudi.common.config.HoodieMetadataConfig.newBuilder().enable(True).build()
+        metadata = hudi.metadata
+        listed = {
+            "by_metadata": metadata.HoodieBackedTableMetadata(engine, storage, used, path),
+            "by_storage": metadata.FileSystemBackedTableMetadata(engine, storage, path),
+        }
+        return {
+            name: {
+                partition: {
+                    info.getPath().getName(): info.getLength()
+                    for info in lister.getAllFilesInPartition(
+                        hudi.storage.StoragePath(f"{path}/{partition}".rstrip("/"))
+                    )
+                }
+                for partition in lister.getAllPartitionPaths()
+            }
+            for name, lister in listed.items()
+        }
+
     def hfile(self, request: dict[str, Any]) -> dict[str, Any]:
         """Read or write an HFile as `HFileJudge.java` does with `words`; returns processor time."""
         if self.hfiles is None:
@@ -332,6 +361,14 @@ class Server:
 
     def _jvm_pid(self) -> int:
         return int(self.jvm.java.lang.ProcessHandle.current().pid())
+
+    def _hudi_version(self) -> str:
+        told = self.jvm.org.apache.hudi.HoodieVersion
+        if not isinstance(told, JavaPackage):
+            return str(told.get())
+        # Releases before 1.1 do not tell it: the file's name does.
+        bundle = self.spark.conf.get("spark.driver.extraClassPath") or ""
+        return bundle.removesuffix(".jar").rpartition("-")[2]
 
     def _meta_client(self, request: dict[str, Any]) -> Any:  # noqa: ANN401 (of the JVM)
         builder = self.jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder()

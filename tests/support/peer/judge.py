@@ -39,6 +39,9 @@ ROOT = Path(__file__).parents[3]
 SERVER = ROOT / "tests" / "conformance" / "judge_server.py"
 PEER = ROOT / ".peers" / "hudi"
 PYTHON = PEER / ".venv" / "bin" / "python"
+RELEASE = os.environ.get("HUDI_RELEASE", "")
+"""Another release to judge by, as `make conformance-releases` does; empty for the usual one."""
+JARS = (ROOT / ".peers" / f"hudi-{RELEASE}" if RELEASE else PEER) / "ivy" / "jars"
 BUNDLE_PATTERN = "*hudi-spark3.5-bundle_2.12-*.jar"
 
 META_COLUMNS = (
@@ -188,8 +191,8 @@ class Gate:
 
 def missing_peer() -> str | None:
     """Return what is missing to start a judge, or None."""
-    if not PYTHON.exists() or not any((PEER / "ivy" / "jars").glob(BUNDLE_PATTERN)):
-        return f"Apache Hudi is not set up in {PEER.relative_to(ROOT)}: run `make setup-peer`"
+    if not PYTHON.exists() or not any(JARS.glob(BUNDLE_PATTERN)):
+        return f"Apache Hudi is not set up in {JARS.relative_to(ROOT)}: run `make setup-peer`"
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         return "no Java found: neither `java` on PATH nor JAVA_HOME"
     return None
@@ -508,6 +511,13 @@ class Judge:
             for item in result["instants"]
         ]
 
+    def listings(
+        self, path: Path, *, timeout_s: float = 120
+    ) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:
+        """Return file sizes by partition and name: by the metadata table, and by the storage."""
+        result = self._ask("listings", {"path": str(path)}, timeout_s=timeout_s)
+        return result["by_metadata"], result["by_storage"]
+
     def sql(self, statement: str, *, timeout_s: float = 180) -> pa.Table:
         """Run one statement of Spark SQL and return its rows; `CALL show_commits(...)` too."""
         with self._scratch("sql") as output:
@@ -600,7 +610,7 @@ class Judge:
 
     def _server_settings(self) -> dict[str, Any]:
         settings = self._settings
-        bundle = max((PEER / "ivy" / "jars").glob(BUNDLE_PATTERN))
+        bundle = max(JARS.glob(BUNDLE_PATTERN))
         java = ["-Duser.timezone=UTC", *settings.jvm_options]
         # Hudi measures object sizes by attaching to its own JVM, which costs seconds where a
         # debugger may not attach; it falls back to an estimate either way.

@@ -108,8 +108,8 @@ class Hoodie:
     """We as the maker of a case: the first write creates the table.
 
     A delete is sent with the key and partition columns alone, so that it always deletes, as that of
-    Apache Hudi does. Without `concurrency` it is one of several writers, as the table's type has
-    them.
+    Apache Hudi does, unless `orders_deletes`. Without `concurrency` it is one of several writers,
+    as the table's type has them.
     """
 
     table: PeerTable
@@ -117,6 +117,7 @@ class Hoodie:
     lock: str = "filesystem"
     settings: Mapping[str, str] = field(default_factory=dict)
     creation: Sequence[str] = ()
+    orders_deletes: bool = False
     writes: int = 0
 
     def write(self, path: Path, rows: pa.Table, operation: str) -> None:
@@ -124,7 +125,8 @@ class Hoodie:
         if not (path / ".hoodie").exists():
             create(path, self.table, rows.schema, self.creation)
         if operation == "delete":
-            rows = rows.select([*self.table.partition_by, *self.table.record_key])
+            ordering = [self.table.ordering] if self.orders_deletes and self.table.ordering else []
+            rows = rows.select([*self.table.partition_by, *self.table.record_key, *ordering])
         self.writes += 1
         input_file = path.parent / f"input-{self.writes}.parquet"
         pq.write_table(rows, input_file)
