@@ -270,8 +270,8 @@ class Run:
                 assert_same_rows(peer_ours.read(self.path, "--where", where), expected, KEY)
             assert_same_files(self.path)
             validated = peer_ours.hoodie("metadata", "validate", self.path)
-            assert not validated["differences"], validated
-            assert not validated["statistics"], validated
+            for name in ("differences", "statistics", "filters", "keys"):
+                assert not validated[name], validated
         except AssertionError as error:
             raise AssertionError(f"{when}: {error}") from error
         finally:
