@@ -4,7 +4,8 @@
 
 Small commits of one writer, with and without a metadata table; making one for a table of 100,000
 files in 1,000 partitions; plans of reads of that table by it and by listing, on a local disk and on
-an S3 emulator that takes 20 ms for each request. Apache Hudi runs in a warm session.
+an S3 emulator that takes 20 ms for each request; look-ups of single keys among ten million by a
+record index. Apache Hudi runs in a warm session.
 """
 
 import argparse
@@ -22,6 +23,9 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]  # `support` and 
 
 import large_tables  # noqa: E402 (the path comes first)
 import machine  # noqa: E402
+import numpy as np  # noqa: E402
+import pyarrow as pa  # noqa: E402
+import pyarrow.compute as pc  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 import retention_ours  # noqa: E402
 import slow_s3  # noqa: E402
@@ -30,7 +34,9 @@ from rich.console import Console  # noqa: E402
 from small_commits import KINDS  # noqa: E402
 
 from hoodie import environment, table  # noqa: E402
+from hoodie.model import commits, schemas, table_config  # noqa: E402
 from hoodie.read import where as filters  # noqa: E402
+from hoodie.write import sessions  # noqa: E402
 from support.peer.judge import Judge, Query, Settings  # noqa: E402
 from support.peer.peer_options import PeerTable, filesystem_lock  # noqa: E402
 
@@ -45,6 +51,20 @@ FILES_ONLY = {
 PARTITIONS, GROUP_FILES = 1_000, 100
 LATENCY_MS = 20
 S3_PARTITIONS = 50
+KEYS, KEYED_PARTITIONS, LOOK_UPS = 10_000_000, 10, 20
+SKIPPING = {
+    "hoodie.enable.data.skipping": "true",
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.metadata.global.record.level.index.enable": "true",
+}
+KEYED = PeerTable(
+    name="keyed",
+    partition_by=("part",),
+    merge_on_read=False,
+    buckets=4,
+    metadata_table=True,
+    extra={key: value for key, value in SKIPPING.items() if "index" in key} | FILES_ONLY,
+)
 NONE = "part = 'none'"
 CONSOLE = Console(stderr=True)
 
@@ -239,7 +259,85 @@ which asks once for each 1,000 files; with the metadata table the number does no
 """
 
 
-PARTS = {"small": small, "large": large}
+def look_ups(judge: Judge, repeat: int) -> Iterator[str]:
+    """Measure reads of one key by a record index, which Apache Hudi builds of rows of ours."""
+    path, one = fresh("keyed"), fresh("one.parquet")
+    CONSOLE.print(f"writing {KEYS:,} rows")
+    write_keyed(path)
+    CONSOLE.print("Apache Hudi builds the record index")
+    pq.write_table(keyed_rows(0).slice(0, 1), one)
+    judge.write(path, one, KEYED.write_options())
+    keys = [f"key-{number:09d}" for number in range(17, KEYS, KEYS // LOOK_UPS)]
+    for key in keys[:2]:
+        our_look_up(path, key)
+        their_look_up(judge, path, key)
+    ours = [our_look_up(path, key) for _ in range(repeat) for key in keys]
+    theirs = [their_look_up(judge, path, key) for key in keys]
+    index = sum(each.stat().st_size for each in path.glob(".hoodie/metadata/record_index/*"))
+    yield f"""
+## Look-ups of a key among {KEYS:,}
+
+A copy-on-write table of {KEYED_PARTITIONS} partitions with {KEYED.buckets} buckets each, written by
+ours, whose record index of {index >> 20} MiB Apache Hudi built. Ours open the table for each
+look-up of {LOOK_UPS} ({repeat} times); milliseconds.
+
+| | median | slowest |
+|---|---:|---:|
+| ours | {median_ms(ours):.0f} | {max(ours) * 1000:.0f} |
+| Apache Hudi | {median_ms(theirs):.0f} | {max(theirs) * 1000:.0f} |
+"""
+
+
+def write_keyed(path: Path) -> None:
+    """Write a table of many keys, a partition at a time."""
+    assert KEYED.buckets is not None
+    config = table_config.TableConfig(
+        name=KEYED.name,
+        table_type=table_config.TableType.COPY_ON_WRITE,
+        record_key_fields=("id",),
+        partition_fields=KEYED.partition_by,
+        bucket_count=KEYED.buckets,
+    )
+    schema = schemas.from_arrow(keyed_rows(0).schema, config.name)
+    opened = table.create_table(str(path), config, schema, environment.system())
+    options = sessions.WriteOptions(
+        operation=commits.Operation.BULK_INSERT,
+        transaction=small_commits.transaction("optimistic", KINDS["foreign"], "writer"),
+    )
+    for part in range(KEYED_PARTITIONS):
+        opened.write(keyed_rows(part), options)
+
+
+def keyed_rows(part: int) -> pa.Table:
+    """Return the rows of a partition."""
+    count = KEYS // KEYED_PARTITIONS
+    numbers = np.arange(part * count, (part + 1) * count)
+    texts = pa.array(numbers).cast(pa.string())
+    return pa.table(
+        {
+            "id": pc.binary_join_element_wise("key", pc.utf8_lpad(texts, 9, "0"), "-"),
+            "part": pa.repeat(f"p{part}", count),
+            "value": numbers,
+        }
+    )
+
+
+def our_look_up(path: Path, key: str) -> float:
+    """Return the seconds of a read of one key."""
+    begin_s = time.perf_counter()
+    opened = table.open_table(str(path), environment.system())
+    assert opened.read(where=filters.parse(f"id = '{key}'")).read_all().num_rows == 1
+    return time.perf_counter() - begin_s
+
+
+def their_look_up(judge: Judge, path: Path, key: str) -> float:
+    """Return the seconds of a query of Apache Hudi's for one key."""
+    query = Query(use_metadata_table=True, where=f"id = '{key}'", options=SKIPPING)
+    assert judge.read(path, query).num_rows == 1
+    return judge.seconds_last
+
+
+PARTS = {"small": small, "large": large, "look-ups": look_ups}
 
 
 def main(arguments: Sequence[str]) -> int:

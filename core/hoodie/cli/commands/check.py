@@ -7,6 +7,9 @@ from hoodie.cli.views import findings, remedies
 DETAILS = """Each finding is one line: what is wrong, and where. The exit code is 1 if there are
 findings, else 0. Notes do not count as findings; a write in progress with a fresh heartbeat, for
 example, is a note.
+
+Of a table with a metadata table it reads what that has statistics of, and if it has a record index
+the keys of all rows: as long as `hoodie metadata validate`.
 """
 
 
