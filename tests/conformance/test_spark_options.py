@@ -82,15 +82,16 @@ def test_printed_options_remove_an_index_that_we_do_not_keep_up(
     judge: Judge, tmp_path: Path
 ) -> None:
     path = tmp_path / "table"
-    ours = peer_ours.Hoodie(table=BASE)
+    ours = peer_ours.Hoodie(table=TABLES["cow"])
     ours.write(path, rows_of(range(9), 1000), "upsert")
     forgotten = {
         "hoodie.metadata.enable": "true",
         "hoodie.metadata.record.index.enable": "true",
         "hoodie.metadata.global.record.level.index.enable": "true",
+        "hoodie.metadata.index.secondary.column": "name",
     }
     judge.write(path, rows_of(range(3, 12), 2000), printed_options(path) | forgotten)
-    with pytest.raises(peer_ours.CommandFailedError, match="record_index"):
+    with pytest.raises(peer_ours.CommandFailedError, match="secondary_index_name"):
         ours.write(path, rows_of(range(6, 15), 3000), "upsert")
     judge.write(path, rows_of(range(6, 15), 3000), printed_options(path))
     ours.write(path, rows_of(range(9, 18), 4000), "upsert")
