@@ -95,9 +95,11 @@ def _check_is_global(groups: Sequence[files.FileGroupId]) -> None:
     """Refuse an index of each partition, whose file groups are named after them; also a part."""
     expected = [metadata_table.file_id(key_changes.RECORD_INDEX, n) for n in range(len(groups))]
     found = [each.file_id for each in groups]
-    if not found or found != expected:
+    if not found:
+        raise errors.FormatError("the metadata table has a record index without file groups")
+    if found != expected:
         raise errors.UnsupportedError(
-            f"a record index with the file groups {', '.join(found[:3]) or '-'}, expected "
+            f"a record index with the file groups {', '.join(found[:3])}, expected "
             f"{metadata_table.file_id(key_changes.RECORD_INDEX, 0)} and those that follow"
         )
 
