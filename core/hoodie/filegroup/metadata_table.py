@@ -233,13 +233,13 @@ class MetadataTable:
         """Open some file groups of a partition; base files are not held."""
         return Partition(self._storage, slices, self._counts, 0)
 
-    def logs_of(self, partition: str, times: Collection[instants.InstantTime]) -> "Partition":
-        """Open what some instants logged since the last compaction, without base files."""
+    def logs_of(self, partition: str, is_wanted: slicing.IsCommitted) -> "Partition":
+        """Open what instants that are wanted have logged since the last compaction."""
         found = [
             replace(
                 each,
                 base_file=None,
-                log_files=tuple(log for log in each.log_files if log.instant_time in times),
+                log_files=tuple(log for log in each.log_files if is_wanted(log.instant_time)),
             )
             for each in self.latest_slices(partition)
         ]

@@ -120,7 +120,7 @@ def logged_by(
         FormatError: The partition is damaged.
     """
     wanted = pc.unique(keys).cast(pa.binary())
-    partition = table.logs_of(key_changes.RECORD_INDEX, times)
+    partition = table.logs_of(key_changes.RECORD_INDEX, lambda time: time in times)
     pieces = [_SCHEMA.empty_table()]
     for change in partition.log_changes():
         values = change.values if change.values is not None else pa.nulls(len(change.keys))

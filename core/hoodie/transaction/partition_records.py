@@ -21,7 +21,6 @@ to three of its base file. Source: format.md: Metadata table.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -96,17 +95,8 @@ def _refuse_hidden(
     table: metadata_table.MetadataTable,
     added: Mapping[str, bytes],
 ) -> None:
-    later = [
-        replace(
-            each,
-            base_file=None,
-            log_files=tuple(
-                log for log in each.log_files if log.instant_time > opened.requested_time
-            ),
-        )
-        for each in table.latest_slices(_NAME)
-    ]
-    found = table.of_slices(later).with_prefixes(sorted(added))
+    later = table.logs_of(_NAME, lambda time: time > opened.requested_time)
+    found = later.with_prefixes(sorted(added))
     if any(
         metadata_merging.hides(key, values, added[key.decode()]) for key, values in found.items()
     ):
