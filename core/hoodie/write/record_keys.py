@@ -117,8 +117,8 @@ class RecordKeys:
         if since:
             located, logged = self._now(scope, since)
             self._refuse_below(write, logged)
-        self._refuse_elsewhere(write, located, logged)
         known_added = self._known(self._added, located, logged)
+        self._refuse_elsewhere(write, known_added, is_certain=logged is None)
         known_removed = self._known(self._removed, located, logged)
         added = self._added.pieces(known_added == NOWHERE, len(self._stats))
         removed = self._removed.pieces(
@@ -207,10 +207,10 @@ class RecordKeys:
     def _refuse_elsewhere(
         self,
         write: OpenAction,
-        located: record_index.Locations,
-        logged: record_index.Logged | None,
+        known: _Numbers,
+        *,
+        is_certain: bool,
     ) -> None:
-        known = self._known(self._added, located, logged)
         claimed = self._claimed(self._added)
         elsewhere = (known != NOWHERE) & (known != claimed)
         if not elsewhere.any():
@@ -221,7 +221,7 @@ class RecordKeys:
             f"{self._place(int(claimed[first]))}: the record index of {self._storage.uri} has it "
             f"in {self._place(int(known[first]))}, and holds a key once"
         )
-        if logged is not None:
+        if not is_certain:
             # Perhaps only since the write began: written again it finds out.
             raise errors.WriteConflictError(f"{message}; write the batch of {write.inflight} again")
         raise errors.InvalidInputError(
