@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import errors
+from hoodie.filegroup import ordering
 from hoodie.format import avro_columns, metadata_columns
 from hoodie.format.metadata_columns import HIGH, LOW
 from hoodie.model import predicates
@@ -142,19 +143,19 @@ def stated(statistics: pa.Table, data_type: pa.DataType, may_hide: Flags) -> Ran
     """
     count = statistics.num_rows
     kinds = _array(statistics, "kind")
-    has_bounds = _flags(kinds.is_valid())
+    has_bounds = ordering.flags(kinds.is_valid())
     nulls = _array(statistics, "nullCount")
-    has_nulls = _flags(pc.fill_null(pc.not_equal(nulls, 0), True))
+    has_nulls = ordering.flags(pc.fill_null(pc.not_equal(nulls, 0), True))
     is_known = ~has_bounds
     low = high = pa.nulls(count, data_type)
     for wrapper in wrappers_of(data_type):
-        is_of = _flags(pc.fill_null(pc.equal(kinds, wrapper.value), False))
+        is_of = ordering.flags(pc.fill_null(pc.equal(kinds, wrapper.value), False))
         if not is_of.any():
             continue
         found = _of_wrapper(statistics, wrapper, data_type)
         if found is None:
             continue
-        is_known |= is_of & _flags(found[0].is_valid()) & _flags(found[1].is_valid())
+        is_known |= is_of & ordering.flags(pc.and_(found[0].is_valid(), found[1].is_valid()))
         low = pc.if_else(pa.array(is_of), found[0], low)
         high = pc.if_else(pa.array(is_of), found[1], high)
     is_known &= ~_is_not_relied_on(data_type, (low, high), has_nulls, may_hide)
@@ -235,7 +236,7 @@ def _is_not_relied_on(
     low, high = bounds
     if pa.types.is_floating(data_type):
         has_zero = pc.and_(pc.less_equal(low, 0), pc.greater_equal(high, 0))
-        return may_hide & _flags(pc.fill_null(has_zero, True))
+        return may_hide & ordering.flags(pc.fill_null(has_zero, True))
     if pa.types.is_string(data_type):
         return may_hide & has_nulls
     return np.zeros(len(low), np.bool_)
@@ -260,8 +261,3 @@ def _firsts(values: pa.Array, groups: Places, count: int, order: str) -> pa.Arra
 
 def _array(table: pa.Table, name: str) -> pa.Array:
     return table.column(name).combine_chunks()
-
-
-def _flags(flags: pa.Array) -> Flags:
-    found: Flags = flags.to_numpy(zero_copy_only=False)
-    return found

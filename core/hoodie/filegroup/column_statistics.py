@@ -9,12 +9,11 @@ Source: `HoodieMetadataPayload.java`, `ValueType.java` (1.2.0); format.md: Metad
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import errors
-from hoodie.filegroup import column_ranges, metadata_table
+from hoodie.filegroup import column_ranges, metadata_table, ordering
 from hoodie.format import metadata_avro, metadata_columns
 from hoodie.format.metadata_avro import RecordType
 from hoodie.model.file_statistics import (
@@ -68,7 +67,7 @@ def read(
             pc.fill_null(pc.equal(array, first), False),
             pc.and_(array.is_null(), first.is_null()),
         )
-        differs |= ~_flags(is_same)
+        differs |= ~ordering.flags(is_same)
     is_differing = np.bincount(codes[differs], minlength=len(firsts)) > 0
     return found.take(pa.array(firsts[~is_differing]))
 
@@ -99,15 +98,10 @@ def _records(
 
 def _without_deleted(records: pa.Table) -> pa.Table:
     """Return the records behind the last one of their key that says that it is deleted."""
-    is_deleted = _flags(records.column("isDeleted").combine_chunks())
+    is_deleted = ordering.flags(records.column("isDeleted").combine_chunks())
     if not is_deleted.any():
         return records
     codes = records.column("key").combine_chunks().dictionary_encode().indices.to_numpy()
     last = np.full(codes.max() + 1, -1)
     np.maximum.at(last, codes[is_deleted], np.flatnonzero(is_deleted))
     return records.filter(pa.array(np.arange(len(codes)) > last[codes]))
-
-
-def _flags(flags: pa.Array) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = flags.to_numpy(zero_copy_only=False)
-    return found

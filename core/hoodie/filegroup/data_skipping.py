@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import errors
-from hoodie.filegroup import column_ranges, column_statistics, metadata_table
+from hoodie.filegroup import column_ranges, column_statistics, metadata_table, ordering
 from hoodie.filegroup.column_ranges import Ranges
 from hoodie.format import metadata_avro
 from hoodie.model import files, predicates
@@ -74,7 +74,7 @@ def matching_slices(
     def ranges_of(name: str, data_type: pa.DataType) -> Ranges:
         of_column = known.filter(pc.equal(known.column("columnName"), name))
         file_names = of_column.column("fileName").combine_chunks()
-        may_hide = is_shared & ~_flags(pc.match_substring(file_names, ".log."))
+        may_hide = is_shared & ~ordering.flags(pc.match_substring(file_names, ".log."))
         stated = column_ranges.stated(of_column, data_type, may_hide)
         places = pc.index_in(wanted, value_set=_names_in(of_column)).fill_null(-1)
         return stated.take(places.to_numpy().astype(np.int64)).joined(groups, len(slices))
@@ -188,8 +188,3 @@ def _hashes_in(records: pa.Table) -> pa.Array:
 
 def _hash_of(path: str) -> str:
     return metadata_avro.statistics_prefix("", path)[_HASH_LENGTH:]
-
-
-def _flags(flags: pa.Array) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = flags.to_numpy(zero_copy_only=False)
-    return found
