@@ -26,6 +26,7 @@ class Keys:
     def __init__(self, *, has_deletes: bool) -> None:
         self._has_deletes = has_deletes
         self.has_roaming = True  # Or no write is refused for its keys.
+        self.judged = 0  # How many keys were found in the end.
         self._claims: dict[instants.InstantTime, list[tuple[files.FileGroupId, set[str], set[str]]]]
         self._claims = {}
 
@@ -75,6 +76,7 @@ class Keys:
                     if expected.get(key) == group:
                         del expected[key]
         found = self._found(storage)
+        self.judged += len(found)
         assert found == expected, (
             f"the record index and the writes differ: {found.items() ^ expected.items()}"
         )

@@ -193,12 +193,20 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
     # Another engine writes without it.
     if seed < INDEXED_FROM or plan.engines:
         return plan
-    return replace(
+    plan = replace(
         plan,
         has_metadata=True,
         has_bloom_filters=seed in FILTERED,
-        has_record_index=seed >= KEYED_FROM and plan.rows is None,
         upkeepers=max(plan.upkeepers, seed % 2),
+    )
+    if seed < KEYED_FROM or plan.rows is not None:
+        return plan
+    # A write makes more calls: at the rates of others few would ever end.
+    return replace(
+        plan,
+        has_record_index=True,
+        crash_rate=plan.crash_rate / 2,
+        pause_rate=plan.pause_rate / 2,
     )
 
 
