@@ -3,8 +3,8 @@
 The smallest and the greatest key, and a bloom filter of all keys where the table's metadata table
 has the partition `bloom_filters`, which takes it from there: Apache Hudi's readers expect the same
 in both. A filter is 431 kB of text in most files, so a write stat does not carry it: of a thousand
-files that a Spark job writes it would be more than a driver takes from its tasks. Whoever completes
-the action reads the footers before it takes the lock, some at a time.
+files that a Spark job writes it would be more than a driver takes from its tasks. The process
+that completes the action reads the footers before it takes the lock, some at a time.
 
 Source: `HoodieBloomFilterWriteSupport.java`, `ParquetUtils.java` (readBloomFilterFromMetadata),
 1.2.0; format.md: Base files.

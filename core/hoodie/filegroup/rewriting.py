@@ -158,7 +158,7 @@ def _merged(
 
 
 class _KeyWatch:
-    """Tells which keys of a batch come to a file group, and which go, while it is rewritten."""
+    """Finds which keys of a batch a file group gains and loses while it is rewritten."""
 
     def __init__(self, batch: writing.LogRows) -> None:
         both = [batch.record_keys, batch.deleted_keys]

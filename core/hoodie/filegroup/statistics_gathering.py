@@ -93,13 +93,13 @@ class FooterStatistics:
         self._read: set[str] = set()
 
     def add_read(self, rows: pa.Table) -> None:
-        """Add rows of some columns of a file that is there, of which its footer does not tell."""
+        """Add rows of some columns of a file that is there, which its footer does not describe."""
         for name in rows.column_names:
             self._read.add(name)
             self._columns[name].add_rows(rows.column(name), has_bounds=True)
 
     def add_told(self, name: str, values: int, nulls: int) -> None:
-        """Add the counts of a column of a file that is there, of which its footer tells the rest.
+        """Add the counts of a column of a file that is there, whose bounds are in its footer.
 
         Args:
             name: The column's name.

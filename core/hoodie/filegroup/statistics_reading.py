@@ -1,6 +1,6 @@
 """Statistics of data files that are there already, as `statistics_gathering` has them.
 
-    base file  its footer; a column is read where that does not tell all of it: of fractions, which
+    base file  its footer; a column is read if its footer does not describe it in full: fractions, which
                may be NaN, of long values, without statistics, or of another type than the table's
     log file   its rows
 
@@ -76,7 +76,7 @@ def _of_base_file(
     for column in source.columns:
         if column.name not in parquet.schema.names:
             gathered.add_told(column.name, footer.num_rows, footer.num_rows)
-        elif _is_told(column, parquet.schema, chunks.get(column.name, [])):
+        elif _is_described(column, parquet.schema, chunks.get(column.name, [])):
             nulls = sum(each.statistics.null_count for each in chunks[column.name])
             gathered.add_told(column.name, footer.num_rows, nulls)
         else:
@@ -95,8 +95,10 @@ def _chunks(footer: pq.FileMetaData) -> dict[str, list[pq.ColumnChunkMetaData]]:
     return found
 
 
-def _is_told(column: pa.Field, present: pa.Schema, chunks: list[pq.ColumnChunkMetaData]) -> bool:
-    """Return whether a footer tells all of a column."""
+def _is_described(
+    column: pa.Field, present: pa.Schema, chunks: list[pq.ColumnChunkMetaData]
+) -> bool:
+    """Return whether a footer describes a column in full."""
     if pa.types.is_floating(column.type) or present.field(column.name).type != column.type:
         return False
     return all(

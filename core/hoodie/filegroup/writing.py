@@ -58,7 +58,7 @@ class FileTarget:
         base_instant_time: Of the file slice that the write stands on; None for a new file group.
         base_file: Bare name of that slice's base file, if it has one.
         statistics: Which ones are gathered of the files.
-        tracks_keys: Whether stats tell which keys came and went.
+        tracks_keys: Whether stats have the keys that the write adds and removes.
     """
 
     storage: protocol.Storage

@@ -216,7 +216,7 @@ def encode(record_type: RecordType, fields: Mapping[str, object]) -> bytes:
     """Return a record.
 
     Args:
-        record_type: What it tells.
+        record_type: Its field `type`.
         fields: The one that its type is about.
     """
     stream = io.BytesIO()

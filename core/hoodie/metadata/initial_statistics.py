@@ -58,7 +58,7 @@ class Reading:
     """How data files are looked into.
 
     Attributes:
-        schema: The table's columns, if no write tells them.
+        schema: The table's columns, if no commit has them.
         engine: Looks into several at once.
         hear: Hears of each partition of the data table before its files are looked into.
     """

@@ -76,7 +76,7 @@ class WriteStat:
         log_blocks: Blocks written.
         prev_base_file: Bare name of the base file that this one replaces in a copy-on-write table.
         statistics: Of its columns, for the metadata table; never on the timeline.
-        keys: Which ones came and went, for a record index; of several files of one file group the
+        keys: Added and removed ones, for a record index; of several files of one file group the
             first has all. None where nobody kept track of them. Never on the timeline.
     """
 

@@ -1,4 +1,4 @@
-"""What a write does to the keys of a file group, of which a record index tells where they are.
+"""What a write does to the keys of a file group, whose file groups a record index has.
 
 An index may name the file group of a key that has no row any more: a look-up there finds nothing.
 It must name that of each key that has one. So a key counts as added wherever it may have been, and

@@ -159,7 +159,7 @@ def _width(statistics: ColumnStatistics) -> tuple[int, int]:
 def excludes(stated: ColumnStatistics, there: ColumnStatistics) -> bool:
     """Return whether statistics exclude a value, or a null, that is there.
 
-    Long bounds are compared as far as both tell when they are cut.
+    Long bounds are compared as far as both are known when they are cut.
 
     Args:
         stated: The statistics.

@@ -37,12 +37,12 @@ Skipped = TypeVar("Skipped", str, files.FileSlice)
 _Matching: TypeAlias = Callable[
     [metadata_table.MetadataTable, Sequence[Skipped], predicates.Predicate, pa.Schema], list[bool]
 ]
-"""Tells which partitions or file slices a filter does not exclude; one of `data_skipping`."""
+"""Returns which partitions or file slices a filter does not exclude; one of `data_skipping`."""
 
 _MayHold: TypeAlias = Callable[
     [metadata_table.MetadataTable, Sequence[files.FileSlice], pa.Array], list[bool]
 ]
-"""Tells which file slices may hold one of some keys."""
+"""Returns which file slices may hold one of some keys."""
 
 
 class Means(enum.Enum):

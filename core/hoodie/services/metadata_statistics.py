@@ -5,7 +5,7 @@ record must not exclude a value, or a null, that is there; one that includes mor
 file may lack records. A partition that lacks one of a column, and has others, has no value of it to
 Apache Hudi's readers.
 
-Cost: the footer of each base file, columns of those whose footers do not tell all, each log file.
+Cost: the footer of each base file, columns that footers do not describe in full, each log file.
 """
 
 import functools

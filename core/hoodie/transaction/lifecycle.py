@@ -88,7 +88,7 @@ Settlement = Callable[[table_lock.LockScope, OpenAction], Sequence[commits.Write
 raises where the write must not complete."""
 
 DataChanges = Callable[[table_lock.LockScope], metadata_records.Changes]
-"""Tells what the metadata table gets to know, after all checks; raises as a check does."""
+"""Returns the changes for the metadata table, after all checks; raises as a check does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

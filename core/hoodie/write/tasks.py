@@ -56,7 +56,7 @@ class WriteTask:
         known: Slices whose keys an insert leaves out; none unless it drops duplicates.
         detection: How to find conflicts before writing; None for not.
         statistics: Which ones are gathered of the data files.
-        tracks_keys: Whether stats tell which keys came and went.
+        tracks_keys: Whether stats have the keys that the write adds and removes.
     """
 
     table_uri: str
