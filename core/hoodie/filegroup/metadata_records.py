@@ -15,7 +15,6 @@ Source: `HoodieTableMetadataUtil.java` (convertMetadataToRecords); format.md: Me
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -58,30 +57,16 @@ class Added:
 
     def split(self, count: int) -> dict[int, "Added"]:
         """Return what each of so many file groups, sorted by their ids, gets; none gets nothing."""
-        tables = _split(self.table, places(self.table.column("key"), count))
-        deleted = _split(self.deleted, places(self.deleted, count))
+        of_table = places(self.table.column("key"), count)
+        of_deleted = places(self.deleted, count)
+        # By filters: Arrow takes rows of a column of 2 GB at most, as some bloom filters have.
         return {
-            place: Added(
-                table=tables.get(place, self.table.slice(0, 0)),
-                deleted=deleted.get(place, self.deleted.slice(0, 0)),
+            int(place): Added(
+                table=self.table.filter(pa.array(of_table == place)),
+                deleted=self.deleted.filter(pa.array(of_deleted == place)),
             )
-            for place in sorted({*tables, *deleted})
+            for place in np.unique(np.concatenate([of_table, of_deleted]))
         }
-
-
-Rows = TypeVar("Rows", pa.Table, pa.Array)
-
-
-def _split(rows: Rows, of_row: npt.NDArray[np.int64]) -> dict[int, Rows]:
-    """Return the rows of each place, in their order; none of a place without any."""
-    order = np.argsort(of_row, kind="stable")
-    sorted_rows = rows.take(pa.array(order))
-    found, counts = np.unique(of_row, return_counts=True)
-    ends = np.cumsum(counts)
-    return {
-        int(place): sorted_rows.slice(int(end - count), int(count))
-        for place, count, end in zip(found, counts, ends, strict=True)
-    }
 
 
 Sizes = Mapping[str, Mapping[str, int | None]]

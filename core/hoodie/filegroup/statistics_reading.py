@@ -1,7 +1,8 @@
 """Statistics of data files that are there already, as `statistics_gathering` has them.
 
-    base file  its footer; a column is read if its footer does not describe it in full: fractions, which
-               may be NaN, of long values, without statistics, or of another type than the table's
+    base file  its footer; a column is read if that does not describe it in full: of fractions,
+               which may be NaN, of long values, without statistics, or of another type than the
+               table's
     log file   its rows
 
 A column that a file is older than is null in its rows.
