@@ -118,17 +118,23 @@ def test_rows_arrive_in_their_order_however_the_work_is_divided(
     assert len(groups) == len(set(groups)) == 12
 
 
-@pytest.mark.parametrize("is_small", [False, True])
-def test_tasks_write_bloom_filters_and_report_keys(
-    spark: SparkSession, tmp_path: Path, *, is_small: bool
-) -> None:
-    workshop = Workshop(tmp_path)
+def copy_on_write(folder: Path) -> tuple[Workshop, settings.WriteSettings]:
+    """Return a workshop with such a table, and the settings of its writers."""
+    workshop = Workshop(folder)
     cow = table_config.TableType.COPY_ON_WRITE
     workshop.config = replace(workshop.config, table_type=cow)
     workshop.create()
     optimistic = settings.WriteSettings(
         concurrency=settings.ConcurrencyMode.OPTIMISTIC, clock_wait_ms=0
     )
+    return workshop, optimistic
+
+
+@pytest.mark.parametrize("is_small", [False, True])
+def test_tasks_write_bloom_filters_and_report_keys(
+    spark: SparkSession, tmp_path: Path, *, is_small: bool
+) -> None:
+    workshop, optimistic = copy_on_write(tmp_path)
     path = workshop.file("1.csv", "".join(f"k{n},eu,{n},a\n" for n in range(2_000)))
     transaction = opening.transaction_of(workshop.spec(batches_of(path), settings=optimistic))
     env = environment.system(parallelism=1)
@@ -146,13 +152,7 @@ def test_tasks_write_bloom_filters_and_report_keys(
 def test_copy_on_write_file_group_gets_one_base_file_however_the_work_is_divided(
     spark: SparkSession, tmp_path: Path, *, is_small: bool
 ) -> None:
-    workshop = Workshop(tmp_path)
-    cow = table_config.TableType.COPY_ON_WRITE
-    workshop.config = replace(workshop.config, table_type=cow)
-    workshop.create()
-    optimistic = settings.WriteSettings(
-        concurrency=settings.ConcurrencyMode.OPTIMISTIC, clock_wait_ms=0
-    )
+    workshop, optimistic = copy_on_write(tmp_path)
     numbers = range(2_000)
     first = workshop.file("1.csv", "".join(f"k{n},eu,{n},a\n" for n in numbers))
     second = workshop.file("2.csv", "".join(f"k{n},eu,{-n},\n" for n in numbers if n % 2))
