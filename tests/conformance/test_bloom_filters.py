@@ -13,9 +13,9 @@ from hoodie.format import bloom_filters, metadata_avro
 from hoodie.format.bloom_filters import Filter, NewFilter, Size, StoredFilter, TypeCode
 from hoodie.model import file_statistics, files
 from hoodie.timeline import active
-from support.peer import peer_ours
+from support.peer import peer_ours, peer_turns
 from support.peer.judge import QUICK_JVM, Judge, Query, Settings
-from support.peer.peer_cases import BASE, SCHEMA, row
+from support.peer.peer_cases import BASE, SCHEMA
 from support.peer.peer_listings import assert_same_files, look
 from support.peer.peer_options import PeerTable
 from support.peer.peer_rows import assert_same_rows
@@ -76,42 +76,11 @@ TABLES = {
 BY_METADATA = Query(use_metadata_table=True)
 
 
-def rows_of(numbers: range, ts: int) -> pa.Table:
-    return pa.Table.from_pylist([row(n, ts=ts) for n in numbers], SCHEMA)
-
-
 def stages(judge: Judge, path: Path, made: PeerTable) -> Iterator[str]:
     """Change a table by both engines, in all ways that change which base files it has."""
-    options = made.write_options()
     ours = peer_ours.Hoodie(table=made, settings={"hoodie.metadata.compact.max.delta.commits": "4"})
     peer_ours.create(path, made, SCHEMA)
-    judge.write(path, rows_of(range(12), 1), options)
-    yield "written by theirs, which makes the metadata table"
-    ours.write(path, rows_of(range(2, 18), 2), "upsert")
-    yield "written by ours"
-    judge.write(path, rows_of(range(4, 20), 3), options)
-    yield "written by theirs"
-    ours.write(path, rows_of(range(4, 6), 4), "delete")
-    yield "deleted by ours"
-    for ts in range(5, 8):
-        ours.write(path, rows_of(range(ts, ts + 9), ts), "upsert")
-    yield "written by ours, often"
-    if made.merge_on_read:
-        plan = ours.schedule_compaction(path)
-        assert plan is not None
-        ours.execute_compaction(path, plan)
-        yield "compacted by ours"
-        ours.write(path, rows_of(range(3), 9), "upsert")
-        judge.compact(path, options)
-        yield "compacted by theirs"
-    ours.write(path, rows_of(range(3), 10), "upsert")
-    peer_ours.hoodie("clean", path, "--keep-commits", "1", "--grace", "0", "--lock", "filesystem")
-    yield "cleaned by ours"
-    judge.write(path, rows_of(range(3, 5), 11), options)
-    judge.clean(path, options)
-    yield "cleaned by theirs"
-    ours.write(path, rows_of(range(14, 22), 12), "upsert")
-    yield "written by ours at last"
+    yield from peer_turns.changes(judge, path, made, ours, last=18)
 
 
 def assert_filters_are_those_of_footers(path: Path) -> None:
@@ -173,7 +142,7 @@ def test_base_files_of_same_keys_have_the_same_footers(judge: Judge, tmp_path: P
     base file has no filter there.
     """
     made = replace(INDEXED, merge_on_read=False, partition_by=(), buckets=1)
-    rows = rows_of(range(300), 1)
+    rows = peer_turns.rows_of(range(300), 1)
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     for path in (theirs, ours):
         peer_ours.create(path, made, SCHEMA)
@@ -202,9 +171,9 @@ def test_bloom_index_finds_keys_by_filters_of_ours(tmp_path: Path) -> None:
     # Its tasks take a view of the table along, and a lock in it.
     opens = "--add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED"
     with Judge(tmp_path / "judge", Settings(jvm_options=(*QUICK_JVM, opens))) as judge:
-        judge.write(path, rows_of(range(4), 1), made.write_options())
-        peer_ours.Hoodie(table=made).write(path, rows_of(range(20), 2), "upsert")
-        judge.write(path, rows_of(range(10, 15), 3), by_filters)
+        judge.write(path, peer_turns.rows_of(range(4), 1), made.write_options())
+        peer_ours.Hoodie(table=made).write(path, peer_turns.rows_of(range(20), 2), "upsert")
+        judge.write(path, peer_turns.rows_of(range(10, 15), 3), by_filters)
         found = judge.read(path)
     assert found.num_rows == 20
     assert sorted(found.column("ts").to_pylist()) == [2] * 15 + [3] * 5

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
-from support.peer import peer_ours
+from support.peer import peer_ours, peer_turns
 from support.peer.judge import RELEASE, Judge, Query
-from support.peer.peer_cases import BASE, SCHEMA, row
+from support.peer.peer_cases import BASE, SCHEMA
 from support.peer.peer_listings import assert_same_files
 from support.peer.peer_rows import assert_same_rows
 
@@ -56,49 +55,18 @@ BY_METADATA = Query(use_metadata_table=True)
 SKIPPING = replace(BY_METADATA, options={"hoodie.enable.data.skipping": "true"})
 
 
-def rows_of(numbers: range, ts: int) -> pa.Table:
-    return pa.Table.from_pylist([row(n, ts=ts) for n in numbers], SCHEMA)
-
-
 def stages(judge: Judge, path: Path, kind: str) -> Iterator[str]:
     """Change a table by both engines, in all ways that change which files it has."""
     made = TABLES[kind]
-    options = made.write_options()
     often = {"hoodie.metadata.compact.max.delta.commits": "4"}
     ours = peer_ours.Hoodie(table=made, settings=often, orders_deletes=True)
     peer_ours.create(path, made, SCHEMA)
     if "made by ours" in kind:
-        ours.write(path, rows_of(range(5), 0), "upsert")
+        ours.write(path, peer_turns.rows_of(range(5), 0), "upsert")
         files_only = ["--files-only"] if "files alone" in kind else []
         peer_ours.hoodie("metadata", "init", path, "--lock", "filesystem", *files_only)
         yield "made by ours"
-    judge.write(path, rows_of(range(12), 1), options)
-    yield "written by theirs, which makes the metadata table if there is none"
-    ours.write(path, rows_of(range(2, 8), 2), "upsert")
-    yield "written by ours"
-    judge.write(path, rows_of(range(4, 10), 3), options)
-    yield "written by theirs"
-    ours.write(path, rows_of(range(4, 6), 4), "delete")
-    yield "deleted by ours"
-    for ts in range(5, 8):
-        ours.write(path, rows_of(range(ts, ts + 9), ts), "upsert")
-    yield "written by ours, often"
-    if made.merge_on_read:
-        plan = ours.schedule_compaction(path)
-        assert plan is not None
-        ours.execute_compaction(path, plan)
-        yield "compacted by ours"
-        ours.write(path, rows_of(range(3), 9), "upsert")
-        judge.compact(path, options)
-        yield "compacted by theirs"
-    ours.write(path, rows_of(range(3), 10), "upsert")
-    peer_ours.hoodie("clean", path, "--keep-commits", "1", "--grace", "0", "--lock", "filesystem")
-    yield "cleaned by ours"
-    judge.write(path, rows_of(range(3, 5), 11), options)
-    judge.clean(path, options)
-    yield "cleaned by theirs"
-    ours.write(path, rows_of(range(14, 22), 12), "upsert")
-    yield "written by ours at last"
+    yield from peer_turns.changes(judge, path, made, ours)
 
 
 def assert_their_listings_are_the_same(judge: Judge, path: Path, damaged: Path) -> None:
