@@ -7,7 +7,7 @@ by. Source: `BaseHoodieLogRecordReader.java` (`scanInternalV1`); format.md: Log 
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -45,13 +45,13 @@ OnCorrupt = Callable[[files.LogFile, log_blocks.CorruptRange], None]
 
 def read(
     storage: protocol.Storage,
-    log_files: Iterable[files.LogFile],
+    log_files: Collection[files.LogFile],
     is_committed: slicing.IsCommitted,
     on_corrupt: OnCorrupt,
     *,
     has_hfiles: bool = False,
 ) -> list[Found[log_blocks.Block]]:
-    """Return the blocks that count, in log order; one read of each file.
+    """Return the blocks that count, in log order; one read of each file, several at a time.
 
     The content of the blocks is part of their file's buffer.
 
@@ -67,9 +67,10 @@ def read(
         UnsupportedError: A block is of a log compaction, or of a kind that the table does not have.
     """
     found: list[Found[log_blocks.Block]] = []
-    for log_file in log_files:
-        with named(log_file), storage.open_input(log_file.path) as source:
-            scanned = log_blocks.scan(source.read_buffer())
+    buffers = storage.read_buffers([each.path for each in log_files])
+    for log_file, buffer in zip(log_files, buffers, strict=True):
+        with named(log_file):
+            scanned = log_blocks.scan(buffer)
             found = _counting(found, log_file, scanned, is_committed, on_corrupt, has_hfiles)
     return found
 

@@ -141,6 +141,10 @@ class MemoryStorage:
         """Yield the bytes of files, in that order."""
         return map(self.read, paths)
 
+    def read_buffers(self, paths: Sequence[str]) -> Sequence[pa.Buffer]:
+        """Return the bytes of files, in that order."""
+        return [pa.py_buffer(self._find(path).content) for path in paths]
+
     def fetch(self, path: str) -> tuple[bytes, str]:
         """Return a file's bytes and their version."""
         file = self._find(path)

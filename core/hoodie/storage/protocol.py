@@ -173,6 +173,16 @@ class Storage(Protocol):
         """
         ...
 
+    def read_buffers(self, paths: Sequence[str]) -> Sequence[pa.Buffer]:
+        """Return the bytes of whole files, in that order, at once where a request takes long.
+
+        Local files are mapped into memory.
+
+        Raises:
+            NotFoundError: There is none of a path.
+        """
+        ...
+
     def fetch(self, path: str) -> tuple[bytes, str]:
         """Return a file's bytes and the version to replace them by, in one request.
 

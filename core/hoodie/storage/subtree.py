@@ -65,6 +65,10 @@ class SubtreeStorage:
         """Yield the bytes of files, in that order."""
         return self._storage.read_all(map(self._file, paths))
 
+    def read_buffers(self, paths: Sequence[str]) -> Sequence[pa.Buffer]:
+        """Return the bytes of files."""
+        return self._storage.read_buffers([self._file(path) for path in paths])
+
     def fetch(self, path: str) -> tuple[bytes, str]:
         """Return a file's bytes and the version to replace them by."""
         return self._storage.fetch(self._file(path))

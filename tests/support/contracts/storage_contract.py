@@ -131,6 +131,8 @@ class StorageContract(ABC):
                 storage.read(path, offset=1, length=0)
             with pytest.raises(errors.NotFoundError, match=path):
                 storage.open_input(path)
+            with pytest.raises(errors.NotFoundError, match=path):
+                storage.read_buffers(["directory/file", path])
 
     @pytest.mark.parametrize(
         ("offset", "length", "expected"),
@@ -176,6 +178,14 @@ class StorageContract(ABC):
         with storage.open_input("file", is_mapped=is_mapped) as file:
             assert file.size() == 0
             assert file.read() == b""
+
+    def test_whole_files_are_read_in_the_order_of_their_paths(self, storage: Storage) -> None:
+        contents = {f"d{number % 3}/file-{number}": b"x" * number for number in range(40)}
+        for path, content in contents.items():
+            storage.create(path, content)
+        found = storage.read_buffers(list(reversed(contents)))
+        assert [each.to_pybytes() for each in found] == list(reversed(contents.values()))
+        assert storage.read_buffers([]) == []
 
     def test_listing_is_sorted_and_one_level_or_all(self, storage: Storage) -> None:
         for path in ("b", "a/z", "a/b/c", "ab/c", ".hidden/x"):
@@ -329,6 +339,7 @@ class StorageContract(ABC):
             lambda: storage.read(path),
             lambda: list(storage.read_all([path])),
             lambda: storage.open_input(path),
+            lambda: storage.read_buffers([path]),
             lambda: storage.create(path, b""),
             lambda: storage.replace(path, b"", if_match=""),
             lambda: storage.open_write(path),

@@ -342,6 +342,17 @@ class Judge:
             self._ask("read", arguments | {"sink": sink.value}, timeout_s=timeout_s)
         return self.seconds_last
 
+    def plan(self, path: Path, query: Query = SNAPSHOT, *, timeout_s: float = 600) -> int:
+        """Return how many files a read of all rows needs; `seconds_last` is what finding them took.
+
+        Args:
+            path: The table's root.
+            query: How it is read; a filter leaves no file out.
+            timeout_s: After which the judge is given up.
+        """
+        arguments = self._scan_arguments(path, query) | {"sink": "files"}
+        return int(self._ask("read", arguments, timeout_s=timeout_s)["files"])
+
     def write(
         self,
         path: Path,

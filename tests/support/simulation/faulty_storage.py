@@ -301,6 +301,9 @@ class FaultyStorage:
         version = self.stat(path).version
         return self.read(path), version
 
+    def read_buffers(self, paths: Sequence[str]) -> Sequence[pa.Buffer]:
+        return [self.open_input(path).read_buffer() for path in paths]
+
     def open_input(self, path: str, *, is_mapped: bool = True) -> pa.NativeFile:
         self._read(f"open {path}")
         return self._inner.open_input(path, is_mapped=is_mapped)
