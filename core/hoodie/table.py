@@ -435,7 +435,7 @@ class Table:
 
     def consumers(self) -> list[table_stats.ConsumerStats]:
         """Return the declared consumers, by name, and whether cleaning waits for them."""
-        return table_stats.of_consumers(self._storage, self.timeline())
+        return table_stats.of_consumers(self._storage, self.config, self.timeline())
 
     def remove_consumer(self, name: str) -> bool:
         """Remove a consumer: cleaning does not wait for it any more; False if there is none."""

@@ -103,16 +103,16 @@ class Consumer:
         """When its hold ends if it stays silent; None while the file is damaged."""
         return None if self.record is None else self.updated_ms + self.record.limit_ms
 
-    def state_at(self, now: instants.InstantTime) -> State:
+    def state_at(self, now_ms: int) -> State:
         """Return what it means to a clean.
 
         Args:
-            now: A time that has certainly passed, by timeline and storage.
+            now_ms: A time that has certainly passed, by timeline and storage, since the epoch.
         """
         until_ms = self.held_until_ms
         if until_ms is None:
             return State.DAMAGED
-        return State.EXPIRED if instants.parse_time(now) > until_ms else State.HOLDING
+        return State.EXPIRED if now_ms > until_ms else State.HOLDING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,7 +137,7 @@ def delete(
     def decide(scope: table_lock.LockScope) -> tuple[instants.Instant, ...]:
         admission.admit_table(client, scope, config)
         admission.admit_attempt(client)
-        found = chosen(scope.timeline, doomed, client.clock.now_ms())
+        found = chosen(scope.timeline, doomed, client.time_zone.shown_ms(client.clock.now_ms()))
         left = _forget_dead(client, scope, only=doomed.commits)
         missing = doomed.commits - left - {each.requested_time for each in (*found, *tried)}
         if missing:
@@ -503,15 +503,20 @@ def _remove(
 
 
 def chosen(
-    timeline: active.ActiveTimeline, doomed: Doomed, clock_ms: int
+    timeline: active.ActiveTimeline, doomed: Doomed, shown_ms: int
 ) -> tuple[instants.Instant, ...]:
     """Return the completed savepoints to delete; their age is measured on the timeline.
 
     A clock that is ahead deletes nothing: only what the table itself has seen counts. Nor does an
     instant whose time is ahead of the clock, as another engine may have written it.
+
+    Args:
+        timeline: Read in the lock scope.
+        doomed: What to choose.
+        shown_ms: What our clock shows in the timeline's zone.
     """
     newest_ms = instants.parse_time(timeline.greatest_time) if timeline.greatest_time else 0
-    now_ms = min(newest_ms, clock_ms)
+    now_ms = min(newest_ms, shown_ms)
     return tuple(
         each
         for each in timeline.savepoints

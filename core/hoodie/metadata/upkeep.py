@@ -115,6 +115,10 @@ def _run(
     timeline = _withdraw_pending(storage, beside, config.metadata_partitions, scope)
     table = metadata_table.MetadataTable(client.storage, scope.timeline)
     time = client.time_after(scope, true_time.Parity.EPOCH)
+    refusal = preconditions.repetition_refusal(config, client.clock.now_ms())
+    if refusal is not None:
+        logger.info("%s: compaction waits: %s", storage.uri, refusal)
+        return None
     stage = stage_of(client.random.uuid())
     stats, operations = [], []
     for number, (each, records) in enumerate(_merged(table, config.metadata_partitions)):

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hoodie import errors
+from hoodie.model import time_zones
 
 VERSION_WITH_PAYLOADS = 8
 """The older version: it stores a payload class and a strategy id beside the merge mode."""
@@ -24,6 +25,8 @@ CHAIN_KEY = "hoodie.operator.chain"
 FOREIGN_WRITERS_KEY = "hoodie.operator.foreign.writers"
 EPOCH_KEY = "hoodie.operator.epoch"
 """The number of the epoch that was the last to change the properties."""
+TIME_ZONE_KEY = "hoodie.operator.timeline.zone"
+"""Of which zone the times of a timeline in local time are, by its name in the IANA database."""
 CHAIN_VERSION = 1
 """Of the epochs of a table that was never archived, and never lost a savepoint."""
 CHAIN_VERSION_NEWEST = 3
@@ -143,7 +146,8 @@ class TableConfig:
         delete_marker: Column and value that mark a row as deleted; None when not configured.
         metadata_partitions: Ready partitions of the metadata table.
         metadata_partitions_inflight: Those being built.
-        is_utc: Whether the timeline's times are UTC; otherwise they are some zone's local times.
+        time_zone: Of the timeline's times; None where they are local times of a zone that the table
+            does not tell.
         chain: The chain that orders all changes of the table; None for a table without one.
         has_foreign_writers: Whether other engines may change the table as well.
         properties: Every property as stored, for what has no field here.
@@ -166,10 +170,15 @@ class TableConfig:
     delete_marker: tuple[str, str] | None = None
     metadata_partitions: tuple[str, ...] = ()
     metadata_partitions_inflight: tuple[str, ...] = ()
-    is_utc: bool = True
+    time_zone: time_zones.TimeZone | None = time_zones.UTC_ZONE
     chain: ChainName | None = None
     has_foreign_writers: bool = True
     properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def zone(self) -> time_zones.TimeZone:
+        """The time zone of the timeline; UTC where the table does not tell: ages may be wrong."""
+        return self.time_zone or time_zones.UTC_ZONE
 
     @property
     def is_copy_on_write(self) -> bool:
@@ -322,7 +331,7 @@ def from_properties(properties: Mapping[str, str]) -> TableConfig:
         else None,
         metadata_partitions=_names(properties, METADATA_PARTITIONS_KEY),
         metadata_partitions_inflight=_names(properties, METADATA_PARTITIONS_INFLIGHT_KEY),
-        is_utc=properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC",
+        time_zone=_time_zone(properties),
         chain=_chain(properties),
         has_foreign_writers=properties.get(FOREIGN_WRITERS_KEY, "").lower() != "false",
         properties=dict(properties),
@@ -399,6 +408,13 @@ def _chain(properties: Mapping[str, str]) -> ChainName | None:
     if not version.isdecimal() or not chain_id:
         raise errors.FormatError(f"{CHAIN_KEY} is {text!r}, expected VERSION:ID")
     return ChainName(id=chain_id, version=int(version))
+
+
+def _time_zone(properties: Mapping[str, str]) -> time_zones.TimeZone | None:
+    if properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC":
+        return time_zones.UTC_ZONE
+    name = properties.get(TIME_ZONE_KEY)
+    return time_zones.TimeZone(name) if name else None
 
 
 def _table_type(properties: Mapping[str, str]) -> TableType:

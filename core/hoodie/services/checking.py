@@ -34,6 +34,7 @@ from hoodie.timeline import (
     active,
     archived,
     chain,
+    clock_evidence,
     contents,
     epochs,
     metadata_timelines,
@@ -41,6 +42,9 @@ from hoodie.timeline import (
     transitions,
 )
 from hoodie.transaction import heartbeats, layout, liveness, manager, markers
+
+_CLOCKS_MAX = 20
+"""Findings of one kind about clocks; a writer whose clock is wrong makes many."""
 
 Findings = Iterator[results.Finding]
 Commits = Mapping[instants.Instant, commits.CommitMetadata]
@@ -66,13 +70,14 @@ def check(
         *_of_columns(target),
         *_of_bucket_counts(snapshot),
         *_of_timeline(target, snapshot, read),
+        *_of_clocks(target, snapshot.timeline),
         *_of_chain(target),
         *_of_remains(snapshot.timeline),
         *_of_pending(liveness.pending(target.storage, snapshot.timeline, write_settings, env)),
         *_of_leftovers(target.storage, snapshot.timeline, lives),
         *_of_savepoints(target.storage, snapshot.timeline),
         *_of_cleans(target.storage, snapshot.timeline),
-        *_of_consumers(target.storage, snapshot.timeline),
+        *_of_consumers(target, snapshot.timeline),
         *_of_files(snapshot, _index(target.config, snapshot)),
         *_of_orphans(snapshot, read),
         *_of_all_files(target.storage, snapshot.timeline),
@@ -233,6 +238,29 @@ def _commits(
                 continue  # It was archived meanwhile.
             unreadable.append(_error(str(instant), str(error)))
     return read, unreadable
+
+
+def _of_clocks(target: manager.Target, timeline: active.ActiveTimeline) -> Findings:
+    """Yield findings about times that went back, or are of another zone; of the newest of each."""
+    zone = target.config.time_zone
+    if zone is None:
+        return
+    found = clock_evidence.of_table(target.storage, timeline)
+    back = clock_evidence.went_back(found, zone)
+    for each, before in back[-_CLOCKS_MAX:]:
+        yield _error(
+            str(each),
+            f"completed after {before}, with an earlier time: clocks were put back, or one is "
+            "wrong. Readers may not see what it wrote to a file group that both wrote: write its "
+            "rows again",
+        )
+    for each, ahead_min in clock_evidence.of_other_zones(found, zone)[-_CLOCKS_MAX:]:
+        yield _error(
+            str(each),
+            f"has a time that is {abs(ahead_min)} min {'ahead of' if ahead_min > 0 else 'behind'} "
+            f"{zone.name}: its writer gives times of another time zone. Set the writer's time zone "
+            "(-Duser.timezone), and check what it wrote",
+        )
 
 
 def _of_timeline(target: manager.Target, snapshot: snapshots.Snapshot, read: Commits) -> Findings:
@@ -396,8 +424,8 @@ def _of_cleans(storage: protocol.Storage, timeline: active.ActiveTimeline) -> Fi
             )
 
 
-def _of_consumers(storage: protocol.Storage, timeline: active.ActiveTimeline) -> Findings:
-    for each in table_stats.of_consumers(storage, timeline):
+def _of_consumers(target: manager.Target, timeline: active.ActiveTimeline) -> Findings:
+    for each in table_stats.of_consumers(target.storage, target.config, timeline):
         subject = f"consumer {each.consumer.name}"
         if each.state is consumers.State.DAMAGED:
             yield _error(subject, f"{each.consumer.defect}; until then nothing is cleaned")
@@ -407,7 +435,7 @@ def _of_consumers(storage: protocol.Storage, timeline: active.ActiveTimeline) ->
                 f"{each.passed_by} deleted, or may delete, file versions that it has not read: "
                 "it has to read the whole table",
             )
-        elif _is_archived_unread(storage, timeline, each.consumer):
+        elif _is_archived_unread(target.storage, timeline, each.consumer):
             yield _note(
                 subject,
                 "has not read instants that another engine has archived: what was cleaned of them "

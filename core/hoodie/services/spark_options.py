@@ -42,10 +42,10 @@ def options(
         UnsupportedError: The table is not one that we write, or the lock not one of Apache Hudi's.
     """
     compatibility.check_table(config, mode)
-    if not config.is_utc:
+    if config.time_zone is None:
         raise errors.UnsupportedError(
-            f"the timeline of table {config.name} is in local time, "
-            "expected hoodie.table.timeline.timezone=UTC: hoodie does not write such tables"
+            f"the timeline of table {config.name} has the local times of its writers, and nothing "
+            "says of which time zone: declare it by `hoodie adopt --time-zone`"
         )
     return (
         _table(config)
@@ -72,6 +72,7 @@ def _table(config: table_config.TableConfig) -> dict[str, str]:
         "hoodie.datasource.write.hive_style_partitioning": _flag(config.is_hive_style),
         "hoodie.datasource.write.partitionpath.urlencode": _flag(config.is_url_encoded),
         "hoodie.write.table.version": str(config.version),
+        "hoodie.table.timeline.timezone": "UTC" if config.zone.is_utc else "LOCAL",
         # Version 9 is not read by 1.0; whoever wants it upgrades the table on purpose.
         "hoodie.write.auto.upgrade": "false",
     }

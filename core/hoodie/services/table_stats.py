@@ -192,11 +192,13 @@ def of_table(
         pending=_pending(snapshot.timeline, snapshot.compactions),
         compaction=_compaction(snapshot, config, candidates),
         savepoints=tuple(each.requested_time for each in snapshot.timeline.savepoints),
-        consumers=tuple(of_consumers(storage, snapshot.timeline)),
+        consumers=tuple(of_consumers(storage, config, snapshot.timeline)),
     )
 
 
-def of_consumers(storage: protocol.Storage, timeline: active.ActiveTimeline) -> list[ConsumerStats]:
+def of_consumers(
+    storage: protocol.Storage, config: table_config.TableConfig, timeline: active.ActiveTimeline
+) -> list[ConsumerStats]:
     """Return the consumers that a timeline shows; no request without any.
 
     Two requests each, a listing, and a read for each clean that was requested after what one of
@@ -205,11 +207,11 @@ def of_consumers(storage: protocol.Storage, timeline: active.ActiveTimeline) -> 
     declared = consumers.read_all(storage, timeline)
     if not declared:
         return []
-    now = cleaning.clock_of(storage, timeline).now
+    now_ms = cleaning.clock_of(storage, config, timeline).now_ms
     return [
         ConsumerStats(
             consumer=each,
-            state=each.state_at(now),
+            state=each.state_at(now_ms),
             passed_by=None
             if each.record is None
             else consumers.passing(storage, timeline, each.consumed),

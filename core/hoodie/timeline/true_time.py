@@ -8,7 +8,9 @@ Terms:
 Under the lock, a time above the floor is enough among writers that all read it; Apache Hudi's own
 writers read only their clock and rely on everyone waiting out the skew before letting go of the
 lock. So we wait, too, as long as the settings say. A clock that lags by more than the skew is
-wrong, or another was: that is never passed over in silence.
+wrong, or another was: that is never passed over in silence. In a table in local time clocks are
+put back once a year: in the hour that follows they lag by up to an hour, and times go on from the
+floor.
 
 Source: RFC-66; `SkewAdjustingTimeGenerator.java`; protocol.md: Time.
 """
@@ -18,7 +20,7 @@ import logging
 from dataclasses import dataclass
 
 from hoodie import clock, errors
-from hoodie.model import instants, settings
+from hoodie.model import instants, settings, time_zones
 from hoodie.timeline import active
 
 logger = logging.getLogger(__name__)
@@ -53,9 +55,21 @@ class Reading:
 class TimeGenerator:
     """Gives out times; one for each transaction client."""
 
-    def __init__(self, time_clock: clock.Clock, write_settings: settings.WriteSettings) -> None:
-        """Take the clock, and skew, wait and policy from the settings."""
+    def __init__(
+        self,
+        time_clock: clock.Clock,
+        write_settings: settings.WriteSettings,
+        time_zone: time_zones.TimeZone = time_zones.UTC_ZONE,
+    ) -> None:
+        """Take the clock, and skew, wait and policy from the settings.
+
+        Args:
+            time_clock: Of this machine.
+            write_settings: Of the writer.
+            time_zone: Of the timeline.
+        """
         self._clock = time_clock
+        self._zone = time_zone
         self._settings = write_settings
         self._suspect: instants.Instant | None = None
         self._floor = ""
@@ -101,15 +115,21 @@ class TimeGenerator:
         """Return the next time after a timeline, and look whose clock is wrong."""
         greatest = max(timeline.greatest_time or "", chain_time, self._floor)
         floor = instants.InstantTime(greatest) if greatest else None
-        now_ms = self._clock.now_ms()
-        reading = next_reading(now_ms, floor, self._settings)
+        clock_ms = self._clock.now_ms()
+        now_ms = self._zone.shown_ms(clock_ms)
+        repetition = self._zone.repetition(clock_ms)
+        repeated_ms = 0 if repetition is None else repetition.ahead_ms
+        reading = next_reading(now_ms, floor, self._settings, repeated_ms)
         if reading.lag_ms:
-            suspect = _first_ahead(timeline, now_ms + self._settings.clock_skew_ms_max)
+            limit_ms = now_ms + self._settings.clock_skew_ms_max + repeated_ms
+            suspect = _first_ahead(timeline, limit_ms)
             finding = (
                 f"this machine's clock lags {floor} on the timeline by {reading.lag_ms} ms, "
                 f"expected {self._settings.clock_skew_ms_max} ms at most; "
                 f"the first instant ahead of it is {suspect}"
             )
+            if not self._zone.is_utc:
+                finding += f"; the table's times are those of {self._zone.name}: are its writer's?"
             if self._settings.future_time is settings.FutureTime.FAIL:
                 raise errors.ClockSkewError(finding)
             logger.warning("%s; continuing from there", finding)
@@ -155,14 +175,24 @@ class TimeGenerator:
         that are wrong are not waited for longer than clocks can be that are not.
         """
         skew_ms = self._settings.clock_skew_ms_max
-        ahead_ms = min(instants.parse_time(time) - self._clock.now_ms(), skew_ms)
+        now_ms = self._zone.shown_ms(self._clock.now_ms())
+        ahead_ms = min(instants.parse_time(time) - now_ms, skew_ms)
         self._clock.sleep_s(max(ahead_ms + skew_ms + 1, 0) / 1000)
 
 
 def next_reading(
-    now_ms: int, floor: instants.InstantTime | None, write_settings: settings.WriteSettings
+    now_ms: int,
+    floor: instants.InstantTime | None,
+    write_settings: settings.WriteSettings,
+    repeated_ms: int = 0,
 ) -> Reading:
     """Return the next time after a floor, by what the clock says.
+
+    Args:
+        now_ms: What the clock shows in the timeline's zone.
+        floor: The floor; None for none.
+        write_settings: Of the writer.
+        repeated_ms: By how much right clocks may have been ahead, since they were put back.
 
     Raises:
         FormatError: The floor is no time that anything could follow.
@@ -178,7 +208,8 @@ def next_reading(
         raise errors.FormatError(f"no instant can follow time {floor}: {error}") from error
     lag_ms = floor_ms - now_ms
     if lag_ms > write_settings.clock_skew_ms_max:
-        return Reading(time=time, wait_ms=wait_ms, lag_ms=lag_ms)
+        is_wrong = lag_ms > write_settings.clock_skew_ms_max + repeated_ms
+        return Reading(time=time, wait_ms=wait_ms, lag_ms=lag_ms if is_wrong else 0)
     # Who waits for others' clocks waits until its own has passed the time, too.
     return Reading(time=time, wait_ms=wait_ms + lag_ms + 1 if wait_ms else 0, lag_ms=0)
 

@@ -36,6 +36,17 @@ def admit_table(
     return config
 
 
+def admit_plan(client: Client, config: table_config.TableConfig) -> None:
+    """Refuse a plan whose time, just given, other engines may give again, and earlier ones.
+
+    Raises:
+        ClockSkewError: They may.
+    """
+    refusal = preconditions.repetition_refusal(config, client.clock.now_ms())
+    if refusal is not None:
+        raise refusal
+
+
 def admit_attempt(client: Client) -> fencing.StoredRecord | None:
     """Return the author's attempt record, if no higher attempt has taken the author's place.
 

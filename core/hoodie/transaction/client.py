@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hoodie import environment, errors, identity
-from hoodie.model import instants, settings, table_config
+from hoodie.model import instants, settings, table_config, time_zones
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, chain, true_time
 from hoodie.transaction import authors, heartbeats, table_lock, writer_batches
@@ -40,6 +40,7 @@ class Connection:
         table_chain: Of the table; None for a table without one.
         beside: The storage of the table's metadata table; of a metadata table, the data's; None for
             a table without one.
+        time_zone: Of the timeline.
         lock_session_ms: Silence after which the lock's service gives a holder up; 0 for none.
         is_proved_dead: Tells of processes of this machine.
     """
@@ -54,6 +55,7 @@ class Connection:
     admit_beside: AdmitBeside | None = None
     table_chain: chain.Chain | None = None
     beside: Storage | None = None
+    time_zone: time_zones.TimeZone = time_zones.UTC_ZONE
     lock_session_ms: int = 0
     is_proved_dead: Callable[[identity.ProcessIdentity], bool] = identity.is_proved_dead
 
@@ -87,7 +89,8 @@ class Client:
         self.process = identity.as_of_now(env.process)
         self.chain = connection.table_chain
         self.beside = connection.beside
-        self.times = true_time.TimeGenerator(env.clock, connection.settings)
+        self.time_zone = connection.time_zone
+        self.times = true_time.TimeGenerator(env.clock, connection.settings, connection.time_zone)
         self.lock = table_lock.TableLock(
             connection.provider,
             connection.storage,

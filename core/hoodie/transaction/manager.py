@@ -102,6 +102,8 @@ def open_client(
                 claim=claim,
                 admit_beside=admit_beside,
                 table_chain=target.known_chain or chain.opened(target.storage, target.config),
+                # A table that does not tell its zone is refused under the lock, whatever it is.
+                time_zone=target.config.zone,
                 beside=metadata_timelines.opened(target.storage) if has_metadata else None,
                 lock_session_ms=round(session_s * 1000),
             )

@@ -31,6 +31,7 @@ _FIXED: Mapping[str, Callable[[table_config.TableConfig], object]] = {
     "chain": lambda config: config.chain,
     "foreign writers": lambda config: config.has_foreign_writers,
     "metadata partitions": lambda config: config.metadata_partitions,
+    "time zone": lambda config: config.time_zone and config.time_zone.name,
 }
 """What data files were made by: a write that began under one value cannot end under another."""
 
@@ -63,10 +64,10 @@ def table_refusal(config: table_config.TableConfig, expected: table_config.Table
             f"table {config.name} has a chain of version {config.chain.version}, expected "
             f"{table_config.CHAIN_VERSION} at most: write it with a later release of this project"
         )
-    if not config.is_utc:
+    if config.time_zone is None:
         return errors.UnsupportedError(
-            f"the timeline of table {config.name} is in local time, "
-            "expected hoodie.table.timeline.timezone=UTC"
+            f"the timeline of table {config.name} has the local times of its writers, and nothing "
+            "says of which time zone: declare it by `hoodie adopt --time-zone`"
         )
     for name, value_of in _FIXED.items():
         if value_of(config) != value_of(expected):
@@ -75,6 +76,30 @@ def table_refusal(config: table_config.TableConfig, expected: table_config.Table
                 f"expected {value_of(expected)}, as when this write began"
             )
     return None
+
+
+def repetition_refusal(config: table_config.TableConfig, clock_ms: int) -> Refusal:
+    """Return why nothing is planned now that hides what completes later with an earlier time.
+
+    Other engines give the times of an hour twice when clocks are put back. What they complete in
+    the second hour would lie below the base file of a compaction that was planned in the first, and
+    a clean would count it as older than what it retains.
+
+    Args:
+        config: The table's.
+        clock_ms: What our clock says now, since the epoch; not before the plan's time was given.
+    """
+    repetition = config.zone.repetition(clock_ms) if config.has_foreign_writers else None
+    if repetition is None:
+        return None
+    first, end = (f"{time[8:10]}:{time[10:12]}" for time in (repetition.first, repetition.end))
+    wait_min = (repetition.ends_ms - clock_ms) // 60_000 + 1
+    return errors.ClockSkewError(
+        f"clocks of {config.zone.name} show the times from {first} to {end} of "
+        f"{repetition.first[:8]} twice, and other engines may give table {config.name} times that "
+        f"go back: no compaction or clean is planned for {wait_min} min. Retry then; tables in UTC "
+        "have no such hour"
+    )
 
 
 def _metadata_refusal(config: table_config.TableConfig) -> Refusal:

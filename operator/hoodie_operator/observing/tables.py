@@ -132,7 +132,7 @@ class TableObserver:
                 if each.commit.writer_id is not None and each.batch_settings is not None
             },
             has_partition_buckets=bool(partition_buckets.listed(storage)),
-            passed_consumers=_passed_consumers(storage, timeline),
+            passed_consumers=_passed_consumers(storage, config, timeline),
             interference=_interference(storage, config),
             metadata=_metadata(storage, config, timeline),
         )
@@ -220,7 +220,7 @@ def _digests(
 
 
 def _passed_consumers(
-    storage: Storage, timeline: active.ActiveTimeline
+    storage: Storage, config: table_config.TableConfig, timeline: active.ActiveTimeline
 ) -> tuple[facts.PassedConsumer, ...]:
     """Return the consumers that a clean has passed; no request for a table without consumers.
 
@@ -234,7 +234,7 @@ def _passed_consumers(
             consumed=each.consumer.consumed,
             clean=each.passed_by.requested_time,
         )
-        for each in table_stats.of_consumers(storage, timeline)
+        for each in table_stats.of_consumers(storage, config, timeline)
         if each.state is consumers.State.HOLDING and each.passed_by is not None
     )
 

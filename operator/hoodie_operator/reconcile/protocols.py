@@ -101,7 +101,7 @@ APART: Final[Mapping[str, str]] = {
     "metadata_partitions_inflight": "it is read from the table",
     "chain": "each table has one of its own, which is read from the table",
     "has_foreign_writers": "external_writers says it",
-    "is_utc": "always true for tables that the operator creates",
+    "time_zone": "it is read from the table",
     "properties": "it is read from the table",
 }
 """Fields of a table's configuration, concurrency and services that are no part, and why."""

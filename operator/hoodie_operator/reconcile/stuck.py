@@ -76,14 +76,14 @@ def look(world: World, table: objects.Table) -> Outcome:
     effects: list[Effect] = []
     for pending in seen.pending:
         mandate = mandates.get(_kind(pending))
-        if mandate is None or not _is_stuck(world, mandate, pending):
+        if mandate is None or not _is_stuck(world, seen, mandate, pending):
             continue
         remedy = _remedy(world, table, mandate, pending)
         told.append(
             hudi_table.StuckInstant(
                 instant=pending.requested_time,
                 type=pending.action,
-                since=times.text(timelines.epoch_ms(pending.requested_time)),
+                since=times.text(timelines.epoch_ms(seen, pending.requested_time)),
                 owner=_owner(pending),
                 process=pending.process or None,
                 policy=mandate.name,
@@ -129,8 +129,13 @@ def _kind(pending: facts.Pending) -> str:
     return (kinds.COMPACTION_POLICY if is_compaction else kinds.RETENTION_POLICY).name
 
 
-def _is_stuck(world: World, mandate: table_services.Mandate, pending: facts.Pending) -> bool:
-    requested_ms = timelines.epoch_ms(pending.requested_time)
+def _is_stuck(
+    world: World,
+    seen: facts.TableFacts,
+    mandate: table_services.Mandate,
+    pending: facts.Pending,
+) -> bool:
+    requested_ms = timelines.epoch_ms(seen, pending.requested_time)
     after_ms = fields.duration_ms(_rules(mandate).after)
     # Apache Hudi's own instants before all times are of no age.
     return requested_ms > 0 and world.now_ms - requested_ms >= after_ms

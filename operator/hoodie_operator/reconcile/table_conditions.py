@@ -59,7 +59,7 @@ def _passed(world: World, table: objects.Table) -> Sequence[Statement]:
         Reason.CLEANED_TOO_EARLY,
         lambda seen: "; ".join(
             f"consumer {each.name} has read up to {each.consumed}, and clean {each.clean} of "
-            f"{times.text(timelines.epoch_ms(each.clean))} deletes what it has not read"
+            f"{times.text(timelines.epoch_ms(seen, each.clean))} deletes what it has not read"
             for each in seen.passed_consumers
         ),
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from hoodie import errors
 from hoodie.contract import job_specs
 from hoodie.maintenance.compaction import memory
-from hoodie.model import instants
+from hoodie.model import instants, time_zones
 from hoodie_operator.api import hudi_table
 from hoodie_operator.reconcile import facts
 
@@ -43,11 +43,11 @@ def pending_cleans(seen: facts.TableFacts) -> list[facts.Pending]:
     return [pending for pending in seen.pending if pending.action == clean]
 
 
-def epoch_ms(time: str) -> int:
-    """Return the milliseconds of an instant time; 0 of one that no calendar has."""
+def epoch_ms(seen: facts.TableFacts, time: str) -> int:
+    """Return when it was an instant time in the table's time zone; 0 of one no calendar has."""
     try:
-        return instants.parse_time(time)
-    except errors.InvalidInputError:
+        return _zone(seen).epoch_ms(time)
+    except errors.HoodieError:
         return 0
 
 
@@ -60,10 +60,15 @@ def age_ms(seen: facts.TableFacts, time: str, clock_ms: int) -> int | None:
     if not seen.commits:
         return None
     try:
-        newest_ms = instants.parse_time(seen.commits[-1].completion_time)
-        return min(newest_ms, clock_ms) - instants.parse_time(time)
-    except errors.InvalidInputError:
+        zone = _zone(seen)
+        newest_ms = zone.epoch_ms(seen.commits[-1].completion_time)
+        return min(newest_ms, clock_ms) - zone.epoch_ms(time)
+    except errors.HoodieError:
         return None
+
+
+def _zone(seen: facts.TableFacts) -> time_zones.TimeZone:
+    return time_zones.UTC_ZONE if seen.config is None else seen.config.zone
 
 
 def last_planned(seen: facts.TableFacts) -> str:

@@ -72,7 +72,7 @@ def proposed(uri: str, proposal: planning.Proposal) -> Document:
         findings=tuple(
             f"consumer {each.name} was silent for longer than its limit, and holds nothing back"
             for each in proposal.consumers
-            if each.state_at(proposal.clock.now) is consumers.State.EXPIRED
+            if each.state_at(proposal.clock.now_ms) is consumers.State.EXPIRED
         ),
     )
 

@@ -326,17 +326,19 @@ def _facts(
         last_clean=_last_clean(storage, timeline),
         not_swept=swept.not_swept if swept else (),
         swept_rollbacks=swept.rollbacks if swept else None,
-        consumers=_consumers(storage, timeline),
+        consumers=_consumers(storage, config, timeline),
     )
 
 
-def _consumers(storage: Storage, timeline: active.ActiveTimeline) -> tuple[consumers.Consumer, ...]:
+def _consumers(
+    storage: Storage, config: table_config.TableConfig, timeline: active.ActiveTimeline
+) -> tuple[consumers.Consumer, ...]:
     """Return the consumers that have to be waited for; no request without any."""
     declared = consumers.read_all(storage, timeline)
     if not declared:
         return ()
-    now = cleaning.clock_of(storage, timeline).now
-    return tuple(each for each in declared if each.state_at(now) is not consumers.State.EXPIRED)
+    now_ms = cleaning.clock_of(storage, config, timeline).now_ms
+    return tuple(each for each in declared if each.state_at(now_ms) is not consumers.State.EXPIRED)
 
 
 def _last_clean(storage: Storage, timeline: active.ActiveTimeline) -> planning.LastClean | None:

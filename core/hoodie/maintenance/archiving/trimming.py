@@ -58,7 +58,7 @@ def propose(storage: Storage, config: table_config.TableConfig, days: int) -> Pr
         FormatError: The history is damaged.
     """
     timeline = chain.load(storage, config)
-    latest = horizon.wanted(cleaning.clock_of(storage, timeline).now, days)
+    latest = horizon.wanted(cleaning.clock_of(storage, config, timeline).now, days)
     old = [each for each in archived.newest_files(storage) if each.last < latest]
     if not old:
         return Proposal(latest=latest)

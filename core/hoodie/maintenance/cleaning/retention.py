@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from hoodie import errors
 from hoodie.maintenance import consumers
-from hoodie.model import instants
+from hoodie.model import instants, time_zones
 from hoodie.timeline import active
 
 _HOUR_MS = 3_600_000
@@ -96,35 +96,43 @@ class Clock:
     Attributes:
         now: A time that has certainly passed: the newest completion time, or the time that the
             storage gave that file, if that is earlier. A table that nobody writes does not age.
+        now_ms: The same in milliseconds since the epoch.
         shown_at: When the completed file of each write was there, by the storage, by requested
             time. One that is not in it has just come.
     """
 
     now: instants.InstantTime
+    now_ms: int
     shown_at: Mapping[instants.InstantTime, instants.InstantTime]
 
 
-def clock_of(timeline: active.ActiveTimeline, modified_ms: Mapping[instants.Instant, int]) -> Clock:
+def clock_of(
+    timeline: active.ActiveTimeline,
+    modified_ms: Mapping[instants.Instant, int],
+    zone: time_zones.TimeZone = time_zones.UTC_ZONE,
+) -> Clock:
     """Return what time it is for a table.
 
     Args:
         timeline: Of the table.
         modified_ms: When the storage has last modified the files of completed instants; 0 where it
             does not say.
+        zone: The timeline's.
     """
     times = {each: modified_ms.get(each, 0) for each in timeline.completed}
-    now = instants.format_time(0)
+    now = zone.format(0)
     if timeline.completed:
         newest = timeline.completed[-1]
         made_ms = times[newest]
         assert newest.completion_time is not None, newest
         now = newest.completion_time
         if made_ms:
-            now = min(now, instants.format_time(made_ms))
+            now = min(now, zone.format(made_ms))
     return Clock(
         now=now,
+        now_ms=zone.epoch_ms(now),
         shown_at={
-            each.requested_time: instants.format_time(times[each])
+            each.requested_time: zone.format(times[each])
             for each in timeline.completed_writes
             if times[each]
         },
@@ -159,20 +167,18 @@ def holds(
         _of_policy(timeline, retention, clock.now),
         _of_readers(timeline, retention, clock),
         *_of_pending(timeline),
-        *of_consumers(declared, clock.now),
+        *of_consumers(declared, clock.now_ms),
     ]
 
 
-def of_consumers(
-    declared: Iterable[consumers.Consumer], now: instants.InstantTime
-) -> Iterable[Hold]:
+def of_consumers(declared: Iterable[consumers.Consumer], now_ms: int) -> Iterable[Hold]:
     """Yield a hold for each consumer that is not silent for longer than its limit.
 
     What was replaced at the time up to which it has read stays, so that it may read that change
     once more. What a damaged file says is not known: all stays.
     """
     for each in declared:
-        match each.state_at(now):
+        match each.state_at(now_ms):
             case consumers.State.DAMAGED:
                 yield Hold(time=_NEVER, reason=each.defect)
             case consumers.State.HOLDING:

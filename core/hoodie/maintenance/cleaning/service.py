@@ -138,7 +138,7 @@ def _proposal(
 ) -> planning.Proposal:
     protected = savepoints.protected_paths(storage, timeline)
     saved = tuple(each.requested_time for each in timeline.savepoints)
-    clock = clock_of(storage, timeline)
+    clock = clock_of(storage, config, timeline)
     declared = consumers.read_all(storage, timeline)
     hold = retention.bound(timeline, how, clock, declared)
     last = contents.read_last_clean(storage, timeline)
@@ -173,12 +173,15 @@ def _proposal(
     )
 
 
-def clock_of(storage: Storage, timeline: active.ActiveTimeline) -> retention.Clock:
+def clock_of(
+    storage: Storage, config: table_config.TableConfig, timeline: active.ActiveTimeline
+) -> retention.Clock:
     """Return what time it is for a table, whatever our clock says; a listing."""
     modified_ms = {info.name: info.modified_ms for info in storage.list(active.DIRECTORY)}
     return retention.clock_of(
         timeline,
         {each: modified_ms.get(instant_names.file_name(each), 0) for each in timeline.completed},
+        config.zone,
     )
 
 
@@ -408,17 +411,19 @@ def _kept(
         )
     protected = savepoints.protected_paths(client.storage, timeline)
     saved = wanted.paths & protected if protected else protected
-    hold = _consumers_hold(client.storage, timeline)
+    hold = _consumers_hold(client.storage, config, timeline)
     held = frozenset() if hold is None else planning.held(wanted, snapshot, names, hold)
     return _Kept(saved=saved, held=held, hold=hold if held else None)
 
 
-def _consumers_hold(storage: Storage, timeline: active.ActiveTimeline) -> retention.Hold | None:
+def _consumers_hold(
+    storage: Storage, config: table_config.TableConfig, timeline: active.ActiveTimeline
+) -> retention.Hold | None:
     """Return the hold of the consumer that is the farthest behind; no request without any."""
     declared = consumers.read_all(storage, timeline)
     if not declared:
         return None
-    found = retention.of_consumers(declared, clock_of(storage, timeline).now)
+    found = retention.of_consumers(declared, clock_of(storage, config, timeline).now_ms)
     return min(found, key=lambda hold: hold.time, default=None)
 
 

@@ -134,7 +134,7 @@ def preview(
     """
     Compaction(options=options).check(target.config)
     timeline = chain.load(target.storage, target.config)
-    now = instants.format_time(env.clock.now_ms())
+    now = target.config.zone.format(env.clock.now_ms())
     greatest = timeline.greatest_time
     requested_time = now if greatest is None else max(now, instants.next_time(greatest))
     snapshot = snapshots.take(target.storage, target.config, timeline, has_committed_only=True)

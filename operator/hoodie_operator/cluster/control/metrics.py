@@ -11,7 +11,7 @@ from typing import Final, cast
 import prometheus_client
 from prometheus_client import core, registry
 
-from hoodie import clock, errors
+from hoodie import clock
 from hoodie.model import instants
 from hoodie_operator.api import (
     attempts,
@@ -27,7 +27,7 @@ from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.cluster.control import work_queue
 from hoodie_operator.cluster.informer import store
-from hoodie_operator.reconcile import admission, facts, retries
+from hoodie_operator.reconcile import admission, facts, retries, timelines
 
 _TABLE: Final = ("namespace", "table")
 _FAST: Final = (0.0002, 0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0)
@@ -302,7 +302,7 @@ def _figures(
     assert isinstance(status, hudi_table.HudiTableStatus)
     yield "hudi_table_commits", (), len(seen.commits)
     if seen.commits:
-        newest_s = _epoch_s(seen.commits[-1].completion_time)
+        newest_s = timelines.epoch_ms(seen, seen.commits[-1].completion_time) / 1000
         yield "hudi_table_last_commit_timestamp_seconds", (), newest_s
     yield "hudi_table_passed_consumers", (), len(seen.passed_consumers)
     if status.backlog is not None:
@@ -313,16 +313,9 @@ def _figures(
         pending.setdefault(each.action, []).append(each.requested_time)
     for action, requested in pending.items():
         yield "hudi_table_pending_instants", (action,), len(requested)
-        oldest_s = _epoch_s(min(requested))
+        # Of Apache Hudi's own instants, before all times, it is 0.
+        oldest_s = timelines.epoch_ms(seen, min(requested)) / 1000
         yield "hudi_table_oldest_pending_instant_timestamp_seconds", (action,), oldest_s
-
-
-def _epoch_s(time: instants.InstantTime) -> float:
-    try:
-        return instants.parse_time(time) / 1000
-    except errors.HoodieError:
-        # Apache Hudi's own, before all times.
-        return 0.0
 
 
 def _ended_attempts(before: conditions.Status, after: conditions.Status) -> list[attempts.Attempt]:

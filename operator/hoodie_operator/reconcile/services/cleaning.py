@@ -54,7 +54,8 @@ class Cleaning(RetentionService):
         waiting = [each for each in case.seen.commits if each.completion_time > since]
         if not waiting:
             return Idle(reason=Reason.NOTHING_TO_CLEAN, message="no commits since the last clean")
-        fired = combine(how.triggers.match, list(_triggers(how.triggers, since, waiting)))
+        triggers = list(_triggers(how.triggers, case.seen, since, waiting))
+        fired = combine(how.triggers.match, triggers)
         if not fired.is_due:
             return Idle(reason=Reason.NOT_DUE, message=fired.message)
         return Due(message=fired.message, basis=waiting[-1].requested_time, parameters=parameters)
@@ -67,7 +68,10 @@ def _completion(seen: facts.TableFacts, basis: str | None) -> str:
 
 
 def _triggers(
-    triggers: retention_policy.CleaningTriggers, since: str, waiting: Sequence[facts.Commit]
+    triggers: retention_policy.CleaningTriggers,
+    seen: facts.TableFacts,
+    since: str,
+    waiting: Sequence[facts.Commit],
 ) -> Iterator[Trigger]:
     if triggers.commits is not None:
         yield Trigger(
@@ -76,7 +80,8 @@ def _triggers(
         )
     if triggers.elapsed is not None:
         begin = since or waiting[0].requested_time
-        elapsed_ms = timelines.epoch_ms(waiting[-1].completion_time) - timelines.epoch_ms(begin)
+        newest_ms = timelines.epoch_ms(seen, waiting[-1].completion_time)
+        elapsed_ms = newest_ms - timelines.epoch_ms(seen, begin)
         yield Trigger(
             is_fired=elapsed_ms >= fields.duration_ms(triggers.elapsed),
             message=f"{elapsed_ms // 60_000} min of {triggers.elapsed} between commits",

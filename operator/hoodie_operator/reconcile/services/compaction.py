@@ -130,9 +130,7 @@ def _triggers(
         yield Trigger(is_fired=logged >= limit, message=f"{logged} of {limit} log bytes")
     if triggers.elapsed is not None:
         since = timelines.last_planned(seen) or waiting[0].requested_time
-        # The times of a table in some local zone cannot be compared with a clock of ours; only the
-        # order of its commits counts there.
-        due_ms = timelines.epoch_ms(since) + fields.duration_ms(triggers.elapsed)
+        due_ms = timelines.epoch_ms(seen, since) + fields.duration_ms(triggers.elapsed)
         # The moment and not the time that is left: a status that changes by itself is noise.
         yield Trigger(
             is_fired=now_ms >= due_ms, message=f"elapsed at {times.text(due_ms)}", due_ms=due_ms

@@ -40,7 +40,8 @@ class SavepointExpiry(RetentionService):
             age_ms = timelines.age_ms(case.seen, each.completion_time, case.world.now_ms)
             if age_ms is not None and age_ms > fields.duration_ms(how.expire_after):
                 return _expired(each, how)
-        due_ms = timelines.epoch_ms(oldest.completion_time) + fields.duration_ms(how.expire_after)
+        completed_ms = timelines.epoch_ms(case.seen, oldest.completion_time)
+        due_ms = completed_ms + fields.duration_ms(how.expire_after)
         return Idle(
             reason=Reason.NOTHING_EXPIRED,
             message=f"the oldest savepoint, of commit {oldest.requested_time}, expires with "

@@ -109,7 +109,7 @@ def test_indexes_of_a_metadata_table(
     ("change", "message"),
     [
         ({table_config.BUCKET_COUNT_KEY: ""}, "num.buckets"),
-        ({"hoodie.table.timeline.timezone": "LOCAL"}, "timezone=UTC"),
+        ({"hoodie.table.timeline.timezone": "LOCAL"}, "adopt --time-zone"),
         ({table_config.BOOTSTRAP_BASE_PATH_KEY: "/data"}, "bootstrapped"),
     ],
 )

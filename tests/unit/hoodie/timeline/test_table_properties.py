@@ -35,7 +35,7 @@ def test_created_table_has_its_configuration() -> None:
     storage = MemoryStorage()
     created = table_properties.create(storage, CONFIG, clock())
     assert table_properties.load(storage, clock()) == created
-    assert (created.name, created.bucket_count, created.is_utc) == ("flights", 4, True)
+    assert (created.name, created.bucket_count, created.zone.is_utc) == ("flights", 4, True)
     assert [info.path for info in storage.list("", is_recursive=True)] == [PATH]
 
 

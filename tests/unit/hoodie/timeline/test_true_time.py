@@ -8,6 +8,7 @@ from hoodie import errors
 from hoodie.model import instants
 from hoodie.model.instants import Action, Instant, InstantTime, State
 from hoodie.model.settings import FutureTime, WriteSettings
+from hoodie.model.time_zones import TimeZone
 from hoodie.timeline import active, true_time
 from support.simulation import schedule
 
@@ -113,3 +114,63 @@ def test_time_that_nothing_can_follow_is_a_format_error(floor: str) -> None:
 def test_bootstrap_times_of_hudi_are_below_every_clock() -> None:
     reading = true_time.next_reading(NOW_MS, InstantTime("00000000000000002"), OURS_ONLY)
     assert reading.time == at(0)
+
+
+BERLIN = TimeZone("Europe/Berlin")
+CHANGE_MS = 1_792_890_000_000
+"""Clocks are put back from 03:00 to 02:00 on 2026-10-25."""
+
+
+class FixedClock(schedule.VirtualClock):
+    """A clock at a moment since the epoch."""
+
+    def __init__(self, now_ms: int) -> None:
+        super().__init__(schedule.Schedule(), now_ms - NOW_MS)
+
+
+def local_timeline(*times: str) -> active.ActiveTimeline:
+    return active.from_files(
+        Instant(requested_time=InstantTime(each), action=Action.DELTA_COMMIT, state=State.REQUESTED)
+        for each in times
+    )
+
+
+def local_generator(offset_ms: int) -> true_time.TimeGenerator:
+    return true_time.TimeGenerator(FixedClock(CHANGE_MS + offset_ms), OURS_ONLY, BERLIN)
+
+
+def test_local_times_are_those_of_the_zone() -> None:
+    assert local_generator(-1).generate(timeline_at()) == "20261025025959999"
+    assert local_generator(0).generate(timeline_at()) == "20261025020000000"
+    assert local_generator(3_600_000).generate(timeline_at()) == "20261025030000000"
+
+
+def test_times_of_ours_go_on_through_the_repeated_hour() -> None:
+    newest = "20261025025959999"
+    for offset_ms in (0, 1_800_000, 3_599_999):
+        times = local_generator(offset_ms)
+        newest = times.generate(local_timeline("20261025020000000", newest))
+        assert times.suspect is None
+    assert newest == "20261025030000002"
+    assert local_generator(3_600_001).generate(local_timeline(newest)) == "20261025030000003"
+
+
+@pytest.mark.parametrize("offset_ms", [0, 1_800_000])
+def test_clock_that_lags_by_more_than_the_repeated_hour_fails(offset_ms: int) -> None:
+    floor = instants.format_time(instants.parse_time("20261025030000201") + offset_ms)
+    with pytest.raises(errors.ClockSkewError, match="the table's times are those of Europe/Berlin"):
+        local_generator(offset_ms).generate(local_timeline(floor))
+
+
+@pytest.mark.parametrize("offset_ms", [-1, 3_600_001])
+def test_clock_that_lags_in_any_other_hour_fails(offset_ms: int) -> None:
+    ahead = BERLIN.shown_ms(CHANGE_MS + offset_ms) + 1_000
+    with pytest.raises(errors.ClockSkewError):
+        local_generator(offset_ms).generate(local_timeline(instants.format_time(ahead)))
+
+
+def test_wait_for_other_clocks_is_measured_in_the_zone() -> None:
+    clock = FixedClock(CHANGE_MS - 7_200_000)
+    times = true_time.TimeGenerator(clock, OURS_ONLY, BERLIN)
+    times.wait_out(BERLIN.format(CHANGE_MS - 7_200_000 + 100))
+    assert clock.now_ms() == CHANGE_MS - 7_200_000 + 301

@@ -131,9 +131,9 @@ BAD = {
         "another engine builds files",
     ),
     "local time": (
-        {"config": dataclasses.replace(CONFIG, is_utc=False)},
+        {"config": dataclasses.replace(CONFIG, time_zone=None)},
         errors.UnsupportedError,
-        "timezone=UTC",
+        "hoodie adopt --time-zone",
     ),
     "other buckets": (
         {"config": dataclasses.replace(CONFIG, bucket_count=8)},

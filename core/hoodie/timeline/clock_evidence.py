@@ -1,0 +1,141 @@
+"""What the storage's times of completed files say about the clocks that gave instants their times.
+
+A completed file is created right after its completion time was given, and is never changed. So its
+modification time tells in which zone a table in local time was written, and whether a time went
+back: other engines give the times of an hour twice when clocks are put back. Files that were copied
+since tell neither, and their times are as far from the instants' as no zone is, or all alike.
+"""
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hoodie import errors
+from hoodie.format import instant_names
+from hoodie.model import instants, time_zones
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import active
+
+NEWEST_MAX = 50
+"""The zone follows from so many of the newest instants."""
+
+_MINUTE_MS = 60_000
+_NEAR_MS = 5 * _MINUTE_MS
+"""A file is that near to its instant's time, if clocks are right and it was not copied."""
+
+_STEP_MS = 15 * _MINUTE_MS
+"""Zones differ by multiples of it."""
+
+_ZONES_MS = 26 * 60 * _MINUTE_MS
+"""No two zones differ by more."""
+
+_SAME_MS = 2_000
+"""Stores tell times in whole seconds, and clocks of hosts differ."""
+
+_MOST = 0.8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A completed instant, and when its file was there.
+
+    Attributes:
+        instant: The instant.
+        modified_ms: By the storage, since the epoch.
+    """
+
+    instant: instants.Instant
+    modified_ms: int
+
+
+def of_table(storage: Storage, timeline: active.ActiveTimeline) -> tuple[Shown, ...]:
+    """Return a timeline's completed instants with their files' times, as they completed; a listing.
+
+    Those whose file is not there any more, or has no time, are left out.
+    """
+    modified_ms = {info.name: info.modified_ms for info in storage.list(active.DIRECTORY)}
+    found = ((each, modified_ms.get(instant_names.file_name(each))) for each in timeline.completed)
+    return tuple(Shown(instant=each, modified_ms=ms) for each, ms in found if ms)
+
+
+def offset_min(found: Sequence[Shown], zone: time_zones.TimeZone) -> int | None:
+    """Return by how many minutes the times of instants are ahead of a zone's.
+
+    Args:
+        found: In the order of completion; the newest count.
+        zone: That they should be of.
+
+    Returns:
+        A multiple of 15, 0 for times of the zone; None where the files do not tell.
+    """
+    ahead = [ms for ms in (_ahead_ms(each, zone) for each in found[-NEWEST_MAX:]) if ms is not None]
+    if not ahead:
+        return None
+    middle_ms = statistics.median_low(ahead)
+    steps = round(middle_ms / _STEP_MS)
+    near = sum(abs(ms - steps * _STEP_MS) <= _NEAR_MS for ms in ahead)
+    if near < _MOST * len(ahead) or abs(middle_ms) > _ZONES_MS:
+        return None
+    return steps * _STEP_MS // _MINUTE_MS
+
+
+def went_back(
+    found: Iterable[Shown], zone: time_zones.TimeZone
+) -> tuple[tuple[instants.Instant, instants.Instant], ...]:
+    """Return instants with an earlier time than one that had completed before, and that one.
+
+    Args:
+        found: In any order. Those whose file was copied, or has the time of another zone, do not
+            count.
+        zone: The timeline's.
+    """
+    pairs = []
+    greatest: Shown | None = None
+    telling = [each for each in found if _is_telling(each, zone)]
+    for each in sorted(telling, key=lambda one: one.modified_ms):
+        time = str(each.instant.completion_time)
+        if greatest is not None and time < str(greatest.instant.completion_time):
+            if each.modified_ms - greatest.modified_ms > _SAME_MS:
+                pairs.append((each.instant, greatest.instant))
+        else:
+            greatest = each
+    return tuple(pairs)
+
+
+def of_other_zones(
+    found: Iterable[Shown], zone: time_zones.TimeZone
+) -> tuple[tuple[instants.Instant, int], ...]:
+    """Return instants whose writers gave the times of another zone, and the minutes ahead of ours.
+
+    Not those from before the first that has a time of the zone: they may have been copied.
+    """
+    known = list(found)
+    first_ms = min((each.modified_ms for each in known if _is_telling(each, zone)), default=None)
+    others = []
+    for each in known:
+        ahead_ms = _ahead_ms(each, zone)
+        is_judged = first_ms is not None and each.modified_ms > first_ms and ahead_ms is not None
+        if not is_judged or zone.repetition(each.modified_ms) is not None:
+            continue
+        assert ahead_ms is not None
+        steps = round(ahead_ms / _STEP_MS)
+        if steps and abs(ahead_ms) <= _ZONES_MS and abs(ahead_ms - steps * _STEP_MS) <= _NEAR_MS:
+            others.append((each.instant, steps * _STEP_MS // _MINUTE_MS))
+    return tuple(others)
+
+
+def _ahead_ms(found: Shown, zone: time_zones.TimeZone) -> int | None:
+    try:
+        return zone.epoch_ms(str(found.instant.completion_time)) - found.modified_ms
+    except errors.InvalidInputError:
+        return None
+
+
+def _is_telling(found: Shown, zone: time_zones.TimeZone) -> bool:
+    """Return whether a file was there when clocks showed its instant's time, be it again."""
+    ahead_ms = _ahead_ms(found, zone)
+    if ahead_ms is None:
+        return False
+    repetition = zone.repetition(found.modified_ms)
+    again_ms = 0 if repetition is None else repetition.ahead_ms
+    return min(abs(ahead_ms), abs(ahead_ms + again_ms)) <= _NEAR_MS
