@@ -72,7 +72,6 @@ def _table(config: table_config.TableConfig) -> dict[str, str]:
         "hoodie.datasource.write.hive_style_partitioning": _flag(config.is_hive_style),
         "hoodie.datasource.write.partitionpath.urlencode": _flag(config.is_url_encoded),
         "hoodie.write.table.version": str(config.version),
-        "hoodie.table.timeline.timezone": "UTC" if config.zone.is_utc else "LOCAL",
         # Version 9 is not read by 1.0; whoever wants it upgrades the table on purpose.
         "hoodie.write.auto.upgrade": "false",
     }

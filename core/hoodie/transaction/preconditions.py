@@ -93,7 +93,7 @@ def repetition_refusal(config: table_config.TableConfig, clock_ms: int) -> Refus
     if repetition is None:
         return None
     first, end = (f"{time[8:10]}:{time[10:12]}" for time in (repetition.first, repetition.end))
-    wait_min = (repetition.ends_ms - clock_ms) // 60_000 + 1
+    wait_min = -((clock_ms - repetition.ends_ms) // 60_000)
     return errors.ClockSkewError(
         f"clocks of {config.zone.name} show the times from {first} to {end} of "
         f"{repetition.first[:8]} twice, and other engines may give table {config.name} times that "

@@ -238,7 +238,7 @@ class TestStillHolds:
     HOLD = retention.Hold(time=time(10), reason="the policy")
     PROPOSAL = planning.Proposal(
         timeline=BEFORE,
-        clock=retention.Clock(now=time(20), shown_at={}),
+        clock=retention.Clock(now=time(20), now_ms=0, shown_at={}),
         policy=Policy.COMMITS,
         hold=HOLD,
         removals=(removal(3),),

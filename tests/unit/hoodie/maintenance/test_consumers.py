@@ -204,8 +204,8 @@ class TestLimit:
             update_id="",
         )
         found = consumers.Consumer(name="c", record=record, updated_ms=50_000)
-        assert found.state_at(instants.format_time(51_000)) is State.HOLDING
-        assert found.state_at(instants.format_time(51_001)) is State.EXPIRED
+        assert found.state_at(51_000) is State.HOLDING
+        assert found.state_at(51_001) is State.EXPIRED
 
     def test_table_that_is_not_written_does_not_age(self, tmp_path: Path) -> None:
         small = filled(tmp_path / "t")
@@ -239,7 +239,7 @@ class TestLimit:
             read = consumers.read_all(other.storage, small.table.timeline())
             if not other.is_done:
                 break
-            assert (read[0].consumed, read[0].state_at(times[-1])) in {
+            assert (read[0].consumed, read[0].state_at(instants.parse_time(times[-1]))) in {
                 (times[0], State.HOLDING),
                 (times[1], State.HOLDING),
             }

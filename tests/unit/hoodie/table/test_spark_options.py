@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hoodie import errors
-from hoodie.model import settings, table_config
+from hoodie.model import settings, table_config, time_zones
 from hoodie.services import spark_options
 from hoodie.transaction.locks import address_texts
 
@@ -26,6 +26,11 @@ def options_of(config: table_config.TableConfig) -> dict[str, str]:
     # As it is read back, with the properties that it is stored by.
     stored = table_config.from_properties(table_config.to_properties(config))
     return spark_options.options(stored, spark_options.mode_of(stored), LOCK)
+
+
+def test_options_of_a_table_in_local_time_are_the_same_once_it_says_its_zone() -> None:
+    berlin = replace(CONFIG, time_zone=time_zones.TimeZone("Europe/Berlin"))
+    assert options_of(berlin) == options_of(CONFIG)
 
 
 def test_options_are_those_of_the_table() -> None:

@@ -1,0 +1,145 @@
+"""What the times of files on the storage say about the clocks of writers."""
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from hoodie.model import instants
+from hoodie.model.instants import Action, Instant, State
+from hoodie.model.time_zones import UTC_ZONE, TimeZone
+from hoodie.storage.memory import MemoryStorage, MemoryStore
+from hoodie.timeline import active, clock_evidence, transitions
+from hoodie.timeline.clock_evidence import Shown
+
+BERLIN = TimeZone("Europe/Berlin")
+MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
+SUMMER_MS = 1_780_000_000_000
+CHANGE_MS = 1_792_890_000_000
+"""Clocks are put back from 03:00 to 02:00 in Berlin."""
+
+
+def completed(time: instants.InstantTime) -> Instant:
+    return Instant(
+        requested_time=instants.format_time(instants.parse_time(time) - 5),
+        action=Action.DELTA_COMMIT,
+        state=State.COMPLETED,
+        completion_time=time,
+    )
+
+
+def written(moments_ms: Sequence[int], zone: TimeZone, copied_ms: int = 0) -> list[Shown]:
+    """Return instants that a JVM of a zone completed at some moments, by its clock alone."""
+    return [
+        Shown(instant=completed(zone.format(ms)), modified_ms=copied_ms or ms + 40)
+        for ms in moments_ms
+    ]
+
+
+def hours(first_ms: int, count: int = 10) -> list[int]:
+    return [first_ms + number * HOUR_MS for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("of", "declared", "ahead_min"),
+    [
+        (BERLIN, BERLIN, 0),
+        (UTC_ZONE, UTC_ZONE, 0),
+        (BERLIN, UTC_ZONE, 120),
+        (UTC_ZONE, BERLIN, -120),
+        (TimeZone("Asia/Kathmandu"), UTC_ZONE, 345),
+        (TimeZone("Pacific/Kiritimati"), TimeZone("Pacific/Niue"), 25 * 60),
+    ],
+)
+def test_zone_follows_from_files(of: TimeZone, declared: TimeZone, ahead_min: int) -> None:
+    assert clock_evidence.offset_min(written(hours(SUMMER_MS), of), declared) == ahead_min
+
+
+def test_copied_files_tell_no_zone() -> None:
+    moments = hours(SUMMER_MS, 30)
+    copied = written(moments, BERLIN, copied_ms=SUMMER_MS + 400 * HOUR_MS)
+    assert clock_evidence.offset_min(copied, BERLIN) is None
+    chance = random.Random(1)
+    late = [
+        Shown(instant=each.instant, modified_ms=each.modified_ms + chance.randrange(HOUR_MS))
+        for each in written(moments, BERLIN)
+    ]
+    assert clock_evidence.offset_min(late, BERLIN) is None
+    assert clock_evidence.offset_min([], BERLIN) is None
+
+
+def test_newest_files_tell_the_zone_of_a_table_that_was_copied_once() -> None:
+    old = written(hours(SUMMER_MS, 100), BERLIN, copied_ms=SUMMER_MS + 200 * HOUR_MS)
+    new = written(hours(SUMMER_MS + 201 * HOUR_MS, 60), BERLIN)
+    assert clock_evidence.offset_min(old + new, BERLIN) == 0
+    assert not clock_evidence.of_other_zones(old + new, BERLIN)
+    assert not clock_evidence.went_back(old + new, BERLIN)
+
+
+def test_writer_of_another_zone_is_named() -> None:
+    ours = written(hours(SUMMER_MS), BERLIN)
+    theirs = written([ms + MINUTE_MS for ms in hours(SUMMER_MS)], UTC_ZONE)
+    found = clock_evidence.of_other_zones(ours + theirs, BERLIN)
+    assert found == tuple((each.instant, -120) for each in theirs)
+    assert not clock_evidence.of_other_zones(ours, BERLIN)
+
+
+def test_times_that_a_jvm_gives_again_went_back() -> None:
+    first = written([CHANGE_MS - 20 * MINUTE_MS, CHANGE_MS - 10 * MINUTE_MS], BERLIN)
+    second = written(
+        [CHANGE_MS + 10 * MINUTE_MS, CHANGE_MS + 45 * MINUTE_MS, CHANGE_MS + 70 * MINUTE_MS], BERLIN
+    )
+    found = clock_evidence.went_back([*second, *first], BERLIN)
+    # 02:10 and 02:45 of the second hour, after 02:50 of the first.
+    assert found == tuple((each.instant, first[1].instant) for each in second[:2])
+
+
+def test_times_of_ours_in_the_repeated_hour_do_not_go_back() -> None:
+    floor = instants.parse_time(BERLIN.format(CHANGE_MS - 1))
+    ours = [
+        Shown(
+            instant=completed(instants.format_time(floor + number)),
+            modified_ms=CHANGE_MS + number * 10 * MINUTE_MS,
+        )
+        for number in range(6)
+    ]
+    later = written(hours(CHANGE_MS + HOUR_MS), BERLIN)
+    assert not clock_evidence.went_back([*ours, *later], BERLIN)
+    assert not clock_evidence.of_other_zones([*later, *ours], BERLIN)
+
+
+def test_files_that_are_as_old_as_far_as_stores_can_tell_are_in_order() -> None:
+    times = [SUMMER_MS, SUMMER_MS - 1_500]
+    found = [
+        Shown(instant=completed(UTC_ZONE.format(ms)), modified_ms=SUMMER_MS + number)
+        for number, ms in enumerate(times)
+    ]
+    assert not clock_evidence.went_back(found, UTC_ZONE)
+    slow = [found[0], Shown(instant=found[1].instant, modified_ms=SUMMER_MS + 2_001)]
+    assert clock_evidence.went_back(slow, UTC_ZONE) == ((found[1].instant, found[0].instant),)
+
+
+def test_instants_before_all_times_are_passed_by() -> None:
+    found = written(hours(SUMMER_MS), UTC_ZONE)
+    odd = Instant(
+        requested_time=instants.InstantTime("00000000000000001"),
+        action=Action.COMMIT,
+        state=State.COMPLETED,
+        completion_time=instants.InstantTime("00000000000000002"),
+    )
+    shown = [Shown(instant=odd, modified_ms=SUMMER_MS + 5 * HOUR_MS), *found]
+    assert not clock_evidence.went_back(shown, UTC_ZONE)
+    assert not clock_evidence.of_other_zones(shown, UTC_ZONE)
+    assert clock_evidence.offset_min(shown, UTC_ZONE) == 0
+
+
+def test_files_of_a_table_are_those_of_its_timeline() -> None:
+    storage = MemoryStorage(MemoryStore())
+    instant = completed(UTC_ZONE.format(SUMMER_MS))
+    for state in (State.REQUESTED, State.INFLIGHT):
+        storage.create(transitions.path(instant.pending_in(state)), b"")
+    storage.create(transitions.path(instant), b"{}")
+    (found,) = clock_evidence.of_table(storage, active.listed(storage))
+    assert found.instant == instant
+    assert found.modified_ms == storage.stat(transitions.path(instant)).modified_ms
