@@ -44,6 +44,7 @@ def timeline_of(*found: Instant) -> active.ActiveTimeline:
 def bound(timeline: active.ActiveTimeline, now: int = 100, **changes: object) -> retention.Hold:
     clock = retention.Clock(
         now=time(now),
+        now_ms=instants.parse_time(time(now)),
         shown_at={
             each.requested_time: each.completion_time
             for each in timeline.completed_writes

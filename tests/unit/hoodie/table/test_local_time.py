@@ -55,11 +55,11 @@ def local(tmp_path: Path) -> LocalTable:
 
 
 def test_instants_have_local_times_and_go_on_through_the_repeated_hour(local: LocalTable) -> None:
-    times = []
+    times: list[str] = []
     for minutes in (-90, -1, 1, 30, 59, 61):
         local.set_clock(minutes)
         done = local.upsert(ROWS, batch_id=str(minutes))
-        times += [done.instant.requested_time, done.instant.completion_time]
+        times += [done.instant.requested_time, str(done.instant.completion_time)]
     assert times == sorted(times)
     assert [time[:12] for time in times[::2]] == [
         "202610250130",
