@@ -85,7 +85,7 @@ class Keys:
         keys = {key for claims in self._claims.values() for _, some, _ in claims for key in some}
         keys |= {key for claims in self._claims.values() for _, _, some in claims for key in some}
         table = metadata_table.MetadataTable(storage, active.listed(storage))
-        located = record_index.locations(table, _texts(keys))
+        located = record_index.RecordIndex(table).locations(None, _texts(keys))
         return {
             key: located.groups[number]
             for key, number in zip(located.keys.to_pylist(), located.numbers.tolist(), strict=True)
