@@ -32,6 +32,7 @@ from hoodie.model import (
     compaction_options,
     files,
     instants,
+    key_changes,
     predicates,
     results,
     schemas,
@@ -48,7 +49,15 @@ from hoodie.services import (
     table_stats,
 )
 from hoodie.storage import protocol
-from hoodie.timeline import active, archived, chain, epochs, table_properties, transitions
+from hoodie.timeline import (
+    active,
+    archived,
+    chain,
+    epochs,
+    index_definitions,
+    table_properties,
+    transitions,
+)
 from hoodie.transaction import configuration, liveness, manager, writer_batches
 from hoodie.transaction.locks import addresses
 from hoodie.write import sessions
@@ -151,6 +160,12 @@ class Table:
         """
         configs = snapshots.take(self._storage, self.config).hashing_configs()
         return configs[-1].expressions if configs else None
+
+    def has_partitioned_record_index(self) -> bool:
+        """Return whether the metadata table has a record index of each partition; a request."""
+        if key_changes.RECORD_INDEX not in self.config.metadata_partitions:
+            return False
+        return index_definitions.is_partitioned(self._storage)
 
     def metadata(
         self, wanted: Sequence[instants.Instant]

@@ -21,6 +21,7 @@ from support.simulation.schedule_plans import (
     FILTERED,
     INDEXED_FROM,
     KEYED_FROM,
+    PARTITIONED_FROM,
     Plan,
     Scenario,
     plan_of,
@@ -75,10 +76,10 @@ def test_every_invariant_holds(scenario: Scenario, first: int) -> None:
         assert_no_failure(scenario, seed)
 
 
-@pytest.mark.parametrize("seed", [INDEXED_FROM, FILTERED.start, KEYED_FROM])
+@pytest.mark.parametrize("seed", [INDEXED_FROM, FILTERED.start, KEYED_FROM, PARTITIONED_FROM])
 @pytest.mark.parametrize("scenario", Scenario)
 def test_every_invariant_holds_with_a_metadata_table(scenario: Scenario, seed: int) -> None:
-    """I7, T-M01, T-M02, T-M04: alone, with bloom filters and with a record index."""
+    """I7, T-M01, T-M02, T-M04: alone, with bloom filters, with record indexes of either kind."""
     assert_no_failure(scenario, seed)
 
 
@@ -98,11 +99,12 @@ def test_bloom_filters_are_judged() -> None:
     assert all(judged), judged
 
 
-def test_record_indexes_are_judged() -> None:
+@pytest.mark.parametrize("first", [KEYED_FROM, PARTITIONED_FROM])
+def test_record_indexes_are_judged(first: int) -> None:
     """Else that nothing is found would prove nothing."""
     judged = []
     for scenario in (Scenario.COPY_ON_WRITE, Scenario.CLEANED, Scenario.INDEXED_LYING):
-        fleet = Fleet(plan_of(scenario, KEYED_FROM))
+        fleet = Fleet(plan_of(scenario, first))
         fleet.run()
         judged.append(fleet.world.keys.judged)
     assert all(judged), judged

@@ -13,7 +13,7 @@ Source: `HoodieTableMetadataUtil.java` (convertMetadataToRecords); format.md: Me
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -49,7 +49,7 @@ class Added:
         deleted: Keys of records that are taken out; binary.
     """
 
-    table: pa.Table
+    table: pa.Table = field(default_factory=metadata_merging.SCHEMA.empty_table)
     deleted: pa.Array = field(default_factory=lambda: pa.array([], pa.binary()))
 
     def __len__(self) -> int:
@@ -120,7 +120,7 @@ def added(
     partitions: Iterable[str],
     instant_time: instants.InstantTime,
 ) -> Mapping[str, Added]:
-    """Return all that a change adds to partitions that are kept up.
+    """Return what a change adds to partitions that are kept up, but the record index.
 
     Args:
         records: Those of `of_changes`.
@@ -129,15 +129,12 @@ def added(
         instant_time: The action's requested time.
 
     Raises:
-        UnsupportedError: The keys in a file are not known, or a base file has no bloom filter:
-            readers would leave its rows out, or fail.
+        UnsupportedError: A base file has no bloom filter: readers would fail.
     """
     found = {name: Added(table=metadata_merging.table(by_key)) for name, by_key in records.items()}
     if file_statistics.BLOOM_FILTERS in partitions:
         filters = _bloom_filters(changes, instant_time)
         found[file_statistics.BLOOM_FILTERS] = Added(table=metadata_merging.table(filters))
-    if key_changes.RECORD_INDEX in partitions:
-        found[key_changes.RECORD_INDEX] = _locations(changes, instant_time)
     return found
 
 
@@ -261,10 +258,31 @@ def _filter_key(path: str) -> str:
     return metadata_avro.bloom_filter_key(partition_path, name)
 
 
-def _locations(changes: Changes, instant_time: instants.InstantTime) -> Added:
+def locations(
+    changes: Changes,
+    scope_of: Callable[[str], str | None],
+    instant_time: instants.InstantTime,
+) -> Mapping[str | None, Added]:
+    """Return what a change adds to a record index, by where a key is in it once.
+
+    Args:
+        changes: The change.
+        scope_of: Returns that of a partition of the data table.
+        instant_time: The action's requested time.
+
+    Raises:
+        UnsupportedError: The keys in a file are not known: readers would leave its rows out.
+    """
+    by_scope: defaultdict[str | None, list[commits.WriteStat]] = defaultdict(list)
+    for stat in changes.written:
+        by_scope[scope_of(stat.partition_path)].append(stat)
+    return {scope: _locations(stats, instant_time) for scope, stats in by_scope.items()}
+
+
+def _locations(stats: Iterable[commits.WriteStat], instant_time: instants.InstantTime) -> Added:
     pieces = [metadata_merging.SCHEMA.empty_table()]
     deleted = [pa.array([], pa.string())]
-    for stat in changes.written:
+    for stat in stats:
         if stat.keys is None:
             raise errors.UnsupportedError(
                 f"{stat.path} was written without its keys, which the record index has: by a "

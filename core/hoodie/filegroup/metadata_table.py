@@ -50,9 +50,15 @@ _GROUP_PREFIXES = {
 }
 
 
-def file_id(partition: str, number: int) -> str:
-    """Return the id of one of a partition's file groups, which are numbered from 0."""
-    return f"{_GROUP_PREFIXES[partition]}-{number:04d}-0"
+def file_id(partition: str, number: int, *within: str) -> str:
+    """Return the id of one of a partition's file groups, which are numbered from 0.
+
+    Args:
+        partition: Its name.
+        number: The file group's.
+        within: What it is of in the partition, where these are numbered each by themselves.
+    """
+    return "-".join([_GROUP_PREFIXES[partition], *within, f"{number:04d}-0"])
 
 
 HELD_BYTES_MAX = 32 << 20
@@ -233,15 +239,22 @@ class MetadataTable:
         """Open some file groups of a partition; base files are not held."""
         return Partition(self._storage, slices, self._counts, 0)
 
-    def logs_of(self, partition: str, is_wanted: slicing.IsCommitted) -> "Partition":
-        """Open what instants that are wanted have logged since the last compaction."""
+    @property
+    def data_storage(self) -> Storage:
+        """The data table's."""
+        return self._data
+
+    def logs_of(
+        self, slices: Collection[files.FileSlice], is_wanted: slicing.IsCommitted
+    ) -> "Partition":
+        """Open what instants that are wanted have logged in file slices."""
         found = [
             replace(
                 each,
                 base_file=None,
                 log_files=tuple(log for log in each.log_files if is_wanted(log.instant_time)),
             )
-            for each in self.latest_slices(partition)
+            for each in slices
         ]
         return Partition(self._storage, found, self._counts, 0)
 

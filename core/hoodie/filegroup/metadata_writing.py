@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hoodie.filegroup import metadata_merging, metadata_records, metadata_table
+from hoodie.filegroup import metadata_records, metadata_table
 from hoodie.format import (
     delete_records,
     file_names,
@@ -58,7 +58,7 @@ def write_log(
         group: Whose log it is.
         instant_time: Of the delta commit.
         write_token: As of `file_names.write_token`; no other writer of that instant has it.
-        records: At least one, new or taken out.
+        records: New or taken out; without any the file group is there all the same.
         now_ms: The time, in milliseconds since the epoch.
 
     Raises:
@@ -68,6 +68,8 @@ def write_log(
         HeaderKey.SCHEMA: metadata_schemas.RECORD.text.decode(),
         HeaderKey.INSTANT_TIME: str(instant_time),
     }
+    if not len(records):
+        return write_empty_log(storage, group, instant_time, write_token)
     blocks = []
     if records.table.num_rows:
         content = io.BytesIO()
@@ -80,7 +82,10 @@ def write_log(
 
 
 def write_empty_log(
-    storage: Storage, group: files.FileGroupId, instant_time: instants.InstantTime
+    storage: Storage,
+    group: files.FileGroupId,
+    instant_time: instants.InstantTime,
+    write_token: str = _FIRST_TOKEN,
 ) -> commits.WriteStat:
     """Write the log file that makes a file group be there, byte for byte as Apache Hudi does.
 
@@ -88,6 +93,7 @@ def write_empty_log(
         storage: The MDT's.
         group: The file group.
         instant_time: Of the delta commit that makes the partition.
+        write_token: As of `write_log`.
 
     Raises:
         StorageError: Not done.
@@ -95,8 +101,9 @@ def write_empty_log(
     content = delete_records.encode(pa.array([], pa.string()), group.partition_path)
     header = {HeaderKey.INSTANT_TIME: str(instant_time)}
     block = log_blocks.encode(BlockType.DELETE, header, content)
-    records = metadata_records.Added(table=metadata_merging.SCHEMA.empty_table())
-    return _write_blocks(storage, group, instant_time, _FIRST_TOKEN, [block], records)
+    return _write_blocks(
+        storage, group, instant_time, write_token, [block], metadata_records.Added()
+    )
 
 
 def write_base(

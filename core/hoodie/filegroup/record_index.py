@@ -1,14 +1,16 @@
 """The partition `record_index` of a metadata table (MDT): in which file group each key's row is.
 
-It holds a key once, whatever the partition of the data table. The newest record of a key counts,
-in log order. Large batches of keys are looked up at once, as Arrow.
+It holds a key once, whatever the partition of the data table, or once in each of them
+(`index_groups`). The newest record of a key counts, in log order. Large batches of keys are looked
+up at once, as Arrow.
 
 Requests of a look-up: those of opening the file groups that the keys belong to, and one for the
 blocks that lie close together in each of their base files. Source: `HoodieBackedTableMetadata.java`
 (readRecordIndex), `HoodieMetadataPayload.java`; format.md: Metadata table.
 """
 
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie import errors
-from hoodie.filegroup import metadata_merging, metadata_records, metadata_table
+from hoodie.filegroup import index_groups, metadata_merging, metadata_records, metadata_table
 from hoodie.format import metadata_schemas, record_locations
 from hoodie.format.metadata_avro import Value
 from hoodie.model import files, instants, key_changes
@@ -60,79 +61,126 @@ class Logged:
     times: pa.Array
 
 
-def locations(table: metadata_table.MetadataTable, keys: pa.Array) -> Locations:
-    """Return where keys are.
+class RecordIndex:
+    """The record index of a table."""
+
+    def __init__(self, table: metadata_table.MetadataTable) -> None:
+        """Find its file groups; a listing, and a request where there are none.
+
+        Args:
+            table: The MDT, which has the partition.
+
+        Raises:
+            FormatError: It is damaged.
+        """
+        self._table = table
+        slices = table.latest_slices(key_changes.RECORD_INDEX)
+        self._slices = {each.group.file_id: each for each in slices}
+        self.groups = index_groups.of(table.data_storage, self._slices)
+
+    def slices(self, scope: str | None, keys: pa.Array) -> list[files.FileSlice]:
+        """Return the slices that records of some keys of a scope have their place in."""
+        ids = self.groups.ids(scope)
+        if not ids:
+            return []
+        return [self._slices[ids[n]] for n in np.unique(metadata_records.places(keys, len(ids)))]
+
+    def locations(self, scope: str | None, keys: pa.Array) -> Locations:
+        """Return where keys are.
+
+        Args:
+            scope: Where they are asked for: `index_groups.IndexGroups.scope` of their partition.
+            keys: Texts.
+
+        Raises:
+            FormatError: The partition is damaged.
+            UnsupportedError: It has something that is not read.
+        """
+        keys = pc.unique(keys)
+        slices = self.slices(scope, keys)
+        if not slices:
+            nowhere = np.full(len(keys), NOWHERE, np.int64)
+            return Locations(keys=keys, numbers=nowhere, groups=())
+        partition = self._table.of_slices(slices)
+        found = metadata_merging.newest(partition, keys.cast(pa.binary()))
+        return _decoded(keys, found.column("key"), found.column("value"))
+
+    def logged_by(
+        self, scope: str | None, times: Collection[instants.InstantTime], keys: pa.Array
+    ) -> Logged:
+        """Return what instants logged of some keys and no compaction of the MDT has merged.
+
+        Args:
+            scope: As of `locations`.
+            times: Their requested times.
+            keys: Texts.
+
+        Raises:
+            FormatError: The partition is damaged.
+        """
+        keys = pc.unique(keys)
+        slices = self.slices(scope, keys)
+        wanted = keys.cast(pa.binary())
+        pieces = [_SCHEMA.empty_table()]
+        for change in self._changes(slices, times):
+            values = change.values if change.values is not None else pa.nulls(len(change.keys))
+            piece = pa.table(
+                [change.keys, values, pa.repeat(change.instant_time, len(change.keys))], _SCHEMA
+            )
+            pieces.append(piece.filter(pc.is_in(piece.column("key"), value_set=wanted)))
+        last = metadata_merging.last_of_each(pa.concat_tables(pieces))
+        found = last.column("key").combine_chunks().cast(pa.string())
+        return Logged(
+            locations=_decoded(found, last.column("key"), last.column("value")),
+            times=last.column("time").combine_chunks(),
+        )
+
+    def _changes(
+        self, slices: Sequence[files.FileSlice], times: Collection[instants.InstantTime]
+    ) -> Iterator[metadata_table.LogChange]:
+        if slices:
+            yield from self._table.logs_of(slices, lambda time: time in times).log_changes()
+
+
+def may_hold(
+    table: metadata_table.MetadataTable, slices: Sequence[files.FileSlice], keys: pa.Array
+) -> list[bool]:
+    """Return for each file slice whether it may hold one of some keys.
+
+    An index of each partition is asked in each of them, but where it has more to be read than the
+    file slices.
 
     Args:
         table: The MDT, which has the partition.
+        slices: Of any partitions of the data table.
         keys: Texts.
 
     Raises:
         FormatError: The partition is damaged.
         UnsupportedError: It has something that is not read.
     """
-    keys = pc.unique(keys)
-    slices = table.latest_slices(key_changes.RECORD_INDEX)
-    _check_is_global([each.group for each in slices])
-    places = np.unique(metadata_records.places(keys, len(slices)))
-    if not len(places):
-        return Locations(keys=keys, numbers=np.empty(0, np.int64), groups=())
-    partition = table.of_slices([slices[place] for place in places])
-    found = metadata_merging.newest(partition, keys.cast(pa.binary()))
-    return _decoded(keys, found.column("key"), found.column("value"))
-
-
-def may_hold(
-    table: metadata_table.MetadataTable, slices: Sequence[files.FileSlice], keys: pa.Array
-) -> list[bool]:
-    """Return for each file slice whether it may hold one of some keys; as `locations`."""
-    located = locations(table, keys)
-    wanted = {located.groups[number] for number in located.numbers if number != NOWHERE}
+    index = RecordIndex(table)
+    by_scope: defaultdict[str | None, list[files.FileSlice]] = defaultdict(list)
+    for each in slices:
+        by_scope[index.groups.scope(each.group.partition_path)].append(each)
+    wanted: set[files.FileGroupId] = set()
+    for scope, some in by_scope.items():
+        if scope is not None and not _is_worth_it(index.slices(scope, keys), some):
+            wanted.update(each.group for each in some)
+            continue
+        located = index.locations(scope, keys)
+        wanted.update(located.groups[number] for number in located.numbers if number != NOWHERE)
     return [each.group in wanted for each in slices]
 
 
-def _check_is_global(groups: Sequence[files.FileGroupId]) -> None:
-    """Refuse an index of each partition, whose file groups are named after them; also a part."""
-    expected = [metadata_table.file_id(key_changes.RECORD_INDEX, n) for n in range(len(groups))]
-    found = [each.file_id for each in groups]
-    if not found:
-        raise errors.FormatError("the metadata table has a record index without file groups")
-    if found != expected:
-        raise errors.UnsupportedError(
-            f"a record index with the file groups {', '.join(found[:3])}, expected "
-            f"{metadata_table.file_id(key_changes.RECORD_INDEX, 0)} and those that follow"
-        )
+def _is_worth_it(asked: Sequence[files.FileSlice], slices: Sequence[files.FileSlice]) -> bool:
+    """Return whether log files of the index, which are read whole, are less than what it is of.
 
-
-def logged_by(
-    table: metadata_table.MetadataTable,
-    times: Collection[instants.InstantTime],
-    keys: pa.Array,
-) -> Logged:
-    """Return what instants logged of some keys and no compaction of the MDT has merged.
-
-    Args:
-        table: The MDT, which has the partition.
-        times: Their requested times.
-        keys: Texts.
-
-    Raises:
-        FormatError: The partition is damaged.
+    A partition that the index does not have may have any key.
     """
-    wanted = pc.unique(keys).cast(pa.binary())
-    partition = table.logs_of(key_changes.RECORD_INDEX, lambda time: time in times)
-    pieces = [_SCHEMA.empty_table()]
-    for change in partition.log_changes():
-        values = change.values if change.values is not None else pa.nulls(len(change.keys))
-        piece = pa.table(
-            [change.keys, values, pa.repeat(change.instant_time, len(change.keys))], _SCHEMA
-        )
-        pieces.append(piece.filter(pc.is_in(piece.column("key"), value_set=wanted)))
-    last = metadata_merging.last_of_each(pa.concat_tables(pieces))
-    found = last.column("key").combine_chunks().cast(pa.string())
-    return Logged(
-        locations=_decoded(found, last.column("key"), last.column("value")),
-        times=last.column("time").combine_chunks(),
+    logged = sum(log.size_bytes for each in asked for log in each.log_files)
+    return bool(asked) and logged < sum(
+        data_file.size_bytes for each in slices for data_file in each.data_files
     )
 
 

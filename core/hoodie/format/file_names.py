@@ -31,17 +31,20 @@ PARTITION_METADATA_NAMES = frozenset(
 """Names of files that make their directories partitions; see `is_partition_metadata`."""
 
 _TIME = r"(\d{14}(?:\d{3})?)"
-_BASE_NAME = rf"([a-zA-Z0-9-]+)_([a-zA-Z0-9-]+)_{_TIME}(\.[a-zA-Z0-9]+)"
+_REST_OF_BASE = rf"_([a-zA-Z0-9-]+)_{_TIME}(\.[a-zA-Z0-9]+)"
+_BASE_NAME = rf"([a-zA-Z0-9-]+){_REST_OF_BASE}"
 # Log files before 0.6 have no write token.
 _LOG_NAME = rf"\.([^\0\n]+)_{_TIME}\.log\.(\d{{1,9}})(?:_(\d+-\d+-\d+))?"
 _BASE = re.compile(_BASE_NAME, re.ASCII)
+# File groups of a record index are named after partitions of the data table.
+_INDEX_BASE = re.compile(rf"([^\0\n_/]+){_REST_OF_BASE}", re.ASCII)
 _LOG = re.compile(_LOG_NAME, re.ASCII)
 _ANY_NAME = rf"{_LOG_NAME}({re.escape(CHANGE_DATA)})?|{_BASE_NAME}"
 _ANY = re.compile(_ANY_NAME, re.ASCII)
 # Those of many names, separated by null characters.
 _MANY = re.compile(rf"(?:\A|\0)({_ANY_NAME})(?=\0|\Z)", re.ASCII)
 _MARKER = re.compile(r"(?P<data_file>.+)\.marker\.(?:CREATE|MERGE|APPEND)")
-_FILE_ID = re.compile(r"[a-zA-Z0-9-]+")
+_FILE_ID = re.compile(r"[^\0\n_/]+")
 _TOKEN = re.compile(r"\d+-\d+-\d+", re.ASCII)
 
 
@@ -114,7 +117,7 @@ def parse_new(
             write_token=token or "",
             size_bytes=size_bytes,
         )
-    base = _BASE.fullmatch(name)
+    base = (_BASE if extension == PARQUET else _INDEX_BASE).fullmatch(name)
     if base is None:
         return None
     file_id, token, time, found = base.groups()

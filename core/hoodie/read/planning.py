@@ -44,6 +44,10 @@ _MayHold: TypeAlias = Callable[
 ]
 """Returns which file slices may hold one of some keys."""
 
+_NOT_KEPT_UP = (
+    "Apache Hudi's writers with a bucket index do not add to it what they insert into log files"
+)
+
 
 class Means(enum.Enum):
     """What leaves out partitions or file slices; in this order."""
@@ -172,7 +176,12 @@ class _Skipping:
         self._add(Means.KEY_BUCKETS, found, left)
         keys = key_lookups.keys_of(self.query.where, self.config, self.schema.arrow)
         left = self._by_keys(
-            Means.RECORD_INDEX, key_changes.RECORD_INDEX, left, keys, record_index.may_hold
+            Means.RECORD_INDEX,
+            key_changes.RECORD_INDEX,
+            left,
+            keys,
+            record_index.may_hold,
+            lambda each: tables.is_in_record_index(self.config, each.group.file_id),
         )
         left = self._by_statistics(
             Means.COLUMN_STATISTICS,
@@ -191,19 +200,26 @@ class _Skipping:
         found: list[files.FileSlice],
         keys: pa.Array | None,
         may_hold: _MayHold,
+        is_kept_up: Callable[[files.FileSlice], bool] = lambda each: True,
     ) -> list[files.FileSlice]:
         """Return the slices that may hold a key of the filter, if that names keys.
 
-        It is no step of a table that does not have the index, as few have.
+        It is no step of a table that does not have the index, as few have. Slices for which every
+        writer may not have kept it up are all left.
         """
         if partition not in self.config.metadata_partitions:
             return found
         left, unused = found, None
         # Of a single slice an index costs as much as it does.
         if keys is not None and len(found) > 1:
-            left, unused = self._asked(
-                means, partition, found, lambda metadata, some: may_hold(metadata, some, keys)
-            )
+            asked = [each for each in found if is_kept_up(each)]
+            some, unused = asked, _NOT_KEPT_UP
+            if asked:
+                some, unused = self._asked(
+                    means, partition, asked, lambda metadata, few: may_hold(metadata, few, keys)
+                )
+            holding = {each.group for each in some}
+            left = [each for each in found if each.group in holding or not is_kept_up(each)]
         self._add(means, found, left, unused)
         return left
 

@@ -44,11 +44,12 @@ def wrong_keys(
         engine: Reads slices.
         slices: Of one partition of the data table.
     """
+    index = record_index.RecordIndex(table)
 
     def look(file_slice: files.FileSlice) -> WrongKeys | None:
         column = reader.read(file_slice, [schemas.RECORD_KEY]).column(schemas.RECORD_KEY)
         keys = column.combine_chunks()
-        found = record_index.locations(table, keys)
+        found = index.locations(index.groups.scope(file_slice.group.partition_path), keys)
         own = [number for number, group in enumerate(found.groups) if group == file_slice.group]
         numbers = found.of(keys)
         wrong = np.flatnonzero(~np.isin(numbers, own))

@@ -29,6 +29,8 @@ def options(
     config: table_config.TableConfig,
     mode: settings.ConcurrencyMode,
     lock: addresses.LockAddress,
+    *,
+    has_partitioned_record_index: bool = False,
 ) -> dict[str, str]:
     """Return the options of a writer, without the operation.
 
@@ -36,6 +38,7 @@ def options(
         config: The table's configuration.
         mode: The one of all writers of the table.
         lock: The table lock of all of them.
+        has_partitioned_record_index: Whether a record index is one of each partition.
 
     Raises:
         ConfigurationError: The table is not for that mode.
@@ -51,7 +54,7 @@ def options(
         _table(config)
         | _merging(config)
         | _index(config)
-        | _metadata(config)
+        | _metadata(config, has_partitioned_record_index=has_partitioned_record_index)
         | _concurrency(mode)
         | hudi_options.to_options(lock)
     )
@@ -110,15 +113,18 @@ _INDEXES = {
     file_statistics.BLOOM_FILTERS: ("hoodie.metadata.index.bloom.filter.enable",),
     file_statistics.COLUMN_STATS: ("hoodie.metadata.index.column.stats.enable",),
     file_statistics.PARTITION_STATS: ("hoodie.metadata.index.partition.stats.enable",),
-    # Its name since 1.1, and before.
-    key_changes.RECORD_INDEX: (
-        "hoodie.metadata.global.record.level.index.enable",
-        "hoodie.metadata.record.index.enable",
-    ),
 }
+_RECORD_INDEX = (
+    # Its name since 1.1, and before.
+    "hoodie.metadata.global.record.level.index.enable",
+    "hoodie.metadata.record.index.enable",
+)
+_PARTITIONED_RECORD_INDEX = ("hoodie.metadata.record.level.index.enable",)
 
 
-def _metadata(config: table_config.TableConfig) -> dict[str, str]:
+def _metadata(
+    config: table_config.TableConfig, *, has_partitioned_record_index: bool
+) -> dict[str, str]:
     """Return options by which a writer keeps the indexes up that a table has, and makes no other.
 
     A metadata table that this project does not keep up goes by the next write with them.
@@ -133,6 +139,14 @@ def _metadata(config: table_config.TableConfig) -> dict[str, str]:
     if ready and is_kept:
         for name, keys in _INDEXES.items():
             found |= dict.fromkeys(keys, _flag(name in ready))
+        has_record_index = key_changes.RECORD_INDEX in ready
+        of_table = has_record_index and not has_partitioned_record_index
+        found |= dict.fromkeys(_RECORD_INDEX, _flag(of_table))
+        of_partitions = has_record_index and has_partitioned_record_index
+        found |= dict.fromkeys(_PARTITIONED_RECORD_INDEX, _flag(of_partitions))
+        if of_partitions:
+            # Without it writers fail: a task reads the metadata table by what the driver opened.
+            found["hoodie.embed.timeline.server"] = _flag(True)
     return found
 
 

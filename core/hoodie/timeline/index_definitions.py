@@ -44,25 +44,20 @@ def wanted_statistics(
     return file_statistics.wanted(config, schema, definition)
 
 
-def has_record_index(storage: Storage, config: table_config.TableConfig) -> bool:
-    """Return whether a table has a record index; one request if it does.
+def is_partitioned(storage: Storage) -> bool:
+    """Return whether the record index of a table is one of each partition; one request.
+
+    Args:
+        storage: The table's, which has a record index.
 
     Raises:
         FormatError: The definitions are damaged.
-        UnsupportedError: It has one of each partition, which is not kept up.
     """
-    if key_changes.RECORD_INDEX not in config.metadata_partitions:
-        return False
     source = f"{storage.uri}/{PATH}, {key_changes.RECORD_INDEX}"
     options = (
         _object(_read(storage).get(key_changes.RECORD_INDEX, {}), source).get("indexOptions") or {}
     )
-    if str(_object(options, source).get(_IS_PARTITIONED, False)).lower() == "true":
-        raise errors.UnsupportedError(
-            f"the record index of {storage.uri} is one of each partition, which this version does "
-            "not keep up: drop it with Apache Hudi, or the metadata table by `hoodie metadata drop`"
-        )
-    return True
+    return str(_object(options, source).get(_IS_PARTITIONED, False)).lower() == "true"
 
 
 def of_statistics(storage: Storage) -> file_statistics.Definition | None:

@@ -17,7 +17,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TypeAlias
 
 from hoodie import errors
-from hoodie.filegroup import key_footers, metadata_records, metadata_table, metadata_writing
+from hoodie.filegroup import (
+    index_groups,
+    key_footers,
+    metadata_records,
+    metadata_table,
+    metadata_writing,
+)
 from hoodie.format import (
     bloom_filters,
     file_names,
@@ -25,7 +31,7 @@ from hoodie.format import (
     metadata_schemas,
     timeline_avro,
 )
-from hoodie.model import commits, file_statistics, files, instants
+from hoodie.model import commits, file_statistics, files, instants, key_changes
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import (
     active,
@@ -108,7 +114,9 @@ def put(
     records = metadata_records.of_changes(changes, partitions)
     records = partition_records.fitted(client, scope, opened, changes, records)
     added = metadata_records.added(records, changes, partitions, opened.requested_time)
-    logs = _logs(storage, added)
+    logs = dict(_logs(storage, added))
+    if key_changes.RECORD_INDEX in partitions:
+        logs |= _index_logs(client, scope, changes, opened.requested_time)
     completion_time = client.time_before_another(scope)
     ids = {commits.WRITE_ID_KEY: opened.write_id}
     is_ours()
@@ -356,3 +364,37 @@ def _logs(storage: Storage, added: Mapping[str, metadata_records.Added]) -> Logs
             group = files.FileGroupId(partition_path=partition, file_id=ids[place])
             logs[group] = part
     return logs
+
+
+def _index_logs(
+    client: Client,
+    scope: table_lock.LockScope,
+    changes: metadata_records.Changes,
+    time: instants.InstantTime,
+) -> Logs:
+    """Return what each file group of the record index gets; a listing.
+
+    Each partition that the change writes to has its file groups afterwards, if the index is one of
+    each partition: Apache Hudi makes them for partitions that `files` does not have yet, and its
+    writers fail where it has one without. Readers count the file groups that they see, so those of
+    a partition appear all at once, also what a writer that did not end has left of them.
+    """
+    assert client.beside is not None, client.storage.uri
+    found = list(metadata_table.data_files(client.beside, key_changes.RECORD_INDEX))
+    shown = {each.group.file_id for each in found if _is_shown(scope, each.instant_time)}
+    groups = index_groups.of(client.storage, {each.group.file_id for each in found})
+    logs: dict[files.FileGroupId, metadata_records.Added] = {}
+    for place_of, records in metadata_records.locations(changes, groups.scope, time).items():
+        ids = groups.ids_completed(place_of, shown)
+        parts = records.split(len(ids))
+        for number, file_id in enumerate(ids):
+            if number in parts or (groups.is_partitioned and file_id not in shown):
+                group = files.FileGroupId(key_changes.RECORD_INDEX, file_id)
+                logs[group] = parts.get(number, metadata_records.Added())
+    return logs
+
+
+def _is_shown(scope: table_lock.LockScope, time: instants.InstantTime) -> bool:
+    """Return whether files of an instant of the MDT count for readers."""
+    assert scope.beside is not None
+    return time not in scope.timeline.pending_times and scope.beside.is_committed(time)

@@ -95,7 +95,8 @@ def _refuse_hidden(
     table: metadata_table.MetadataTable,
     added: Mapping[str, bytes],
 ) -> None:
-    later = table.logs_of(_NAME, lambda time: time > opened.requested_time)
+    slices = table.latest_slices(_NAME)
+    later = table.logs_of(slices, lambda time: time > opened.requested_time)
     found = later.with_prefixes(sorted(added))
     if any(
         metadata_merging.hides(key, values, added[key.decode()]) for key, values in found.items()

@@ -1,21 +1,25 @@
 """The keys of a write to a table with a record index, which holds each key once.
 
+That is once in the whole table, or once in each partition, whose keys are others then.
+
     look up   before the lock: in which file group the index has each key that the write touched
     settle    in the lock scope: with what others have logged since; what the index has to learn
               is left
 
-A key that is in another file group is refused: a reader that asks the index would not find its
-older row any more. Where the older row came meanwhile, that is a conflict.
+A key that is in another file group there is refused: a reader that asks the index would not find
+its older row any more. Where the older row came meanwhile, that is a conflict.
 
 The newest record of a key counts in the order of requested times. So a write gives way to one that
 began later, was faster, and took out a key that it brings: its record would lie below.
 
-Requests: those of `record_index.locations` before the lock; in the lock scope, where others have
+Requests: those of `RecordIndex.locations` before the lock; in the lock scope, where others have
 changed the index since the write began, two listings and a read for each of their log files.
 Source: rules-chain-metadata-index MD5; protocol.md: The metadata table.
 """
 
-from collections.abc import Sequence
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -87,16 +91,7 @@ class RecordKeys:
         """
         self._storage = storage
         self._stats = stats
-        self._numbers: dict[files.FileGroupId, int] = {}
-        keys = [stat.keys or key_changes.NONE for stat in stats]
-        self._groups = [files.FileGroupId(each.partition_path, each.file_id) for each in stats]
-        for group in self._groups:
-            self._numbers.setdefault(group, len(self._numbers))
-        self._added = _Claims.of([each.added for each in keys])
-        self._removed = _Claims.of([each.removed for each in keys])
-        self._touched = pa.concat_arrays([self._added.keys, self._removed.keys])
-        self._refuse_twice()
-        self._compacted, self._located = _looked_up(storage, self._touched)
+        self._looked_up = _looked_up(storage, stats)
 
     def settle(
         self, scope: table_lock.LockScope, write: OpenAction
@@ -112,41 +107,36 @@ class RecordKeys:
             InvalidInputError: A key is in another file group.
             HoodieError: As at the look-up.
         """
-        located, logged = self._located, None
         since = self._since(scope, write)
-        if since:
-            located, logged = self._now(scope, since)
-            self._refuse_below(write, logged)
-        known_added = self._known(self._added, located, logged)
-        self._refuse_elsewhere(write, known_added, is_certain=logged is None)
-        known_removed = self._known(self._removed, located, logged)
-        added = self._added.pieces(known_added == NOWHERE, len(self._stats))
-        removed = self._removed.pieces(
-            known_removed == self._claimed(self._removed), len(self._stats)
-        )
-        return tuple(
-            stat
-            if stat.keys is None
-            else replace(stat, keys=key_changes.KeyChanges(added=each, removed=gone))
-            for stat, each, gone in zip(self._stats, added, removed, strict=True)
-        )
-
-    def _now(
-        self, scope: table_lock.LockScope, since: frozenset[instants.InstantTime]
-    ) -> tuple[record_index.Locations, record_index.Logged]:
-        """Return where the keys are, and what was logged of them since the write began."""
-        table = metadata_table.MetadataTable(self._storage, scope.timeline)
-        located = self._located
         try:
-            if _last_compacted(table.timeline) != self._compacted:
-                located = record_index.locations(table, self._touched)
-            return located, record_index.logged_by(table, since, self._touched)
+            now = self._now(scope, since) if since else None
+            settled = [each.settled(write, now) for each in self._looked_up.scopes]
         except errors.NotFoundError as error:
             # By a process that has the lock as well, or has it now.
             raise errors.WriteConflictError(
                 f"the metadata table of {self._storage.uri} was compacted meanwhile, expected "
                 f"that of this lock scope: write the batch again; {error}"
             ) from error
+        changes = dict(itertools.chain.from_iterable(settled))
+        return tuple(
+            stat if stat.keys is None else replace(stat, keys=changes[place])
+            for place, stat in enumerate(self._stats)
+        )
+
+    def _now(self, scope: table_lock.LockScope, since: frozenset[instants.InstantTime]) -> "_Now":
+        """Return the index as others have changed it since the write began."""
+        table = metadata_table.MetadataTable(self._storage, scope.timeline)
+        now = _Now(
+            index=record_index.RecordIndex(table),
+            is_compacted=_last_compacted(table.timeline) != self._looked_up.compacted,
+            since=since,
+        )
+        if now.index.groups.is_partitioned is not self._looked_up.is_partitioned:
+            raise errors.WriteConflictError(
+                f"the record index of {self._storage.uri} was made again meanwhile, of another "
+                "kind: write the batch again"
+            )
+        return now
 
     def _since(
         self, scope: table_lock.LockScope, write: OpenAction
@@ -162,6 +152,96 @@ class RecordKeys:
             and each.requested_time != write.requested_time
             and each.requested_time in scope.timeline.write_completion_times
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Now:
+    """The index in the lock scope.
+
+    Attributes:
+        index: The index.
+        is_compacted: Whether it was compacted since the look-up.
+        since: What has changed it since the write began.
+    """
+
+    index: record_index.RecordIndex
+    is_compacted: bool
+    since: frozenset[instants.InstantTime]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LookedUp:
+    """What a write says of keys, and where they were.
+
+    Attributes:
+        compacted: When the last compaction of the metadata table had completed.
+        is_partitioned: Whether the index is one of each partition.
+        scopes: The keys by where one is once.
+    """
+
+    compacted: str
+    is_partitioned: bool
+    scopes: "Sequence[_ScopeKeys]"
+
+
+class _ScopeKeys:
+    """The keys of a write in the whole table, or in a partition, whose index is one of each."""
+
+    def __init__(
+        self,
+        index: record_index.RecordIndex,
+        scope: str | None,
+        stats: Mapping[int, commits.WriteStat],
+    ) -> None:
+        """Look the keys up.
+
+        Args:
+            index: The index.
+            scope: As of `index_groups.IndexGroups.scope`.
+            stats: Of the write, by their places among all.
+        """
+        self._source = index.groups.source
+        self._scope = scope
+        self._stats = stats
+        self._numbers: dict[files.FileGroupId, int] = {}
+        keys = [stat.keys or key_changes.NONE for stat in stats.values()]
+        self._groups = [
+            files.FileGroupId(each.partition_path, each.file_id) for each in stats.values()
+        ]
+        for group in self._groups:
+            self._numbers.setdefault(group, len(self._numbers))
+        self._added = _Claims.of([each.added for each in keys])
+        self._removed = _Claims.of([each.removed for each in keys])
+        self._touched = pa.concat_arrays([self._added.keys, self._removed.keys])
+        self._refuse_twice()
+        self._located = index.locations(scope, self._touched)
+
+    def settled(
+        self, write: OpenAction, now: _Now | None
+    ) -> Iterable[tuple[int, key_changes.KeyChanges]]:
+        """Return the keys that the index has to learn of, by the places of their stats.
+
+        Args:
+            write: The write.
+            now: The index; None if no other has changed it since the write began.
+        """
+        located, logged = self._located, None
+        if now is not None:
+            if now.is_compacted:
+                located = now.index.locations(self._scope, self._touched)
+            logged = now.index.logged_by(self._scope, now.since, self._touched)
+            self._refuse_below(write, logged)
+        known_added = self._known(self._added, located, logged)
+        self._refuse_elsewhere(write, known_added, is_certain=logged is None)
+        known_removed = self._known(self._removed, located, logged)
+        added = self._added.pieces(known_added == NOWHERE, len(self._stats))
+        removed = self._removed.pieces(
+            known_removed == self._claimed(self._removed), len(self._stats)
+        )
+        return [
+            (place, key_changes.KeyChanges(added=each, removed=gone))
+            for place, each, gone in zip(self._stats, added, removed, strict=True)
+        ]
 
     def _claimed(self, claims: _Claims) -> _Numbers:
         """Return the numbers of the file groups that claims are of."""
@@ -198,10 +278,10 @@ class RecordKeys:
         if not twice.num_rows:
             return
         raise errors.InvalidInputError(
-            f"the batch has {_names(twice.column('key'))} in two partitions, "
+            f"the batch has {_names(twice.column('key'))} in two file groups, "
             f"{self._place(twice.column('group_min')[0].as_py())} and "
             f"{self._place(twice.column('group_max')[0].as_py())} among them; expected each key in "
-            f"one of them: {self._storage.uri} has a record index, which holds a key once"
+            f"one of them: {self._source} holds a key {self._once}"
         )
 
     def _refuse_elsewhere(
@@ -218,8 +298,8 @@ class RecordKeys:
         first = int(np.flatnonzero(elsewhere)[0])
         message = (
             f"{_names(self._added.keys.filter(pa.array(elsewhere)))} cannot be written to "
-            f"{self._place(int(claimed[first]))}: the record index of {self._storage.uri} has it "
-            f"in {self._place(int(known[first]))}, and holds a key once"
+            f"{self._place(int(claimed[first]))}: {self._source} has it in "
+            f"{self._place(int(known[first]))}, and holds a key {self._once}"
         )
         if not is_certain:
             # Perhaps only since the write began: written again it finds out.
@@ -237,10 +317,14 @@ class RecordKeys:
         below = self._added.keys.filter(pc.is_in(self._added.keys, value_set=gone))
         if len(below):
             raise errors.WriteConflictError(
-                f"{_names(below)}, which {write.inflight} brings, was deleted from "
-                f"{self._storage.uri} by a write that began later and completed first, according "
-                "to the record index: write the batch again, on what the table holds now"
+                f"{_names(below)}, which {write.inflight} brings, was deleted by a write that "
+                f"began later and completed first, according to {self._source}: write the batch "
+                "again, on what the table holds now"
             )
+
+    @property
+    def _once(self) -> str:
+        return "once" if self._scope is None else "once in a partition"
 
     def _place(self, number: int) -> str:
         return str(next(group for group, each in self._numbers.items() if each == number))
@@ -261,13 +345,21 @@ def settlement(
     return RecordKeys(storage, stats).settle
 
 
-def _looked_up(storage: protocol.Storage, keys: pa.Array) -> tuple[str, record_index.Locations]:
-    """Return when the last compaction completed, and where keys are; a later state is as good."""
+def _looked_up(storage: protocol.Storage, stats: Sequence[commits.WriteStat]) -> _LookedUp:
+    """Return where the keys of a write are; a later state is as good."""
     missing: errors.NotFoundError | None = None
     for _ in range(_TRIES_MAX):
         table = metadata_table.MetadataTable(storage, active.listed(storage))
         try:
-            return _last_compacted(table.timeline), record_index.locations(table, keys)
+            index = record_index.RecordIndex(table)
+            by_scope: defaultdict[str | None, dict[int, commits.WriteStat]] = defaultdict(dict)
+            for place, stat in enumerate(stats):
+                by_scope[index.groups.scope(stat.partition_path)][place] = stat
+            return _LookedUp(
+                compacted=_last_compacted(table.timeline),
+                is_partitioned=index.groups.is_partitioned,
+                scopes=[_ScopeKeys(index, scope, some) for scope, some in by_scope.items()],
+            )
         except errors.NotFoundError as error:
             missing = error  # Compactions have replaced it.
     raise errors.WriteConflictError(

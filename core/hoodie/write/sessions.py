@@ -26,6 +26,7 @@ from hoodie.model import (
     compaction_options,
     files,
     instants,
+    key_changes,
     results,
     schema_evolution,
     settings,
@@ -403,7 +404,7 @@ def _task(
         known=_known(target, options, opened.timeline),
         detection=_detection(target, options.transaction, opened),
         statistics=index_definitions.wanted_statistics(target.storage, target.config, stored.arrow),
-        tracks_keys=index_definitions.has_record_index(target.storage, target.config),
+        tracks_keys=key_changes.RECORD_INDEX in target.config.metadata_partitions,
     )
 
 

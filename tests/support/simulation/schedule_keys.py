@@ -1,11 +1,13 @@
 """Record keys of simulated writes, and what the record index has to say of them in the end.
 
-Each file group has keys of its own. A few keys roam: a write may bring one to any file group, and
-must be refused or lose a conflict where another has it.
+Each bucket has keys of its own. A few keys roam: a write may bring one to any file group, and must
+be refused or lose a conflict where another has it. With an index of each partition, that is where
+another of the partition has it.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -19,12 +21,16 @@ _ROAMING = ("r0", "r1")
 _ROAMING_RATE = 0.25
 _KEYS_OF_A_GROUP = 3
 
+_Key: TypeAlias = tuple[str | None, str]
+"""A key, and the partition that it is of in an index of each."""
+
 
 class Keys:
     """Draws what writes do to keys, and remembers it."""
 
-    def __init__(self, *, has_deletes: bool) -> None:
+    def __init__(self, *, has_deletes: bool, is_partitioned: bool = False) -> None:
         self._has_deletes = has_deletes
+        self._is_partitioned = is_partitioned
         self.has_roaming = True  # Or no write is refused for its keys.
         self.judged = 0  # How many keys were found in the end.
         self._claims: dict[instants.InstantTime, list[tuple[files.FileGroupId, set[str], set[str]]]]
@@ -35,8 +41,12 @@ class Keys:
     ) -> list[commits.WriteStat]:
         """Return the stats of a write with keys that chance chooses."""
         found, claims = [], []
-        roaming = set(_ROAMING if self.has_roaming else ())
+        roaming_at = {
+            self._scope(stat.partition_path): set(_ROAMING if self.has_roaming else ())
+            for stat in stats
+        }
         for stat in stats:
+            roaming = roaming_at[self._scope(stat.partition_path)]
             group = files.FileGroupId(stat.partition_path, stat.file_id)
             added: set[str] = set()
             removed: set[str] = set()
@@ -66,13 +76,14 @@ class Keys:
             storage: The table's.
             completed: In the order of completion.
         """
-        expected: dict[str, files.FileGroupId] = {}
+        expected: dict[_Key, files.FileGroupId] = {}
         for instant in completed:
             for group, added, removed in self._claims.get(instant.requested_time, ()):
-                for key in added:
+                scope = self._scope(group.partition_path)
+                for key in ((scope, text) for text in added):
                     at = expected.setdefault(key, group)
                     assert at == group, f"{instant} brings {key} to {group}, which is in {at}"
-                for key in removed:
+                for key in ((scope, text) for text in removed):
                     if expected.get(key) == group:
                         del expected[key]
         found = self._found(storage)
@@ -81,16 +92,24 @@ class Keys:
             f"the record index and the writes differ: {found.items() ^ expected.items()}"
         )
 
-    def _found(self, storage: Storage) -> Mapping[str, files.FileGroupId]:
+    def _scope(self, partition_path: str) -> str | None:
+        return partition_path if self._is_partitioned else None
+
+    def _found(self, storage: Storage) -> Mapping[_Key, files.FileGroupId]:
         keys = {key for claims in self._claims.values() for _, some, _ in claims for key in some}
         keys |= {key for claims in self._claims.values() for _, _, some in claims for key in some}
         table = metadata_table.MetadataTable(storage, active.listed(storage))
-        located = record_index.locations(table, _texts(keys))
-        return {
-            key: located.groups[number]
-            for key, number in zip(located.keys.to_pylist(), located.numbers.tolist(), strict=True)
-            if number != record_index.NOWHERE
-        }
+        index = record_index.RecordIndex(table)
+        found = {}
+        for scope in index.groups.by_scope:
+            located = index.locations(scope, _texts(keys))
+            numbers = zip(located.keys.to_pylist(), located.numbers.tolist(), strict=True)
+            found |= {
+                (scope, key): located.groups[number]
+                for key, number in numbers
+                if number != record_index.NOWHERE
+            }
+        return found
 
     def _of_group(self, group: files.FileGroupId) -> list[str]:
         return [f"{group.file_id[:8]}-{number}" for number in range(_KEYS_OF_A_GROUP)]

@@ -84,6 +84,7 @@ class Plan:
         has_metadata: Whether the table has a metadata table.
         has_bloom_filters: Whether that has the filters of base files.
         has_record_index: Whether that has a record index.
+        has_partitioned_record_index: Whether that is one of each partition, of which there are two.
         slow_beat_rate: How often the answer to a heartbeat takes long.
         failed_task_rate: How often a task of a write fails after its file, and is run again.
         repeats_tasks: Whether a task that fails is run again.
@@ -130,6 +131,7 @@ class Plan:
     has_metadata: bool = False
     has_bloom_filters: bool = False
     has_record_index: bool = False
+    has_partitioned_record_index: bool = False
     slow_beat_rate: float = 0.0
     failed_task_rate: float = 0.0
     repeats_tasks: bool = False
@@ -187,6 +189,10 @@ KEYED_FROM = 200_000
 """From this seed on metadata tables have a record index; but of tables with rows."""
 
 
+PARTITIONED_FROM = 250_000
+"""From this seed on that is one of each partition."""
+
+
 def plan_of(scenario: Scenario, seed: int) -> Plan:
     """Return the run that a seed stands for."""
     plan = _plan_of(scenario, seed)
@@ -205,6 +211,7 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
     return replace(
         plan,
         has_record_index=True,
+        has_partitioned_record_index=seed >= PARTITIONED_FROM,
         crash_rate=plan.crash_rate / 2,
         pause_rate=plan.pause_rate / 2,
     )

@@ -131,8 +131,10 @@ class RowsWorld(World):
         has_metadata: bool = False,
         has_bloom_filters: bool = False,
         has_record_index: bool = False,
+        has_partitioned_record_index: bool = False,
     ) -> None:
-        assert not has_record_index, "rows of real files have keys that nobody draws"
+        has_some = has_record_index or has_partitioned_record_index
+        assert not has_some, "rows of real files have keys that nobody draws"
         super().__init__(
             time,
             faults=faults,

@@ -94,6 +94,8 @@ PARTITION = "p"
 GROUPS = tuple(
     files.FileGroupId(PARTITION, f"0000000{n}-0000-0000-0000-000000000000-0") for n in (0, 1)
 )
+ANOTHER_PARTITION = "q"
+"""Of tables whose record index is one of each partition."""
 
 
 class World:
@@ -116,6 +118,7 @@ class World:
         has_metadata: bool = False,
         has_bloom_filters: bool = False,
         has_record_index: bool = False,
+        has_partitioned_record_index: bool = False,
     ) -> None:
         self.is_lying = is_lying  # Whether the lock is given to everybody; a chain keeps order.
         self.page_names: int | None = None  # How listings come; see `faulty_storage`.
@@ -161,20 +164,28 @@ class World:
         clock = schedule.VirtualClock(self.time)
         config = chain.begin(self.storage, config, "creation", kept=epochs_kept)
         self.config = table_properties.create(self.storage, config, clock)
-        self.storage.create(files.join(PARTITION, file_names.PARTITION_METADATA), b"")
+        self.groups: Sequence[files.FileGroupId] = GROUPS
+        if has_partitioned_record_index:
+            self.groups = (*GROUPS, replace(GROUPS[0], partition_path=ANOTHER_PARTITION))
+        for path in sorted({each.partition_path for each in self.groups}):
+            self.storage.create(files.join(path, file_names.PARTITION_METADATA), b"")
         self.listings = 0  # How many reads were made by the metadata table.
         self.remakes = 0  # How often it was begun or ended to make the metadata table again.
         self._doubts_cleared = 0  # How many late publications it was made after.
         self.compacted = 0  # How often it was compacted.
         self.has_bloom_filters = has_bloom_filters  # Whether it has those of base files.
         is_non_blocking = write_settings.concurrency is settings.ConcurrencyMode.NON_BLOCKING
-        self.keys = schedule_keys.Keys(has_deletes=not is_non_blocking)
+        self.keys = schedule_keys.Keys(
+            has_deletes=not is_non_blocking, is_partitioned=has_partitioned_record_index
+        )
         if has_metadata:
             self.settings = replace(write_settings, metadata_delta_commits_max=UPKEEP_AFTER)
             process = self.process("creation")
             self._make_metadata(process)
             if has_record_index:
-                record_indexes.add(self.client(process), 2)
+                # Each partition gets as many file groups as that one has.
+                named = ("none",) if has_partitioned_record_index else None
+                record_indexes.add(self.client(process), 2, partitions=named)
                 self.config = table_properties.load(self.storage, process.clock)
             self.metadata_judge = schedule_metadata.MetadataJudge(
                 self.time, MemoryStorage(self.store), has_lock=not is_lying
@@ -592,8 +603,9 @@ class World:
     def _groups(self, writer: Client, opened: OpenAction) -> Sequence[files.FileGroupId]:
         """Return what the next write writes to."""
         if not self.has_partial_writes:
-            return GROUPS
-        groups = [group for group in GROUPS if writer.random.uniform() < 0.6] or GROUPS[:1]
+            return self.groups
+        groups = [group for group in self.groups if writer.random.uniform() < 0.6]
+        groups = groups or list(self.groups[:1])
         return self._named_groups(writer, opened, groups) if self.names_groups else groups
 
     def _named_groups(
@@ -601,17 +613,18 @@ class World:
     ) -> Sequence[files.FileGroupId]:
         """Return the groups that buckets have, or names of the writer's own, as Apache Hudi's."""
         written = {
-            bucket.bucket_of(stat.file_id): stat.file_id
+            (stat.partition_path, bucket.bucket_of(stat.file_id)): stat.file_id
             for each in (self if self.is_archived else opened).timeline.completed_writes
             if not self.is_archived or opened.timeline.is_committed(each.requested_time)
             for stat in contents.read_commit(self.whole, each).stats
         }
-        numbers = [bucket.bucket_of(group.file_id) for group in groups]
+        places = [(group.partition_path, bucket.bucket_of(group.file_id)) for group in groups]
         return [
             files.FileGroupId(
-                PARTITION, written.get(each, f"{each:08d}-{writer.random.uuid()[9:]}-0")
+                path,
+                written.get((path, number), f"{number:08d}-{writer.random.uuid()[9:]}-0"),
             )
-            for each in numbers
+            for path, number in places
         ]
 
     def _write_all(
@@ -808,7 +821,8 @@ def _rewrite(
     committed = snapshots.CommittedFiles(writer.storage, known)
     time = opened.requested_time
     present = placement.Placement(writer.storage, opened.config, committed, {}, time)
-    present.prepare(PARTITION)
+    for path in sorted({each.partition_path for each in groups}):
+        present.prepare(path)
     stats = []
     token = file_names.write_token(task, opened.stage, 0)
     for group in groups:
@@ -897,7 +911,11 @@ def metadata(
 
 def data_files(storage: Storage) -> list[str]:
     """Return the names of the data files that there are, whoever they are of."""
-    found = (file_names.parse(info.path, info.size_bytes) for info in storage.list(PARTITION))
+    found = (
+        file_names.parse(info.path, info.size_bytes)
+        for path in (PARTITION, ANOTHER_PARTITION)
+        for info in storage.list(path)
+    )
     return [each.name for each in found if each is not None]
 
 

@@ -4,10 +4,9 @@ from typing import Annotated
 
 import typer
 
-from hoodie import environment, errors
+from hoodie import environment, errors, table
 from hoodie.cli import command, options, output, progress, run_settings, tables
 from hoodie.cli.views import configuration
-from hoodie.model import table_config
 from hoodie.services import spark_options
 
 DETAILS = """With --spark-options, prints the options with which Apache Hudi 1.2 on Spark writes
@@ -58,7 +57,7 @@ def describe(
                 f"{opened.uri} is written by hoodie only: `hoodie configure {opened.uri} "
                 "--foreign-writers` admits Apache Hudi"
             )
-        _show_spark_options(opened.uri, opened.config, lock, concurrency, as_json=as_json)
+        _show_spark_options(opened, lock, concurrency, as_json=as_json)
         return
     shown = configuration.document(
         opened.uri, opened.config, opened.schema.arrow, by_partition=by_partition
@@ -72,20 +71,24 @@ def describe(
 
 
 def _show_spark_options(
-    uri: str,
-    config: table_config.TableConfig,
+    opened: table.Table,
     lock: str | None,
     concurrency: options.Concurrency | None,
     *,
     as_json: bool,
 ) -> None:
-    mode = spark_options.mode_of(config)
+    mode = spark_options.mode_of(opened.config)
     if concurrency is not None:
         mode = options.CONCURRENCY_MODES[concurrency]
     run = run_settings.parse(None, lock, options.Concurrency(options.name_of(mode)))
-    found = spark_options.options(config, mode, run.lock)
+    found = spark_options.options(
+        opened.config,
+        mode,
+        run.lock,
+        has_partitioned_record_index=opened.has_partitioned_record_index(),
+    )
     if as_json:
-        output.document(configuration.SparkOptionsDocument(table=uri, options=found))
+        output.document(configuration.SparkOptionsDocument(table=opened.uri, options=found))
         return
     for key, value in found.items():
         output.line(f"{key}={value}")

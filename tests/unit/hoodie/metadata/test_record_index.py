@@ -1,22 +1,19 @@
 """The record index of a table: it names the file group of every key that has a row."""
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
-from hoodie import environment, errors, table
-from hoodie.filegroup import metadata_table, record_index
-from hoodie.model import commits, files, settings, table_config
+from hoodie import errors
+from hoodie.model import commits, settings, table_config
 from hoodie.read import planning, where
-from hoodie.timeline import active, table_properties
-from hoodie.write import record_keys, sessions
-from support.tables import record_indexes
-from support.tables.tables import CONFIG, QUICK, SmallTable
+from hoodie.write import record_keys
+from support.tables.record_indexes import Indexed, Row
+from support.tables.tables import CONFIG
 
 COPY_ON_WRITE = replace(CONFIG, table_type=table_config.TableType.COPY_ON_WRITE)
 CHAINED = replace(CONFIG, chain=table_config.ChainName(id="c"), has_foreign_writers=False)
@@ -35,67 +32,6 @@ KINDS = {
     "version-8": replace(CONFIG, version=table_config.VERSION_WITH_PAYLOADS),
 }
 OPTIMISTIC = settings.ConcurrencyMode.OPTIMISTIC
-Row = dict[str, object]
-
-
-class Indexed:
-    """A table with a record index."""
-
-    def __init__(self, path: Path, config: table_config.TableConfig = CONFIG) -> None:
-        self.small = SmallTable(path, config)
-        self.is_optimistic = True
-        self.commits_max = 100
-        self.storage = environment.system(parallelism=1).open_storage(str(path))
-        options = self.options().transaction
-        made = self.small.table.initialise_metadata(options)
-        self.small.table = record_indexes.with_record_index(made, options, self.small.env)
-
-    def reopen(self) -> None:
-        self.small.table = table.open_table(str(self.small.path), self.small.env)
-
-    @property
-    def config(self) -> table_config.TableConfig:
-        return table_properties.load(self.storage, self.small.env.clock)
-
-    def options(self, **changes: object) -> sessions.WriteOptions:
-        mode = OPTIMISTIC if self.is_optimistic else QUICK.concurrency
-        more = {"concurrency": mode, "metadata_delta_commits_max": self.commits_max}
-        return self.small.options(**{**more, **changes})
-
-    def write(self, rows: list[Row], **changes: object) -> None:
-        self.small.table.write(self.small.data(rows), self.options(**changes))
-
-    def delete(self, rows: list[Row], **changes: object) -> None:
-        self.write(rows, operation=commits.Operation.DELETE, **changes)
-
-    def begin(self, columns: list[str], **changes: object) -> sessions.WriteSession:
-        session = self.small.table.begin_write(self.options(**changes), columns)
-        assert isinstance(session, sessions.WriteSession)
-        return session
-
-    def locations(self, keys: list[str]) -> Mapping[str, files.FileGroupId]:
-        """Return where the index has keys."""
-        beside = metadata_table.MetadataTable(self.storage, active.listed(self.storage))
-        found = record_index.locations(beside, pa.array(keys, pa.string()))
-        numbers = zip(found.keys.to_pylist(), found.numbers.tolist(), strict=True)
-        return {
-            key: found.groups[number] for key, number in numbers if number != record_index.NOWHERE
-        }
-
-    def slices(self) -> list[files.FileSlice]:
-        return self.small.table.slices()
-
-    def rows(self) -> dict[str, files.FileGroupId]:
-        """Return in which file group each row is."""
-        columns = ["_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"]
-        self.reopen()
-        found = self.small.table.read(columns=columns).read_all().to_pylist()
-        return {
-            each["_hoodie_record_key"]: files.FileGroupId(
-                each["_hoodie_partition_path"], each["_hoodie_file_name"].partition("_")[0]
-            )
-            for each in found
-        }
 
 
 def row(key: int | str, part: str | None = None, a: int = 0) -> Row:
@@ -162,17 +98,13 @@ def test_key_of_another_partition_is_refused(tmp_path: Path, kind: str) -> None:
     with pytest.raises(errors.InvalidInputError, match=r"key '1' cannot .* has it in p1/0000"):
         indexed.write([row(1, "p2"), row(2, "p2")])
     assert set(indexed.rows()) == {"1"}
-    with pytest.raises(errors.InvalidInputError, match=r"key '3' in two partitions, p1.* and p2"):
+    with pytest.raises(errors.InvalidInputError, match=r"key '3' in two file groups, p1.* and p2"):
         indexed.write([row(3, "p1"), row(3, "p2")])
     indexed.delete([{"id": "1", "part": "p2"}])
     assert set(indexed.locations(["1"])) == {"1"}
     indexed.delete([{"id": "1", "part": "p1"}])
     indexed.write([row(1, "p2")])
     assert indexed.locations(["1"]) == indexed.rows()
-
-
-def committed(indexed: Indexed, session: sessions.WriteSession, rows: list[Row]) -> None:
-    session.commit(indexed.small.run_task(session, rows))
 
 
 def stats_of(written: Sequence[commits.Written]) -> list[commits.WriteStat]:
@@ -187,9 +119,9 @@ def test_of_two_writes_of_one_key_into_two_partitions_the_first_wins(
     indexed.is_optimistic = mode == "optimistic"
     columns = {"a": ["id", "part", "a"], "b": ["id", "part", "b"]}
     first, second = (indexed.begin(columns[name], writer_id=name) for name in "ab")
-    committed(indexed, second, [{"id": "1", "part": "p2", "b": "y"}])
+    indexed.commit(second, [{"id": "1", "part": "p2", "b": "y"}])
     with pytest.raises(errors.WriteConflictError, match=r"key '1' cannot .* write the batch of"):
-        committed(indexed, first, [{"id": "1", "part": "p1", "a": 1}])
+        indexed.commit(first, [{"id": "1", "part": "p1", "a": 1}])
     assert indexed.locations(["1"]) == indexed.rows()
     assert indexed.rows()["1"].partition_path == "p2"
 
@@ -200,8 +132,8 @@ def test_two_writes_of_one_key_into_one_partition_that_do_not_block_each_other(
     indexed = Indexed(tmp_path / "t")
     indexed.is_optimistic = False
     first, second = (indexed.begin(["id", "part", name], writer_id=name) for name in "ab")
-    committed(indexed, second, [{"id": "1", "part": "p1", "b": "y"}])
-    committed(indexed, first, [{"id": "1", "part": "p1", "a": 1}])
+    indexed.commit(second, [{"id": "1", "part": "p1", "b": "y"}])
+    indexed.commit(first, [{"id": "1", "part": "p1", "a": 1}])
     assert indexed.locations(["1"]) == indexed.rows()
 
 
@@ -213,9 +145,9 @@ def test_record_that_would_lie_below_a_later_delete_is_a_conflict(tmp_path: Path
         indexed.begin(["id", "part", "a"], writer_id="a"),
         indexed.begin(["id", "part"], writer_id="b", operation=commits.Operation.DELETE),
     )
-    committed(indexed, second, [{"id": "1", "part": "p1"}])
-    with pytest.raises(errors.WriteConflictError, match=r"key '1', which .* was deleted from"):
-        committed(indexed, first, [row(1, "p2")])
+    indexed.commit(second, [{"id": "1", "part": "p1"}])
+    with pytest.raises(errors.WriteConflictError, match=r"key '1', which .* was deleted by"):
+        indexed.commit(first, [row(1, "p2")])
     indexed.write([row(1, "p2")])
     assert indexed.locations(["1"]) == indexed.rows()
 
@@ -226,26 +158,13 @@ def test_key_that_was_moved_since_it_was_looked_up_is_a_conflict(tmp_path: Path)
     keys = record_keys.RecordKeys(
         indexed.storage, stats_of(indexed.small.run_task(second, [row(1, "p2")]))
     )
-    committed(indexed, first, [row(1, "p1")])
+    indexed.commit(first, [row(1, "p1")])
     with (
         closing(second._client),
         second._client.lock.scope() as scope,
         pytest.raises(errors.WriteConflictError, match=r"key '1' cannot"),
     ):
         keys.settle(scope, second._write)
-
-
-def test_index_of_each_partition_is_refused_by_name(tmp_path: Path) -> None:
-    indexed = Indexed(tmp_path / "t")
-    definitions = (
-        b'{"indexDefinitions": {"record_index": {"indexName": "record_index", '
-        b'"indexOptions": {"isPartitioned": "true"}, "sourceFields": []}}}'
-    )
-    path = ".hoodie/.index_defs/index.json"
-    _, version = indexed.storage.fetch(path)
-    indexed.storage.replace(path, definitions, if_match=version)
-    with pytest.raises(errors.UnsupportedError, match=r"record index of .* of each partition"):
-        indexed.write([row(1)])
 
 
 def test_files_whose_keys_nobody_knows_are_not_committed(tmp_path: Path) -> None:
@@ -266,7 +185,7 @@ def explained(indexed: Indexed, text: str) -> planning.Step:
 
 
 def test_read_of_keys_looks_into_their_file_groups_alone(tmp_path: Path) -> None:
-    indexed = Indexed(tmp_path / "t")
+    indexed = Indexed(tmp_path / "t", COPY_ON_WRITE)
     indexed.write([row(number) for number in range(12)])
     indexed.delete([{"id": "4", "part": "p1"}])
     step = explained(indexed, "id = '3'")
@@ -280,17 +199,21 @@ def test_read_of_keys_looks_into_their_file_groups_alone(tmp_path: Path) -> None
     assert explained(indexed, "a = 0").skipped == 0
 
 
-def test_index_of_each_partition_is_not_used_for_reads(tmp_path: Path) -> None:
-    """Its file groups are named after partitions, and a key has its place among those of one."""
-    indexed = Indexed(tmp_path / "t")
-    indexed.write([row(number) for number in range(6)])
-    folder = tmp_path / "t/.hoodie/metadata/record_index"
-    for each in list(folder.iterdir()):
-        each.rename(folder / each.name.replace("record-index-", "record-index-p1-"))
+@pytest.mark.parametrize("is_partitioned", [False, True])
+def test_index_is_not_asked_for_logs_that_apache_hudi_may_have_written(
+    tmp_path: Path, *, is_partitioned: bool
+) -> None:
+    """Its writers with a bucket index do not add the keys of rows that they insert there."""
+    indexed = Indexed(tmp_path / "t", is_partitioned=is_partitioned)
+    indexed.write([row(number) for number in range(12)])
     step = explained(indexed, "id = '3'")
     assert step.skipped == 0
     assert step.unused is not None
-    assert "a record index with the file groups record-index-p1-0000-0" in step.unused
+    assert "do not add to it what they insert into log files" in step.unused
+    alone = Indexed(tmp_path / "alone", CHAINED, is_partitioned=is_partitioned)
+    alone.commits_max = 1
+    alone.write([row(number) for number in range(12)])
+    assert explained(alone, "id = '3'").left == 1
 
 
 def test_validation_finds_keys_that_the_index_does_not_lead_to(tmp_path: Path) -> None:

@@ -110,6 +110,26 @@ def test_indexes_of_a_metadata_table(
     assert tuple(found.get(f"hoodie.metadata.{key}") for key in keys) == expected
 
 
+@pytest.mark.parametrize("is_partitioned", [False, True])
+def test_record_index_of_its_kind_is_kept_up(*, is_partitioned: bool) -> None:
+    stored = {
+        **table_config.to_properties(CONFIG),
+        table_config.METADATA_PARTITIONS_KEY: "files,record_index",
+    }
+    config = table_config.from_properties(stored)
+    found = spark_options.options(
+        config,
+        spark_options.mode_of(config),
+        LOCK,
+        has_partitioned_record_index=is_partitioned,
+    )
+    keys = ("global.record.level.index", "record.index", "record.level.index")
+    flags = [found[f"hoodie.metadata.{key}.enable"] for key in keys]
+    expected = ["false", "false", "true"] if is_partitioned else ["true", "true", "false"]
+    assert flags == expected
+    assert ("hoodie.embed.timeline.server" in found) is is_partitioned
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -48,6 +48,19 @@ def test_table_without_definitions_has_none() -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "expected"),
+    [({"isPartitioned": "true"}, True), ({"isPartitioned": "false"}, False), ({}, False)],
+)
+def test_record_index_is_of_each_partition_if_its_definition_says_so(
+    options: dict[str, str], *, expected: bool
+) -> None:
+    stored = storage_with({"indexDefinitions": {"record_index": {"indexOptions": options}}})
+    assert index_definitions.is_partitioned(stored) is expected
+    assert not index_definitions.is_partitioned(storage_with({"indexDefinitions": {}}))
+    assert not index_definitions.is_partitioned(memory.MemoryStorage())
+
+
+@pytest.mark.parametrize(
     "content",
     [
         b"",

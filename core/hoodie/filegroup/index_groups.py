@@ -1,0 +1,139 @@
+"""Which file groups of a metadata table (MDT) hold the records of a record index.
+
+    record-index-0000-0               of the whole table: a key is in the index once
+    record-index-{partition}-0000-0   of one partition: a key is once in each partition of the table
+
+A partition stands there by its path, in which every character that separates parts of a name is
+escaped, a hyphen too. A table without partitions has one by an empty path. A key has its place, by
+its hash, among the file groups of the table or of its partition, sorted by their ids. An index of
+each partition has no file groups of a partition until a write makes it.
+
+Source: `HoodieTableMetadataUtil.java` (getFileIDForFileGroup, verifyRLIFile,
+getDataTablePartitionNameFromFileGroupName), `PartitionPathEncodeUtils.java` (1.2.0).
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from hoodie import errors
+from hoodie.filegroup import metadata_table
+from hoodie.model import key_changes
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import index_definitions
+
+_NAMED_MAX = 3
+_ESCAPED = frozenset("\"#%'*-/:=?[\\]^_{\x7f") | frozenset(map(chr, range(32)))
+_ID = re.compile(r"record-index-(?:(?P<partition>[^-]*)-)?(?P<number>\d{4,})-0", re.ASCII)
+_CODE = re.compile(r"%([0-9A-Fa-f]{2})")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexGroups:
+    """The file groups of a record index.
+
+    Attributes:
+        source: The index, for messages.
+        is_partitioned: Whether it is one of each partition.
+        by_scope: Their numbers by the paths of partitions, or all of them by None.
+    """
+
+    source: str
+    is_partitioned: bool
+    by_scope: Mapping[str | None, AbstractSet[int]]
+
+    def scope(self, partition_path: str) -> str | None:
+        """Return where a key of a partition is once: there, or in the whole table (None)."""
+        return partition_path if self.is_partitioned else None
+
+    def ids(self, scope: str | None) -> Sequence[str]:
+        """Return the ids of the file groups of a scope, sorted; none of a partition that is new.
+
+        Raises:
+            FormatError: Some are missing.
+        """
+        numbers = self.by_scope.get(scope, frozenset())
+        if numbers != frozenset(range(len(numbers))):
+            raise errors.FormatError(
+                f"{self.source} has the file groups {_named(scope, numbers)}, expected "
+                f"{file_id(scope, 0)} and those that follow"
+            )
+        return _sorted(scope, numbers)
+
+    def ids_completed(self, scope: str | None, shown: AbstractSet[str]) -> Sequence[str]:
+        """Return the ids of the file groups that a scope has once a write completes, sorted.
+
+        Those that readers see, if there are some. A new partition gets as many as the one that has
+        the fewest, and as writers have begun to give it that did not end.
+
+        Args:
+            scope: Where keys are written to.
+            shown: The file groups that readers see.
+        """
+        if not self.is_partitioned:
+            return self.ids(scope)
+        numbers = self.by_scope.get(scope, frozenset())
+        seen = [each for each in _sorted(scope, numbers) if each in shown]
+        if seen:
+            return seen
+        # Apache Hudi gives a new one what its writers' options say, and others at least as many.
+        count = min((len(each) for at, each in self.by_scope.items() if at != scope), default=1)
+        return _sorted(scope, range(max(count, 1, *(number + 1 for number in numbers))))
+
+
+def of(storage: Storage, ids: Iterable[str]) -> IndexGroups:
+    """Return the file groups of a table's record index; a request where there are none.
+
+    Args:
+        storage: The data table's.
+        ids: Those of all file groups that are there.
+
+    Raises:
+        FormatError: They are of no record index, or of both kinds.
+    """
+    source = f"the record index of {storage.uri}"
+    by_scope: defaultdict[str | None, set[int]] = defaultdict(set)
+    for each in ids:
+        match = _ID.fullmatch(each)
+        path = None if match is None else match["partition"]
+        scope = None if path is None else _CODE.sub(_unescaped, path)
+        if match is None or file_id(scope, int(match["number"])) != each:
+            raise errors.FormatError(
+                f"{source} has the file group {each}, expected {file_id(None, 0)} or "
+                f"{file_id('PARTITION', 0)}"
+            )
+        by_scope[scope].add(int(match["number"]))
+    if None in by_scope and len(by_scope) > 1:
+        named = ", ".join(_named(scope, numbers) for scope, numbers in by_scope.items())
+        raise errors.FormatError(
+            f"{source} has the file groups {named}, expected those of the whole table or of each "
+            "partition"
+        )
+    if not by_scope and not index_definitions.is_partitioned(storage):
+        raise errors.FormatError(f"{source} has no file groups")
+    return IndexGroups(source, None not in by_scope, by_scope)
+
+
+def _named(scope: str | None, numbers: Iterable[int]) -> str:
+    return ", ".join(_sorted(scope, numbers)[:_NAMED_MAX])
+
+
+def _sorted(scope: str | None, numbers: Iterable[int]) -> list[str]:
+    # In the order of Apache Hudi, which is that of texts.
+    return sorted(file_id(scope, number) for number in numbers)
+
+
+def file_id(scope: str | None, number: int) -> str:
+    """Return the id of one of the file groups of a scope, which are numbered from 0."""
+    within = () if scope is None else (_escaped(scope),)
+    return metadata_table.file_id(key_changes.RECORD_INDEX, number, *within)
+
+
+def _escaped(path: str) -> str:
+    return "".join(f"%{ord(each):02X}" if each in _ESCAPED else each for each in path)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return chr(int(match[1], 16))
