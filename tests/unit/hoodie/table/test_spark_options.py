@@ -108,7 +108,7 @@ def test_indexes_of_a_metadata_table(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({table_config.BUCKET_COUNT_KEY: ""}, "num.buckets"),
+        ({table_config.BUCKET_COUNT_KEY: ""}, "hoodie adopt"),
         ({"hoodie.table.timeline.timezone": "LOCAL"}, "timezone=UTC"),
         ({table_config.BOOTSTRAP_BASE_PATH_KEY: "/data"}, "bootstrapped"),
     ],
