@@ -138,10 +138,12 @@ def by_record_index(
     except (errors.FormatError, errors.NotFoundError, errors.UnsupportedError) as error:
         logger.warning("%s is not used to find keys: %s", key_changes.RECORD_INDEX, error)
         return None
+    # A file group has a number for each write that brought keys there.
     numbers = {group: number for number, group in enumerate(located.groups)}
+    first = np.array([*(numbers[group] for group in located.groups), NOWHERE], np.int64)
     found: dict[str, Tags] = {}
     for path, keys in wanted.items():
-        of_keys = located.of(keys)
+        of_keys = first[located.of(keys)]
         holders = [
             Holder(file_slice=each, places=np.flatnonzero(of_keys == numbers[each.group]))
             for each in slices[path]

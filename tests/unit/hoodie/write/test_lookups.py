@@ -333,10 +333,12 @@ def test_record_index_says_where_keys_are(
     transaction = small.options().transaction
     opened = small.table.initialise_metadata(transaction)
     small.table = record_indexes.with_record_index(opened, transaction, small.env)
-    small.upsert(OLD, small_file_bytes=0)
+    small.upsert(OLD[:4], small_file_bytes=0)
+    small.upsert(OLD[4:])  # To the same file group.
     small.upsert(NEW, small_file_bytes=0)
     monkeypatch.setattr(held_keys, "held", None)
     again = {**OLD[0], "b": "again"}
+    small.upsert(OLD[2:5], small_file_bytes=0)
     small.upsert([again, NEW[0], {**NEW[0], "id": "new"}], small_file_bytes=0)
     small.delete([{"id": "9", "part": "p"}, {"id": "77", "part": "p"}])
     assert len(group_ids(small)) == 3
