@@ -84,7 +84,7 @@ class LookupWorld(World):
             write_id=opened.write_id,
             operation=commits.Operation.UPSERT,
             # Without small files writers share no file group of new keys.
-            settings=replace(self.settings, small_file_bytes=source.choice((0, 0, 1 << 20))),
+            settings=replace(self.settings, small_file_bytes=source.choice((0, 1 << 20))),
             committed=snapshots.committed_instants(opened.timeline),
             replaced=snapshots.replaced_groups(writer.storage, opened.timeline),
             statistics=file_statistics.wanted(opened.config, SCHEMA.arrow, None),

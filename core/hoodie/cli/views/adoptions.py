@@ -46,4 +46,4 @@ def lines(shown: Document) -> Iterator[str]:
     verb = "was adopted" if shown.is_done else "can be adopted"
     yield f"{shown.table} {verb} with index {shown.index}"
     for key, value in shown.changes.items():
-        yield f"  {key}={value}"
+        yield f"{key}={value}"

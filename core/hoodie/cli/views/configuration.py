@@ -132,8 +132,9 @@ def facts(shown: Document) -> grids.Grid:
             "partial updates",
             "null keeps the older value" if shown.has_partial_updates else "no",
         ),
-        ("index", "not stated (hoodie adopt)" if shown.index is None else shown.index),
-        ("buckets", "no bucket index" if shown.buckets is None else str(shown.buckets)),
+        ("index", shown.index or "not stated (hoodie adopt)")
+        if shown.buckets is None
+        else ("buckets", str(shown.buckets)),
         ("written by", writers(shown)),
     ]
     if shown.buckets_by_partition is not None:

@@ -232,21 +232,21 @@ FAST = {**KEY, "a": 2, "b": "fast"}
 UPSERT, DELETE = commits.Operation.UPSERT, commits.Operation.DELETE
 
 
-@pytest.mark.parametrize("small_file_bytes", [0, 1 << 20])
+@pytest.mark.parametrize("fills_up", ["slow", "fast", "neither"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("operation", [UPSERT, DELETE, INSERT])
 def test_first_of_two_that_find_a_key_nowhere_wins(
-    tmp_path: Path,
-    kind: table_config.TableType,
-    operation: commits.Operation,
-    small_file_bytes: int,
+    tmp_path: Path, kind: table_config.TableType, operation: commits.Operation, fills_up: str
 ) -> None:
     """Both inserted it, each into a file group of its own; or the delete had removed it."""
     small = made(tmp_path, kind)
     small.upsert(OLD)
-    slow = begin(small, "slow", operation, drops_duplicates=True, small_file_bytes=small_file_bytes)
+    limits = {name: (1 << 20) * (name == fills_up) for name in ("slow", "fast")}
+    slow = begin(small, "slow", operation, drops_duplicates=True, small_file_bytes=limits["slow"])
     written = small.run_task(slow, [ROW if operation is not DELETE else KEY])
-    small.upsert([FAST], writer_id="fast", concurrency=OPTIMISTIC, small_file_bytes=0)
+    fast = {"concurrency": OPTIMISTIC, "small_file_bytes": limits["fast"]}
+    small.upsert([FAST], writer_id="fast", **fast)
+    assert len(group_ids(small)) == 1 + (fills_up != "fast")
     with pytest.raises(errors.WriteConflictError, match="k"):
         slow.commit(written)
     assert [row["b"] for row in small.rows() if row["id"] == "k"] == ["fast"]
