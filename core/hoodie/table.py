@@ -42,6 +42,7 @@ from hoodie.model import (
 from hoodie.read import planning
 from hoodie.read import tasks as read_tasks
 from hoodie.services import (
+    adoption,
     checking,
     definition,
     lock_breaking,
@@ -505,6 +506,35 @@ class Table:
             else:
                 config = configuration.switch_off(client, self.config)
         return Table(self._storage, config, self.schema, self._env)
+
+    def adopt(
+        self,
+        declared: table_config.TableConfig,
+        transaction: manager.TransactionOptions,
+        *,
+        is_preview: bool = False,
+    ) -> Mapping[str, str]:
+        """Have the table state its index; return the properties that it lacked.
+
+        Args:
+            declared: The table's configuration, with the index.
+            transaction: On whose behalf.
+            is_preview: Whether the table is only compared with the index.
+
+        Raises:
+            ConfigurationError: The table contradicts the index.
+            UnsupportedError: The table is not written, for another reason.
+            ConflictError: Another index was stated meanwhile.
+        """
+        if not adoption.lacks_index(self.config, declared):
+            return {}
+        config = adoption.with_index(self.config, declared)
+        target = replace(self._target, config=config)
+        adoption.check(target, self._env)
+        if not is_preview:
+            with closing(manager.open_client(self._target, transaction, self._env)) as client:
+                adoption.record(target, client)
+        return adoption.properties(config)
 
     def pending(self, heartbeat_settings: settings.WriteSettings) -> list[results.PendingInstant]:
         """Return what is pending and who works on it; two requests each and some more.

@@ -31,6 +31,7 @@ _COMPARED: dict[str, Callable[[table_config.TableConfig], Any]] = {
     "partial updates": lambda config: config.has_partial_updates,
     "hive-style partitioning": lambda config: config.is_hive_style,
     "encoding of partition values": lambda config: config.is_url_encoded,
+    "index": lambda config: config.index_kind and config.index_kind.value,
     "bucket count": lambda config: config.bucket_count,
     "hash fields": lambda config: config.bucket_fields,
 }
@@ -73,16 +74,16 @@ def perform(run: Run) -> None:
         return
     if not work.may_adopt:
         raise errors.AlreadyExistsError(f"there is already a table at {existing.uri}")
-    if not adoption.lacks_buckets(existing.config, config):
+    if not adoption.lacks_index(existing.config, config):
         _compare(existing, existing.config, config, schema)
         return
-    stored = adoption.with_buckets(existing.config, config)
+    stored = adoption.with_index(existing.config, config)
     _compare(existing, stored, config, schema)
-    _record_buckets(run, existing, stored)
+    _record_index(run, existing, stored)
 
 
-def _record_buckets(run: Run, existing: table.Table, stored: table_config.TableConfig) -> None:
-    """Have a table say what its buckets are, if its records are in them."""
+def _record_index(run: Run, existing: table.Table, stored: table_config.TableConfig) -> None:
+    """Have a table say what its index is, if its records are where that has them."""
     env = opening.environment_of(run.spec)
     storage = env.open_storage(run.spec.table_uri)
     target = manager.Target(storage=storage, config=stored, schema=existing.schema)

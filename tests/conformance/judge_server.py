@@ -70,6 +70,7 @@ class Server:
             "timeline": self.timeline,
             "listings": self.listings,
             "hfile": self.hfile,
+            "tag": self.tag,
             "bloom_filter": self.bloom_filter,
             "merge_records": self.merge_records,
             "memory": self.memory,
@@ -316,6 +317,32 @@ class Server:
             "text": made.serializeToString(),
             "found": [bool(read.mightContain(key)) for key in request["asked"]],
         }
+
+    def tag(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Look the keys of the parquet file `keys` up, as a write with `options` does, some times.
+
+        It has the columns `key` and `partition`. Returns the seconds of each time, and of how many
+        file groups the keys are, one more if some are of none.
+        """
+        hudi = self.jvm.org.apache.hudi
+        listed = self.jvm.java.util.ArrayList()
+        for row in self.spark.read.parquet(request["keys"]).collect():
+            listed.add(hudi.common.model.HoodieKey(row["key"], row["partition"]))
+        jsc: Any = self.spark.sparkContext._jsc
+        keys = jsc.parallelize(listed, request["parallelism"]).cache()
+        keys.count()
+        context = hudi.client.common.HoodieSparkEngineContext(jsc)
+        with self._write_client(request) as write_client:
+            config = write_client.getConfig()
+            spent = []
+            for _ in range(request["repetitions"]):
+                reader = hudi.client.SparkRDDReadClient(context, config)
+                begin = time.perf_counter()
+                found = reader.checkExists(keys)
+                assert found.count() == len(listed), "each key must be looked up"
+                spent.append(time.perf_counter() - begin)
+            groups = found.values().distinct().count()
+        return {"seconds": spent, "groups": groups}
 
     def merge_records(self, request: dict[str, Any]) -> dict[str, Any]:
         """Merge records of a metadata table, which are bytes of `schema` in hexadecimal digits."""

@@ -130,6 +130,40 @@ def copy_on_write(folder: Path) -> tuple[Workshop, settings.WriteSettings]:
     return workshop, optimistic
 
 
+@pytest.mark.parametrize("kind", table_config.TableType)
+@pytest.mark.parametrize("is_small", [False, True])
+def test_tasks_look_keys_up_by_partition(
+    spark: SparkSession, tmp_path: Path, kind: table_config.TableType, *, is_small: bool
+) -> None:
+    """All rows of a partition are in one task: two would put a new key into two file groups."""
+    workshop = Workshop(tmp_path)
+    workshop.config = replace(
+        workshop.config,
+        table_type=kind,
+        bucket_count=None,
+        hash_fields=(),
+        index=table_config.IndexKind.SIMPLE,
+    )
+    workshop.create()
+    optimistic = settings.WriteSettings(
+        concurrency=settings.ConcurrencyMode.OPTIMISTIC,
+        clock_wait_ms=0,
+        small_file_bytes=0,
+    )
+    regions = ("eu", "us", "asia")
+    for first in (0, 1_000, 500):
+        rows = [f"k{n},{regions[n % 3]},{n + first}" for n in range(first, first + 2_000)]
+        path = workshop.file("in.csv", "".join(f"{row},a\n{row},b\n" for row in rows))
+        session = begin(workshop, path, settings=optimistic)
+        session.commit(write(spark, look_at(spark, path, is_small=is_small), session, 3))
+    found = {row["id"]: (row["amount"], row["note"]) for row in read_sorted(workshop).to_pylist()}
+    assert read_sorted(workshop).num_rows == len(found) == 3_000
+    assert found["k0"] == (0, "b")
+    assert found["k700"] == (1_200, "b")
+    assert found["k2999"] == (3_999, "b")
+    assert not workshop.table().timeline().pending
+
+
 @pytest.mark.parametrize("is_small", [False, True])
 def test_tasks_write_bloom_filters_and_report_keys(
     spark: SparkSession, tmp_path: Path, *, is_small: bool

@@ -1,6 +1,6 @@
 """The configuration of a new table, of what the user wishes; wishes that do not fit are refused."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hoodie import errors
 from hoodie.model import schemas, table_config
@@ -22,7 +22,8 @@ class Wish:
         partition_by: Columns; empty for none.
         ordering: Columns; empty for none.
         merge: The merge mode; None for the one that the ordering means.
-        buckets: Buckets a partition.
+        index: How writers find records.
+        buckets: Buckets a partition; None for the default of a bucket index.
         has_partial_updates: Whether null keeps the older value.
         is_hive_style: Whether partition folders read field=value.
         is_url_encoded: Whether partition values are percent-encoded.
@@ -37,12 +38,66 @@ class Wish:
     partition_by: tuple[str, ...] = ()
     ordering: tuple[str, ...] = ()
     merge: table_config.MergeMode | None = None
-    buckets: int = BUCKETS_DEFAULT
+    index: table_config.IndexKind = table_config.IndexKind.BUCKET
+    buckets: int | None = None
     has_partial_updates: bool = False
     is_hive_style: bool = False
     is_url_encoded: bool = False
     chain: table_config.ChainName | None = None
     has_foreign_writers: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adoption:
+    """What `hoodie adopt` was told.
+
+    Attributes:
+        index: How the table's writers find records.
+        buckets: Buckets a partition; None for not said.
+        bucket_fields: Columns that are hashed; none for the record key.
+    """
+
+    index: table_config.IndexKind
+    buckets: int | None = None
+    bucket_fields: tuple[str, ...] = ()
+
+
+def adopted(stored: table_config.TableConfig, wish: Adoption) -> table_config.TableConfig:
+    """Return a table's configuration with the index that is declared.
+
+    Raises:
+        ConfigurationError: Options contradict each other, or the table states another index.
+    """
+    has_buckets = wish.index is table_config.IndexKind.BUCKET
+    if has_buckets and wish.buckets is None:
+        raise errors.ConfigurationError("--index bucket without --buckets: expected their number")
+    for option, is_given in (
+        ("--buckets", wish.buckets is not None),
+        ("--bucket-fields", bool(wish.bucket_fields)),
+    ):
+        if is_given and not has_buckets:
+            raise errors.ConfigurationError(
+                f"{option} with --index {wish.index.value.lower()}: only a bucket index has buckets"
+            )
+    declared = replace(
+        stored,
+        index=None if has_buckets else wish.index,
+        bucket_count=wish.buckets if has_buckets else stored.bucket_count,
+        hash_fields=wish.bucket_fields if has_buckets else stored.hash_fields,
+    )
+    if stored.index_kind is not None and _index_of(stored) != _index_of(declared):
+        raise errors.ConfigurationError(
+            f"table {stored.name!r} states {_index_of(stored)}, not {_index_of(declared)}: an "
+            "index that is stated is not changed"
+        )
+    return declared
+
+
+def _index_of(config: table_config.TableConfig) -> str:
+    kind = config.index_kind
+    if kind is not table_config.IndexKind.BUCKET:
+        return f"index {'none' if kind is None else kind.value}"
+    return f"{config.bucket_count} buckets by {', '.join(config.bucket_fields)}"
 
 
 def name_of(uri: str) -> str:
@@ -77,6 +132,12 @@ def new_table(wish: Wish, schema: schemas.TableSchema) -> table_config.TableConf
                     f"{option} {name!r}: the schema has no such column; its columns are "
                     f"{', '.join(schema.arrow.names)}"
                 )
+    has_buckets = wish.index is table_config.IndexKind.BUCKET
+    if wish.buckets is not None and not has_buckets:
+        raise errors.ConfigurationError(
+            f"--buckets {wish.buckets} with --index {wish.index.value.lower()}: only a bucket "
+            "index has buckets"
+        )
     config = table_config.TableConfig(
         name=wish.name,
         table_type=wish.table_type,
@@ -89,8 +150,9 @@ def new_table(wish: Wish, schema: schemas.TableSchema) -> table_config.TableConf
         is_hive_style=wish.is_hive_style,
         is_url_encoded=wish.is_url_encoded,
         create_schema=schema.avro,
-        bucket_count=wish.buckets,
-        hash_fields=wish.record_key,
+        index=None if has_buckets else wish.index,
+        bucket_count=(wish.buckets or BUCKETS_DEFAULT) if has_buckets else None,
+        hash_fields=wish.record_key if has_buckets else (),
         chain=wish.chain,
         has_foreign_writers=wish.has_foreign_writers,
     )

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hoodie import errors
-from hoodie.model import compaction_options, settings
+from hoodie.model import compaction_options, settings, table_config
 from hoodie.transaction.locks import address_texts
 
 LOCK_DEFAULT = "filesystem"
@@ -42,6 +42,17 @@ SetTexts = Annotated[
         "Repeatable.",
     ),
 ]
+
+
+class IndexName(enum.Enum):
+    """Kinds of indexes, as the command line spells them."""
+
+    BUCKET = "bucket"
+    SIMPLE = "simple"
+    BLOOM = "bloom"
+
+
+INDEX_KINDS = {name: table_config.IndexKind[name.name] for name in IndexName}
 
 
 class Concurrency(enum.Enum):

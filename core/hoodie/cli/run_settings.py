@@ -177,7 +177,7 @@ def _lock(
 
 
 def _index_type(config: table_config.TableConfig) -> str:
-    return "BUCKET" if config.bucket_count is not None else ""
+    return "" if config.index_kind is None else config.index_kind.value
 
 
 def _bucket_count(config: table_config.TableConfig) -> str:

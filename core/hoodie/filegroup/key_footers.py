@@ -11,6 +11,7 @@ Source: `HoodieBloomFilterWriteSupport.java`, `ParquetUtils.java` (readBloomFilt
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -82,13 +83,51 @@ def read_filter(storage: Storage, path: str) -> StoredFilter | None:
     Raises:
         FormatError: The file is broken.
     """
+    found = read(storage, path)
+    return None if found is None else found.filter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredFooter:
+    """What the footer of a base file says.
+
+    Attributes:
+        rows: The rows of the file.
+        data_bytes: Their size in the file, which has footers beside them.
+        filter: The bloom filter of their keys; None where the file has none.
+    """
+
+    rows: int
+    data_bytes: int
+    filter: StoredFilter | None
+
+
+def read(storage: Storage, path: str) -> StoredFooter | None:
+    """Return what the footer of one base file says; None of one that is gone.
+
+    Raises:
+        FormatError: The file is broken.
+    """
     try:
         with storage.open_input(path) as source:
-            texts = parquet_reading.ParquetInput(source).metadata.metadata or {}
+            footer = parquet_reading.ParquetInput(source).metadata
     except errors.NotFoundError:
         return None
     except errors.FormatError as error:
         raise errors.FormatError(f"{path}: {error}") from error
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    return StoredFooter(
+        rows=footer.num_rows,
+        data_bytes=sum(
+            group.column(number).total_compressed_size
+            for group in groups
+            for number in range(group.num_columns)
+        ),
+        filter=_filter_of(footer.metadata or {}),
+    )
+
+
+def _filter_of(texts: Mapping[bytes, bytes]) -> StoredFilter | None:
     text = texts.get(bloom_filters.FOOTER_KEY.encode())
     if text is None:
         return None

@@ -52,6 +52,11 @@ class SimpleBucketIndex:
         self._counts = counts or self._own_count
 
     @property
+    def looks_keys_up(self) -> bool:
+        """False: a key alone says its bucket."""
+        return False
+
+    @property
     def bucket_count(self) -> int:
         """The table's number of buckets."""
         if self._config.bucket_count is None:
@@ -95,6 +100,11 @@ class SimpleBucketIndex:
             return "has a file id that does not begin with a bucket"
         number = bucket_of(file_id)
         return None if number < count else f"is of bucket {number}, the table has {count}"
+
+    def contradiction(self, file_ids: Collection[str]) -> str | None:
+        """Return None: `defect` tells of each file group."""
+        del file_ids
+        return None
 
     def may_hold(self, file_id: str, record_keys: pa.Array) -> npt.NDArray[np.bool_]:
         """Return for each key whether a file group may hold it."""

@@ -29,6 +29,14 @@ class Index(Protocol):
     """The index of one table. Immutable, and needs no I/O of its own."""
 
     @property
+    def looks_keys_up(self) -> bool:
+        """Whether no key says its bucket: the keys in files say where it is (`write.tagging`).
+
+        All rows of a partition are in bucket 0 then, and every file group is foreign.
+        """
+        ...
+
+    @property
     def bucket_count(self) -> int:
         """The buckets of a partition that writers use."""
         ...
@@ -62,6 +70,10 @@ class Index(Protocol):
 
     def defect(self, file_id: str) -> str | None:
         """Return why no bucket of the table can have a file id; None where one can."""
+        ...
+
+    def contradiction(self, file_ids: Collection[str]) -> str | None:
+        """Return why a table of another engine with these file groups has another index, if so."""
         ...
 
     def may_hold(self, file_id: str, record_keys: pa.Array) -> npt.NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from hoodie.index import bucket, protocol
+from hoodie.index import bucket, lookup, protocol
 from hoodie.model import table_config
 
 
@@ -17,6 +17,8 @@ def index_of(
         counts: Returns all numbers of buckets that its partitions have, where some have their own
             (RFC-89); empty where that is not known. By default the configuration's number.
     """
+    if config.looks_keys_up:
+        return lookup.LookupIndex(config)
     return bucket.SimpleBucketIndex(config, counts)
 
 

@@ -9,6 +9,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from hoodie.model import key_changes
 from hoodie.model.file_statistics import ColumnStatistics
 
@@ -118,8 +120,23 @@ class Untouched:
     partition_path: str
 
 
-Written = WriteStat | Untouched
-"""What a task tells of each file group that its rows are of."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absent:
+    """Keys that a write looked for in all file groups of a partition, and found in none.
+
+    What it wrote, or left out, depends on that, so it conflicts with a write that inserts one.
+
+    Attributes:
+        partition_path: As in `hoodie.model.files`.
+        keys: Texts, each once.
+    """
+
+    partition_path: str
+    keys: pa.Array
+
+
+Written = WriteStat | Untouched | Absent
+"""What a task returns of each file group that its rows are of, and of keys that are in none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

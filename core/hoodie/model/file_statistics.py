@@ -185,7 +185,9 @@ def wanted(
     Raises:
         UnsupportedError: The definition has a column inside another.
     """
-    has_bloom_filter = BLOOM_FILTERS in _partitions(config)
+    # Apache Hudi's bloom index fails at a base file without a filter, and its writers may have that
+    # index in any table whose keys are looked up.
+    has_bloom_filter = config.looks_keys_up or BLOOM_FILTERS in _partitions(config)
     if not is_needed(config):
         return Wanted(has_bloom_filter=has_bloom_filter)
     has_value_types = None if definition is None else definition.has_value_types

@@ -74,6 +74,9 @@ class WriteSettings:
         log_block_format: Format of data blocks in log files.
         log_file_bytes_max: A log file that has grown to this rolls over to the next version.
         log_block_bytes_max: A data block holds about this many bytes of Arrow data at most.
+        base_file_bytes_max: A new base file of a table whose writers look keys up has about this
+            size at most.
+        small_file_bytes: Inserts there go to base files below this size first; 0 for to none.
         parquet_codec: Compression of base files and parquet blocks: snappy, zstd, gzip or none.
         heartbeat_interval_ms: Between two heartbeats.
         heartbeat_misses_max: So many intervals without a beat and the writer counts as dead.
@@ -112,6 +115,8 @@ class WriteSettings:
     log_block_format: LogBlockFormat = LogBlockFormat.PARQUET
     log_file_bytes_max: int = 1 << 30
     log_block_bytes_max: int = 256 << 20
+    base_file_bytes_max: int = 120 << 20
+    small_file_bytes: int = 100 << 20
     parquet_codec: str = "snappy"
     heartbeat_interval_ms: int = 60_000
     heartbeat_misses_max: int = 10
@@ -302,6 +307,20 @@ KEYS = (
         field="log_block_bytes_max",
         parse=_at_least(1),
         meaning="approximate maximum size of the data in a log block, in bytes",
+    ),
+    Key(
+        name="hoodie.parquet.max.file.size",
+        field="base_file_bytes_max",
+        parse=_at_least(1),
+        meaning="approximate maximum size of a new base file, in bytes, in tables with a simple or "
+        "bloom index",
+    ),
+    Key(
+        name="hoodie.parquet.small.file.limit",
+        field="small_file_bytes",
+        parse=_at_least(0),
+        meaning="inserts into tables with a simple or bloom index go to base files below this "
+        "size first, in bytes; 0 for none",
     ),
     Key(
         name="hoodie.parquet.compression.codec",

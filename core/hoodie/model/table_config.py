@@ -19,6 +19,10 @@ VERSIONS_READABLE = (VERSION_WITH_PAYLOADS, 9)
 VERSION_DEFAULT = 9
 TIMELINE_LAYOUT = "2"
 
+INDEX_KEY = "hoodie.operator.index"
+"""Not Apache Hudi's `hoodie.index.type`: it refuses writers that name another one than the table's
+properties, though those with a simple and with a bloom index go well together."""
+
 BUCKET_COUNT_KEY = "hoodie.bucket.index.num.buckets"
 HASH_FIELDS_KEY = "hoodie.bucket.index.hash.field"
 CHAIN_KEY = "hoodie.operator.chain"
@@ -51,6 +55,14 @@ class TableType(enum.Enum):
 
     MERGE_ON_READ = "MERGE_ON_READ"
     COPY_ON_WRITE = "COPY_ON_WRITE"
+
+
+class IndexKind(enum.Enum):
+    """How writers find the file group of a record key, by Apache Hudi's constant."""
+
+    BUCKET = "BUCKET"  # The key alone says it.
+    SIMPLE = "SIMPLE"  # The keys of its partition are read.
+    BLOOM = "BLOOM"  # The same, but of files whose bloom filter has none of the keys.
 
 
 class MergeMode(enum.Enum):
@@ -141,6 +153,7 @@ class TableConfig:
         is_hive_style: Whether partition paths read `field=value`.
         is_url_encoded: Whether partition values are percent-encoded.
         create_schema: Avro JSON given at creation; None when it is only in the commits.
+        index: How writers find records, as declared; None when the table does not say.
         bucket_count: Buckets of the simple bucket index; None when the table does not say.
         hash_fields: Columns the bucket is computed from; the record key's by default.
         delete_marker: Column and value that mark a row as deleted; None when not configured.
@@ -165,6 +178,7 @@ class TableConfig:
     is_hive_style: bool = False
     is_url_encoded: bool = False
     create_schema: str | None = None
+    index: IndexKind | None = None
     bucket_count: int | None = None
     hash_fields: tuple[str, ...] = ()
     delete_marker: tuple[str, str] | None = None
@@ -194,6 +208,20 @@ class TableConfig:
     def bootstrap_base_path(self) -> str | None:
         """Where the files are that the table was bootstrapped from; None where it was not."""
         return self.properties.get(BOOTSTRAP_BASE_PATH_KEY) or None
+
+    @property
+    def index_kind(self) -> IndexKind | None:
+        """How writers find records: as declared, or by buckets if their number is; else None."""
+        if INDEX_KEY in self.properties and self.index is None:
+            return None  # One that is not written.
+        if self.index is None and self.bucket_count is not None:
+            return IndexKind.BUCKET
+        return self.index
+
+    @property
+    def looks_keys_up(self) -> bool:
+        """Whether writers find records by their keys in files, not by the keys alone."""
+        return self.index in (IndexKind.SIMPLE, IndexKind.BLOOM)
 
     @property
     def bucket_fields(self) -> tuple[str, ...]:
@@ -237,6 +265,8 @@ def to_properties(config: TableConfig) -> dict[str, str]:
         properties["hoodie.database.name"] = config.database
     if config.create_schema is not None:
         properties["hoodie.table.create.schema"] = config.create_schema
+    if config.index is not None:
+        properties[INDEX_KEY] = config.index.value
     if config.bucket_count is not None:
         properties[BUCKET_COUNT_KEY] = str(config.bucket_count)
         properties[HASH_FIELDS_KEY] = ",".join(config.bucket_fields)
@@ -324,6 +354,7 @@ def from_properties(properties: Mapping[str, str]) -> TableConfig:
         is_hive_style=_flag(properties, "hoodie.datasource.write.hive_style_partitioning"),
         is_url_encoded=_flag(properties, "hoodie.datasource.write.partitionpath.urlencode"),
         create_schema=properties.get("hoodie.table.create.schema"),
+        index=_index(properties),
         bucket_count=_positive(BUCKET_COUNT_KEY, bucket_count) if bucket_count else None,
         hash_fields=_names(properties, HASH_FIELDS_KEY),
         delete_marker=(delete_field, properties.get(_DELETE_MARKER_KEY, ""))
@@ -425,6 +456,12 @@ def _table_type(properties: Mapping[str, str]) -> TableType:
         raise errors.FormatError(
             f"hoodie.table.type is {text!r}, expected MERGE_ON_READ or COPY_ON_WRITE"
         ) from None
+
+
+def _index(properties: Mapping[str, str]) -> IndexKind | None:
+    """Return the kind that a table declares; None of one that is not written, or for none."""
+    text = properties.get(INDEX_KEY, "").upper()
+    return next((kind for kind in IndexKind if kind.value == text), None)
 
 
 def _key_generator(config: TableConfig) -> str:

@@ -13,14 +13,15 @@ from hoodie.transaction.locks import addresses, hudi_options
 from hoodie.write import compatibility
 
 _PAYLOADS = "org.apache.hudi.common.model"
-_CONFLICT_STRATEGY = (
-    "org.apache.hudi.client.transaction.BucketIndexConcurrentFileWritesConflictResolutionStrategy"
+_BY_BUCKET, _BY_FILE_GROUP = (
+    f"org.apache.hudi.client.transaction.{name}ConcurrentFileWritesConflictResolutionStrategy"
+    for name in ("BucketIndex", "Simple")
 )
 
 
 def mode_of(config: table_config.TableConfig) -> settings.ConcurrencyMode:
-    """Return the mode in which several writers write a table of its type."""
-    if config.is_copy_on_write:
+    """Return the mode in which several writers write a table of its type and index."""
+    if config.is_copy_on_write or config.looks_keys_up:
         return settings.ConcurrencyMode.OPTIMISTIC
     return settings.ConcurrencyMode.NON_BLOCKING
 
@@ -55,7 +56,7 @@ def options(
         | _merging(config)
         | _index(config)
         | _metadata(config, has_partitioned_record_index=has_partitioned_record_index)
-        | _concurrency(mode)
+        | _concurrency(config, mode)
         | hudi_options.to_options(lock)
     )
 
@@ -101,6 +102,9 @@ def _merging(config: table_config.TableConfig) -> dict[str, str]:
 
 
 def _index(config: table_config.TableConfig) -> dict[str, str]:
+    if config.looks_keys_up:
+        assert config.index is not None
+        return {"hoodie.index.type": config.index.value}
     return {
         "hoodie.index.type": "BUCKET",
         "hoodie.index.bucket.engine": "SIMPLE",
@@ -150,12 +154,16 @@ def _metadata(
     return found
 
 
-def _concurrency(mode: settings.ConcurrencyMode) -> dict[str, str]:
+def _concurrency(
+    config: table_config.TableConfig, mode: settings.ConcurrencyMode
+) -> dict[str, str]:
     found = {"hoodie.write.concurrency.mode": mode.value}
     if mode is not settings.ConcurrencyMode.SINGLE_WRITER:
         found["hoodie.clean.failed.writes.policy"] = "LAZY"
     if mode is settings.ConcurrencyMode.OPTIMISTIC:
-        found["hoodie.write.lock.conflict.resolution.strategy"] = _CONFLICT_STRATEGY
+        found["hoodie.write.lock.conflict.resolution.strategy"] = (
+            _BY_FILE_GROUP if config.looks_keys_up else _BY_BUCKET
+        )
     return found
 
 

@@ -29,13 +29,16 @@ class GroupRows:
         partition_path: The group's partition.
         bucket: The group's bucket.
         rows: Positions in the batch's tables, ascending.
-        file_id: Of a group of no bucket; None for the group that the bucket has.
+        file_id: Of a group that was found by keys, or chosen for new ones; None for the group that
+            the bucket has.
+        is_base_file: Whether they become a base file, whatever the table's type.
     """
 
     partition_path: str
     bucket: int
     rows: npt.NDArray[np.int64]
     file_id: str | None = None
+    is_base_file: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +49,8 @@ class Batch:
         data: All columns of the table, one chunk each; a column that the input lacks is null.
         carried: The columns that the input had.
         record_keys: One a row.
-        groups: Every row is in exactly one.
+        groups: Every row is in one; once its key was looked up, in none if there is nothing to
+            delete, and in several if these hold the key.
     """
 
     data: pa.Table
@@ -69,7 +73,7 @@ def prepare(
         data: Columns of the table in any order. An upsert or insert may lack some where the table
             has partial updates; a delete needs those of key, partition and, to be decided by event
             time, ordering.
-        config: The table's configuration, with a bucket count.
+        config: The table's configuration, which says how records are found.
         schema: The table's columns.
         operation: What will be done with it.
         fills_columns: Whether columns that may be null may be missing, too: those that other

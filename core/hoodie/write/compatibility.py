@@ -49,11 +49,17 @@ class Stream:
         return f"{name} (instant {self.instant})" if self.instant else name
 
 
-def check_table(config: table_config.TableConfig, mode: settings.ConcurrencyMode) -> None:
+def check_table(
+    config: table_config.TableConfig, mode: settings.ConcurrencyMode | None = None
+) -> None:
     """Refuse a table that the concurrency mode, or any write of ours, is not for.
 
+    Args:
+        config: The table's configuration.
+        mode: Of the write; None for a write of any mode.
+
     Raises:
-        UnsupportedError: The table has no simple bucket index, or change data capture.
+        UnsupportedError: The table does not say how records are found, or has change data capture.
         ConfigurationError: Non-blocking mode lacks something; all of it is named.
     """
     missing = []
@@ -61,11 +67,15 @@ def check_table(config: table_config.TableConfig, mode: settings.ConcurrencyMode
     if is_non_blocking and config.is_copy_on_write:
         # Writers that join later need logs to join: a base file has one writer.
         missing.append(f"table type MERGE_ON_READ, it is {config.table_type.value}")
-    if config.bucket_count is None:
+    if config.index_kind is None:
+        missing.append(_missing_index(config, is_non_blocking=is_non_blocking))
+    elif config.looks_keys_up and config.bucket_count is not None:
         missing.append(
-            f"{table_config.BUCKET_COUNT_KEY} in the table's properties, where Apache Hudi never "
-            "puts it: tables that hoodie or the operator created have it (docs/spark-writers.md)"
+            f"one index, it has {config.index_kind.value} and {table_config.BUCKET_COUNT_KEY}"
         )
+    elif config.looks_keys_up and is_non_blocking:
+        # Each of two writers that insert a key would choose a file group of its own.
+        missing.append(f"a simple bucket index, it has index {config.index_kind.value}")
     if config.bootstrap_base_path is not None:
         # A file group may stand on a file outside the table.
         missing.append(
@@ -74,7 +84,8 @@ def check_table(config: table_config.TableConfig, mode: settings.ConcurrencyMode
         )
     if missing and is_non_blocking:
         raise errors.ConfigurationError(
-            f"{mode.value} on table {config.name!r} needs {' and '.join(missing)}"
+            f"{settings.ConcurrencyMode.NON_BLOCKING.value} on table {config.name!r} needs "
+            f"{' and '.join(missing)}"
         )
     if config.has_change_data_capture:
         # A commit without them would be one in which nothing changed, to who reads changes.
@@ -83,6 +94,23 @@ def check_table(config: table_config.TableConfig, mode: settings.ConcurrencyMode
         raise errors.UnsupportedError(
             f"writing table {config.name!r} needs {' and '.join(missing)}"
         )
+
+
+def _missing_index(config: table_config.TableConfig, *, is_non_blocking: bool) -> str:
+    declared = config.properties.get(table_config.INDEX_KEY)
+    if declared is not None:
+        kinds = ", ".join(kind.value for kind in table_config.IndexKind)
+        return f"one of the indexes {kinds}, it has {table_config.INDEX_KEY}={declared}"
+    if is_non_blocking:
+        return (
+            "a simple bucket index, whose number of buckets Apache Hudi does not store with a "
+            "table: state it by `hoodie adopt URI --index bucket --buckets N` "
+            "(docs/spark-writers.md)"
+        )
+    return (
+        "its index to be stated, which Apache Hudi does not store with a table: by `hoodie adopt "
+        "URI --index simple`, or bloom, or bucket with --buckets N (docs/spark-writers.md)"
+    )
 
 
 def claim(mine: Stream) -> str:

@@ -194,7 +194,9 @@ def _check_clustering(
             )
 
 
-def groups_of(written: Iterable[commits.Written]) -> list[files.FileGroupId]:
+def groups_of(
+    written: Iterable[commits.WriteStat | commits.Untouched],
+) -> list[files.FileGroupId]:
     """Return the file groups that a write wrote to, or had nothing to write to."""
     return [files.FileGroupId(each.partition_path, each.file_id) for each in written]
 

@@ -40,6 +40,7 @@ from hoodie.write import (
     compatibility,
     conflicts,
     early_conflicts,
+    inserted_keys,
     record_keys,
     retries,
     schema_conflicts,
@@ -110,6 +111,7 @@ class WriteSession:
         """
         stats = tuple(each for each in written if isinstance(each, commits.WriteStat))
         untouched = [each for each in written if isinstance(each, commits.Untouched)]
+        absent = [each for each in written if isinstance(each, commits.Absent)]
         metadata = commits.CommitMetadata(
             operation=self.task.operation.value,
             stats=stats,
@@ -121,7 +123,10 @@ class WriteSession:
                 self._client,
                 self._write,
                 metadata,
-                [conflicts.commit_check(self._client, untouched)],
+                [
+                    conflicts.commit_check(self._client, untouched),
+                    inserted_keys.commit_check(self._client, absent, self.task.stored_schema),
+                ],
                 self._adjustment(stats),
                 may_have_failed_tasks=may_have_failed_tasks,
             )
@@ -413,6 +418,8 @@ def _known(
 ) -> Mapping[files.FileGroupId, files.FileSlice]:
     """Return the file slices whose keys an insert leaves out, if it does; lists the table then."""
     is_insert = options.operation in (commits.Operation.INSERT, commits.Operation.BULK_INSERT)
+    if target.config.looks_keys_up:
+        return {}  # Its keys are looked up in any case.
     if not (is_insert and options.transaction.settings.drops_duplicates):
         return {}
     view = snapshots.take(target.storage, target.config, timeline, has_committed_only=True).view

@@ -2,7 +2,8 @@
 
     copy-on-write    the file group's next base file
     merge-on-read    a log file; of an empty bucket a base file, by a bulk insert or a single
-                     writer, unless rows that are deleted must hold against later ones
+                     writer, unless rows that are deleted must hold against later ones; a base file
+                     of new rows, where writers look keys up (`write.lookups`)
 
 A `WriteTask` is a value made once a write has begun; any number of processes may run it over parts
 of the input. What they wrote counts once the driver completes the instant with their stats; files
@@ -18,7 +19,14 @@ import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.engine import protocol as engine_protocol
-from hoodie.filegroup import block_decoding, reading, rewriting, snapshots, writing
+from hoodie.filegroup import (
+    block_decoding,
+    held_keys,
+    reading,
+    rewriting,
+    snapshots,
+    writing,
+)
 from hoodie.format import file_names
 from hoodie.index import foreign_groups
 from hoodie.model import (
@@ -33,7 +41,7 @@ from hoodie.model import (
 )
 from hoodie.storage import protocol
 from hoodie.transaction import heartbeats, markers
-from hoodie.write import batches, early_conflicts, foreign_rows, placement
+from hoodie.write import batches, early_conflicts, lookups, placement, tagging
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,10 +138,12 @@ def run(
     groups = placement.Placement(storage, task.config, committed, task.replaced, task.instant_time)
     is_cow = task.config.is_copy_on_write
     is_bulk = task.operation is commits.Operation.BULK_INSERT
-    adds_files = not is_cow or task.operation is not commits.Operation.DELETE
+    looks_up = task.config.looks_keys_up
+    adds_files = not (is_cow or looks_up) or task.operation is not commits.Operation.DELETE
     for partition_path in dict.fromkeys(group.partition_path for group in batch.groups):
         groups.prepare(partition_path, is_created=adds_files)
-    batch = _routed(task, batch, groups, storage)
+    placed = _placed(task, batch, groups, token, storage, engine)
+    batch = placed.batch
     if is_cow and is_bulk:
         _check_empty(batch, groups)
     # Rows are numbered within the task, over all of its file groups.
@@ -175,13 +185,17 @@ def run(
             tracks_keys=task.tracks_keys,
         )
         is_new = groups.is_new(group_id)
-        if is_cow or (is_bulk and is_new and not _keeps_deletes(task, batch, group)):
+        is_base = group.is_base_file or (
+            is_bulk and is_new and not _keeps_deletes(task, batch, group)
+        )
+        if is_cow or is_base:
             return _rewrite_group(task, batch, group, target, groups.base_file_of(group_id))
         based = replace(target, base_instant_time=None if is_new else task.instant_time)
         return _write_group(task, batch, group, based, may_have_base_file=is_new)
 
     found = engine.map(write_group, range(len(batch.groups)))
-    return [each for written in found for each in written]
+    written = [each for of_group in found for each in of_group]
+    return [*placed.absent, *placed.untouched, *written]
 
 
 def _announcing(
@@ -201,21 +215,57 @@ def _announcing(
     return announce
 
 
+def _placed(
+    task: WriteTask,
+    batch: batches.Batch,
+    groups: placement.Placement,
+    token: WriteToken,
+    storage: protocol.Storage,
+    engine: engine_protocol.Engine,
+) -> lookups.Placed:
+    """Return the batch with each row in the file groups where its key is, or is to be."""
+    if not task.config.looks_keys_up:
+        return lookups.Placed(batch=_routed(task, batch, groups, storage, engine))
+    how = lookups.Lookup(
+        config=task.config,
+        schema=task.schema,
+        operation=task.operation,
+        settings=task.settings,
+        write_id=task.write_id,
+        task=token.task,
+    )
+    return lookups.placed(how, batch, groups, storage, engine)
+
+
 def _routed(
     task: WriteTask,
     batch: batches.Batch,
     groups: placement.Placement,
     storage: protocol.Storage,
+    engine: engine_protocol.Engine,
 ) -> batches.Batch:
     """Return the batch with rows of keys in groups of no bucket sent there; warn of such groups."""
     partitions = dict.fromkeys(group.partition_path for group in batch.groups)
-    wanted = {path: groups.foreign_groups(path) for path in partitions}
-    named = [group for found in wanted.values() for group in found]
+    foreign = {path: groups.foreign_groups(path) for path in partitions}
+    named = [group for found in foreign.values() for group in found]
     if not named:
         return batch
     foreign_groups.warn(storage.uri, named)
-    keys_of = foreign_rows.read_keys(storage, task.config, task.schema, wanted)
-    return foreign_rows.routed(batch, task.operation, keys_of)
+    snapshot = snapshots.take(storage, task.config)
+    slices = {
+        path: [each for each in snapshot.view.latest_slices(path) if each.group in found]
+        for path, found in foreign.items()
+        if found
+    }
+    wanted = tagging.wanted_keys(batch)
+    tags = tagging.look_up(
+        held_keys.KeySource(storage, task.config, task.schema, snapshot.committed.is_committed),
+        {path: wanted[path] for path in slices},
+        slices,
+        engine,
+        has_rows_only=True,
+    )
+    return tagging.routed(batch, tags, stays=task.operation is commits.Operation.DELETE)
 
 
 def _group_id(group: batches.GroupRows, groups: placement.Placement) -> files.FileGroupId:

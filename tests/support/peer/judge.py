@@ -276,6 +276,41 @@ class Judge:
         result = self._ask("bloom_filter", request, timeout_s=300)
         return result["text"], result["found"]
 
+    def tag(
+        self,
+        path: Path,
+        keys: pa.Table,
+        options: Mapping[str, str],
+        *,
+        repetitions: int = 1,
+        timeout_s: float = 900,
+    ) -> tuple[list[float], int]:
+        """Look keys up by the index that options name, as a write does; return seconds, and groups.
+
+        Args:
+            path: The table's root.
+            keys: The columns `key` and `partition`.
+            options: Of the writer.
+            repetitions: How often.
+            timeout_s: After which the judge is given up.
+
+        Returns:
+            The seconds of each time, and of how many file groups the keys are: one more if some are
+            of none.
+        """
+        with self._scratch("tag") as folder:
+            folder.mkdir()
+            pq.write_table(keys, folder / "keys.parquet")
+            request = {
+                "path": str(path),
+                "keys": str(folder / "keys.parquet"),
+                "options": dict(options),
+                "repetitions": repetitions,
+                "parallelism": self._settings.cores,
+            }
+            result = self._ask("tag", request, timeout_s=timeout_s)
+        return result["seconds"], result["groups"]
+
     def merge_records(self, older: bytes, newer: bytes, schema: bytes) -> tuple[bytes, bytes]:
         """Return the record that two of one key in a metadata table come to, and its schema."""
         records = {"older": older.hex(), "newer": newer.hex(), "schema": schema.decode()}

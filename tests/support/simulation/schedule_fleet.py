@@ -25,6 +25,7 @@ from support.simulation import (
     schedule_consumers,
     schedule_engine,
     schedule_history,
+    schedule_lookups,
     schedule_rollback,
     schedule_rows,
     schedule_savepoints,
@@ -73,7 +74,10 @@ class Fleet:
         self.time.disturb = self._disturb
         self.time.meet = self._meet
         self._waiting = {each: each.times for each in plan.in_wait}
-        make_world = World if plan.rows is None else schedule_rows.RowsWorld
+        make_world: type[World] = World
+        if plan.rows is not None:
+            has_lookups = plan.rows.looks_keys_up
+            make_world = schedule_lookups.LookupWorld if has_lookups else schedule_rows.RowsWorld
         self.world = make_world(
             self.time,
             faults=faulty_storage.ChanceFaults(
@@ -471,7 +475,7 @@ class Fleet:
         if self.plan.has_shared_columns:
             invariants.check_merged_in_order(self.world.reads, self.world.excused)
         invariants.check_quiescence(self.world.whole, timeline, self.world.strays)
-        invariants.check_everything_is_read(self.world.whole, timeline, read, self.world.excused)
+        self.world.check_last(timeline, read)
         self.world.check_metadata()
 
     def _go_on(self, commits: int) -> None:

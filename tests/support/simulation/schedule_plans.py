@@ -5,7 +5,7 @@ import random
 from dataclasses import dataclass, replace
 
 from hoodie.model import settings, table_config
-from support.simulation import ambushes, schedule_rows, traps
+from support.simulation import ambushes, schedule_lookups, schedule_rows, traps
 from support.simulation.schedule_world import SETTINGS
 
 SKEW_MS = SETTINGS.clock_skew_ms_max // 2
@@ -25,6 +25,7 @@ class Scenario(enum.Enum):
     COPY_ON_WRITE = "copy-on-write"  # Base files alone; writers that conflict, or one at a time.
     LATE_COPY_ON_WRITE = "late-copy-on-write"  # Both.
     DELETES = "deletes"  # Data files hold rows, and deletes of them; of several modes.
+    LOOKED_UP = "looked-up"  # A table without buckets, whose optimistic writers look keys up.
     # Of tables and modes of all kinds:
     IN_PLACE = "in-place"  # Data files show under their names while they are written.
     HELD_UP = "held-up"  # Who has the lock is paused until lock and heartbeat are lost.
@@ -172,6 +173,7 @@ _OF_ONE_KIND = (
     Scenario.COPY_ON_WRITE,
     Scenario.LATE_COPY_ON_WRITE,
     Scenario.DELETES,
+    Scenario.LOOKED_UP,
 )
 """Scenarios that say what table there is."""
 
@@ -257,8 +259,9 @@ def _of_one_kind(plan: Plan, scenario: Scenario, source: random.Random) -> Plan:
         case Scenario.LATE:
             modes = (settings.ConcurrencyMode.NON_BLOCKING, settings.ConcurrencyMode.OPTIMISTIC)
             return replace(plan, mode=source.choice(modes), late_rate=0.2, loss_rate=0.0)
-        case Scenario.DELETES:
-            return _with_rows(plan, source)
+        case Scenario.DELETES | Scenario.LOOKED_UP:
+            is_looked_up = scenario is Scenario.LOOKED_UP
+            return (_with_lookups if is_looked_up else _with_rows)(plan, source)
         case _:
             is_late = scenario is Scenario.LATE_COPY_ON_WRITE
             return _copy_on_write(plan, source, is_late=is_late)
@@ -274,6 +277,25 @@ def _with_rows(plan: Plan, source: random.Random) -> Plan:
         batches=source.choice((2, 3, 4)),
         takes_compactions_back=source.random() < 0.3,
         # With smaller pages runs of so many batches take more steps than a run may.
+        page_names=source.choice((None, 24)),
+    )
+
+
+def _with_lookups(plan: Plan, source: random.Random) -> Plan:
+    """Return a plan for a table whose writers look keys up."""
+    table_type = source.choice(list(table_config.TableType))
+    index = source.choice((table_config.IndexKind.SIMPLE, table_config.IndexKind.BLOOM))
+    is_cow = table_type is table_config.TableType.COPY_ON_WRITE
+    return replace(
+        plan,
+        table_type=table_type,
+        rows=schedule_lookups.config_of(table_type, index),
+        mode=settings.ConcurrencyMode.OPTIMISTIC,
+        batches=source.choice((1, 2, 3)),
+        compactors=0 if is_cow else plan.compactors,
+        has_chain=source.random() < 0.3,
+        failed_task_rate=source.choice((0.0, 0.2)),
+        takes_compactions_back=source.random() < 0.3,
         page_names=source.choice((None, 24)),
     )
 

@@ -163,26 +163,7 @@ class RowsWorld(World):
         return stats
 
     def write_compacted(self, service: Client, opened: OpenAction) -> list[commits.WriteStat]:
-        stats: list[commits.WriteStat] = []
-        snapshot = snapshots.take(service.storage, opened.config, opened.timeline)
-        for operation in compaction_planning.plan_to_execute(
-            snapshot, opened.requested_time
-        ).operations:
-            task = compaction_tasks.CompactionTask(
-                table_uri=service.storage.uri,
-                config=self.config,
-                schema=SCHEMA,
-                instant_time=opened.requested_time,
-                write_id=opened.write_id,
-                settings=self.settings,
-                committed=snapshots.committed_instants(opened.timeline),
-                operation=operation,
-                write_token=file_names.write_token(0, opened.stage, 0),
-                statistics=file_statistics.wanted(opened.config, SCHEMA.arrow, None),
-            )
-            mark = functools.partial(markers.mark, service.storage, opened.requested_time)
-            stats += compaction_tasks.compact_slice(task, service.storage, mark)
-        return stats
+        return compacted(service, opened, SCHEMA, self.settings)
 
     def writes_read(self, reader: Client, task: tasks.ReadTask) -> tuple[instants.InstantTime, ...]:
         committed = snapshots.CommittedFiles(reader.storage, task.committed)
@@ -255,6 +236,35 @@ class RowsWorld(World):
         return Batch(
             changes=changes, rows=tuple(rows), deleted=deleted, orders_deletes=orders_deletes
         )
+
+
+def compacted(
+    service: Client,
+    opened: OpenAction,
+    schema: schemas.TableSchema,
+    write_settings: settings.WriteSettings,
+) -> list[commits.WriteStat]:
+    """Write the data files of a compaction, as the library does."""
+    stats: list[commits.WriteStat] = []
+    snapshot = snapshots.take(service.storage, opened.config, opened.timeline)
+    for operation in compaction_planning.plan_to_execute(
+        snapshot, opened.requested_time
+    ).operations:
+        task = compaction_tasks.CompactionTask(
+            table_uri=service.storage.uri,
+            config=opened.config,
+            schema=schema,
+            instant_time=opened.requested_time,
+            write_id=opened.write_id,
+            settings=write_settings,
+            committed=snapshots.committed_instants(opened.timeline),
+            operation=operation,
+            write_token=file_names.write_token(0, opened.stage, 0),
+            statistics=file_statistics.wanted(opened.config, schema.arrow, None),
+        )
+        mark = functools.partial(markers.mark, service.storage, opened.requested_time)
+        stats += compaction_tasks.compact_slice(task, service.storage, mark)
+    return stats
 
 
 def _target(

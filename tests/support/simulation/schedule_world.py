@@ -383,6 +383,10 @@ class World:
             invariants.check_lock_history(self.lock.history)
         return timeline
 
+    def check_last(self, timeline: active.ActiveTimeline, read: invariants.Read) -> None:
+        """Check the read of a table that is not written any more."""
+        invariants.check_everything_is_read(self.whole, timeline, read, self.excused)
+
     def begin(self, writer: Client, batch_id: str | None = None) -> OpenAction:
         """Begin a write and make it inflight."""
         opened = lifecycle.begin(writer, self._action, self.config, batch_id)
@@ -406,14 +410,15 @@ class World:
             groups = self._groups(writer, opened)
             if self.failed_task_rate and writer.random.uniform() < self.failed_task_rate:
                 self.write_files(writer, opened, groups[:1], task=1)
-            stats = self._write_all(writer, opened, groups)
+            written = self._write_all(writer, opened, groups)
+            stats = [each for each in written if isinstance(each, commits.WriteStat)]
             if self.has_record_index:
-                stats = self.keys.drawn(writer, opened.requested_time, stats)
+                stats = [*self.keys.drawn(writer, opened.requested_time, stats)]
             completion = lifecycle.commit(
                 writer,
                 opened,
                 metadata(stats),
-                [conflicts.commit_check(writer)],
+                [conflicts.commit_check(writer), *self.key_checks(writer, written)],
                 lifecycle.Adjustment(
                     stats=record_keys.settlement(writer.storage, opened.config, stats)
                 ),
@@ -568,9 +573,16 @@ class World:
 
     def write_files(
         self, writer: Client, opened: OpenAction, groups: Sequence[files.FileGroupId], task: int = 0
-    ) -> Sequence[commits.WriteStat]:
+    ) -> Sequence[commits.Written]:
         """Write the data files of a write."""
         return write_data(writer, opened, groups, task)
+
+    def key_checks(
+        self, writer: Client, written: Sequence[commits.Written]
+    ) -> list[lifecycle.CommitCheck]:
+        """Return the checks of the keys that a write looked for, in a table where writers do."""
+        del writer, written
+        return []
 
     def write_compacted(self, service: Client, opened: OpenAction) -> Sequence[commits.WriteStat]:
         """Write the data files of a compaction."""
@@ -629,7 +641,7 @@ class World:
 
     def _write_all(
         self, writer: Client, opened: OpenAction, groups: Sequence[files.FileGroupId]
-    ) -> Sequence[commits.WriteStat]:
+    ) -> Sequence[commits.Written]:
         """Write the data files; a task that fails is run once more, where that is to be."""
         try:
             return self.write_files(writer, opened, groups)

@@ -21,7 +21,9 @@ from hoodie.transaction import authors
 
 DETAILS = """The columns come from an Avro schema (.avsc) or a parquet file. Rows are identified by
 the record key, stored by partition, and distributed over the buckets of each partition. The number
-of buckets can never be changed.
+of buckets can never be changed. With --index simple or bloom, as tables of Apache Hudi's defaults
+have it, there are no buckets: a write reads the keys of the partitions that it touches, new rows
+fill up small files first, and writers are one at a time or optimistic.
 """
 EXAMPLES = """Examples:
 
@@ -31,6 +33,7 @@ EXAMPLES = """Examples:
   hoodie create /data/t --schema t.avsc --record-key id --partial-updates
   hoodie create /data/t --schema t.avsc --record-key id --no-foreign-writers
   hoodie create /data/t --schema t.avsc --record-key id --metadata-table
+  hoodie create /data/t --schema t.avsc --record-key id --type cow --index simple
 
 Writes to a merge-on-read table create log files, which readers merge and a compaction merges into
 base files. Writes to a copy-on-write table create new base files; it needs no compaction and allows
@@ -113,10 +116,22 @@ def create(  # noqa: PLR0913 - a parameter an option
             "for fast reads.",
         ),
     ] = TypeName.MOR,
+    index: Annotated[
+        options.IndexName,
+        typer.Option(
+            help="How writers find rows: bucket, by the key alone; simple or bloom, by reading the "
+            "keys of the partition's files."
+        ),
+    ] = options.IndexName.BUCKET,
     buckets: Annotated[
-        int,
-        typer.Option(metavar="N", min=1, help="Buckets, and so file groups, of each partition."),
-    ] = configurations.BUCKETS_DEFAULT,
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Buckets, and so file groups, of each partition.",
+            show_default=f"{configurations.BUCKETS_DEFAULT}, with a bucket index",
+        ),
+    ] = None,
     table_version: Annotated[
         VersionName,
         typer.Option(help="Table version: 9 for Hudi 1.1 and later, 8 for readers of Hudi 1.0."),
@@ -187,6 +202,7 @@ def create(  # noqa: PLR0913 - a parameter an option
             partition_by=options.names(partition_by, "--partition-by") if partition_by else (),
             ordering=options.names(ordering, "--ordering") if ordering else (),
             merge=_MERGE_MODES[merge] if merge else None,
+            index=options.INDEX_KINDS[index],
             buckets=buckets,
             has_partial_updates=partial_updates,
             is_hive_style=hive_style,

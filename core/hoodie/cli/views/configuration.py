@@ -40,6 +40,7 @@ class Document:
         ordering: Columns.
         merge_mode: Which version of a record wins, by Hudi's constant.
         has_partial_updates: Whether a null in the newer version keeps the older value.
+        index: How writers find records, by Hudi's constant; None where the table does not say.
         buckets: Of the simple bucket index; None for a table with another index.
         buckets_by_partition: Counts that Apache Hudi gave partitions, as `regex,count;regex,count`;
             None for none. Such a table is not written.
@@ -58,6 +59,7 @@ class Document:
     ordering: tuple[str, ...]
     merge_mode: str
     has_partial_updates: bool
+    index: str | None
     buckets: int | None
     buckets_by_partition: str | None
     has_chain: bool
@@ -97,6 +99,7 @@ def document(
         ordering=config.ordering_fields,
         merge_mode=config.merge_mode.value,
         has_partial_updates=config.has_partial_updates,
+        index=None if config.index_kind is None else config.index_kind.value,
         buckets=config.bucket_count,
         buckets_by_partition=by_partition,
         has_chain=config.chain is not None,
@@ -129,7 +132,9 @@ def facts(shown: Document) -> grids.Grid:
             "partial updates",
             "null keeps the older value" if shown.has_partial_updates else "no",
         ),
-        ("buckets", "no bucket index" if shown.buckets is None else str(shown.buckets)),
+        ("index", shown.index or "not stated (hoodie adopt)")
+        if shown.buckets is None
+        else ("buckets", str(shown.buckets)),
         ("written by", writers(shown)),
     ]
     if shown.buckets_by_partition is not None:

@@ -1,6 +1,7 @@
 """What `hoodie create` was told becomes a configuration, or is refused."""
 
 import re
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -119,3 +120,44 @@ def test_table_is_named_by_the_last_part_of_its_uri(uri: str, name: str) -> None
 def test_uri_without_parts_names_no_table(uri: str) -> None:
     with pytest.raises(errors.InvalidInputError, match="has no last part to name the table by"):
         configurations.name_of(uri)
+
+
+@pytest.mark.parametrize("index", [table_config.IndexKind.SIMPLE, table_config.IndexKind.BLOOM])
+def test_table_with_an_index_that_looks_keys_up_has_no_buckets(
+    index: table_config.IndexKind,
+) -> None:
+    config = new_table(index=index)
+    assert (config.index_kind, config.bucket_count, config.hash_fields) == (index, None, ())
+    stored = table_config.to_properties(config)
+    assert stored[table_config.INDEX_KEY] == index.value
+    assert table_config.from_properties(stored).index_kind is index
+    with pytest.raises(errors.ConfigurationError, match="--buckets 8 with --index"):
+        new_table(index=index, buckets=8)
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        ({"index": table_config.IndexKind.BUCKET}, "without --buckets"),
+        ({"index": table_config.IndexKind.BLOOM, "buckets": 2}, "--buckets with --index bloom"),
+        (
+            {"index": table_config.IndexKind.SIMPLE, "bucket_fields": ("id",)},
+            "--bucket-fields with --index simple",
+        ),
+        ({"index": table_config.IndexKind.BUCKET, "buckets": 2}, "states index SIMPLE, not 2"),
+        ({"index": table_config.IndexKind.BLOOM}, "states index SIMPLE, not index BLOOM"),
+    ],
+)
+def test_adoption_that_contradicts_itself_or_the_table_is_refused(
+    wish: dict[str, object], message: str
+) -> None:
+    stored = new_table(index=table_config.IndexKind.SIMPLE)
+    with pytest.raises(errors.ConfigurationError, match=message):
+        configurations.adopted(stored, configurations.Adoption(**wish))  # type: ignore[arg-type] # what a test varies
+
+
+def test_adoption_declares_the_index_alone() -> None:
+    stored = new_table()
+    assert configurations.adopted(
+        stored, configurations.Adoption(index=table_config.IndexKind.BUCKET, buckets=8)
+    ) == replace(stored, hash_fields=())

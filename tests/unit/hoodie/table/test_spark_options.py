@@ -133,7 +133,7 @@ def test_record_index_of_its_kind_is_kept_up(*, is_partitioned: bool) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({table_config.BUCKET_COUNT_KEY: ""}, "num.buckets"),
+        ({table_config.BUCKET_COUNT_KEY: ""}, "hoodie adopt"),
         ({"hoodie.table.timeline.timezone": "LOCAL"}, "adopt --time-zone"),
         ({table_config.BOOTSTRAP_BASE_PATH_KEY: "/data"}, "bootstrapped"),
     ],

@@ -157,7 +157,7 @@ def test_non_blocking_mode_names_all_that_is_missing() -> None:
         record_key_fields=("id",),
         table_type=table_config.TableType.COPY_ON_WRITE,
     )
-    with pytest.raises(errors.ConfigurationError, match=r"MERGE_ON_READ.* and hoodie.bucket.index"):
+    with pytest.raises(errors.ConfigurationError, match=r"MERGE_ON_READ.* and a simple bucket"):
         compatibility.check_table(bare, settings.ConcurrencyMode.NON_BLOCKING)
     with pytest.raises(errors.UnsupportedError):
         compatibility.check_table(bare, settings.ConcurrencyMode.SINGLE_WRITER)

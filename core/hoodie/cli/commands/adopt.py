@@ -1,0 +1,86 @@
+"""`hoodie adopt`: a table that Apache Hudi made says from now on how its rows are found."""
+
+from typing import Annotated
+
+import typer
+
+from hoodie import environment
+from hoodie.cli import command, configurations, options, output, progress, run_settings, tables
+from hoodie.cli.views import adoptions
+from hoodie.transaction import authors
+
+DETAILS = """Apache Hudi keeps the index in the options of its writers, not in the table. A writer
+with another index would put a key into the table twice, so hoodie writes a table only once its
+properties say what the index is.
+
+simple and bloom are for tables whose Spark writers set hoodie.index.type to SIMPLE, BLOOM or
+RECORD_INDEX, or do not set it at all: SIMPLE is the default of Apache Hudi. They find a row in any
+file group of its partition. A table whose file groups are all of buckets is refused. Keys are
+unique within a partition: do not adopt a table whose writers have a GLOBAL_SIMPLE or GLOBAL_BLOOM
+index.
+
+bucket is for tables with hoodie.index.type=BUCKET. Of such a table all keys are read, and it is
+refused if one is in another bucket than it belongs to.
+
+Nothing but the table's properties changes. Writers of Apache Hudi continue with their options.
+"""
+EXAMPLES = """Examples:
+
+  hoodie adopt /data/trips --index simple --dry-run
+  hoodie adopt /data/trips --index simple
+  hoodie adopt /data/trips --index bucket --buckets 16
+"""
+
+
+def adopt(  # noqa: PLR0913 - one for each option
+    uri: options.TableUri,
+    *,
+    index: Annotated[
+        options.IndexName,
+        typer.Option(help="How the table's writers find rows: simple, bloom or bucket."),
+    ],
+    buckets: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="With --index bucket: buckets of each partition."),
+    ] = None,
+    bucket_fields: Annotated[
+        str | None,
+        typer.Option(
+            metavar="F[,F]",
+            help="With --index bucket: the columns that are hashed.",
+            show_default="the record key",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", metavar="", help="Only compare, and show what to change.")
+    ] = False,
+    lock: options.LockText = None,
+    set_texts: options.SetTexts = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """State the index of a table that Apache Hudi made."""
+    declared = configurations.Adoption(
+        index=options.INDEX_KINDS[index],
+        buckets=buckets,
+        bucket_fields=options.names(bucket_fields, "--bucket-fields") if bucket_fields else (),
+    )
+    run = run_settings.parse_for_service(set_texts, lock)
+    with progress.Display() as display:
+        opened = tables.open_table(uri, environment.system(), display)
+        run_settings.check_facts(run.facts, opened.config)
+        display.phase("comparing the table with its index")
+        config = configurations.adopted(opened.config, declared)
+        changes = opened.adopt(config, run.transaction(authors.Author()), is_preview=dry_run)
+    shown = adoptions.document(opened.uri, config, changes, is_done=not dry_run)
+    if as_json:
+        output.document(shown)
+        return
+    for line in adoptions.lines(shown):
+        output.line(line)
+
+
+COMMAND = command.Command(
+    run=adopt,
+    details=DETAILS,
+    examples=EXAMPLES,
+)

@@ -1,0 +1,108 @@
+"""Of two writes that insert one key at one time, the first wins.
+
+Where writers look keys up, each puts new keys into file groups that it chooses itself: two that
+insert the same key share no file group, and would both be published. And a delete of a key that is
+nowhere would miss its row. So what completed since a write began, in its partitions, is looked
+through for the keys that it found nowhere, right before it is published, in the lock scope (as
+`write.conflicts`). Written again, it finds them.
+
+Only writes that look their keys up are held to that: a plain insert may bring a key twice, as with
+Apache Hudi, and so may a JVM writer that completes after one of ours.
+
+Requests: none where nothing has completed since the begin, else one for each such write, and a read
+of the keys of each file that inserted rows into the same partitions. Source: S86 and S87 of
+concurrency control; protocol.md: Conflicts of optimistic writers.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from hoodie import errors
+from hoodie.filegroup import held_keys, snapshots, writing
+from hoodie.format import file_names
+from hoodie.model import commits, files, schemas
+from hoodie.timeline import contents
+from hoodie.transaction import lifecycle, table_lock
+from hoodie.transaction.client import Client, OpenAction
+from hoodie.write import conflicts
+
+_NAMED_MAX = 5
+
+
+def commit_check(
+    client: Client, absent: Sequence[commits.Absent], schema: schemas.TableSchema
+) -> lifecycle.CommitCheck:
+    """Return the check that the completion of a client's write asks; as `check`."""
+    keys = {each.partition_path: each.keys for each in absent}
+    assert len(keys) == len(absent), "a partition is looked through by one task"
+
+    def ask(
+        scope: table_lock.LockScope, write: OpenAction, metadata: commits.CommitMetadata
+    ) -> None:
+        del metadata
+        if keys:
+            check(client, scope, write, keys, schema)
+
+    return ask
+
+
+def check(
+    client: Client,
+    scope: table_lock.LockScope,
+    write: OpenAction,
+    absent: Mapping[str, pa.Array],
+    schema: schemas.TableSchema,
+) -> None:
+    """Refuse to publish a write that found a key nowhere which another has inserted since.
+
+    Args:
+        client: Whose write it is.
+        scope: Of its completion.
+        write: About to be published.
+        absent: The keys that it found nowhere, by partition.
+        schema: The table's columns.
+
+    Raises:
+        WriteConflictError: The message names keys and the other write.
+    """
+    known = write.timeline.write_completion_times
+    committed = snapshots.CommittedFiles(
+        client.storage, snapshots.committed_instants(scope.timeline)
+    )
+    source = held_keys.KeySource(client.storage, write.config, schema, committed.is_committed)
+    for other in conflicts.candidates(
+        known, scope.timeline, write.requested_time, write.config.table_type
+    ):
+        for data_file in _files_of(contents.read_commit(client.storage, other), absent):
+            keys = absent[data_file.group.partition_path]
+            try:
+                twice = held_keys.held_in(source, data_file, keys)
+            except errors.NotFoundError as error:
+                raise errors.WriteConflictError(
+                    f"{data_file.path}, which {other} wrote since {write.inflight} began, was "
+                    "cleaned already: write the batch again, on what the table holds now"
+                ) from error
+            if len(twice):
+                named = ", ".join(map(repr, keys.take(pa.array(twice[:_NAMED_MAX])).to_pylist()))
+                more = f" and {len(twice) - _NAMED_MAX} more" if len(twice) > _NAMED_MAX else ""
+                raise errors.WriteConflictError(
+                    f"{write.inflight} found {named}{more} nowhere in partition "
+                    f"{data_file.group.partition_path or '.'!r}, where {other}, which completed "
+                    "first, has inserted it: write the batch again, on what the table holds now"
+                )
+
+
+def _files_of(
+    other: commits.CommitMetadata, absent: Mapping[str, pa.Array]
+) -> Iterator[files.BaseFile | files.LogFile]:
+    """Yield the files into which a write may have inserted keys of these partitions."""
+    for stat in other.stats:
+        is_new = stat.inserts > 0 or stat.prev_commit == writing.NEW_GROUP
+        if stat.partition_path not in absent or not is_new:
+            continue
+        names = [files.join(stat.partition_path, name) for name in stat.log_files] or [stat.path]
+        for path in names:
+            data_file = file_names.parse(path, stat.size_bytes)
+            if data_file is not None:
+                yield data_file

@@ -1,0 +1,321 @@
+"""The rows of a batch for a table whose writers look keys up: which file group each goes to.
+
+    upsert        the file groups that hold its keys; new rows are placed (`write.inserts`)
+    delete        the file groups that hold its keys; a key that is nowhere is deleted nowhere
+    insert        rows are placed without a look-up, so that a key may be there twice, as with
+                  Apache Hudi; with `drops_duplicates` after one, without the rows of known keys
+    bulk insert   as insert, to new file groups alone
+
+A row that says that it is deleted, and whose key is nowhere, is left out.
+
+What was done depends on what was found, so both are returned: keys that are nowhere, and file
+groups whose rows made others be left out.
+"""
+
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie import errors
+from hoodie.engine import protocol as engine_protocol
+from hoodie.filegroup import block_decoding, held_keys, key_footers, snapshots
+from hoodie.model import commits, files, instants, key_changes, schemas, settings, table_config
+from hoodie.storage import protocol
+from hoodie.timeline import contents
+from hoodie.write import batches, inserts, placement, tagging
+
+logger = logging.getLogger(__name__)
+
+_TRIES_MAX = 3
+_FOOTERS_MAX = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """What decides where rows go.
+
+    Attributes:
+        config: The table's configuration.
+        schema: The table's columns.
+        operation: Upsert, insert, bulk insert or delete.
+        settings: The writer's.
+        write_id: Of the write; a UUID.
+        task: Of those that write, the number of this one.
+    """
+
+    config: table_config.TableConfig
+    schema: schemas.TableSchema
+    operation: commits.Operation
+    settings: settings.WriteSettings
+    write_id: str
+    task: int = 0
+
+
+def looks_up(operation: commits.Operation, write_settings: settings.WriteSettings) -> bool:
+    """Return whether a write looks its keys up, and so brings no key a second time."""
+    match operation:
+        case commits.Operation.INSERT | commits.Operation.BULK_INSERT:
+            return write_settings.drops_duplicates
+        case _:
+            return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """A batch after the look-up.
+
+    Attributes:
+        batch: Every row in the file groups that it is written to.
+        absent: Keys that are nowhere, of each partition; none where keys were not looked up.
+        untouched: File groups whose keys made rows be left out.
+    """
+
+    batch: batches.Batch
+    absent: tuple[commits.Absent, ...] = ()
+    untouched: tuple[commits.Untouched, ...] = ()
+
+
+def placed(
+    how: Lookup,
+    batch: batches.Batch,
+    groups: placement.Placement,
+    storage: protocol.Storage,
+    engine: engine_protocol.Engine,
+) -> Placed:
+    """Return a batch with every row in the file groups that it is written to.
+
+    Args:
+        how: What decides.
+        batch: Split by partition alone.
+        groups: The partitions of the batch, prepared.
+        storage: The table's.
+        engine: Threads of this process.
+
+    Raises:
+        HoodieError: A file cannot be read.
+    """
+    for _ in range(_TRIES_MAX - 1):
+        try:
+            return _placed(how, batch, groups, storage, engine)
+        except errors.NotFoundError as error:
+            # Compacted, and cleaned, since the table was looked at.
+            logger.info("%s: keys are looked up again: %s", storage.uri, error)
+    return _placed(how, batch, groups, storage, engine)
+
+
+def _placed(
+    how: Lookup,
+    batch: batches.Batch,
+    groups: placement.Placement,
+    storage: protocol.Storage,
+    engine: engine_protocol.Engine,
+) -> Placed:
+    snapshot = snapshots.take(storage, how.config, has_committed_only=True)
+    paths = dict.fromkeys(group.partition_path for group in batch.groups)
+    slices = {path: snapshot.view.latest_slices(path) for path in paths}
+    absent: tuple[commits.Absent, ...] = ()
+    if looks_up(how.operation, how.settings):
+        batch = _tagged(how, batch, snapshot, slices, storage, engine)
+        absent = tuple(_absent(batch))
+    known = [group for group in batch.groups if group.file_id is not None]
+    new = [group for group in batch.groups if group.file_id is None]
+    untouched: tuple[commits.Untouched, ...] = ()
+    match how.operation:
+        case commits.Operation.DELETE:
+            new = []
+        case commits.Operation.INSERT | commits.Operation.BULK_INSERT:
+            # Rows of keys that are there.
+            untouched = tuple(_untouched(known))
+            known = []
+    new = [left for group in new if len((left := _without_deleted(how, batch, group)).rows)]
+    chosen = _chosen(how, batch, new, known, _Seen(snapshot, slices, groups, storage), engine)
+    batch = replace(batch, groups=tuple(_joined([*known, *chosen])))
+    return Placed(batch=batch, absent=absent, untouched=untouched)
+
+
+def _absent(batch: batches.Batch) -> Iterator[commits.Absent]:
+    for group in batch.groups:
+        if group.file_id is None:
+            keys = pc.unique(batch.record_keys.take(pa.array(group.rows)))
+            yield commits.Absent(partition_path=group.partition_path, keys=keys)
+
+
+def _untouched(known: Sequence[batches.GroupRows]) -> Iterator[commits.Untouched]:
+    for group in known:
+        assert group.file_id is not None
+        yield commits.Untouched(file_id=group.file_id, partition_path=group.partition_path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The table as it was looked at.
+
+    Attributes:
+        snapshot: The table.
+        slices: The file slices of each partition of the batch.
+        groups: The same partitions, as the write began.
+        storage: The table's.
+    """
+
+    snapshot: snapshots.Snapshot
+    slices: Mapping[str, Sequence[files.FileSlice]]
+    groups: placement.Placement
+    storage: protocol.Storage
+
+
+def _chosen(
+    how: Lookup,
+    batch: batches.Batch,
+    new: Sequence[batches.GroupRows],
+    known: Sequence[batches.GroupRows],
+    seen: _Seen,
+    engine: engine_protocol.Engine,
+) -> list[batches.GroupRows]:
+    """Return the file groups of new rows, by partition."""
+    if not new:
+        return []
+    small = _SmallFiles(how, seen, known)
+
+    def sized(group: batches.GroupRows) -> inserts.Sizes:
+        row_bytes = _row_bytes(seen.storage, seen.slices[group.partition_path], batch.data)
+        return inserts.Sizes(row_bytes=row_bytes, file_bytes_max=how.settings.base_file_bytes_max)
+
+    sizes = engine.map(sized, new)
+    number = 0
+    chosen: list[batches.GroupRows] = []
+    for group, of_partition in zip(new, sizes, strict=True):
+        some = small.among(seen.slices[group.partition_path])
+        for share in _shared(batch, group, some, of_partition):
+            if share.file_id is not None:
+                chosen.append(share)
+                continue
+            file_id = inserts.new_file_id(how.write_id, how.task, number)
+            chosen.append(replace(share, file_id=file_id))
+            number += 1
+    return chosen
+
+
+def _tagged(
+    how: Lookup,
+    batch: batches.Batch,
+    snapshot: snapshots.Snapshot,
+    slices: Mapping[str, Sequence[files.FileSlice]],
+    storage: protocol.Storage,
+    engine: engine_protocol.Engine,
+) -> batches.Batch:
+    wanted = tagging.wanted_keys(batch)
+    tags = None
+    if key_changes.RECORD_INDEX in how.config.metadata_partitions:
+        tags = tagging.by_record_index(snapshot, wanted, slices)
+    if tags is None:
+        source = held_keys.KeySource(
+            storage, how.config, how.schema, snapshot.committed.is_committed
+        )
+        tags = tagging.look_up(source, wanted, slices, engine)
+    return tagging.routed(batch, tags, stays=False)
+
+
+def _without_deleted(
+    how: Lookup, batch: batches.Batch, group: batches.GroupRows
+) -> batches.GroupRows:
+    """Return new rows without those of keys of which every row says that it is deleted."""
+    columns = how.schema.arrow
+    flags = block_decoding.deleting_columns(how.config) & set(columns.names)
+    if not flags:
+        return group
+    decoder = block_decoding.Decoder.of(how.config, columns, columns, how.config.ordering_fields)
+    rows = pa.array(group.rows)
+    deleted = decoder.deleted_rows(batch.data.select(sorted(flags)).take(rows))
+    if deleted is None:
+        return group
+    encoded = batch.record_keys.take(rows).dictionary_encode()
+    codes = encoded.indices.to_numpy()
+    is_written = np.zeros(len(encoded.dictionary), np.bool_)
+    is_written[codes[~deleted]] = True
+    return replace(group, rows=group.rows[is_written[codes]])
+
+
+class _SmallFiles:
+    """The base files that take new rows."""
+
+    def __init__(
+        self,
+        how: Lookup,
+        seen: _Seen,
+        known: Sequence[batches.GroupRows],
+    ) -> None:
+        self._limit = how.settings.small_file_bytes
+        if how.operation is commits.Operation.BULK_INSERT:
+            self._limit = 0
+        self._groups = seen.groups
+        planned = seen.snapshot.compactions.values()
+        self._is_taken: Collection[files.FileGroupId] = {
+            *(each.group for plan in planned for each in plan.operations),
+            *_clustered(seen),
+        }
+        if not how.config.is_copy_on_write:
+            # Their rows go to a log file, and one write makes one file slice of a file group.
+            logged = [files.FileGroupId(each.partition_path, str(each.file_id)) for each in known]
+            self._is_taken = {*self._is_taken, *logged}
+
+    def among(self, slices: Sequence[files.FileSlice]) -> list[inserts.SmallFile]:
+        return [
+            inserts.SmallFile(file_id=each.group.file_id, size_bytes=each.base_file.size_bytes)
+            for each in slices
+            if each.base_file is not None
+            and each.base_file.size_bytes < self._limit
+            and not each.log_files
+            and not each.base_file.is_skeleton
+            and each.group not in self._is_taken
+            # Written since this write began: to write it again were a conflict.
+            and self._groups.base_file_of(each.group) == each.base_file
+        ]
+
+
+def _clustered(seen: _Seen) -> Iterator[files.FileGroupId]:
+    for pending in seen.snapshot.timeline.pending_of(instants.Action.CLUSTERING):
+        yield from contents.read_clustered_groups(seen.storage, pending)
+
+
+def _row_bytes(
+    storage: protocol.Storage, slices: Sequence[files.FileSlice], data: pa.Table
+) -> float:
+    """Return about how many bytes a row takes in a base file of a partition."""
+    bases = [each.base_file for each in slices if each.base_file is not None]
+    largest = sorted(bases, key=lambda each: each.size_bytes, reverse=True)[:_FOOTERS_MAX]
+    footers = [key_footers.read(storage, each.path) for each in largest]
+    rows = sum(each.rows for each in footers if each is not None)
+    if rows:
+        return sum(each.data_bytes for each in footers if each is not None) / rows
+    return float(data.nbytes / max(1, data.num_rows))
+
+
+def _shared(
+    batch: batches.Batch,
+    group: batches.GroupRows,
+    small: Sequence[inserts.SmallFile],
+    sizes: inserts.Sizes,
+) -> Iterator[batches.GroupRows]:
+    """Yield the rows of the file groups that take new rows; without an id those of new ones."""
+    encoded = batch.record_keys.take(pa.array(group.rows)).dictionary_encode()
+    shares = list(inserts.shares(len(encoded.dictionary), small, sizes))
+    codes = encoded.indices.to_numpy().astype(np.int64)
+    for number, rows in tagging.by_number(inserts.numbers_of(codes, shares), group.rows):
+        yield replace(group, file_id=shares[number].file_id, rows=rows, is_base_file=True)
+
+
+def _joined(groups: Sequence[batches.GroupRows]) -> Iterator[batches.GroupRows]:
+    """Yield groups with all rows of one file group together."""
+    found: dict[tuple[str, str | None], batches.GroupRows] = {}
+    for each in groups:
+        key = (each.partition_path, each.file_id)
+        before = found.get(key)
+        if before is None:
+            found[key] = each
+        else:
+            found[key] = replace(each, rows=np.sort(np.concatenate([before.rows, each.rows])))
+    yield from found.values()

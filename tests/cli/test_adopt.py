@@ -1,0 +1,85 @@
+"""`hoodie adopt`, and tables whose writers look keys up."""
+
+from pathlib import Path
+
+from hoodie import environment
+from hoodie.model import table_config
+from hoodie.timeline import table_properties
+from support.tables.command_line import Answer, Run, put
+
+
+def fine(answer: Answer) -> Answer:
+    assert answer.code == 0, answer.err
+    return answer
+
+
+def made(hoodie: Run, path: Path, schema: Path, *options: str) -> Path:
+    fine(hoodie("create", path, "--schema", schema, "--record-key", "id", *options))
+    return path
+
+
+def unstated(path: Path) -> None:
+    """Take from a table what Apache Hudi does not store."""
+    stored = (
+        table_config.INDEX_KEY,
+        table_config.BUCKET_COUNT_KEY,
+        table_config.HASH_FIELDS_KEY,
+    )
+    env = environment.system()
+    storage = env.open_storage(str(path))
+    table_properties.update(storage, dict.fromkeys(stored), env.clock, lambda: None)
+
+
+def test_table_is_adopted_with_a_simple_index(
+    hoodie: Run, tmp_path: Path, schema: Path, trips: Path
+) -> None:
+    table = made(hoodie, tmp_path / "t", schema, "--index", "simple")
+    fine(hoodie("write", table, "--input", trips))
+    unstated(table)
+    shown = fine(hoodie("describe", table))
+    assert "not stated (hoodie adopt)" in shown.out
+    refused = hoodie("write", table, "--input", trips)
+    assert (refused.code, "hoodie adopt URI --index simple" in refused.err) == (21, True)
+    tried = fine(hoodie("adopt", table, "--index", "simple", "--dry-run"))
+    assert tried.out.splitlines() == [
+        f"file://{table} can be adopted with index SIMPLE",
+        "hoodie.operator.index=SIMPLE",
+    ]
+    assert hoodie("write", table, "--input", trips).code == 21
+    done = fine(hoodie("adopt", table, "--index", "simple", "--lock", "filesystem", "--json"))
+    assert done.document == {
+        "table": f"file://{table}",
+        "index": "SIMPLE",
+        "buckets": None,
+        "is_done": True,
+        "changes": {"hoodie.operator.index": "SIMPLE"},
+    }
+    again = fine(hoodie("adopt", table, "--index", "simple"))
+    assert "nothing to change" in again.out
+    columns = "id,city,fare,seats,updated_at,day,at\n"
+    more = put(tmp_path / "more.csv", f"{columns}a,Bonn,1,1,2,,\nz,Bern,1,1,2,,\n")
+    fine(hoodie("write", table, "--input", more, "--set", "hoodie.index.type=SIMPLE"))
+    rows = {row["id"]: row["city"] for row in fine(hoodie("read", table, "--json")).rows}
+    assert rows == {"a": "Bonn", "b": "Oslo", "c": "Rome", "z": "Bern"}
+    assert fine(hoodie("check", table)).code == 0
+    assert "SIMPLE" in fine(hoodie("describe", table)).out
+    options = fine(hoodie("describe", table, "--spark-options")).out.splitlines()
+    assert "hoodie.index.type=SIMPLE" in options
+    assert "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL" in options
+    assert not any("bucket" in line.lower() for line in options)
+
+
+def test_table_is_adopted_with_its_buckets(
+    hoodie: Run, table: Path, schema: Path, trips: Path
+) -> None:
+    fine(hoodie("write", table, "--input", trips))
+    unstated(table)
+    wrong = hoodie("adopt", table, "--index", "simple")
+    assert (wrong.code, "all of buckets" in wrong.err) == (24, True)
+    wrong = hoodie("adopt", table, "--index", "bucket")
+    assert (wrong.code, "--buckets" in wrong.err) == (24, True)
+    wrong = hoodie("adopt", table, "--index", "bucket", "--buckets", "3")
+    assert (wrong.code, "not distributed over 3 buckets" in wrong.err) == (24, True)
+    fine(hoodie("adopt", table, "--index", "bucket", "--buckets", "2"))
+    fine(hoodie("write", table, "--input", trips))
+    assert len(fine(hoodie("read", table, "--json")).rows) == 3
