@@ -514,27 +514,27 @@ class Table:
         *,
         is_preview: bool = False,
     ) -> Mapping[str, str]:
-        """Have the table state its index; return the properties that it lacked.
+        """Have the table state its index and its time zone; return the properties that it lacked.
 
         Args:
-            declared: The table's configuration, with the index.
+            declared: The table's configuration, with the index, and the zone of local times.
             transaction: On whose behalf.
-            is_preview: Whether the table is only compared with the index.
+            is_preview: Whether the table is only compared with them.
 
         Raises:
-            ConfigurationError: The table contradicts the index.
+            ConfigurationError: The table contradicts them.
             UnsupportedError: The table is not written, for another reason.
-            ConflictError: Another index was stated meanwhile.
+            ConflictError: Others were stated meanwhile.
         """
-        if not adoption.lacks_index(self.config, declared):
-            return {}
-        config = adoption.with_index(self.config, declared)
-        target = replace(self._target, config=config)
-        adoption.check(target, self._env)
+        changes = adoption.lacking(self.config, declared)
+        if not changes:
+            return changes
+        target = replace(self._target, config=adoption.adopted(self.config, declared))
+        adoption.check(target, changes, self._env)
         if not is_preview:
-            with closing(manager.open_client(self._target, transaction, self._env)) as client:
-                adoption.record(target, client)
-        return adoption.properties(config)
+            with closing(manager.open_client(target, transaction, self._env)) as client:
+                adoption.record(target, changes, client)
+        return changes
 
     def pending(self, heartbeat_settings: settings.WriteSettings) -> list[results.PendingInstant]:
         """Return what is pending and who works on it; two requests each and some more.

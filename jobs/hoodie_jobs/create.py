@@ -5,7 +5,7 @@ Done twice it is done once: a table that is as the spec wants it is nothing to d
 
 import dataclasses
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from typing import Any
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hoodie import errors, table
 from hoodie.contract import job_specs
-from hoodie.model import schemas, table_config
+from hoodie.model import schemas, table_config, time_zones
 from hoodie.services import adoption
 from hoodie.storage import protocol
 from hoodie.transaction import manager
@@ -74,16 +74,27 @@ def perform(run: Run) -> None:
         return
     if not work.may_adopt:
         raise errors.AlreadyExistsError(f"there is already a table at {existing.uri}")
-    if not adoption.lacks_index(existing.config, config):
-        _compare(existing, existing.config, config, schema)
-        return
-    stored = adoption.with_index(existing.config, config)
+    zone = None if work.time_zone is None else time_zones.TimeZone(work.time_zone)
+    declared = dataclasses.replace(config, time_zone=zone)
+    changes = adoption.lacking(existing.config, declared)
+    stored = adoption.adopted(existing.config, declared)
     _compare(existing, stored, config, schema)
-    _record_index(run, existing, stored)
+    if zone is not None and stored.time_zone != zone:
+        raise errors.ConfigurationError(
+            f"the times of the table at {existing.uri} are those of {stored.zone.name}, expected "
+            f"{zone.name}"
+        )
+    if changes:
+        _record(run, existing, stored, changes)
 
 
-def _record_index(run: Run, existing: table.Table, stored: table_config.TableConfig) -> None:
-    """Have a table say what its index is, if its records are where that has them."""
+def _record(
+    run: Run,
+    existing: table.Table,
+    stored: table_config.TableConfig,
+    changes: Mapping[str, str],
+) -> None:
+    """Have a table say what it lacks, if its records and times are as that has them."""
     env = opening.environment_of(run.spec)
     storage = env.open_storage(run.spec.table_uri)
     target = manager.Target(storage=storage, config=stored, schema=existing.schema)
@@ -92,10 +103,10 @@ def _record_index(run: Run, existing: table.Table, stored: table_config.TableCon
         run.cancellation.check()
         run.tell("comparing buckets", done, total)
 
-    adoption.check(target, env, tell)
+    adoption.check(target, changes, env, tell)
     transaction = opening.transaction_of(run.spec)
     with closing(manager.open_client(target, transaction, env)) as client:
-        adoption.record(target, client)
+        adoption.record(target, changes, client)
         times = client.lock.times
         run.add(lock_wait_ms=times.wait_ms, lock_hold_ms=times.hold_ms)
 

@@ -42,7 +42,7 @@ def test_table_is_adopted_with_a_simple_index(
     assert (refused.code, "hoodie adopt URI --index simple" in refused.err) == (21, True)
     tried = fine(hoodie("adopt", table, "--index", "simple", "--dry-run"))
     assert tried.out.splitlines() == [
-        f"file://{table} can be adopted with index SIMPLE",
+        f"file://{table} can be adopted: index SIMPLE, times of UTC",
         "hoodie.operator.index=SIMPLE",
     ]
     assert hoodie("write", table, "--input", trips).code == 21
@@ -51,6 +51,7 @@ def test_table_is_adopted_with_a_simple_index(
         "table": f"file://{table}",
         "index": "SIMPLE",
         "buckets": None,
+        "time_zone": "UTC",
         "is_done": True,
         "changes": {"hoodie.operator.index": "SIMPLE"},
     }

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from hoodie import errors
-from hoodie.model import schemas, table_config
+from hoodie.model import schemas, table_config, time_zones
 from hoodie.storage import locations
 from hoodie.write import keys
 
@@ -52,22 +52,42 @@ class Adoption:
     """What `hoodie adopt` was told.
 
     Attributes:
-        index: How the table's writers find records.
+        index: How the table's writers find records; None for not said.
         buckets: Buckets a partition; None for not said.
         bucket_fields: Columns that are hashed; none for the record key.
+        time_zone: Of times that are local ones; None for not said.
     """
 
-    index: table_config.IndexKind
+    index: table_config.IndexKind | None = None
     buckets: int | None = None
     bucket_fields: tuple[str, ...] = ()
+    time_zone: str | None = None
 
 
 def adopted(stored: table_config.TableConfig, wish: Adoption) -> table_config.TableConfig:
-    """Return a table's configuration with the index that is declared.
+    """Return a table's configuration with the index and the time zone that are declared.
 
     Raises:
-        ConfigurationError: Options contradict each other, or the table states another index.
+        ConfigurationError: Options contradict each other, or the table states another index or
+            another zone.
     """
+    return _in_zone(_with_index(stored, wish), wish.time_zone)
+
+
+def _in_zone(stored: table_config.TableConfig, name: str | None) -> table_config.TableConfig:
+    if name is None:
+        return stored
+    zone = time_zones.TimeZone(name)
+    zone.check()
+    if stored.time_zone not in (None, zone):
+        raise errors.ConfigurationError(
+            f"the times of table {stored.name!r} are those of {stored.zone.name}, not {name}: a "
+            "zone that is stated is not changed"
+        )
+    return replace(stored, time_zone=zone)
+
+
+def _with_index(stored: table_config.TableConfig, wish: Adoption) -> table_config.TableConfig:
     has_buckets = wish.index is table_config.IndexKind.BUCKET
     if has_buckets and wish.buckets is None:
         raise errors.ConfigurationError("--index bucket without --buckets: expected their number")
@@ -76,9 +96,12 @@ def adopted(stored: table_config.TableConfig, wish: Adoption) -> table_config.Ta
         ("--bucket-fields", bool(wish.bucket_fields)),
     ):
         if is_given and not has_buckets:
+            given = "no --index" if wish.index is None else f"--index {wish.index.value.lower()}"
             raise errors.ConfigurationError(
-                f"{option} with --index {wish.index.value.lower()}: only a bucket index has buckets"
+                f"{option} with {given}: only a bucket index has buckets"
             )
+    if wish.index is None:
+        return stored
     declared = replace(
         stored,
         index=None if has_buckets else wish.index,

@@ -21,11 +21,13 @@ class CreateTable:
         may_create: Whether an absent table is created; otherwise it is an error.
         may_adopt: Whether an existing table is taken over; otherwise it is an error.
         has_metadata_table: Whether a table that is created gets a metadata table.
+        time_zone: Of the times of an existing table that are local ones; None where they are not.
     """
 
     may_create: bool = True
     may_adopt: bool = True
     has_metadata_table: bool = False
+    time_zone: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -261,14 +261,14 @@ def _filter_key(path: str) -> str:
 def locations(
     changes: Changes,
     scope_of: Callable[[str], str | None],
-    instant_time: instants.InstantTime,
+    requested_ms: int,
 ) -> Mapping[str | None, Added]:
     """Return what a change adds to a record index, by where a key is in it once.
 
     Args:
         changes: The change.
         scope_of: Returns that of a partition of the data table.
-        instant_time: The action's requested time.
+        requested_ms: When the action was requested, in milliseconds since the epoch.
 
     Raises:
         UnsupportedError: The keys in a file are not known: readers would leave its rows out.
@@ -276,10 +276,10 @@ def locations(
     by_scope: defaultdict[str | None, list[commits.WriteStat]] = defaultdict(list)
     for stat in changes.written:
         by_scope[scope_of(stat.partition_path)].append(stat)
-    return {scope: _locations(stats, instant_time) for scope, stats in by_scope.items()}
+    return {scope: _locations(stats, requested_ms) for scope, stats in by_scope.items()}
 
 
-def _locations(stats: Iterable[commits.WriteStat], instant_time: instants.InstantTime) -> Added:
+def _locations(stats: Iterable[commits.WriteStat], requested_ms: int) -> Added:
     pieces = [metadata_merging.SCHEMA.empty_table()]
     deleted = [pa.array([], pa.string())]
     for stat in stats:
@@ -290,7 +290,7 @@ def _locations(stats: Iterable[commits.WriteStat], instant_time: instants.Instan
             )
         group = files.FileGroupId(stat.partition_path, stat.file_id)
         added = pc.unique(stat.keys.added).cast(pa.binary())
-        location = pa.repeat(record_locations.encode(group, instant_time), len(added))
+        location = pa.repeat(record_locations.encode(group, requested_ms), len(added))
         pieces.append(pa.table([added, location], metadata_merging.SCHEMA))
         deleted.append(pc.unique(stat.keys.removed))
     return Added(

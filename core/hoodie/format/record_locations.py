@@ -20,7 +20,7 @@ import uuid
 from hoodie import errors
 from hoodie.format import metadata_avro
 from hoodie.format.metadata_avro import RecordType, Value
-from hoodie.model import files, instants
+from hoodie.model import files
 
 _LOCATION = "recordIndexMetadata"
 _HALF_BYTES = 8
@@ -32,12 +32,12 @@ _AS_TEXT = 1
 _ID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-(0|[1-9][0-9]{0,8}))?")
 
 
-def encode(group: files.FileGroupId, instant_time: instants.InstantTime) -> bytes:
+def encode(group: files.FileGroupId, requested_ms: int) -> bytes:
     """Return the record of keys that a write put into a file group.
 
     Args:
         group: The file group.
-        instant_time: Requested time of the write, in UTC. JVMs read it in their default time zone.
+        requested_ms: When the write was requested, in milliseconds since the epoch.
     """
     fields: dict[str, object] = {
         "partitionName": group.partition_path,
@@ -45,7 +45,7 @@ def encode(group: files.FileGroupId, instant_time: instants.InstantTime) -> byte
         "fileIdLowBits": _NO_HALF,
         "fileIndex": _NO_NUMBER,
         "fileId": group.file_id,
-        "instantTime": instants.parse_time(instant_time),
+        "instantTime": requested_ms,
         "fileIdEncoding": _AS_TEXT,
         "position": None,
     }

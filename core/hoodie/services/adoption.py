@@ -1,18 +1,22 @@
-"""Taking over a table that does not say how its records are found.
+"""Taking over a table that does not say how its records are found, or of which zone its times are.
 
 Apache Hudi keeps the index, and of a bucket index the number of buckets and what is hashed, in the
-options of its writers. Who writes beside it has to know them: with another index, or number, a key
-would be in two places. So what is declared is compared with the table, and then put where all who
-write here see it:
+options of its writers, and the time zone of a timeline in local time is that of their JVMs. Who
+writes beside them has to know both: with another index, or number, a key would be in two places,
+and with another zone times would not be in order. So what is declared is compared with the table,
+and then put where all who write here see it:
 
     bucket           every record is compared. A bucket index never changes its number, so that
                      what is written meanwhile proves nothing else
     simple, bloom    they find a record wherever it is, and writers of Apache Hudi with one of them
                      go well with the other. But in file groups that are all of buckets, writers
                      with a bucket index would not find what is put elsewhere
+    time zone        the newest instants are compared with the times of their files, unless these
+                     were copied
 """
 
 import dataclasses
+from collections.abc import Collection, Mapping
 
 from hoodie import environment, errors
 from hoodie.engine import protocol
@@ -21,22 +25,39 @@ from hoodie.index import tables
 from hoodie.model import table_config
 from hoodie.model.table_config import IndexKind
 from hoodie.services import checking
-from hoodie.timeline import partition_buckets
+from hoodie.timeline import active, clock_evidence, partition_buckets
 from hoodie.transaction import client, configuration, manager, preconditions
 from hoodie.write import compatibility
 
 _CONSISTENT_HASHING = ".hoodie/.bucket_index"
 
 
-def lacks_index(stored: table_config.TableConfig, declared: table_config.TableConfig) -> bool:
-    """Return whether a table does not say what is declared of its index."""
-    return stored.index_kind is None and declared.index_kind is not None
+def lacking(
+    stored: table_config.TableConfig, declared: table_config.TableConfig
+) -> Mapping[str, str]:
+    """Return the properties that a table lacks to say what is declared; empty for none.
+
+    Args:
+        stored: The table's configuration.
+        declared: With the index and the time zone, as far as they are declared.
+    """
+    found: dict[str, str] = {}
+    # One that states an index of a later release keeps it, and is not written.
+    if stored.index_kind is None and table_config.INDEX_KEY not in stored.properties:
+        found |= _index_properties(declared)
+    if stored.time_zone is None:
+        found |= _zone_properties(declared)
+    return found
 
 
-def with_index(
+def adopted(
     stored: table_config.TableConfig, declared: table_config.TableConfig
 ) -> table_config.TableConfig:
-    """Return a table's configuration with the index that is declared."""
+    """Return a table's configuration with what it lacks of what is declared."""
+    if stored.time_zone is None:
+        stored = dataclasses.replace(stored, time_zone=declared.time_zone)
+    if stored.index_kind is not None:
+        return stored
     if declared.index_kind is not IndexKind.BUCKET:
         return dataclasses.replace(stored, index=declared.index)
     return dataclasses.replace(
@@ -44,34 +65,41 @@ def with_index(
     )
 
 
-def properties(config: table_config.TableConfig) -> dict[str, str]:
-    """Return the properties by which a table says what its index is."""
-    if config.index_kind is not IndexKind.BUCKET:
-        assert config.index is not None
+def _index_properties(config: table_config.TableConfig) -> dict[str, str]:
+    if config.index is not None:
         return {table_config.INDEX_KEY: config.index.value}
+    if config.index_kind is None:
+        return {}
     return {
         table_config.BUCKET_COUNT_KEY: str(config.bucket_count),
         table_config.HASH_FIELDS_KEY: ",".join(config.bucket_fields),
     }
 
 
+def _zone_properties(config: table_config.TableConfig) -> dict[str, str]:
+    return {} if config.time_zone is None else {table_config.TIME_ZONE_KEY: config.time_zone.name}
+
+
 def check(
     target: manager.Target,
+    changes: Collection[str],
     env: environment.Environment,
     progress: protocol.Progress | None = None,
 ) -> None:
-    """Compare the index that a table is to have with the table.
+    """Compare what a table is to say with the table.
 
-    Of buckets the keys of all records are read, else the names of all files.
+    For buckets the keys of all records are read, for another index the names of all files; for a
+    time zone the timeline is listed.
 
     Args:
-        target: The table, as `with_index` has it.
+        target: The table, as `adopted` has it.
+        changes: The properties that it lacks.
         env: The engine that reads file groups.
         progress: Told of file groups that were read.
 
     Raises:
         ConfigurationError: Some records are in other buckets, the first finding is named; or the
-            file groups are all of buckets.
+            file groups are all of buckets; or times are of another zone, or the zone unknown.
         UnsupportedError: The table has bucket counts by partition, or is not written for another
             reason.
     """
@@ -80,8 +108,11 @@ def check(
     refusal = preconditions.table_refusal(target.config, target.config)
     if refusal is not None:
         raise refusal
-    if target.config.looks_keys_up:
+    if table_config.TIME_ZONE_KEY in changes:
+        _check_zone(target)
+    if table_config.INDEX_KEY in changes:
         _check_no_buckets(target)
+    if table_config.BUCKET_COUNT_KEY not in changes:
         return
     found = checking.errors_of(checking.check_buckets(target, env, progress))
     if found:
@@ -114,23 +145,41 @@ def _check_no_buckets(target: manager.Target) -> None:
         )
 
 
-def record(target: manager.Target, transaction: client.Client) -> None:
-    """Put the index into the table's properties, for all who write it. Idempotent.
+def _check_zone(target: manager.Target) -> None:
+    """Refuse a time zone that the newest instants are not of, as far as their files tell."""
+    zone = target.config.zone
+    zone.check()
+    timeline = active.listed(target.storage)
+    ahead_min = clock_evidence.offset_min(clock_evidence.of_table(target.storage, timeline), zone)
+    if ahead_min:
+        where = "ahead of" if ahead_min > 0 else "behind"
+        raise errors.ConfigurationError(
+            f"the newest instants of {target.storage.uri} have times {abs(ahead_min)} min {where} "
+            f"those of {zone.name}, as the times of their files show: expected the time zone of "
+            "the JVMs that write the table"
+        )
+
+
+def record(target: manager.Target, changes: Mapping[str, str], transaction: client.Client) -> None:
+    """Put what a table lacks into its properties, for all who write it. Idempotent.
 
     Args:
         target: The table, after `check`.
+        changes: The properties that it lacks.
         transaction: Whose change it is.
 
     Raises:
-        ConflictError: Somebody changes the properties without our lock, or has put another index.
+        ConflictError: Another process changes the properties without our lock, or has put others.
     """
-    wanted = properties(target.config)
 
     def decide(stored: table_config.TableConfig) -> configuration.Changes:
-        if stored.index_kind is None:
-            return wanted
-        if properties(stored) != wanted:
-            raise errors.ConflictError(f"{target.storage.uri}: its index was changed concurrently")
-        return {}
+        lacks = lacking(stored, target.config)
+        agreed = {**_index_properties(stored), **_zone_properties(stored), **lacks}
+        differing = [key for key, value in changes.items() if agreed.get(key) != value]
+        if differing:
+            raise errors.ConflictError(
+                f"{target.storage.uri}: {', '.join(differing)} changed concurrently"
+            )
+        return {key: value for key, value in lacks.items() if key in changes}
 
     configuration.change(transaction, decide)

@@ -384,7 +384,9 @@ def _index_logs(
     shown = {each.group.file_id for each in found if _is_shown(scope, each.instant_time)}
     groups = index_groups.of(client.storage, {each.group.file_id for each in found})
     logs: dict[files.FileGroupId, metadata_records.Added] = {}
-    for place_of, records in metadata_records.locations(changes, groups.scope, time).items():
+    requested_ms = client.time_zone.epoch_ms(time)
+    located = metadata_records.locations(changes, groups.scope, requested_ms)
+    for place_of, records in located.items():
         ids = groups.ids_completed(place_of, shown)
         parts = records.split(len(ids))
         for number, file_id in enumerate(ids):

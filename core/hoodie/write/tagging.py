@@ -131,26 +131,37 @@ def by_record_index(
     """
     if snapshot.metadata is None:
         return None
+    found: dict[str, Tags] = {}
     try:
-        located = record_index.locations(
-            snapshot.metadata, pa.concat_arrays([pa.array([], pa.string()), *wanted.values()])
-        )
+        index = record_index.RecordIndex(snapshot.metadata)
+        scopes: dict[str | None, list[str]] = {}
+        for path in wanted:
+            scopes.setdefault(index.groups.scope(path), []).append(path)
+        for scope, paths in scopes.items():
+            if not index.groups.ids(scope) and any(slices[path] for path in paths):
+                return None  # A partition that it does not have may have any key.
+            keys = pa.concat_arrays([pa.array([], pa.string()), *(wanted[path] for path in paths)])
+            located = index.locations(scope, keys)
+            found |= {path: _located(wanted[path], located, slices[path]) for path in paths}
     except (errors.FormatError, errors.NotFoundError, errors.UnsupportedError) as error:
         logger.warning("%s is not used to find keys: %s", key_changes.RECORD_INDEX, error)
         return None
+    return found
+
+
+def _located(
+    keys: pa.Array, located: record_index.Locations, slices: Sequence[files.FileSlice]
+) -> Tags:
     # A file group has a number for each write that brought keys there.
     numbers = {group: number for number, group in enumerate(located.groups)}
     first = np.array([*(numbers[group] for group in located.groups), NOWHERE], np.int64)
-    found: dict[str, Tags] = {}
-    for path, keys in wanted.items():
-        of_keys = first[located.of(keys)]
-        holders = [
-            Holder(file_slice=each, places=np.flatnonzero(of_keys == numbers[each.group]))
-            for each in slices[path]
-            if each.group in numbers
-        ]
-        found[path] = Tags(keys=keys, holders=[each for each in holders if len(each.places)])
-    return found
+    of_keys = first[located.of(keys)]
+    holders = [
+        Holder(file_slice=each, places=np.flatnonzero(of_keys == numbers[each.group]))
+        for each in slices
+        if each.group in numbers
+    ]
+    return Tags(keys=keys, holders=[each for each in holders if len(each.places)])
 
 
 def wanted_keys(batch: batches.Batch) -> Mapping[str, pa.Array]:

@@ -1,10 +1,10 @@
-"""`hoodie adopt`: a table that Apache Hudi made says from now on how its rows are found."""
+"""`hoodie adopt`: a table that Apache Hudi made says from now on what its writers have to know."""
 
 from typing import Annotated
 
 import typer
 
-from hoodie import environment
+from hoodie import environment, errors
 from hoodie.cli import command, configurations, options, output, progress, run_settings, tables
 from hoodie.cli.views import adoptions
 from hoodie.transaction import authors
@@ -22,12 +22,17 @@ index.
 bucket is for tables with hoodie.index.type=BUCKET. Of such a table all keys are read, and it is
 refused if one is in another bucket than it belongs to.
 
+The instants of a table have the local times of its writers, unless hoodie.table.timeline.timezone
+is UTC. Then --time-zone says which zone that is, by its name in the IANA database: UTC if the JVMs
+run in UTC. It is refused if the times of the newest files show another one.
+
 Nothing but the table's properties changes. Writers of Apache Hudi continue with their options.
 """
 EXAMPLES = """Examples:
 
   hoodie adopt /data/trips --index simple --dry-run
   hoodie adopt /data/trips --index simple
+  hoodie adopt /data/trips --index simple --time-zone Europe/Berlin
   hoodie adopt /data/trips --index bucket --buckets 16
 """
 
@@ -36,9 +41,9 @@ def adopt(  # noqa: PLR0913 - one for each option
     uri: options.TableUri,
     *,
     index: Annotated[
-        options.IndexName,
+        options.IndexName | None,
         typer.Option(help="How the table's writers find rows: simple, bloom or bucket."),
-    ],
+    ] = None,
     buckets: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="With --index bucket: buckets of each partition."),
@@ -51,6 +56,12 @@ def adopt(  # noqa: PLR0913 - one for each option
             show_default="the record key",
         ),
     ] = None,
+    time_zone: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ZONE", help="Zone of the instants' local times, such as Europe/Berlin."
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", metavar="", help="Only compare, and show what to change.")
     ] = False,
@@ -58,17 +69,20 @@ def adopt(  # noqa: PLR0913 - one for each option
     set_texts: options.SetTexts = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """State the index of a table that Apache Hudi made."""
+    """State what a table that Apache Hudi made lacks: its index, its time zone."""
+    if index is None and time_zone is None:
+        raise errors.ConfigurationError("nothing to state: expected --index, --time-zone, or both")
     declared = configurations.Adoption(
-        index=options.INDEX_KINDS[index],
+        index=None if index is None else options.INDEX_KINDS[index],
         buckets=buckets,
         bucket_fields=options.names(bucket_fields, "--bucket-fields") if bucket_fields else (),
+        time_zone=time_zone,
     )
     run = run_settings.parse_for_service(set_texts, lock)
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
         run_settings.check_facts(run.facts, opened.config)
-        display.phase("comparing the table with its index")
+        display.phase("comparing the table with what is declared")
         config = configurations.adopted(opened.config, declared)
         changes = opened.adopt(config, run.transaction(authors.Author()), is_preview=dry_run)
     shown = adoptions.document(opened.uri, config, changes, is_done=not dry_run)

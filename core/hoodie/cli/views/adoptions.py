@@ -14,6 +14,7 @@ class Document:
         table: Its URI.
         index: How writers find records, by Hudi's constant.
         buckets: Of a bucket index; None for another.
+        time_zone: Of the timeline.
         is_done: Whether the table was changed; otherwise it was only compared.
         changes: Properties that the table lacked, with their values; none where it had them.
     """
@@ -21,6 +22,7 @@ class Document:
     table: str
     index: str | None
     buckets: int | None
+    time_zone: str
     is_done: bool
     changes: Mapping[str, str]
 
@@ -33,6 +35,7 @@ def document(
         table=uri,
         index=None if config.index_kind is None else config.index_kind.value,
         buckets=config.bucket_count,
+        time_zone=config.zone.name,
         is_done=is_done,
         changes=changes,
     )
@@ -40,10 +43,11 @@ def document(
 
 def lines(shown: Document) -> Iterator[str]:
     """Yield what is shown of it."""
+    what = f"index {shown.index}, times of {shown.time_zone}"
     if not shown.changes:
-        yield f"{shown.table} has index {shown.index} already: nothing to change"
+        yield f"{shown.table} states this already: {what}; nothing to change"
         return
     verb = "was adopted" if shown.is_done else "can be adopted"
-    yield f"{shown.table} {verb} with index {shown.index}"
+    yield f"{shown.table} {verb}: {what}"
     for key, value in shown.changes.items():
         yield f"{key}={value}"

@@ -44,6 +44,7 @@ class Document:
         buckets: Of the simple bucket index; None for a table with another index.
         buckets_by_partition: Counts that Apache Hudi gave partitions, as `regex,count;regex,count`;
             None for none. Such a table is not written.
+        time_zone: Of the timeline; None for local times of a zone that the table does not state.
         has_chain: Whether a chain orders all changes of ours.
         has_foreign_writers: Whether other engines may write the table.
         columns: Without the meta columns.
@@ -62,6 +63,7 @@ class Document:
     index: str | None
     buckets: int | None
     buckets_by_partition: str | None
+    time_zone: str | None
     has_chain: bool
     has_foreign_writers: bool
     columns: tuple[ColumnRow, ...]
@@ -102,6 +104,7 @@ def document(
         index=None if config.index_kind is None else config.index_kind.value,
         buckets=config.bucket_count,
         buckets_by_partition=by_partition,
+        time_zone=None if config.time_zone is None else config.time_zone.name,
         has_chain=config.chain is not None,
         has_foreign_writers=config.has_foreign_writers,
         columns=tuple(
@@ -135,6 +138,7 @@ def facts(shown: Document) -> grids.Grid:
         ("index", shown.index or "not stated (hoodie adopt)")
         if shown.buckets is None
         else ("buckets", str(shown.buckets)),
+        ("times", shown.time_zone or "local ones, the zone is not stated (hoodie adopt)"),
         ("written by", writers(shown)),
     ]
     if shown.buckets_by_partition is not None:

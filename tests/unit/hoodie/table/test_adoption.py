@@ -1,5 +1,6 @@
 """Tables that do not say how their records are found: refused, and adopted."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from hoodie import errors, table
 from hoodie.model import settings, table_config
 from hoodie.model.table_config import IndexKind
+from hoodie.model.time_zones import TimeZone
 from hoodie.timeline import table_properties
 from hoodie.write import sessions
 from support.tables.tables import CONFIG, SmallTable
@@ -38,13 +40,20 @@ def reopen(small: SmallTable) -> None:
 
 
 def adopt(
-    small: SmallTable, index: IndexKind, buckets: int | None = None, *, is_preview: bool = False
+    small: SmallTable,
+    index: IndexKind,
+    buckets: int | None = None,
+    *,
+    zone: str | None = None,
+    is_preview: bool = False,
 ) -> dict[str, str]:
     declared = replace(
         small.table.config,
         index=None if index is IndexKind.BUCKET else index,
         bucket_count=buckets,
     )
+    if zone is not None:
+        declared = replace(declared, time_zone=TimeZone(zone))
     transaction = small.options(**ALONE).transaction
     found = small.table.adopt(declared, transaction, is_preview=is_preview)
     reopen(small)
@@ -80,6 +89,55 @@ def test_table_whose_file_groups_are_all_of_buckets_is_refused(tmp_path: Path) -
     assert len(small.rows()) == len(ROWS)
 
 
+LOCAL = {"hoodie.table.timeline.timezone": "LOCAL"}
+
+
+def test_table_in_local_time_is_written_once_it_states_its_zone(tmp_path: Path) -> None:
+    # The times of our own instants are UTC, as those of a JVM in UTC are.
+    small = unstated(tmp_path, SIMPLE, **LOCAL)
+    with pytest.raises(errors.UnsupportedError, match="hoodie adopt --time-zone"):
+        adopt(small, IndexKind.SIMPLE)
+    with pytest.raises(errors.ConfigurationError, match="behind those of Asia/Kolkata"):
+        adopt(small, IndexKind.SIMPLE, zone="Asia/Kolkata")
+    with pytest.raises(errors.ConfigurationError, match="ahead of those of America/Lima"):
+        adopt(small, IndexKind.SIMPLE, zone="America/Lima")
+    with pytest.raises(errors.ConfigurationError, match="no time zone 'Mars/Olympus'"):
+        adopt(small, IndexKind.SIMPLE, zone="Mars/Olympus")
+    assert small.table.config.time_zone is None
+    assert adopt(small, IndexKind.SIMPLE, zone="Etc/UCT") == {
+        table_config.INDEX_KEY: "SIMPLE",
+        table_config.TIME_ZONE_KEY: "Etc/UCT",
+    }
+    assert small.table.config.zone == TimeZone("Etc/UCT")
+    assert adopt(small, IndexKind.SIMPLE, zone="Etc/UCT") == {}
+    small.upsert(ROWS, **ALONE)
+    assert len(small.rows()) == len(ROWS)
+
+
+def test_zone_is_stated_alone(tmp_path: Path) -> None:
+    small = unstated(tmp_path, SIMPLE, **LOCAL)
+    put(small, {table_config.INDEX_KEY: "SIMPLE"})
+    assert adopt(small, IndexKind.SIMPLE, zone="UTC") == {table_config.TIME_ZONE_KEY: "UTC"}
+    small.upsert(ROWS, **ALONE)
+    assert len(small.rows()) == len(ROWS)
+
+
+def test_table_that_was_copied_takes_any_zone(tmp_path: Path) -> None:
+    small = unstated(tmp_path, SIMPLE, **LOCAL)
+    for file in (small.path / ".hoodie" / "timeline").iterdir():
+        os.utime(file, (0, 0))
+    assert adopt(small, IndexKind.SIMPLE, zone="Asia/Kolkata", is_preview=True)
+
+
+def test_another_zone_that_was_stated_meanwhile_is_a_conflict(tmp_path: Path) -> None:
+    small = unstated(tmp_path, SIMPLE, **LOCAL)
+    before = small.table
+    adopt(small, IndexKind.SIMPLE, zone="UTC")
+    small.table = before
+    with pytest.raises(errors.ConflictError, match=r"timeline\.zone changed concurrently"):
+        adopt(small, IndexKind.SIMPLE, zone="Etc/UCT")
+
+
 def test_table_with_consistent_hashing_is_refused(tmp_path: Path) -> None:
     small = unstated(tmp_path, SIMPLE)
     folder = small.path / ".hoodie" / ".bucket_index" / "consistent_hashing_metadata" / "p"
@@ -90,9 +148,8 @@ def test_table_with_consistent_hashing_is_refused(tmp_path: Path) -> None:
 
 
 def test_table_that_is_not_written_for_another_reason_is_refused(tmp_path: Path) -> None:
-    local = {"hoodie.table.timeline.timezone": "LOCAL"}
-    small = unstated(tmp_path, SIMPLE, **local)
-    with pytest.raises(errors.UnsupportedError, match="local time"):
+    small = unstated(tmp_path, SIMPLE, **{table_config.METADATA_PARTITIONS_KEY: "expr_index_a"})
+    with pytest.raises(errors.FormatError, match="without files"):
         adopt(small, IndexKind.SIMPLE)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hoodie import errors
-from hoodie.model import commits, predicates, settings
+from hoodie.model import commits, predicates, settings, table_config
 from hoodie.read import where
 from hoodie.services import adoption
 from hoodie.timeline import partition_buckets
@@ -178,4 +178,4 @@ def test_table_with_such_counts_is_not_adopted(small: SmallTable) -> None:
     storage = small.env.open_storage(str(small.path))
     target = manager.Target(storage=storage, config=CONFIG, schema=small.table.schema)
     with pytest.raises(errors.UnsupportedError, match=REFUSED):
-        adoption.check(target, small.env)
+        adoption.check(target, [table_config.BUCKET_COUNT_KEY], small.env)
