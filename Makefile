@@ -81,7 +81,7 @@ conformance-releases: setup setup-peer ## before a release: metadata tables besi
 	@for release in $(RELEASES); do \
 		tools/setup_peer.sh $$release; \
 		echo "==> Testing metadata tables with Apache Hudi $$release"; \
-		HUDI_RELEASE=$$release $(BIN)/pytest tests/conformance/test_metadata_kept_up.py; \
+		HUDI_RELEASE=$$release $(BIN)/pytest tests/conformance/test_metadata_kept_up.py tests/conformance/test_partitioned_record_index.py; \
 	done
 	@echo "==> Killing writers of Apache Hudi"
 	@for type in "" --copy-on-write; do \

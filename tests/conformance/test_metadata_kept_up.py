@@ -35,20 +35,11 @@ RECORD_INDEX = {
     "hoodie.metadata.global.record.level.index.min.filegroup.count": "2",
     "hoodie.metadata.record.index.min.filegroup.count": "2",
 }
-PARTITIONED_RECORD_INDEX = {
-    "hoodie.metadata.record.level.index.enable": "true",
-    "hoodie.metadata.record.level.index.min.filegroup.count": "2",
-    # Without it its writers with such an index fail (docs/limits.md).
-    "hoodie.embed.timeline.server": "true",
-}
 TABLES = {
     "mor": WITH_STATISTICS,
     "cow, version 8, made by ours": replace(WITH_STATISTICS, merge_on_read=False, table_version=8),
     "cow, record index": replace(
         WITH_STATISTICS, merge_on_read=False, extra=WITH_STATISTICS.extra | RECORD_INDEX
-    ),
-    "cow, record index of each partition": replace(
-        WITH_STATISTICS, merge_on_read=False, extra=WITH_STATISTICS.extra | PARTITIONED_RECORD_INDEX
     ),
     "without partitions, files alone, made by ours": replace(MERGE_ON_READ, partition_by=()),
 }

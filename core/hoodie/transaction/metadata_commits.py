@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TypeAlias
 
 from hoodie import errors
+from hoodie.engine import ahead
 from hoodie.filegroup import (
     index_groups,
     key_footers,
@@ -46,6 +47,7 @@ from hoodie.transaction.client import Client, OpenAction
 logger = logging.getLogger(__name__)
 
 _OPERATION = "UPSERT_PREPPED"
+_WRITTEN_AT_ONCE = 16
 
 Logs: TypeAlias = Mapping[files.FileGroupId, metadata_records.Added]
 """Records by file group."""
@@ -131,14 +133,18 @@ def put(
         if not scope.is_courtesy:
             raise  # Else it is of another execution of the plan, which needs it as well.
     now_ms = client.clock.now_ms()
-    stats = []
-    for place, (group, part) in enumerate(logs.items()):
+
+    def write(each: tuple[int, files.FileGroupId]) -> commits.WriteStat:
         is_ours()
+        place, group = each
         # Who was overtaken writes again, and its earlier log files may be there.
         token = file_names.write_token(place, opened.stage, scope.epoch or 0)
-        stats.append(
-            metadata_writing.write_log(storage, group, opened.requested_time, token, part, now_ms)
-        )
+        time, part = opened.requested_time, logs[group]
+        return metadata_writing.write_log(storage, group, time, token, part, now_ms)
+
+    # A record index of each partition has a file group for each partition at least.
+    threads = min(client.parallelism, _WRITTEN_AT_ONCE) if len(logs) > _WRITTEN_AT_ONCE else 1
+    stats = ahead.results(write, list(enumerate(logs)), threads)
     done = commits.CommitMetadata(
         operation=_OPERATION,
         stats=tuple(stats),

@@ -101,6 +101,14 @@ def test_new_partition_gets_file_groups_with_its_first_write(tmp_path: Path) -> 
     assert len(indexed.located(["1"])) == 2
 
 
+def test_one_write_brings_many_partitions(tmp_path: Path) -> None:
+    """Their log files are written by threads."""
+    indexed = made(tmp_path)
+    indexed.write([row(key, f"p{part}") for part in range(40) for key in range(2)])
+    assert indexed.located(KEYS) == indexed.rows_located()
+    assert len(groups_of(indexed)) == 40
+
+
 def test_new_partition_gets_as_many_file_groups_as_the_others(tmp_path: Path) -> None:
     indexed = Indexed(tmp_path / "t", COPY_ON_WRITE, is_partitioned=True)
     indexed.write([row(1)])
