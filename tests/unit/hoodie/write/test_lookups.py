@@ -325,26 +325,45 @@ def test_non_blocking_writers_need_buckets(tmp_path: Path) -> None:
         small.upsert(OLD, concurrency=settings.ConcurrencyMode.NON_BLOCKING)
 
 
+def with_record_index(small: SmallTable) -> None:
+    transaction = small.options().transaction
+    opened = small.table.initialise_metadata(transaction)
+    small.table = record_indexes.with_record_index(opened, transaction, small.env)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_record_index_says_where_keys_are(
     tmp_path: Path, kind: table_config.TableType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = made(tmp_path, kind)
-    transaction = small.options().transaction
-    opened = small.table.initialise_metadata(transaction)
-    small.table = record_indexes.with_record_index(opened, transaction, small.env)
+    with_record_index(small)
     small.upsert(OLD[:4], small_file_bytes=0)
     small.upsert(OLD[4:])  # To the same file group.
-    small.upsert(NEW, small_file_bytes=0)
+    small.upsert([{**NEW[0], "id": "new"}], small_file_bytes=0)
     monkeypatch.setattr(held_keys, "held", None)
+    small.upsert(NEW, small_file_bytes=0)
+    monkeypatch.undo()
+    assert len(group_ids(small)) == 3
     again = {**OLD[0], "b": "again"}
-    small.upsert(OLD[2:5], small_file_bytes=0)
-    small.upsert([again, NEW[0], {**NEW[0], "id": "new"}], small_file_bytes=0)
+    small.upsert([again, *OLD[2:5]], small_file_bytes=0)
     small.delete([{"id": "9", "part": "p"}, {"id": "77", "part": "p"}])
     assert len(group_ids(small)) == 3
     left = [row for row in NEW if row["id"] != "9"]
     assert small.rows() == sorted_by_id(again, *OLD[1:5], *left, {**NEW[0], "id": "new"})
     with pytest.raises(errors.InvalidInputError, match=r"record index.*holds a key once"):
         small.upsert([{**OLD[0], "part": "q"}])
-    monkeypatch.undo()
+    assert small.problems() == []
+
+
+def test_key_that_a_record_index_forgot_stays_in_its_file_group(tmp_path: Path) -> None:
+    """Writers of Apache Hudi with a simple index find it in the base file, and write it there."""
+    small = made(tmp_path)
+    with_record_index(small)
+    small.upsert(OLD)
+    small.delete([{"id": "0", "part": "p"}])
+    small.upsert([{**OLD[0], "b": "again"}, {**OLD[0], "id": "new"}], small_file_bytes=0)
+    assert len(group_ids(small)) == 2
+    optimized = [row["id"] for row in small.rows(is_read_optimized=True)]
+    assert len(optimized) == len(set(optimized)) == 9
+    assert small.rows()[0]["b"] == "again"
     assert small.problems() == []
