@@ -88,9 +88,14 @@ def test_rows_are_found_by_their_keys(
     assert small.problems() == []
 
 
+@pytest.mark.parametrize("has_metadata", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_new_rows_go_to_small_files_first(tmp_path: Path, kind: table_config.TableType) -> None:
+def test_new_rows_go_to_small_files_first(
+    tmp_path: Path, kind: table_config.TableType, *, has_metadata: bool
+) -> None:
     small = made(tmp_path, kind)
+    if has_metadata:
+        small.table = small.table.initialise_metadata(small.options().transaction)
     small.upsert(OLD[:3])
     (group,) = group_ids(small)
     small.upsert(OLD[3:])
@@ -304,6 +309,21 @@ def test_updates_of_one_file_group_conflict(tmp_path: Path, kind: table_config.T
     small.upsert([{**OLD[1], "b": "fast"}], writer_id="fast", concurrency=OPTIMISTIC)
     with pytest.raises(errors.WriteConflictError, match=r"'slow'.*'fast'"):
         slow.commit(written)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_writer_of_the_same_small_file_is_found_before_data_is_written(
+    tmp_path: Path, kind: table_config.TableType
+) -> None:
+    small = made(tmp_path, kind)
+    small.upsert(OLD)
+    first = begin(small, "first", UPSERT)
+    small.run_task(first, [ROW])
+    later = begin(small, "later", UPSERT, detects_conflicts_early=True)
+    with pytest.raises(errors.WriteConflictError, match="no data of it was written"):
+        small.run_task(later, [{**FAST, "id": "j"}])
+    later.abort(has_tasks_left=False)
+    first.abort(has_tasks_left=False)
 
 
 def test_retry_of_a_lost_insert_updates_the_row(tmp_path: Path) -> None:
