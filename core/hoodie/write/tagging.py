@@ -156,25 +156,6 @@ def by_record_index(
     return found
 
 
-def nowhere(tags: Mapping[str, Tags]) -> Mapping[str, pa.Array]:
-    """Return the keys that no file group holds, by partition; of partitions that have such."""
-    left = {
-        path: each.keys.filter(pa.array(each.first() == NOWHERE)) for path, each in tags.items()
-    }
-    return {path: keys for path, keys in left.items() if len(keys)}
-
-
-def joined(tags: Mapping[str, Tags], more: Mapping[str, Tags]) -> Mapping[str, Tags]:
-    """Return tags with those of keys that were nowhere, looked up by other means."""
-    found = dict(tags)
-    for path, others in more.items():
-        keys = tags[path].keys
-        places = pc.index_in(others.keys, value_set=keys).to_numpy()
-        holders = [replace(each, places=np.sort(places[each.places])) for each in others.holders]
-        found[path] = Tags(keys=keys, holders=[*tags[path].holders, *holders])
-    return found
-
-
 def wanted_keys(batch: batches.Batch) -> Mapping[str, pa.Array]:
     """Return the keys of a batch by partition, each once, in the order of their first rows."""
     rows: dict[str, list[Numbers]] = {}
@@ -225,6 +206,25 @@ def routed(batch: batches.Batch, tags: Mapping[str, Tags], *, stays: bool) -> ba
         for (partition_path, file_id), parts in split.items()
     ]
     return replace(batch, groups=tuple(groups))
+
+
+def nowhere(tags: Mapping[str, Tags]) -> Mapping[str, pa.Array]:
+    """Return the keys that no file group holds, by partition; of partitions that have such."""
+    left = {
+        path: each.keys.filter(pa.array(each.first() == NOWHERE)) for path, each in tags.items()
+    }
+    return {path: keys for path, keys in left.items() if len(keys)}
+
+
+def joined(tags: Mapping[str, Tags], more: Mapping[str, Tags]) -> Mapping[str, Tags]:
+    """Return tags with those of keys that were nowhere, looked up by other means."""
+    found = dict(tags)
+    for path, others in more.items():
+        keys = tags[path].keys
+        places = pc.index_in(others.keys, value_set=keys).to_numpy()
+        holders = [replace(each, places=np.sort(places[each.places])) for each in others.holders]
+        found[path] = Tags(keys=keys, holders=[*tags[path].holders, *holders])
+    return found
 
 
 def by_number(numbers: Numbers, rows: Numbers) -> Iterable[tuple[int, Numbers]]:
