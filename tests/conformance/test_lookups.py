@@ -12,6 +12,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from hoodie import environment, errors, table
+from hoodie.model import commits, settings
+from hoodie.transaction import authors, manager
+from hoodie.transaction.locks import address_texts
+from hoodie.write import batches, sessions, tasks
 from support.peer import peer_ours, peer_turns
 from support.peer.judge import RELEASE, Judge, Query
 from support.peer.peer_cases import BASE, COMMIT_TIME, SCHEMA, Model
@@ -41,8 +46,13 @@ TABLES: Mapping[str, tuple[PeerTable, str]] = {
         "bloom",
     ),
     "cow, simple, metadata": (with_metadata(replace(SIMPLE, merge_on_read=False)), "simple"),
-    "mor, simple, record index": (
-        replace(with_metadata(SIMPLE), extra={**OFTEN, **RECORD_INDEX}),
+    # With their simple index in such a table Apache Hudi forgets, in the record index, keys that
+    # come back after their deletion.
+    "mor, theirs record index and ours simple": (
+        replace(
+            with_metadata(SIMPLE),
+            extra={**OFTEN, **RECORD_INDEX, "hoodie.index.type": "RECORD_INDEX"},
+        ),
         "simple",
     ),
     "cow, theirs bloom and ours simple, without partitions": (
@@ -160,3 +170,36 @@ def test_both_engines_find_rows_by_their_keys(kind: str, judge: Judge, tmp_path:
         found = [validated[name] for name in ("differences", "statistics", "filters", "keys")]
         assert found == [[], [], [], []]
     assert table_properties(path)["hoodie.operator.index"] == index.upper()
+
+
+@pytest.mark.parametrize("merge_on_read", [True, False])
+def test_key_that_they_insert_meanwhile_is_not_inserted_twice(
+    judge: Judge, tmp_path: Path, *, merge_on_read: bool
+) -> None:
+    path = tmp_path / "table"
+    turns = Turns(judge, path, replace(SIMPLE, merge_on_read=merge_on_read), "simple")
+    turns.theirs(range(6), 1)
+    peer_ours.hoodie("adopt", path, "--index", "simple")
+    env = environment.system(parallelism=2)
+    opened = table.open_table(str(path), env)
+    options = sessions.WriteOptions(
+        operation=commits.Operation.UPSERT,
+        transaction=manager.TransactionOptions(
+            settings=settings.WriteSettings(
+                concurrency=settings.ConcurrencyMode.OPTIMISTIC, small_file_bytes=0
+            ),
+            lock=address_texts.parse("filesystem"),
+            author=authors.Author(writer_id="ours"),
+        ),
+    )
+    session = opened.begin_write(options, SCHEMA.names)
+    assert isinstance(session, sessions.WriteSession)
+    rows = rows_of(range(8, 9), 2)
+    batch = batches.prepare(rows, opened.config, opened.schema, options.operation)
+    storage = env.open_storage(str(path))
+    written = tasks.run(session.task, batch, tasks.WriteToken(), storage, env.engine)
+    turns.theirs(range(8, 9), 3)
+    with pytest.raises(errors.WriteConflictError, match="key-008"):
+        session.commit(written)
+    turns.write(range(8, 9), 4)
+    assert_same_rows(judge.read(path), turns.model.content(), KEY)

@@ -7,7 +7,8 @@ Terms:
 Invariants that every implementation keeps:
     - `tag` depends on the keys and the table's configuration alone, so that all writers agree;
     - a reader that leaves out the groups whose bucket is not in `matching_buckets` misses no row;
-    - two writes that may both change the row of one key have a conflict key in common.
+    - two writes that may both change the row of one key have a conflict key in common, unless each
+      looks the key up and finds it nowhere (`write.inserted_keys`).
 """
 
 from collections.abc import Collection

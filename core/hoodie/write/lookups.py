@@ -208,14 +208,18 @@ def _tagged(
     engine: engine_protocol.Engine,
 ) -> batches.Batch:
     wanted = tagging.wanted_keys(batch)
+    source = held_keys.KeySource(storage, how.config, how.schema, snapshot.committed.is_committed)
     tags = None
     if key_changes.RECORD_INDEX in how.config.metadata_partitions:
         tags = tagging.by_record_index(snapshot, wanted, slices)
     if tags is None:
-        source = held_keys.KeySource(
-            storage, how.config, how.schema, snapshot.committed.is_committed
-        )
         tags = tagging.look_up(source, wanted, slices, engine)
+    elif not how.config.is_copy_on_write:
+        logged = {
+            path: [each for each in found if each.log_files] for path, found in slices.items()
+        }
+        more = tagging.look_up(source, tagging.nowhere(tags), logged, engine)
+        tags = tagging.joined(tags, more)
     return tagging.routed(batch, tags, stays=False)
 
 

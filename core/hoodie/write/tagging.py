@@ -6,7 +6,10 @@
                           (`index.foreign_groups`): written into the group of its bucket, such a
                           row would be in the table twice, and a delete would delete nothing
 
-A record index, if the table has one, says where keys are at once.
+A record index, if the table has one, says where rows are at once. It forgets a key whose row was
+deleted, and the base file that has it stays until it is compacted: writers that look into base
+files would find the key there and in a new place. So in file groups with log files the keys that
+the index does not have are looked for, too.
 
 The table is looked at as it is when this begins, which is later than the write's own begin: what
 changes the file groups after the look is a conflict in every mode (`write.conflicts`), and so is
@@ -214,6 +217,25 @@ def routed(batch: batches.Batch, tags: Mapping[str, Tags], *, stays: bool) -> ba
         for (partition_path, file_id), parts in split.items()
     ]
     return replace(batch, groups=tuple(groups))
+
+
+def nowhere(tags: Mapping[str, Tags]) -> Mapping[str, pa.Array]:
+    """Return the keys that no file group holds, by partition; of partitions that have such."""
+    left = {
+        path: each.keys.filter(pa.array(each.first() == NOWHERE)) for path, each in tags.items()
+    }
+    return {path: keys for path, keys in left.items() if len(keys)}
+
+
+def joined(tags: Mapping[str, Tags], more: Mapping[str, Tags]) -> Mapping[str, Tags]:
+    """Return tags with those of keys that were nowhere, looked up by other means."""
+    found = dict(tags)
+    for path, others in more.items():
+        keys = tags[path].keys
+        places = pc.index_in(others.keys, value_set=keys).to_numpy()
+        holders = [replace(each, places=np.sort(places[each.places])) for each in others.holders]
+        found[path] = Tags(keys=keys, holders=[*tags[path].holders, *holders])
+    return found
 
 
 def by_number(numbers: Numbers, rows: Numbers) -> Iterable[tuple[int, Numbers]]:

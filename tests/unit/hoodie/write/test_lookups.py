@@ -88,9 +88,14 @@ def test_rows_are_found_by_their_keys(
     assert small.problems() == []
 
 
+@pytest.mark.parametrize("has_metadata", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_new_rows_go_to_small_files_first(tmp_path: Path, kind: table_config.TableType) -> None:
+def test_new_rows_go_to_small_files_first(
+    tmp_path: Path, kind: table_config.TableType, *, has_metadata: bool
+) -> None:
     small = made(tmp_path, kind)
+    if has_metadata:
+        small.table = small.table.initialise_metadata(small.options().transaction)
     small.upsert(OLD[:3])
     (group,) = group_ids(small)
     small.upsert(OLD[3:])
@@ -306,6 +311,21 @@ def test_updates_of_one_file_group_conflict(tmp_path: Path, kind: table_config.T
         slow.commit(written)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_writer_of_the_same_small_file_is_found_before_data_is_written(
+    tmp_path: Path, kind: table_config.TableType
+) -> None:
+    small = made(tmp_path, kind)
+    small.upsert(OLD)
+    first = begin(small, "first", UPSERT)
+    small.run_task(first, [ROW])
+    later = begin(small, "later", UPSERT, detects_conflicts_early=True)
+    with pytest.raises(errors.WriteConflictError, match="no data of it was written"):
+        small.run_task(later, [{**FAST, "id": "j"}])
+    later.abort(has_tasks_left=False)
+    first.abort(has_tasks_left=False)
+
+
 def test_retry_of_a_lost_insert_updates_the_row(tmp_path: Path) -> None:
     """The look-up of the retry finds the key where the faster write has put it."""
     small = made(tmp_path)
@@ -325,26 +345,45 @@ def test_non_blocking_writers_need_buckets(tmp_path: Path) -> None:
         small.upsert(OLD, concurrency=settings.ConcurrencyMode.NON_BLOCKING)
 
 
+def with_record_index(small: SmallTable) -> None:
+    transaction = small.options().transaction
+    opened = small.table.initialise_metadata(transaction)
+    small.table = record_indexes.with_record_index(opened, transaction, small.env)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_record_index_says_where_keys_are(
     tmp_path: Path, kind: table_config.TableType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = made(tmp_path, kind)
-    transaction = small.options().transaction
-    opened = small.table.initialise_metadata(transaction)
-    small.table = record_indexes.with_record_index(opened, transaction, small.env)
+    with_record_index(small)
     small.upsert(OLD[:4], small_file_bytes=0)
     small.upsert(OLD[4:])  # To the same file group.
-    small.upsert(NEW, small_file_bytes=0)
+    small.upsert([{**NEW[0], "id": "new"}], small_file_bytes=0)
     monkeypatch.setattr(held_keys, "held", None)
+    small.upsert(NEW, small_file_bytes=0)
+    monkeypatch.undo()
+    assert len(group_ids(small)) == 3
     again = {**OLD[0], "b": "again"}
-    small.upsert(OLD[2:5], small_file_bytes=0)
-    small.upsert([again, NEW[0], {**NEW[0], "id": "new"}], small_file_bytes=0)
+    small.upsert([again, *OLD[2:5]], small_file_bytes=0)
     small.delete([{"id": "9", "part": "p"}, {"id": "77", "part": "p"}])
     assert len(group_ids(small)) == 3
     left = [row for row in NEW if row["id"] != "9"]
     assert small.rows() == sorted_by_id(again, *OLD[1:5], *left, {**NEW[0], "id": "new"})
     with pytest.raises(errors.InvalidInputError, match=r"record index.*holds a key once"):
         small.upsert([{**OLD[0], "part": "q"}])
-    monkeypatch.undo()
+    assert small.problems() == []
+
+
+def test_key_that_a_record_index_forgot_stays_in_its_file_group(tmp_path: Path) -> None:
+    """Writers of Apache Hudi with a simple index find it in the base file, and write it there."""
+    small = made(tmp_path)
+    with_record_index(small)
+    small.upsert(OLD)
+    small.delete([{"id": "0", "part": "p"}])
+    small.upsert([{**OLD[0], "b": "again"}, {**OLD[0], "id": "new"}], small_file_bytes=0)
+    assert len(group_ids(small)) == 2
+    optimized = [row["id"] for row in small.rows(is_read_optimized=True)]
+    assert len(optimized) == len(set(optimized)) == 9
+    assert small.rows()[0]["b"] == "again"
     assert small.problems() == []
