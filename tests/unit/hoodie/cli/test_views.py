@@ -201,6 +201,7 @@ def test_description_tells_configuration_and_columns() -> None:
         "merge mode": "EVENT_TIME_ORDERING",
         "partial updates": "null keeps the older value",
         "buckets": "4",
+        "times": "UTC",
         "written by": "any engine, kept apart by the lock",
     }
     assert texts(configuration.columns(shown)) == [
