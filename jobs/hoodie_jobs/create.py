@@ -79,6 +79,11 @@ def perform(run: Run) -> None:
     changes = adoption.lacking(existing.config, declared)
     stored = adoption.adopted(existing.config, declared)
     _compare(existing, stored, config, schema)
+    if stored.time_zone is None:
+        raise errors.ConfigurationError(
+            f"the instants of the table at {existing.uri} have the local times of its writers: "
+            "declare their time zone (spec.timeZone of a HudiTable)"
+        )
     if zone is not None and stored.time_zone != zone:
         raise errors.ConfigurationError(
             f"the times of the table at {existing.uri} are those of {stored.zone.name}, expected "

@@ -73,6 +73,27 @@ def test_table_that_does_not_say_its_buckets_is_taken_over_if_its_records_are_in
     assert workshop.rows() == before | {"7": ("7", "eu", 700, "y")}
 
 
+def test_table_in_local_time_is_taken_over_with_its_time_zone(tmp_path: Path) -> None:
+    workshop = Workshop(tmp_path)
+    workshop.create()
+    workshop.write(workshop.file("1", ROWS))
+    path = Path(workshop.uri) / ".hoodie" / "hoodie.properties"
+    path.write_bytes(path.read_bytes().replace(b"timezone=UTC", b"timezone=LOCAL"))
+    _as_apache_hudi_leaves_it(workshop)
+    with pytest.raises(errors.ConfigurationError, match=r"spec\.timeZone of a HudiTable"):
+        workshop.create()
+    with pytest.raises(errors.ConfigurationError, match="behind those of Asia/Tokyo"):
+        workshop.run(workshop.spec(job_specs.CreateTable(time_zone="Asia/Tokyo")))
+    workshop.run(workshop.spec(job_specs.CreateTable(time_zone="Etc/UCT")))
+    stored = workshop.table().config
+    assert (stored.bucket_count, stored.zone.name) == (4, "Etc/UCT")
+    workshop.run(workshop.spec(job_specs.CreateTable(time_zone="Etc/UCT")))
+    with pytest.raises(errors.ConfigurationError, match="are those of Etc/UCT, expected UTC"):
+        workshop.run(workshop.spec(job_specs.CreateTable(time_zone="UTC")))
+    workshop.write(workshop.file("2", "7,eu,700,y\n"))
+    assert workshop.rows()["7"] == ("7", "eu", 700, "y")
+
+
 @pytest.mark.parametrize("count", [2, 8])
 def test_table_whose_records_are_in_other_buckets_is_refused_and_left_as_it_is(
     tmp_path: Path, count: int

@@ -88,6 +88,9 @@ ColumnName = Annotated[str, StringConstraints(pattern=COLUMN_PATTERN, max_length
 
 ColumnType = Annotated[str, StringConstraints(pattern=COLUMN_TYPE_PATTERN, max_length=32)]
 
+TimeZone = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_+/-]*$", max_length=64)]
+"""A name of the time zone database: `Europe/Berlin`."""
+
 Duration = Annotated[str, StringConstraints(pattern=DURATION_PATTERN, max_length=32)]
 """A span of time, not zero: `90s`, `1h30m`."""
 

@@ -330,6 +330,14 @@ class HudiTableSpec(fields.Block):
     services: Services = Services()
     files: Files = Files()
     metadata: Metadata = Metadata()
+    time_zone: fields.TimeZone | None = Field(
+        default=None,
+        description=(
+            "Time zone of an existing table whose instants have the local times of Apache Hudi's "
+            "JVMs (hoodie.table.timeline.timezone=LOCAL), such as Europe/Berlin. Tables that the "
+            "operator creates are in UTC."
+        ),
+    )
     adoption: Adoption = Adoption.CREATE_OR_ADOPT
     deletion_policy: DeletionPolicy = DeletionPolicy.RETAIN
     deletion_protection: bool = Field(
@@ -785,6 +793,7 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
         rules.fixed_by_provisioning("keys", lambda spec: spec.keys, _IS_THERE),
         rules.fixed_by_provisioning("merge", lambda spec: spec.merge, _IS_THERE),
         rules.fixed_by_provisioning("writeIndex", lambda spec: spec.write_index, _IS_THERE),
+        rules.fixed_by_provisioning("timeZone", lambda spec: spec.time_zone, _IS_THERE),
         rules.fixed_by_provisioning(
             "schema",
             lambda spec: spec.schema_,

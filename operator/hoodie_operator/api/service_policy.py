@@ -50,10 +50,6 @@ TimeOfDay = Annotated[str, StringConstraints(pattern=_OF_DAY, max_length=5)]
 """Hours and minutes: `22:30`."""
 
 
-TimeZone = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_+/-]*$", max_length=64)]
-"""A name of the time zone database: `Europe/Berlin`."""
-
-
 class Window(fields.Block):
     """A time of day at which runs may start."""
 
@@ -117,7 +113,7 @@ class Schedule(fields.Block):
         max_length=16,
         description="When runs may start. By default at any time.",
     )
-    time_zone: TimeZone = Field(default="UTC", description="Time zone of the windows.")
+    time_zone: fields.TimeZone = Field(default="UTC", description="Time zone of the windows.")
     overdue_after: fields.Duration | None = Field(
         default=None,
         description=(

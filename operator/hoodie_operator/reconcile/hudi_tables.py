@@ -279,6 +279,7 @@ def _provision(
         may_create=adoption is not hudi_table.Adoption.ADOPT_ONLY,
         may_adopt=adoption is not hudi_table.Adoption.CREATE_ONLY or _may_be_ours(found),
         has_metadata_table=bool(table.spec.metadata.enabled),
+        time_zone=table.spec.time_zone,
     )
     step = own_runs.go_on(world, table, found, wanted, work)
     status = status.model_copy(update={"runs": step.status})

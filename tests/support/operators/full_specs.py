@@ -102,6 +102,7 @@ _TABLE: Spec = {
     },
     "files": {"logBlockFormat": "Parquet", "codec": "Zstd", "logFileSize": "1Gi"},
     "metadata": {"enabled": True},
+    "timeZone": "Europe/Berlin",
     "adoption": "CreateOrAdopt",
     "deletionPolicy": "Retain",
     "deletionProtection": True,
