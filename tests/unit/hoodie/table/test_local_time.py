@@ -105,6 +105,22 @@ def test_clean_waits_as_well(local: LocalTable) -> None:
     assert local.rows() == ROWS
 
 
+def test_metadata_table_waits_as_well(local: LocalTable) -> None:
+    local.table = local.table.initialise_metadata(local.options().transaction)
+
+    def write(minutes: float) -> list[Path]:
+        local.set_clock(minutes)
+        local.upsert(ROWS, metadata_delta_commits_max=2)
+        return sorted((local.path / ".hoodie/metadata/files").glob("*.hfile"))
+
+    before = write(-110)
+    for minutes in (-50, -10, 10, 50):
+        assert write(minutes) == before
+    assert write(61)[-1] > before[-1]
+    assert local.table.validate_metadata().is_right
+    assert local.rows() == ROWS
+
+
 def test_writer_that_plans_compactions_reports_why_there_is_none(local: LocalTable) -> None:
     planning = CompactionOptions(delta_commits=1, is_scheduled_inline=True)
     local.set_clock(10)
