@@ -44,7 +44,7 @@ from hoodie.timeline import (
 from hoodie.transaction import heartbeats, layout, liveness, manager, markers
 
 _CLOCKS_MAX = 20
-"""Findings of one kind about clocks; a writer whose clock is wrong makes many."""
+"""Findings about clocks; a writer whose clock is wrong makes many."""
 
 Findings = Iterator[results.Finding]
 Commits = Mapping[instants.Instant, commits.CommitMetadata]
@@ -246,21 +246,8 @@ def _of_clocks(target: manager.Target, timeline: active.ActiveTimeline) -> Findi
     if zone is None:
         return
     found = clock_evidence.of_table(target.storage, timeline)
-    back = clock_evidence.went_back(found, zone)
-    for each, before in back[-_CLOCKS_MAX:]:
-        yield _error(
-            str(each),
-            f"completed after {before}, with an earlier time: clocks were put back, or one is "
-            "wrong. Readers may not see what it wrote to a file group that both wrote: write its "
-            "rows again",
-        )
-    for each, ahead_min in clock_evidence.of_other_zones(found, zone)[-_CLOCKS_MAX:]:
-        yield _error(
-            str(each),
-            f"has a time that is {abs(ahead_min)} min {'ahead of' if ahead_min > 0 else 'behind'} "
-            f"{zone.name}: its writer gives times of another time zone. Set the writer's time zone "
-            "(-Duser.timezone), and check what it wrote",
-        )
+    for instant, text in clock_evidence.findings(found, zone)[-_CLOCKS_MAX:]:
+        yield _error(str(instant), text)
 
 
 def _of_timeline(target: manager.Target, snapshot: snapshots.Snapshot, read: Commits) -> Findings:

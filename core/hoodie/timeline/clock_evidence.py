@@ -124,6 +124,26 @@ def of_other_zones(
     return tuple(others)
 
 
+def findings(
+    found: Sequence[Shown], zone: time_zones.TimeZone
+) -> tuple[tuple[instants.Instant, str], ...]:
+    """Return instants whose times are wrong and what that means, in the order of completion."""
+    texts = {
+        each: f"completed after {before}, with an earlier time: clocks were put back, or one is "
+        "wrong. Readers may not see what it wrote to a file group that both wrote: write its rows "
+        "again"
+        for each, before in went_back(found, zone)
+    }
+    for each, ahead_min in of_other_zones(found, zone):
+        where = "ahead of" if ahead_min > 0 else "behind"
+        texts[each] = (
+            f"has a time that is {abs(ahead_min)} min {where} {zone.name}: its writer gives times "
+            "of another time zone. Set the writer's time zone (-Duser.timezone), and check what it "
+            "wrote"
+        )
+    return tuple((each.instant, texts[each.instant]) for each in found if each.instant in texts)
+
+
 def _ahead_ms(found: Shown, zone: time_zones.TimeZone) -> int | None:
     try:
         return zone.epoch_ms(str(found.instant.completion_time)) - found.modified_ms

@@ -73,8 +73,9 @@ class Reason(enum.Enum):
         "ForeignInstant",
         (
             "Another engine has changed the table without the table lock, or although the table "
-            "excludes other engines, or before a dead writer's commit could be published. Changes "
-            "may be in conflict with each other; `hoodie check` reports them as well."
+            "excludes other engines, or before a dead writer's commit could be published, or with "
+            "times that went back or are of another time zone. Changes may be in conflict with "
+            "each other; `hoodie check` reports them as well."
         ),
     )
 

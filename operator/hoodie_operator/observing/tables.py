@@ -20,6 +20,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.timeline import (
     active,
     chain,
+    clock_evidence,
     contents,
     epochs,
     partition_buckets,
@@ -33,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 _CACHED_MAX = 100_000
 _FINDING_LENGTH_MAX = 1_000
+_WRONG_TIMES_MAX = 3
 _WATCHED = (*instants.WRITES, instants.Action.COMPACTION, instants.Action.ROLLBACK)
 """Actions of which it matters who works on them."""
 
@@ -133,7 +135,10 @@ class TableObserver:
             },
             has_partition_buckets=bool(partition_buckets.listed(storage)),
             passed_consumers=_passed_consumers(storage, config, timeline),
-            interference=_interference(storage, config),
+            interference=(
+                *_interference(storage, config),
+                *_wrong_times(storage, timeline, config),
+            ),
             metadata=_metadata(storage, config, timeline),
         )
 
@@ -237,6 +242,17 @@ def _passed_consumers(
         for each in table_stats.of_consumers(storage, config, timeline)
         if each.state is consumers.State.HOLDING and each.passed_by is not None
     )
+
+
+def _wrong_times(
+    storage: Storage, timeline: active.ActiveTimeline, config: table_config.TableConfig
+) -> tuple[str, ...]:
+    """Return what is wrong with the times of a table in local time; no request for another."""
+    if config.time_zone is None or config.time_zone.is_utc:
+        return ()
+    found = clock_evidence.of_table(storage, timeline)
+    wrong = clock_evidence.findings(found, config.time_zone)[-_WRONG_TIMES_MAX:]
+    return tuple(f"{instant} {text}" for instant, text in wrong)
 
 
 def _interference(storage: Storage, config: table_config.TableConfig) -> tuple[str, ...]:

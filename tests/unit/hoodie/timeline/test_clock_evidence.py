@@ -134,6 +134,21 @@ def test_instants_before_all_times_are_passed_by() -> None:
     assert clock_evidence.offset_min(shown, UTC_ZONE) == 0
 
 
+def test_findings_say_what_is_wrong_in_the_order_of_completion() -> None:
+    ours = written(hours(SUMMER_MS), BERLIN)
+    (theirs,) = written([SUMMER_MS + HOUR_MS + MINUTE_MS], UTC_ZONE)
+    late = Shown(instant=ours[2].instant, modified_ms=ours[2].modified_ms + 52 * MINUTE_MS)
+    found = sorted([*ours[:2], theirs, late, *ours[3:]], key=lambda each: each.modified_ms)
+    # 52 min late: no time of the zone, and none of another.
+    assert [each for each, _ in clock_evidence.findings(found, BERLIN)] == [theirs.instant]
+    near = Shown(instant=ours[2].instant, modified_ms=ours[2].modified_ms + 4 * MINUTE_MS)
+    between = written([SUMMER_MS + 2 * HOUR_MS + 2 * MINUTE_MS], BERLIN)
+    texts = dict(clock_evidence.findings([*ours[:2], theirs, *between, near], BERLIN))
+    assert list(texts) == [theirs.instant, near.instant]
+    assert "120 min behind Europe/Berlin" in texts[theirs.instant]
+    assert f"completed after {between[0].instant}, with an earlier time" in texts[near.instant]
+
+
 def test_files_of_a_table_are_those_of_its_timeline() -> None:
     storage = MemoryStorage(MemoryStore())
     instant = completed(UTC_ZONE.format(SUMMER_MS))

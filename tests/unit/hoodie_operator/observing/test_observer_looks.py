@@ -1,6 +1,7 @@
 """Looks of an observer that fail in a way that nobody foresaw, or end while others ask."""
 
 import functools
+import os
 import queue
 import threading
 from collections.abc import Callable, Sequence
@@ -192,6 +193,25 @@ def test_metadata_table_that_lost_files_reaches_the_operator(
     assert found.problem == small.table.metadata_status().problem
     small.table.drop_metadata(small.options().transaction)
     assert observer.look(target).metadata is None
+
+
+def test_times_of_another_zone_reach_the_operator(tmp_path: Path) -> None:
+    small = SmallTable(tmp_path / "t")
+    small.upsert([{"id": "1", "part": "p", "a": 1}])
+    small.upsert([{"id": "1", "part": "p", "a": 2}])
+    observer = tables.TableObserver(small.env)
+    target = tables.TableTarget(uri=small.table.uri, settings=settings.WriteSettings())
+    properties = small.path / ".hoodie" / "hoodie.properties"
+    local = properties.read_text().replace("timezone=UTC", "timezone=LOCAL")
+    properties.write_text(f"{local}{table_config.TIME_ZONE_KEY}=Etc/UCT\n")
+    assert observer.look(target).interference == ()
+    newest = small.table.timeline().completed[-1]
+    (file,) = small.path.glob(f".hoodie/timeline/{newest.requested_time}_*")
+    # As if a JVM two hours behind had given the time.
+    later_s = file.stat().st_mtime + 2 * 3600
+    os.utime(file, (later_s, later_s))
+    (found,) = observer.look(target).interference
+    assert found.startswith(f"{newest} has a time that is 120 min behind Etc/UCT")
 
 
 def test_consumer_that_a_foreign_clean_has_passed_reaches_the_operator(tmp_path: Path) -> None:
