@@ -390,8 +390,8 @@ def _index_logs(
     shown = {each.group.file_id for each in found if _is_shown(scope, each.instant_time)}
     groups = index_groups.of(client.storage, {each.group.file_id for each in found})
     logs: dict[files.FileGroupId, metadata_records.Added] = {}
-    for place_of, records in metadata_records.locations(changes, groups.scope, time).items():
-        ids = groups.ids_completed(place_of, shown)
+    for key_space, records in metadata_records.locations(changes, groups.key_space, time).items():
+        ids = groups.ids_completed(key_space, shown)
         parts = records.split(len(ids))
         for number, file_id in enumerate(ids):
             if number in parts or (groups.is_partitioned and file_id not in shown):
