@@ -4,9 +4,11 @@
     record-index-{partition}-0000-0   of one partition: a key is once in each partition of the table
 
 A partition stands there by its path, in which every character that separates parts of a name is
-escaped, a hyphen too. A table without partitions has one by an empty path. A key has its place, by
-its hash, among the file groups of the table or of its partition, sorted by their ids. An index of
-each partition has no file groups of a partition until a write makes it.
+escaped, a hyphen too. A table without partitions has one by an empty path. An index of each
+partition has no file groups of a partition until a write makes it.
+
+The table, or the partition, is the key space: a key is in it once, and has its place, by its hash,
+among the file groups of the key space, sorted by their ids.
 
 Source: `HoodieTableMetadataUtil.java` (getFileIDForFileGroup, verifyRLIFile,
 getDataTablePartitionNameFromFileGroupName), `PartitionPathEncodeUtils.java` (1.2.0).
@@ -37,50 +39,52 @@ class IndexGroups:
     Attributes:
         source: The index, for messages.
         is_partitioned: Whether it is one of each partition.
-        by_scope: Their numbers by the paths of partitions, or all of them by None.
+        by_key_space: Their numbers by the paths of partitions, or all of them by None.
     """
 
     source: str
     is_partitioned: bool
-    by_scope: Mapping[str | None, AbstractSet[int]]
+    by_key_space: Mapping[str | None, AbstractSet[int]]
 
-    def scope(self, partition_path: str) -> str | None:
+    def key_space(self, partition_path: str) -> str | None:
         """Return where a key of a partition is once: there, or in the whole table (None)."""
         return partition_path if self.is_partitioned else None
 
-    def ids(self, scope: str | None) -> Sequence[str]:
-        """Return the ids of the file groups of a scope, sorted; none of a partition that is new.
+    def ids(self, key_space: str | None) -> Sequence[str]:
+        """Return the ids of the file groups of a key space, sorted; none of a new partition.
 
         Raises:
             FormatError: Some are missing.
         """
-        numbers = self.by_scope.get(scope, frozenset())
+        numbers = self.by_key_space.get(key_space, frozenset())
         if numbers != frozenset(range(len(numbers))):
             raise errors.FormatError(
-                f"{self.source} has the file groups {_named(scope, numbers)}, expected "
-                f"{file_id(scope, 0)} and those that follow"
+                f"{self.source} has the file groups {_named(key_space, numbers)}, expected "
+                f"{file_id(key_space, 0)} and those that follow"
             )
-        return _sorted(scope, numbers)
+        return _sorted(key_space, numbers)
 
-    def ids_completed(self, scope: str | None, shown: AbstractSet[str]) -> Sequence[str]:
-        """Return the ids of the file groups that a scope has once a write completes, sorted.
+    def ids_completed(self, key_space: str | None, shown: AbstractSet[str]) -> Sequence[str]:
+        """Return the ids of the file groups that a key space has once a write completes, sorted.
 
         Those that readers see, if there are some. A new partition gets as many as the one that has
         the fewest, and as writers have begun to give it that did not end.
 
         Args:
-            scope: Where keys are written to.
+            key_space: Where keys are written to.
             shown: The file groups that readers see.
         """
         if not self.is_partitioned:
-            return self.ids(scope)
-        numbers = self.by_scope.get(scope, frozenset())
-        seen = [each for each in _sorted(scope, numbers) if each in shown]
+            return self.ids(key_space)
+        numbers = self.by_key_space.get(key_space, frozenset())
+        seen = [each for each in _sorted(key_space, numbers) if each in shown]
         if seen:
             return seen
         # Apache Hudi gives a new one what its writers' options say, and others at least as many.
-        count = min((len(each) for at, each in self.by_scope.items() if at != scope), default=1)
-        return _sorted(scope, range(max(count, 1, *(number + 1 for number in numbers))))
+        count = min(
+            (len(each) for at, each in self.by_key_space.items() if at != key_space), default=1
+        )
+        return _sorted(key_space, range(max(count, 1, *(number + 1 for number in numbers))))
 
 
 def of(storage: Storage, ids: Iterable[str]) -> IndexGroups:
@@ -94,40 +98,40 @@ def of(storage: Storage, ids: Iterable[str]) -> IndexGroups:
         FormatError: They are of no record index, or of both kinds.
     """
     source = f"the record index of {storage.uri}"
-    by_scope: defaultdict[str | None, set[int]] = defaultdict(set)
+    by_key_space: defaultdict[str | None, set[int]] = defaultdict(set)
     for each in ids:
         match = _ID.fullmatch(each)
         path = None if match is None else match["partition"]
-        scope = None if path is None else _CODE.sub(_unescaped, path)
-        if match is None or file_id(scope, int(match["number"])) != each:
+        key_space = None if path is None else _CODE.sub(_unescaped, path)
+        if match is None or file_id(key_space, int(match["number"])) != each:
             raise errors.FormatError(
                 f"{source} has the file group {each}, expected {file_id(None, 0)} or "
                 f"{file_id('PARTITION', 0)}"
             )
-        by_scope[scope].add(int(match["number"]))
-    if None in by_scope and len(by_scope) > 1:
-        named = ", ".join(_named(scope, numbers) for scope, numbers in by_scope.items())
+        by_key_space[key_space].add(int(match["number"]))
+    if None in by_key_space and len(by_key_space) > 1:
+        named = ", ".join(_named(key_space, numbers) for key_space, numbers in by_key_space.items())
         raise errors.FormatError(
             f"{source} has the file groups {named}, expected those of the whole table or of each "
             "partition"
         )
-    if not by_scope and not index_definitions.is_partitioned(storage):
+    if not by_key_space and not index_definitions.is_partitioned(storage):
         raise errors.FormatError(f"{source} has no file groups")
-    return IndexGroups(source, None not in by_scope, by_scope)
+    return IndexGroups(source, None not in by_key_space, by_key_space)
 
 
-def _named(scope: str | None, numbers: Iterable[int]) -> str:
-    return ", ".join(_sorted(scope, numbers)[:_NAMED_MAX])
+def _named(key_space: str | None, numbers: Iterable[int]) -> str:
+    return ", ".join(_sorted(key_space, numbers)[:_NAMED_MAX])
 
 
-def _sorted(scope: str | None, numbers: Iterable[int]) -> list[str]:
+def _sorted(key_space: str | None, numbers: Iterable[int]) -> list[str]:
     # In the order of Apache Hudi, which is that of texts.
-    return sorted(file_id(scope, number) for number in numbers)
+    return sorted(file_id(key_space, number) for number in numbers)
 
 
-def file_id(scope: str | None, number: int) -> str:
-    """Return the id of one of the file groups of a scope, which are numbered from 0."""
-    within = () if scope is None else (_escaped(scope),)
+def file_id(key_space: str | None, number: int) -> str:
+    """Return the id of one of the file groups of a key space, which are numbered from 0."""
+    within = () if key_space is None else (_escaped(key_space),)
     return metadata_table.file_id(key_changes.RECORD_INDEX, number, *within)
 
 

@@ -260,23 +260,23 @@ def _filter_key(path: str) -> str:
 
 def locations(
     changes: Changes,
-    scope_of: Callable[[str], str | None],
+    key_space_of: Callable[[str], str | None],
     requested_ms: int,
 ) -> Mapping[str | None, Added]:
     """Return what a change adds to a record index, by where a key is in it once.
 
     Args:
         changes: The change.
-        scope_of: Returns that of a partition of the data table.
+        key_space_of: Returns that of a partition of the data table.
         requested_ms: When the action was requested, in milliseconds since the epoch.
 
     Raises:
         UnsupportedError: The keys in a file are not known: readers would leave its rows out.
     """
-    by_scope: defaultdict[str | None, list[commits.WriteStat]] = defaultdict(list)
+    by_key_space: defaultdict[str | None, list[commits.WriteStat]] = defaultdict(list)
     for stat in changes.written:
-        by_scope[scope_of(stat.partition_path)].append(stat)
-    return {scope: _locations(stats, requested_ms) for scope, stats in by_scope.items()}
+        by_key_space[key_space_of(stat.partition_path)].append(stat)
+    return {key_space: _locations(stats, requested_ms) for key_space, stats in by_key_space.items()}
 
 
 def _locations(stats: Iterable[commits.WriteStat], requested_ms: int) -> Added:

@@ -78,18 +78,18 @@ class RecordIndex:
         self._slices = {each.group.file_id: each for each in slices}
         self.groups = index_groups.of(table.data_storage, self._slices)
 
-    def slices(self, scope: str | None, keys: pa.Array) -> list[files.FileSlice]:
-        """Return the slices that records of some keys of a scope have their place in."""
-        ids = self.groups.ids(scope)
+    def slices(self, key_space: str | None, keys: pa.Array) -> list[files.FileSlice]:
+        """Return the slices that records of some keys of a key space have their place in."""
+        ids = self.groups.ids(key_space)
         if not ids:
             return []
         return [self._slices[ids[n]] for n in np.unique(metadata_records.places(keys, len(ids)))]
 
-    def locations(self, scope: str | None, keys: pa.Array) -> Locations:
+    def locations(self, key_space: str | None, keys: pa.Array) -> Locations:
         """Return where keys are.
 
         Args:
-            scope: Where they are asked for: `index_groups.IndexGroups.scope` of their partition.
+            key_space: Of their partition; as of `index_groups.IndexGroups.key_space`.
             keys: Texts.
 
         Raises:
@@ -97,7 +97,7 @@ class RecordIndex:
             UnsupportedError: It has something that is not read.
         """
         keys = pc.unique(keys)
-        slices = self.slices(scope, keys)
+        slices = self.slices(key_space, keys)
         if not slices:
             nowhere = np.full(len(keys), NOWHERE, np.int64)
             return Locations(keys=keys, numbers=nowhere, groups=())
@@ -106,12 +106,12 @@ class RecordIndex:
         return _decoded(keys, found.column("key"), found.column("value"))
 
     def logged_by(
-        self, scope: str | None, times: Collection[instants.InstantTime], keys: pa.Array
+        self, key_space: str | None, times: Collection[instants.InstantTime], keys: pa.Array
     ) -> Logged:
         """Return what instants logged of some keys and no compaction of the MDT has merged.
 
         Args:
-            scope: As of `locations`.
+            key_space: As of `locations`.
             times: Their requested times.
             keys: Texts.
 
@@ -119,7 +119,7 @@ class RecordIndex:
             FormatError: The partition is damaged.
         """
         keys = pc.unique(keys)
-        slices = self.slices(scope, keys)
+        slices = self.slices(key_space, keys)
         wanted = keys.cast(pa.binary())
         pieces = [_SCHEMA.empty_table()]
         for change in self._changes(slices, times):
@@ -160,15 +160,15 @@ def may_hold(
         UnsupportedError: It has something that is not read.
     """
     index = RecordIndex(table)
-    by_scope: defaultdict[str | None, list[files.FileSlice]] = defaultdict(list)
+    by_key_space: defaultdict[str | None, list[files.FileSlice]] = defaultdict(list)
     for each in slices:
-        by_scope[index.groups.scope(each.group.partition_path)].append(each)
+        by_key_space[index.groups.key_space(each.group.partition_path)].append(each)
     wanted: set[files.FileGroupId] = set()
-    for scope, some in by_scope.items():
-        if scope is not None and not _is_worth_it(index.slices(scope, keys), some):
+    for key_space, some in by_key_space.items():
+        if key_space is not None and not _is_worth_it(index.slices(key_space, keys), some):
             wanted.update(each.group for each in some)
             continue
-        located = index.locations(scope, keys)
+        located = index.locations(key_space, keys)
         wanted.update(located.groups[number] for number in located.numbers if number != NOWHERE)
     return [each.group in wanted for each in slices]
 

@@ -49,7 +49,7 @@ def wrong_keys(
     def look(file_slice: files.FileSlice) -> WrongKeys | None:
         column = reader.read(file_slice, [schemas.RECORD_KEY]).column(schemas.RECORD_KEY)
         keys = column.combine_chunks()
-        found = index.locations(index.groups.scope(file_slice.group.partition_path), keys)
+        found = index.locations(index.groups.key_space(file_slice.group.partition_path), keys)
         own = [number for number, group in enumerate(found.groups) if group == file_slice.group]
         numbers = found.of(keys)
         wrong = np.flatnonzero(~np.isin(numbers, own))

@@ -391,9 +391,9 @@ def _index_logs(
     groups = index_groups.of(client.storage, {each.group.file_id for each in found})
     logs: dict[files.FileGroupId, metadata_records.Added] = {}
     requested_ms = client.time_zone.epoch_ms(time)
-    located = metadata_records.locations(changes, groups.scope, requested_ms)
-    for place_of, records in located.items():
-        ids = groups.ids_completed(place_of, shown)
+    located = metadata_records.locations(changes, groups.key_space, requested_ms)
+    for key_space, records in located.items():
+        ids = groups.ids_completed(key_space, shown)
         parts = records.split(len(ids))
         for number, file_id in enumerate(ids):
             if number in parts or (groups.is_partitioned and file_id not in shown):

@@ -110,7 +110,7 @@ class RecordKeys:
         since = self._since(scope, write)
         try:
             now = self._now(scope, since) if since else None
-            settled = [each.settled(write, now) for each in self._looked_up.scopes]
+            settled = [each.settled(write, now) for each in self._looked_up.key_spaces]
         except errors.NotFoundError as error:
             # By a process that has the lock as well, or has it now.
             raise errors.WriteConflictError(
@@ -176,32 +176,32 @@ class _LookedUp:
     Attributes:
         compacted: When the last compaction of the metadata table had completed.
         is_partitioned: Whether the index is one of each partition.
-        scopes: The keys by where one is once.
+        key_spaces: The keys by where one is once.
     """
 
     compacted: str
     is_partitioned: bool
-    scopes: "Sequence[_ScopeKeys]"
+    key_spaces: "Sequence[_KeySpace]"
 
 
-class _ScopeKeys:
+class _KeySpace:
     """The keys of a write in the whole table, or in a partition, whose index is one of each."""
 
     def __init__(
         self,
         index: record_index.RecordIndex,
-        scope: str | None,
+        key_space: str | None,
         stats: Mapping[int, commits.WriteStat],
     ) -> None:
         """Look the keys up.
 
         Args:
             index: The index.
-            scope: As of `index_groups.IndexGroups.scope`.
+            key_space: As of `index_groups.IndexGroups.key_space`.
             stats: Of the write, by their places among all.
         """
         self._source = index.groups.source
-        self._scope = scope
+        self._key_space = key_space
         self._stats = stats
         self._numbers: dict[files.FileGroupId, int] = {}
         keys = [stat.keys or key_changes.NONE for stat in stats.values()]
@@ -214,7 +214,7 @@ class _ScopeKeys:
         self._removed = _Claims.of([each.removed for each in keys])
         self._touched = pa.concat_arrays([self._added.keys, self._removed.keys])
         self._refuse_twice()
-        self._located = index.locations(scope, self._touched)
+        self._located = index.locations(key_space, self._touched)
 
     def settled(
         self, write: OpenAction, now: _Now | None
@@ -228,8 +228,8 @@ class _ScopeKeys:
         located, logged = self._located, None
         if now is not None:
             if now.is_compacted:
-                located = now.index.locations(self._scope, self._touched)
-            logged = now.index.logged_by(self._scope, now.since, self._touched)
+                located = now.index.locations(self._key_space, self._touched)
+            logged = now.index.logged_by(self._key_space, now.since, self._touched)
             self._refuse_below(write, logged)
         known_added = self._known(self._added, located, logged)
         self._refuse_elsewhere(write, known_added, is_certain=logged is None)
@@ -324,7 +324,7 @@ class _ScopeKeys:
 
     @property
     def _once(self) -> str:
-        return "once" if self._scope is None else "once in a partition"
+        return "once" if self._key_space is None else "once in a partition"
 
     def _place(self, number: int) -> str:
         return str(next(group for group, each in self._numbers.items() if each == number))
@@ -352,13 +352,15 @@ def _looked_up(storage: protocol.Storage, stats: Sequence[commits.WriteStat]) ->
         table = metadata_table.MetadataTable(storage, active.listed(storage))
         try:
             index = record_index.RecordIndex(table)
-            by_scope: defaultdict[str | None, dict[int, commits.WriteStat]] = defaultdict(dict)
+            by_key_space: defaultdict[str | None, dict[int, commits.WriteStat]] = defaultdict(dict)
             for place, stat in enumerate(stats):
-                by_scope[index.groups.scope(stat.partition_path)][place] = stat
+                by_key_space[index.groups.key_space(stat.partition_path)][place] = stat
             return _LookedUp(
                 compacted=_last_compacted(table.timeline),
                 is_partitioned=index.groups.is_partitioned,
-                scopes=[_ScopeKeys(index, scope, some) for scope, some in by_scope.items()],
+                key_spaces=[
+                    _KeySpace(index, key_space, some) for key_space, some in by_key_space.items()
+                ],
             )
         except errors.NotFoundError as error:
             missing = error  # Compactions have replaced it.

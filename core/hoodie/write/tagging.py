@@ -137,14 +137,14 @@ def by_record_index(
     found: dict[str, Tags] = {}
     try:
         index = record_index.RecordIndex(snapshot.metadata)
-        scopes: dict[str | None, list[str]] = {}
+        key_spaces: dict[str | None, list[str]] = {}
         for path in wanted:
-            scopes.setdefault(index.groups.scope(path), []).append(path)
-        for scope, paths in scopes.items():
-            if not index.groups.ids(scope) and any(slices[path] for path in paths):
+            key_spaces.setdefault(index.groups.key_space(path), []).append(path)
+        for key_space, paths in key_spaces.items():
+            if not index.groups.ids(key_space) and any(slices[path] for path in paths):
                 return None  # A partition that it does not have may have any key.
             keys = pa.concat_arrays([pa.array([], pa.string()), *(wanted[path] for path in paths)])
-            located = index.locations(scope, keys)
+            located = index.locations(key_space, keys)
             found |= {path: _located(wanted[path], located, slices[path]) for path in paths}
     except (errors.FormatError, errors.NotFoundError, errors.UnsupportedError) as error:
         logger.warning("%s is not used to find keys: %s", key_changes.RECORD_INDEX, error)

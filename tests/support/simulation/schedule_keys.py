@@ -42,11 +42,11 @@ class Keys:
         """Return the stats of a write with keys that chance chooses."""
         found, claims = [], []
         roaming_at = {
-            self._scope(stat.partition_path): set(_ROAMING if self.has_roaming else ())
+            self._key_space(stat.partition_path): set(_ROAMING if self.has_roaming else ())
             for stat in stats
         }
         for stat in stats:
-            roaming = roaming_at[self._scope(stat.partition_path)]
+            roaming = roaming_at[self._key_space(stat.partition_path)]
             group = files.FileGroupId(stat.partition_path, stat.file_id)
             added: set[str] = set()
             removed: set[str] = set()
@@ -79,11 +79,11 @@ class Keys:
         expected: dict[_Key, files.FileGroupId] = {}
         for instant in completed:
             for group, added, removed in self._claims.get(instant.requested_time, ()):
-                scope = self._scope(group.partition_path)
-                for key in ((scope, text) for text in added):
+                key_space = self._key_space(group.partition_path)
+                for key in ((key_space, text) for text in added):
                     at = expected.setdefault(key, group)
                     assert at == group, f"{instant} brings {key} to {group}, which is in {at}"
-                for key in ((scope, text) for text in removed):
+                for key in ((key_space, text) for text in removed):
                     if expected.get(key) == group:
                         del expected[key]
         found = self._found(storage)
@@ -92,7 +92,7 @@ class Keys:
             f"the record index and the writes differ: {found.items() ^ expected.items()}"
         )
 
-    def _scope(self, partition_path: str) -> str | None:
+    def _key_space(self, partition_path: str) -> str | None:
         return partition_path if self._is_partitioned else None
 
     def _found(self, storage: Storage) -> Mapping[_Key, files.FileGroupId]:
@@ -101,11 +101,11 @@ class Keys:
         table = metadata_table.MetadataTable(storage, active.listed(storage))
         index = record_index.RecordIndex(table)
         found = {}
-        for scope in index.groups.by_scope:
-            located = index.locations(scope, _texts(keys))
+        for key_space in index.groups.by_key_space:
+            located = index.locations(key_space, _texts(keys))
             numbers = zip(located.keys.to_pylist(), located.numbers.tolist(), strict=True)
             found |= {
-                (scope, key): located.groups[number]
+                (key_space, key): located.groups[number]
                 for key, number in numbers
                 if number != record_index.NOWHERE
             }

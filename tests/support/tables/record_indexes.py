@@ -148,8 +148,8 @@ class Indexed:
         """Return where the index has keys, in the table or in any of its partitions."""
         index = self.index()
         found = set()
-        for scope in index.groups.by_scope:
-            at = index.locations(scope, pa.array(keys, pa.string()))
+        for key_space in index.groups.by_key_space:
+            at = index.locations(key_space, pa.array(keys, pa.string()))
             numbers = zip(at.keys.to_pylist(), at.numbers.tolist(), strict=True)
             found |= {
                 (key, at.groups[number])
