@@ -31,6 +31,17 @@ _APART: Final = (
 _TOGETHER: Final = ("conformance", "jobs")
 """Folders whose tests share a server that takes long to start: an Apache Hudi, a Spark session."""
 
+_INDEXES: Final = (
+    "conformance/test_bloom_filters.py",
+    "conformance/test_local_time.py",
+    "conformance/test_lookups.py",
+    "conformance/test_metadata_kept_up.py",
+    "conformance/test_metadata_listing.py",
+    "conformance/test_metadata_statistics.py",
+    "conformance/test_partitioned_record_index.py",
+)
+"""Half of the tests of conformance, by their duration: they have an Apache Hudi of their own."""
+
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 
 
@@ -82,6 +93,8 @@ def _place(nodeid: str) -> tuple[int, str]:
     folder = file.partition("/")[0]
     if file in _APART:
         return 0, nodeid
+    if file in _INDEXES:
+        return 1, "indexes"
     if folder in _TOGETHER:
         return 1, folder
     return 2, file
