@@ -17,7 +17,7 @@ from hoodie.filegroup import reading, snapshots
 from hoodie.model import commits, file_statistics, files, instants, schemas, table_config
 from hoodie.storage import protocol
 from hoodie.timeline import active
-from hoodie.transaction import lifecycle
+from hoodie.transaction import heartbeats, lifecycle
 from hoodie.transaction.client import Client, OpenAction
 from hoodie.write import batches, inserted_keys, tasks
 from support.simulation import invariants, schedule, schedule_rows
@@ -29,6 +29,7 @@ COLUMNS = pa.schema(
 )
 SCHEMA = schemas.from_arrow(COLUMNS, "t")
 KEYS = ("k1", "k2", "k3", "k4")
+_HOUR_MS = 3_600_000
 
 Changes = Mapping[str, int | None]
 """The value that a write gives each key; None deletes it."""
@@ -66,6 +67,8 @@ class LookupWorld(World):
     def __init__(self, time: schedule.Schedule, **options: Any) -> None:  # noqa: ANN401 - as of a world
         self.seen: list[Seen] = []
         self.drawn: dict[instants.InstantTime, Changes] = {}
+        # Watches of another run in this process would have looked already.
+        heartbeats.watch.cache_clear()
         super().__init__(time, **options)
 
     def write_files(
@@ -84,7 +87,12 @@ class LookupWorld(World):
             write_id=opened.write_id,
             operation=commits.Operation.UPSERT,
             # Without small files writers share no file group of new keys.
-            settings=replace(self.settings, small_file_bytes=source.choice((0, 1 << 20))),
+            settings=replace(
+                self.settings,
+                small_file_bytes=source.choice((0, 1 << 20)),
+                # By the machine's clock, which no run may depend on: each write looks once.
+                heartbeat_interval_ms=_HOUR_MS,
+            ),
             committed=snapshots.committed_instants(opened.timeline),
             replaced=snapshots.replaced_groups(writer.storage, opened.timeline),
             statistics=file_statistics.wanted(opened.config, SCHEMA.arrow, None),
