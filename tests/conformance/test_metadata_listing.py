@@ -288,10 +288,10 @@ def test_column_statistics_leave_out_slices_and_no_rows(
     needed = opened.explain_read(where=where.parse("quantity > 1000"))
     assert needed.step(Means.PARTITION_STATISTICS).skipped > 0
     # Of a base file without rows there are no statistics.
-    assert all(_is_empty(path, each.file_slice) for each in needed.tasks)
+    assert all(_is_empty(path, each) for each in needed.slices)
     needed = opened.explain_read(where=where.parse("quantity >= 100 and quantity <= 101"))
     assert needed.step(Means.COLUMN_STATISTICS).skipped > 0
-    assert 0 < len(needed.tasks) <= len(opened.slices()) // 2
+    assert 0 < len(needed.slices) <= len(opened.slices()) // 2
     assert len(opened.slices()) > 10
 
 

@@ -3,6 +3,7 @@
 import contextlib
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,23 +68,27 @@ PLANS = st.builds(
     ).map(tuple),
     extra=st.dictionaries(TEXTS, TEXTS),
 )
+
+
+def _stat(partition_path: str, number: int) -> commits.WriteStat:
+    return commits.WriteStat(
+        file_id=f"f{number}",
+        partition_path=partition_path,
+        path=f"{partition_path}/f{number}",
+        prev_commit="null",
+        records=1,
+        inserts=1,
+        updates=0,
+        deletes=0,
+        size_bytes=100,
+        log_files=("f",),
+    )
+
+
 CONTENT = timeline_avro.encode_commit(
     commits.CommitMetadata(
         operation="UPSERT",
-        stats=(
-            commits.WriteStat(
-                file_id="f",
-                partition_path="p",
-                path="p/f",
-                prev_commit="null",
-                records=1,
-                inserts=1,
-                updates=0,
-                deletes=0,
-                size_bytes=100,
-                log_files=("f",),
-            ),
-        ),
+        stats=(_stat("p", 0),),
         extra={"schema": "{}"},
     )
 )
@@ -99,8 +104,43 @@ def test_commit_is_read_as_written(metadata: commits.CommitMetadata) -> None:
 def test_parts_of_a_commit_are_read_as_the_whole(metadata: commits.CommitMetadata) -> None:
     content = timeline_avro.encode_commit(metadata)
     assert timeline_avro.decode_commit_head(content) == replace(metadata, stats=())
+    found = timeline_avro.decode_schema(content, without="latest_schema")
+    assert found in (None, (metadata.operation, metadata.extra.get("schema")))
     partitions = timeline_avro.decode_written_partitions(content)
     assert partitions == {each.partition_path for each in metadata.stats}
+
+
+@pytest.mark.parametrize(
+    ("path", "extra", "found"),
+    [
+        ("2026", {"a": "1", "schema": "{}", "z": ""}, "{}"),
+        ("2026", {"schema": ""}, ""),
+        ("2026", {"a": "schema"}, None),
+        ("\x0cschema", {"schema": "{}"}, None),
+        ("\x0cschema", {"a": "1"}, None),
+        ("2026", {"a": "\x0cschema\x04{}", "schema": "{}"}, None),
+        ("2026", {"schema": "{}", "latest_schema": "1"}, None),
+        ("latest_schema", {"schema": "{}"}, None),
+        ("2026", {"schema": "{}", "": "1"}, None),
+        ("2026", {}, None),
+    ],
+)
+def test_schema_is_found_where_that_is_certain(
+    path: str, extra: dict[str, str], found: str | None
+) -> None:
+    metadata = commits.CommitMetadata(
+        operation="UPSERT", stats=tuple(_stat(path, number) for number in range(3)), extra=extra
+    )
+    content = timeline_avro.encode_commit(metadata)
+    expected = None if found is None else ("UPSERT", found)
+    assert timeline_avro.decode_schema(content, without="latest_schema") == expected
+
+
+def test_schema_of_broken_content_is_not_found() -> None:
+    metadata = commits.CommitMetadata(operation="UPSERT", stats=(), extra={"schema": "{}"})
+    content = timeline_avro.encode_commit(metadata)
+    with pytest.raises(errors.FormatError):
+        timeline_avro.decode_schema(content[:-20], without="latest_schema")
 
 
 @given(PLANS)

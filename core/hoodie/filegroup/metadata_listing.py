@@ -49,6 +49,7 @@ class Files:
     def __init__(self, partition: metadata_table.Partition) -> None:
         """Take the partition, which is open."""
         self._partition = partition
+        self._parsed = 0
 
     def partitions(self) -> list[str]:
         """Return the partition paths, sorted."""
@@ -56,9 +57,12 @@ class Files:
 
     def files(self, partition_path: str) -> list[listing.DataFile]:
         """Return the data files of a partition, sorted by name; empty when there is none such."""
+        sizes = self.sizes(partition_path)
+        self._parsed += len(sizes)
+        is_many = self._parsed > file_names.REMEMBERED_MAX
+        parse = file_names.parse_new if is_many else file_names.parse
         found = (
-            file_names.parse(files.join(partition_path, name), size)
-            for name, size in sorted(self.sizes(partition_path).items())
+            parse(files.join(partition_path, name), size) for name, size in sorted(sizes.items())
         )
         return [each for each in found if each is not None]
 

@@ -10,7 +10,7 @@ group that a bucket has for them also after a replace commit has retired it. Suc
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from hoodie.filegroup import listing, slicing
 from hoodie.model import files, instants, plans
@@ -40,6 +40,12 @@ def compactions_by_group(
         for operation in plan.operations:
             found.setdefault(operation.group, []).append(instant_time)
     return found
+
+
+class _GroupFiles(NamedTuple):
+    group: files.FileGroupId
+    base_files: list[files.BaseFile]
+    log_files: list[files.LogFile]
 
 
 class FileSystemView:
@@ -163,33 +169,35 @@ class FileSystemView:
         self, partition_path: str
     ) -> Iterator[tuple[files.FileGroupId, tuple[files.FileSlice, ...]]]:
         # By file id: comparing and hashing texts takes a fraction of what it does for their groups.
-        groups: dict[str, files.FileGroupId] = {}
-        base_files: dict[str, list[files.BaseFile]] = {}
-        log_files: dict[str, list[files.LogFile]] = {}
+        groups: dict[str, _GroupFiles] = {}
         for data_file in self._listing.files(partition_path):
             group = data_file.group
             if self._replaced and data_file.instant_time <= self._replaced.get(group, ""):
                 continue
-            groups[group.file_id] = group
+            found = groups.get(group.file_id)
+            if found is None:
+                found = groups[group.file_id] = _GroupFiles(group, [], [])
             match data_file:
                 case files.BaseFile():
-                    base_files.setdefault(group.file_id, []).append(data_file)
+                    found.base_files.append(data_file)
                 case files.LogFile():
-                    log_files.setdefault(group.file_id, []).append(data_file)
+                    found.log_files.append(data_file)
         for file_id in sorted(groups):
-            group = groups[file_id]
+            group, base_files, log_files = groups[file_id]
             slices = slicing.slices_of(
                 group,
-                self._counting(base_files.get(file_id, ())),
-                self._counting(log_files.get(file_id, ())),
+                self._counting(base_files),
+                self._counting(log_files),
                 self._timeline.completion_time,
                 self._is_committed,
                 self._compactions.get(group, ()) if self._compactions else (),
             )
-            if any(not each.is_empty for each in slices):
-                yield group, slices
+            for each in slices:
+                if not each.is_empty:
+                    yield group, slices
+                    break
 
-    def _counting(self, found: Collection[DataFile]) -> Iterable[DataFile]:
+    def _counting(self, found: list[DataFile]) -> Iterable[DataFile]:
         return self._without_orphans(found) if len(found) > 1 else found
 
     def _merged(

@@ -132,6 +132,54 @@ def holds_text(content: bytes, text: str, source: str, bytes_max: int = CONTENT_
     return text.encode() in _opened(content, source, bytes_max)[1]
 
 
+def decode_from_key(
+    content: bytes,
+    source: str,
+    field: str,
+    key: str,
+    bytes_max: int = CONTENT_BYTES_MAX,
+    *,
+    without: str,
+) -> tuple[str, avro_values.Record] | None:
+    """Return the value of a key in a map of texts, and the record's fields after that map.
+
+    What is before the key is not looked at, however long it is: the key's bytes are searched for.
+    Of a map that has the key nothing else is returned. Of one that lacks it something is if its
+    last value was made up to look like the key and its value.
+
+    Args:
+        content: The whole file.
+        source: As of `decode`, as are `bytes_max` and what is raised of the container.
+        field: The map's name; it is one of the record's fields.
+        key: The key.
+        bytes_max: As of `decode`.
+        without: Another key, which the map must not have.
+
+    Returns:
+        None unless the key's bytes are in the record once and all that follows them, to its last
+        byte, is the rest of such a map and of the record, and the other key's text is nowhere.
+        Decode it then.
+    """
+    schema_text, body = _opened(content, source, bytes_max)
+    encoded = _bytes(key.encode())
+    place = body.find(encoded)
+    if place < 0 or body.find(encoded, place + 1) >= 0 or without.encode() in body:
+        return None
+    try:
+        _, place = _bytes_at(body, place)
+        value, place = _bytes_at(body, place)
+        while body[place]:
+            _, place = _bytes_at(body, place)
+            _, place = _bytes_at(body, place)
+        data = io.BytesIO(body[place + 1 :])
+        rest = fastavro.schemaless_reader(data, _parse_after(schema_text, field))
+        if not isinstance(rest, dict) or data.read(1):
+            return None
+        return value.decode(), avro_values.Record(rest, source)
+    except DECODING_ERRORS:
+        return None
+
+
 def _broken(source: str, error: Exception) -> errors.FormatError:
     return errors.FormatError(f"{source}: broken Avro container file: {error}")
 
@@ -219,6 +267,15 @@ def _parse_part(text: bytes, only: frozenset[str]) -> fastavro.types.Schema | No
         return fastavro.parse_schema(_part(json.loads(text), only))
     except DECODING_ERRORS:
         return None  # A type is defined in a field that is left out.
+
+
+@functools.lru_cache(maxsize=64)
+def _parse_after(text: bytes, field: str) -> fastavro.types.Schema:
+    """Return the part of a writer's schema with the fields after one."""
+    definition = json.loads(text)
+    fields = definition["fields"]
+    begin = [each["name"] for each in fields].index(field) + 1
+    return fastavro.parse_schema(definition | {"fields": fields[begin:]})
 
 
 def _part(definition: object, only: frozenset[str]) -> Any:  # noqa: ANN401 - any of JSON's

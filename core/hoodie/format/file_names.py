@@ -107,16 +107,8 @@ def parse_new(
 ) -> files.BaseFile | files.LogFile | None:
     """Return the same as `parse`, without remembering it: for one of very many files."""
     partition_path, _, name = path.rpartition("/")
-    if (log := _LOG.fullmatch(name)) is not None:
-        file_id, time, version, token = log.groups()
-        return files.LogFile(
-            group=_group(partition_path, file_id),
-            name=name,
-            instant_time=_padded(time),
-            version=int(version),
-            write_token=token or "",
-            size_bytes=size_bytes,
-        )
+    if name.startswith("."):
+        return _parse_log(partition_path, name, size_bytes)
     base = (_BASE if extension == PARQUET else _INDEX_BASE).fullmatch(name)
     if base is None:
         return None
@@ -128,6 +120,21 @@ def parse_new(
         name=name,
         instant_time=_padded(time),
         write_token=token,
+        size_bytes=size_bytes,
+    )
+
+
+def _parse_log(partition_path: str, name: str, size_bytes: int) -> files.LogFile | None:
+    log = _LOG.fullmatch(name)
+    if log is None:
+        return None
+    file_id, time, version, token = log.groups()
+    return files.LogFile(
+        group=_group(partition_path, file_id),
+        name=name,
+        instant_time=_padded(time),
+        version=int(version),
+        write_token=token or "",
         size_bytes=size_bytes,
     )
 

@@ -79,6 +79,37 @@ def decode_commit_head(
     )
 
 
+def decode_schema(
+    content: bytes,
+    source: str = "commit metadata",
+    bytes_max: int = CONTENT_BYTES_MAX,
+    *,
+    without: str,
+) -> tuple[str | None, str] | None:
+    """Return operation and schema of a commit, without a look at its stats.
+
+    Args:
+        content: The whole file.
+        source: The file's name, for messages.
+        bytes_max: More than this is refused.
+        without: A key of the extra metadata.
+
+    Returns:
+        None where the commit has that key, has no schema, or where neither is certain without a
+        look at the stats: `decode_commit_head` tells then.
+
+    Raises:
+        FormatError: The content is empty, or no container.
+    """
+    found = avro_container.decode_from_key(
+        content, source, "extraMetadata", commits.SCHEMA_KEY, bytes_max, without=without
+    )
+    if found is None:
+        return None
+    stored, after = found
+    return after.text("operationType"), stored
+
+
 def decode_written_partitions(
     content: bytes, source: str = "commit metadata", bytes_max: int = CONTENT_BYTES_MAX
 ) -> frozenset[str]:

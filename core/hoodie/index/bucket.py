@@ -258,16 +258,22 @@ def own_bucket(file_id: str, count: int | None) -> int | None:
         file_id: The group's id.
         count: The table's number of buckets; None where it does not say.
     """
-    if count is None or not is_bucket_file_id(file_id):
+    if count is None:
         return None
-    number = bucket_of(file_id)
-    return number if number < count else None
+    number = _number(file_id[:_BUCKET_DIGITS])
+    return number if number is not None and number < count else None
 
 
 def is_bucket_file_id(file_id: str) -> bool:
     """Return whether a file group's id begins with a bucket, as all of a bucket index do."""
-    digits = file_id[:_BUCKET_DIGITS]
-    return len(digits) == _BUCKET_DIGITS and digits.isascii() and digits.isdecimal()
+    return _number(file_id[:_BUCKET_DIGITS]) is not None
+
+
+# A table has few buckets, and a file group of each in many partitions.
+@functools.lru_cache(maxsize=1 << 14)
+def _number(digits: str) -> int | None:
+    is_bucket = len(digits) == _BUCKET_DIGITS and digits.isascii() and digits.isdecimal()
+    return int(digits) if is_bucket else None
 
 
 def bucket_of(file_id: str) -> int:
@@ -276,9 +282,10 @@ def bucket_of(file_id: str) -> int:
     Raises:
         FormatError: The id does not begin with a bucket.
     """
-    if not is_bucket_file_id(file_id):
+    number = _number(file_id[:_BUCKET_DIGITS])
+    if number is None:
         raise errors.FormatError(f"file id {file_id!r} does not begin with a bucket in 8 digits")
-    return int(file_id[:_BUCKET_DIGITS])
+    return number
 
 
 def _is_hashed_as_it_is(texts: pa.Array) -> bool:

@@ -8,9 +8,11 @@ Of a slice whose logs hold nothing but kept deletes the base file alone is read:
 its rows, and without them it has no changes to merge.
 """
 
+import contextlib
 import enum
+import gc
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress
@@ -87,14 +89,21 @@ class Plan:
     """What a read does.
 
     Attributes:
-        tasks: One for each file slice that may hold rows of the query.
+        slices: Those that may hold rows of the query.
+        task: Returns what a process needs to know to read one of them.
         has_metadata_table: Whether the files were taken from the metadata table.
         steps: What was left out, for each means once that the table has.
     """
 
-    tasks: tuple[tasks.ReadTask, ...]
+    slices: tuple[files.FileSlice, ...]
+    task: Callable[[files.FileSlice], tasks.ReadTask]
     has_metadata_table: bool
     steps: tuple[Step, ...]
+
+    @property
+    def tasks(self) -> tuple[tasks.ReadTask, ...]:
+        """A task for each slice, made anew."""
+        return tuple(map(self.task, self.slices))
 
     def step(self, means: Means) -> Step:
         """Return what was left out by some means."""
@@ -108,7 +117,7 @@ def plan(
     snapshot: snapshots.Snapshot,
     query: tasks.Query,
 ) -> Plan:
-    """Return one task for each file slice that may hold rows of the query.
+    """Return which file slices may hold rows of the query, and what was left out.
 
     Raises:
         NotFoundError: The query names a column that the table has not.
@@ -117,27 +126,46 @@ def plan(
     """
     _check(schema, query)
     skipping = _Skipping(table_uri, config, schema, snapshot, query)
-    wanted = skipping.slices(skipping.partitions())
+    with _no_garbage():
+        wanted = skipping.slices(skipping.partitions())
+        for file_slice in wanted:
+            if file_slice.base_file is not None:
+                reading.check_is_whole(file_slice.base_file)
+        slices = tuple(each if each.is_changed else _base_alone(each) for each in wanted)
     committed = snapshots.committed_instants(snapshot.timeline)
-    planned = []
-    for file_slice in wanted:
-        if file_slice.base_file is not None:
-            reading.check_is_whole(file_slice.base_file)
-        planned.append(
-            tasks.ReadTask(
-                table_uri=table_uri,
-                config=config,
-                schema=schema,
-                committed=committed,
-                file_slice=file_slice if file_slice.is_changed else _base_alone(file_slice),
-                query=query,
-            )
+
+    def task_of(file_slice: files.FileSlice) -> tasks.ReadTask:
+        return tasks.ReadTask(
+            table_uri=table_uri,
+            config=config,
+            schema=schema,
+            committed=committed,
+            file_slice=file_slice,
+            query=query,
         )
+
     return Plan(
-        tasks=tuple(planned),
+        slices=slices,
+        task=task_of,
         has_metadata_table=snapshot.metadata is not None,
         steps=tuple(skipping.steps),
     )
+
+
+@contextlib.contextmanager
+def _no_garbage() -> Iterator[None]:
+    """Do not look for garbage: among values of many files, which stay, that takes a third of all.
+
+    Threads may be here at the same time: the first to come is the one to end it.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 @dataclass(frozen=True, slots=True)

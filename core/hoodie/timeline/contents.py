@@ -4,13 +4,13 @@ A function makes one request, unless it says otherwise. Source: format.md: Timel
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hoodie import errors
 from hoodie.format import clean_avro, rollback_avro, savepoint_avro, timeline_avro
 from hoodie.model import commits, files, instants, plans
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, transitions
+from hoodie.timeline import active, schema_history, transitions
 
 RollbackTargets = Mapping[instants.InstantTime, instants.InstantTime | None]
 """What rollbacks take back, by their requested times. None stands for a plan that cannot be read:
@@ -26,10 +26,40 @@ def read_commit(storage: Storage, completed: instants.Instant) -> commits.Commit
     return timeline_avro.decode_commit(storage.read(path), path)
 
 
-def read_commit_head(storage: Storage, completed: instants.Instant) -> commits.CommitMetadata:
-    """Return the metadata of a completed write or compaction without its stats."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredColumns:
+    """What a write's metadata says of the table's columns.
+
+    Attributes:
+        operation: What wrote it.
+        schema: As Avro's JSON; None or empty for none.
+        has_history: Whether the table keeps a history of its columns (`schema_history`).
+    """
+
+    operation: str | None
+    schema: str | None
+    has_history: bool
+
+
+def stored_columns(metadata: commits.CommitMetadata) -> StoredColumns:
+    """Return what metadata that was read says of the columns."""
+    return StoredColumns(
+        operation=metadata.operation,
+        schema=metadata.extra.get(commits.SCHEMA_KEY),
+        has_history=bool(metadata.extra.get(schema_history.LATEST_KEY)),
+    )
+
+
+def read_stored_columns(storage: Storage, completed: instants.Instant) -> StoredColumns:
+    """Return what the metadata of a completed write or compaction says of the columns."""
     path = transitions.path(completed)
-    return timeline_avro.decode_commit_head(storage.read(path), path)
+    content = storage.read(path)
+    # A commit may name a hundred thousand files.
+    found = timeline_avro.decode_schema(content, path, without=schema_history.LATEST_KEY)
+    if found is None:
+        return stored_columns(timeline_avro.decode_commit_head(content, path))
+    operation, schema = found
+    return StoredColumns(operation=operation, schema=schema, has_history=False)
 
 
 def read_compaction_plan(storage: Storage, compaction: instants.Instant) -> plans.CompactionPlan:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hoodie.model import commits, instants, schemas
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import active, contents, schema_history
+from hoodie.timeline import active, contents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +40,14 @@ def as_of(
         NotFoundError: A write was archived or taken back since the timeline was read.
     """
     for instant in reversed(timeline.completed_writes):
-        metadata = (known or {}).get(instant) or contents.read_commit_head(storage, instant)
-        stored = metadata.extra.get(commits.SCHEMA_KEY)
-        if stored and metadata.operation != commits.Operation.COMPACT.value:
+        metadata = (known or {}).get(instant)
+        found = (
+            contents.read_stored_columns(storage, instant)
+            if metadata is None
+            else contents.stored_columns(metadata)
+        )
+        if found.schema and found.operation != commits.Operation.COMPACT.value:
             return StoredSchema(
-                columns=schemas.from_avro(stored),
-                has_history=bool(metadata.extra.get(schema_history.LATEST_KEY)),
+                columns=schemas.from_avro(found.schema), has_history=found.has_history
             )
     return None

@@ -33,8 +33,7 @@ class Document:
 
 def document(uri: str, plan: planning.Plan, requests: Mapping[str, int]) -> Document:
     """Return the document of a plan."""
-    slices = [task.file_slice for task in plan.tasks]
-    sizes = [each.size_bytes for file_slice in slices for each in file_slice.data_files]
+    sizes = [each.size_bytes for file_slice in plan.slices for each in file_slice.data_files]
     return Document(
         table=uri,
         has_metadata_table=plan.has_metadata_table,
