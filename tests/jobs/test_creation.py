@@ -8,7 +8,7 @@ import pytest
 from hoodie import errors
 from hoodie.contract import job_specs
 from hoodie.format import properties
-from hoodie.model import table_config
+from hoodie.model import settings, table_config
 from support.tables.job_workshop import Workshop
 
 
@@ -71,6 +71,26 @@ def test_table_that_does_not_say_its_buckets_is_taken_over_if_its_records_are_in
     assert kept.items() <= stored.properties.items()
     workshop.write(workshop.file("2", "7,eu,700,y\n"))
     assert workshop.rows() == before | {"7": ("7", "eu", 700, "y")}
+
+
+def test_table_without_buckets_is_taken_over_with_its_index(tmp_path: Path) -> None:
+    workshop = Workshop(tmp_path)
+    workshop.mode = settings.ConcurrencyMode.OPTIMISTIC
+    simple = table_config.IndexKind.SIMPLE
+    workshop.config = replace(workshop.config, bucket_count=None, hash_fields=(), index=simple)
+    workshop.create()
+    workshop.write(workshop.file("1", ROWS))
+    before = workshop.rows()
+    path = Path(workshop.uri) / ".hoodie" / "hoodie.properties"
+    silent = properties.decode(path.read_bytes())
+    assert silent.pop(table_config.INDEX_KEY) == "SIMPLE"
+    path.write_bytes(properties.encode(silent))
+    assert not workshop.table().config.states_index
+    workshop.create()
+    assert workshop.table().config.index is simple
+    workshop.write(workshop.file("2", "1,eu,700,y\n7,eu,700,y\n"))
+    new = {key: (key, "eu", 700, "y") for key in ("1", "7")}
+    assert workshop.rows() == before | new
 
 
 def test_table_in_local_time_is_taken_over_with_its_time_zone(tmp_path: Path) -> None:

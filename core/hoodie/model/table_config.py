@@ -219,6 +219,11 @@ class TableConfig:
         return self.index
 
     @property
+    def states_index(self) -> bool:
+        """Whether the table says how records are found, also if that is not written."""
+        return INDEX_KEY in self.properties or self.index_kind is not None
+
+    @property
     def looks_keys_up(self) -> bool:
         """Whether writers find records by their keys in files, not by the keys alone."""
         return self.index in (IndexKind.SIMPLE, IndexKind.BLOOM)

@@ -43,7 +43,7 @@ def lacking(
     """
     found: dict[str, str] = {}
     # One that states an index of a later release keeps it, and is not written.
-    if stored.index_kind is None and table_config.INDEX_KEY not in stored.properties:
+    if not stored.states_index:
         found |= _index_properties(declared)
     if stored.time_zone is None:
         found |= _zone_properties(declared)

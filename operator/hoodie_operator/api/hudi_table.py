@@ -31,6 +31,7 @@ class IndexType(enum.Enum):
     """How the file group of a record is found."""
 
     BUCKET = "Bucket"
+    SIMPLE = "Simple"
     BLOOM = "Bloom"
 
 
@@ -193,8 +194,15 @@ class Bucket(fields.Block):
 class WriteIndex(fields.Block):
     """How writers find a record's file group."""
 
-    type: IndexType = IndexType.BUCKET
-    bucket: Bucket | None = None
+    type: IndexType = Field(
+        default=IndexType.BUCKET,
+        description=(
+            "Bucket: by hashing the key, in buckets whose number is fixed. Simple and Bloom, as "
+            "tables of Apache Hudi have by default: by the keys in the files of the partition, "
+            "Bloom with a bloom filter in each base file."
+        ),
+    )
+    bucket: Bucket | None = Field(default=None, description="Required with type Bucket alone.")
 
 
 class Concurrency(fields.Block):
@@ -573,11 +581,23 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
         ),
         execution.variables_rule("storage.env", lambda spec: spec.storage.env),
         rules.Rule(
-            name="simple-bucket-index",
+            name="supported-index",
             field="writeIndex",
-            message="must be of type Bucket with engine Simple: others are not supported yet",
-            cel=_SIMPLE_BUCKET_CEL,
-            holds=lambda spec: spec.is_simple_bucket,
+            message=(
+                "must be of type Bucket and have a bucket with engine Simple, or be of type Simple "
+                "or Bloom and have none: others are not supported yet"
+            ),
+            cel=(
+                f"({_SIMPLE_BUCKET_CEL}) "
+                "|| (self.writeIndex.type != 'Bucket' && !has(self.writeIndex.bucket))"
+            ),
+            holds=lambda spec: (
+                spec.is_simple_bucket
+                or (
+                    spec.write_index.type is not IndexType.BUCKET
+                    and spec.write_index.bucket is None
+                )
+            ),
         ),
         rules.Rule(
             name="non-blocking-table",

@@ -14,7 +14,11 @@ from hoodie_operator.reconcile import effective
 from hoodie_operator.reconcile.verdicts import Verdict
 
 _REMEMBERED_MAX = 16 << 10
-_BUCKETS = frozenset({table_config.BUCKET_COUNT_KEY, table_config.HASH_FIELDS_KEY})
+_INDEX = (
+    table_config.INDEX_KEY,
+    table_config.BUCKET_COUNT_KEY,
+    table_config.HASH_FIELDS_KEY,
+)
 # Properties that can never change, and what tells of them in messages.
 _COMPARED = (
     "hoodie.table.name",
@@ -29,8 +33,7 @@ _COMPARED = (
     "hoodie.table.partial.update.mode",
     "hoodie.datasource.write.hive_style_partitioning",
     "hoodie.datasource.write.partitionpath.urlencode",
-    table_config.BUCKET_COUNT_KEY,
-    table_config.HASH_FIELDS_KEY,
+    *_INDEX,
 )
 
 _IDENTITY = (
@@ -123,11 +126,11 @@ def mismatch(
     Args:
         wanted: As declared.
         stored: As it is.
-        is_taken_over: Whether a run has compared it. Before, it may not say what its buckets are,
-            as Apache Hudi does not: that run looks at the records.
+        is_taken_over: Whether a run has compared it. Before, it may not say what its index is, as
+            Apache Hudi does not: that run looks at the records, or at the names of all files.
     """
-    is_told = is_taken_over or stored.bucket_count is not None
-    names = [name for name in _COMPARED if is_told or name not in _BUCKETS]
+    is_told = is_taken_over or stored.states_index
+    names = [name for name in _COMPARED if is_told or name not in _INDEX]
     return _differing(wanted, _mismatches(wanted.config, stored, names))
 
 

@@ -45,6 +45,11 @@ _MODES = {
     hudi_table.ConcurrencyMode.OPTIMISTIC: settings.ConcurrencyMode.OPTIMISTIC,
     hudi_table.ConcurrencyMode.NON_BLOCKING: settings.ConcurrencyMode.NON_BLOCKING,
 }
+_INDEXES = {
+    hudi_table.IndexType.BUCKET: None,  # The number of buckets says it.
+    hudi_table.IndexType.SIMPLE: table_config.IndexKind.SIMPLE,
+    hudi_table.IndexType.BLOOM: table_config.IndexKind.BLOOM,
+}
 _STRATEGIES = {
     None: settings.ConflictStrategy.BUCKET_INDEX,
     hudi_table.ConflictResolution.SIMPLE: settings.ConflictStrategy.SIMPLE,
@@ -211,6 +216,7 @@ def _config(spec: hudi_table.HudiTableSpec, name: str) -> table_config.TableConf
         create_schema=schema.avro,
         bucket_count=bucket.count if bucket else None,
         hash_fields=(bucket.hash_fields or ()) if bucket else (),
+        index=_INDEXES[spec.write_index.type],
         has_foreign_writers=spec.concurrency.external_writers,
     )
     try:

@@ -207,11 +207,17 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
         refused=[edited(TABLE, schema={}), edited(TABLE, schema__avro="{}")],
     ),
     # T-N01 (no bucket index, consistent buckets)
-    ("HudiTable", "simple-bucket-index"): Examples(
-        accepted=[TABLE, edited(TABLE, writeIndex__type="Bucket")],
+    ("HudiTable", "supported-index"): Examples(
+        accepted=[
+            TABLE,
+            edited(TABLE, writeIndex__type="Bucket"),
+            edited(TABLE, writeIndex={"type": "Simple"}),
+            edited(TABLE, writeIndex={"type": "Bloom"}),
+        ],
         refused=[
-            edited(TABLE, writeIndex__type="Bloom"),
             edited(TABLE, writeIndex={}),
+            edited(TABLE, writeIndex__type="Simple"),
+            edited(TABLE, writeIndex__type="Bloom"),
             edited(TABLE, writeIndex__bucket__engine="ConsistentHashing"),
         ],
     ),

@@ -64,6 +64,7 @@ class Workshop:
         self.folder = folder
         self.uri = str(folder / "table")
         self.config = config()
+        self.mode = settings.ConcurrencyMode.NON_BLOCKING
         self.stop = cancellation.Cancellation()
 
     def file(self, name: str, rows: str) -> str:
@@ -90,9 +91,7 @@ class Workshop:
             table_uri=self.uri,
             allowed_roots=(),
             table_properties=table_config.to_properties(self.config),
-            settings=settings.WriteSettings(
-                concurrency=settings.ConcurrencyMode.NON_BLOCKING, clock_wait_ms=0
-            ),
+            settings=settings.WriteSettings(concurrency=self.mode, clock_wait_ms=0),
             lock="filesystem",
             protocol_hash="",
             writer_id="orders" if is_write else None,

@@ -1,6 +1,7 @@
 """What is decided about a HudiTable, state by state: with its reason, and what is made for it."""
 
 import dataclasses
+from collections.abc import Mapping
 
 import pyarrow as pa
 import pytest
@@ -130,6 +131,10 @@ def test_creation_at_work_is_stopped_with_its_table() -> None:
         ({"bucket_count": 8}, "hoodie.bucket.index.num.buckets is '8', expected '4'"),
         ({"record_key_fields": ("a",)}, "hoodie.table.recordkey.fields is 'a', expected 'id'"),
         ({"version": 8}, "hoodie.table.version is '8', expected '9'"),
+        (
+            {"bucket_count": None, "index": table_config.IndexKind.SIMPLE},
+            "hoodie.operator.index is 'SIMPLE', expected ''",
+        ),
         ({"table_type": table_config.TableType.COPY_ON_WRITE}, "is 'COPY_ON_WRITE', expected"),
     ],
 )
@@ -253,22 +258,26 @@ def test_storage_that_fails_for_too_long_times_out_and_recovers() -> None:
     assert here.condition(here.table_key)[0] == "Provisioning"
 
 
-def test_table_that_does_not_say_its_buckets_is_compared_by_a_run_before_it_is_refused() -> None:
-    """Apache Hudi does not put them into a table's properties; the run that takes it over does."""
-    here = Flights(is_ready=False)
+@pytest.mark.parametrize("index", [{"bucket": {"count": 4}}, {"type": "Simple"}])
+def test_table_that_does_not_say_its_index_is_compared_by_a_run_before_it_is_refused(
+    index: Mapping[str, object],
+) -> None:
+    """Apache Hudi does not put it into a table's properties; the run that takes it over does."""
+    spec = edited(ow.TABLE, writeIndex=index, concurrency__mode="Optimistic")
+    here = Flights(spec, is_ready=False)
     here.see_table(here.table_key)
-    here.change_stored(bucket_count=None, hash_fields=())
+    here.change_stored(bucket_count=None, hash_fields=(), index=None)
     here.settle()
     assert here.condition(here.table_key)[0] == "Provisioning"
     here.end(here.uid(here.table_key), is_told=True)
     here.see_table(here.table_key)
     here.settle()
     assert here.condition(here.table_key)[0] == "Ready"
-    here.change_stored(bucket_count=None, hash_fields=())
+    here.change_stored(bucket_count=None, hash_fields=(), index=None)
     here.settle()
     state, reason, message = here.condition(here.table_key)
     assert (state, reason) == ("Stalled", "ImmutableMismatch")
-    assert "hoodie.bucket.index.num.buckets" in message
+    assert "hoodie.bucket.index.num.buckets" in message or "hoodie.operator.index" in message
 
 
 def _declared_with(*columns: tuple[str, str]) -> dict[str, object]:
