@@ -30,9 +30,9 @@ demo: setup ## two pipelines write one table of real flights at once, and a comp
 	@$(BIN)/python examples/flights/demo.py
 
 .PHONY: test
-test: setup setup-peer ## run all tests (some only: .venv/bin/pytest tests/unit)
-	@echo "==> Running all tests"
-	@$(BIN)/pytest --numprocesses=auto
+test: setup setup-peer ## run all tests, those against Apache Hudi with a sample of their parameters
+	@echo "==> Running all tests (some only: .venv/bin/pytest tests/unit)"
+	@$(BIN)/pytest --numprocesses=auto --sample
 
 # Only a file that is named on the command line: the environment's may be a cluster at work.
 .PHONY: test-cluster
@@ -75,6 +75,16 @@ endure: setup ## kill, pause and cut off processes for MINUTES=10 in each mode (
 
 RELEASES ?= 1.0.2 1.1.1
 KILLS ?= 6
+RESULTS := .cache/compatibility.jsonl
+
+.PHONY: conformance
+conformance: setup setup-peer ## run all tests against Apache Hudi, in an hour; RELEASES="1.0.2 1.1.1" read, too; writes docs/compatibility.md
+	@for release in $(RELEASES); do tools/setup_peer.sh $$release; done
+	@echo "==> Running all tests against Apache Hudi"
+	@mkdir -p $(dir $(RESULTS)) && rm -f $(RESULTS)
+	@COMPATIBILITY_RESULTS="$(CURDIR)/$(RESULTS)" COMPATIBILITY_RELEASES="$(RELEASES)" \
+		$(BIN)/pytest --numprocesses=auto tests/conformance
+	@PYTHONPATH=tests $(BIN)/python tests/conformance/compatibility_page.py $(RESULTS)
 
 .PHONY: conformance-releases
 conformance-releases: setup setup-peer ## before a release: metadata tables beside RELEASES="1.0.2 1.1.1" of Apache Hudi, whose writers are killed KILLS=6 times

@@ -1,10 +1,14 @@
 """What holds for every test.
 
+With `--sample`, as `make test` has it, tests against Apache Hudi run with some of their parameters:
+with the first ones, or with as many as a mark says. `make conformance` runs them with all.
+
 Skips are forbidden where CI is set: a test that is skipped there proves nothing, and nobody would
 see it. On a laptop a skip says what it lacks.
 """
 
 import os
+from collections import Counter
 from collections.abc import Generator
 from typing import Final, TypeVar
 
@@ -64,9 +68,43 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     return _forbid_skip((yield))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the longest tests first: no process waits for another one at the end."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--sample", action="store_true", help="run tests of conformance with some parameters only"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take a sample, if asked to. Run the longest tests first: none is waited for at the end."""
+    if config.getoption("--sample"):
+        left_out = _left_out(items)
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
     items.sort(key=lambda item: (not item.get_closest_marker("alone"), _place(item.nodeid)[0]))
+
+
+def _left_out(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests of conformance that are not in the sample.
+
+    In the order of their files: another plugin may have shuffled them.
+    """
+    found = []
+    taken: Counter[str] = Counter()
+    folder = "tests/conformance/"
+    for item in sorted(items, key=_order):
+        mark = item.get_closest_marker("sample")
+        name = item.nodeid.partition("[")[0]
+        taken[name] += 1
+        if name.startswith(folder) and taken[name] > (mark.args[0] if mark else 1):
+            found.append(item)
+    return found
+
+
+def _order(item: pytest.Item) -> tuple[str, int]:
+    """Return the place of a test among those of its name, as they are written."""
+    spec = getattr(item, "callspec", None)
+    indices = tuple(spec.indices.values()) if spec is not None else ()
+    return item.nodeid.partition("[")[0], sum(indices)
 
 
 @pytest.hookimpl(optionalhook=True)

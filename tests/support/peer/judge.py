@@ -41,7 +41,6 @@ PEER = ROOT / ".peers" / "hudi"
 PYTHON = PEER / ".venv" / "bin" / "python"
 RELEASE = os.environ.get("HUDI_RELEASE", "")
 """Another release to judge by, as `make conformance-releases` does; empty for the usual one."""
-JARS = (ROOT / ".peers" / f"hudi-{RELEASE}" if RELEASE else PEER) / "ivy" / "jars"
 BUNDLE_PATTERN = "*hudi-spark3.5-bundle_2.12-*.jar"
 
 META_COLUMNS = (
@@ -80,9 +79,10 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How the JVM of a judge runs."""
+    """How the JVM of a judge runs, and of which release it is."""
 
     name: str = "judge"
+    release: str = RELEASE
     cores: int = 2
     memory_mb: int = 1536
     jvm_options: tuple[str, ...] = QUICK_JVM
@@ -189,10 +189,21 @@ class Gate:
         self.path.touch()
 
 
-def missing_peer() -> str | None:
+def jars(release: str = RELEASE) -> Path:
+    """Return the folder of a release's jars."""
+    return (ROOT / ".peers" / f"hudi-{release}" if release else PEER) / "ivy" / "jars"
+
+
+def release_name(release: str = RELEASE) -> str:
+    """Return the number of a release, of the usual one too."""
+    return max(jars(release).glob(BUNDLE_PATTERN)).stem.rpartition("-")[2]
+
+
+def missing_peer(release: str = RELEASE) -> str | None:
     """Return what is missing to start a judge, or None."""
-    if not PYTHON.exists() or not any(JARS.glob(BUNDLE_PATTERN)):
-        return f"Apache Hudi is not set up in {JARS.relative_to(ROOT)}: run `make setup-peer`"
+    folder = jars(release)
+    if not PYTHON.exists() or not any(folder.glob(BUNDLE_PATTERN)):
+        return f"Apache Hudi is not set up in {folder.relative_to(ROOT)}: run `make setup-peer`"
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         return "no Java found: neither `java` on PATH nor JAVA_HOME"
     return None
@@ -226,7 +237,7 @@ class Judge:
 
     def start(self) -> None:
         """Start the process and wait for its greeting: 4 s on two quiet cores."""
-        reason = missing_peer()
+        reason = missing_peer(self._settings.release)
         if reason is not None:
             raise JudgeLostError(reason)
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -656,7 +667,7 @@ class Judge:
 
     def _server_settings(self) -> dict[str, Any]:
         settings = self._settings
-        bundle = max(JARS.glob(BUNDLE_PATTERN))
+        bundle = max(jars(settings.release).glob(BUNDLE_PATTERN))
         java = ["-Duser.timezone=UTC", *settings.jvm_options]
         # Hudi measures object sizes by attaching to its own JVM, which costs seconds where a
         # debugger may not attach; it falls back to an estimate either way.

@@ -80,7 +80,11 @@ def create(path: Path, table: PeerTable, schema: pa.Schema, options: Sequence[st
         arguments += ["--hive-style"]
     if table.extra.get("hoodie.datasource.write.partitionpath.urlencode") == "true":
         arguments += ["--url-encode"]
-    arguments += ["--buckets", str(table.buckets), "--table-version", str(table.table_version)]
+    if table.buckets is None:
+        arguments += ["--index", table.extra.get("hoodie.index.type", "SIMPLE").lower()]
+    else:
+        arguments += ["--buckets", str(table.buckets)]
+    arguments += ["--table-version", str(table.table_version)]
     hoodie(*arguments, *options)
 
 

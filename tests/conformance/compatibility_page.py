@@ -1,0 +1,28 @@
+"""Writes docs/compatibility.md from the results of `make conformance`.
+
+PYTHONPATH=tests .venv/bin/python tests/conformance/compatibility_page.py RESULTS
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from support.peer import compatibility
+
+PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write the page, if there is a result of each combination."""
+    results = compatibility.read(Path(arguments[0]))
+    missing = len(compatibility.combinations()) - len(results)
+    if missing:
+        print(f"{missing} combinations have no result: {PAGE.name} is left as it is")
+        return 1
+    PAGE.write_text(compatibility.page(results))
+    print(f"wrote {PAGE.relative_to(PAGE.parents[1])}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,348 @@
+"""Tables of each kind that Apache Hudi and we both write: which combinations are tried, and a page.
+
+A `Combination` has a value of each factor. `covering` draws so few of the valid ones that every two
+values of two factors that go together are in one of them. `NAMED` are those that somebody asked
+for, or in which something was wrong once.
+
+What a reader does not return as it should is a `Deviation`, known by name and reason. `page` tells
+of what a run of all found: docs/compatibility.md.
+"""
+
+import dataclasses
+import itertools
+import json
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from support.peer.peer_options import PeerTable
+
+FACTORS: Mapping[str, Sequence[str]] = {
+    "maker": ("ours", "theirs"),
+    "type": ("merge-on-read", "copy-on-write"),
+    "version": ("9", "8"),
+    "index": ("bucket", "simple", "bloom", "record"),
+    "operation": (
+        "upsert",
+        "delete",
+        "insert",
+        "bulk_insert",
+        "insert_overwrite",
+        "insert_overwrite_table",
+        "delete_partition",
+    ),
+    "merge": ("event time", "commit time", "partial, event time", "partial, commit time"),
+    "logs": ("parquet", "avro"),
+    "partitions": ("plain", "none", "Hive"),
+    "metadata": ("none", "default"),
+    "concurrency": ("single-writer", "optimistic", "non-blocking"),
+}
+"""The values of each factor."""
+
+MEANINGS = {
+    "maker": "who creates the table and writes it first; the other one continues",
+    "index": "of Apache Hudi's writers; ours have the simple index beside a record index",
+    "operation": "what the maker does to the table before the other one continues",
+    "merge": "`hoodie.record.merge.mode`, and whether updates are partial",
+    "logs": "format of data blocks in log files",
+    "metadata": "whether there is a metadata table, with what Apache Hudi makes by default",
+}
+REPLACING = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
+_CANDIDATES = 30
+_SEED = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Combination:
+    """A value of each factor."""
+
+    maker: str
+    type: str
+    version: str
+    index: str
+    operation: str
+    merge: str
+    logs: str
+    partitions: str
+    metadata: str
+    concurrency: str
+
+    def __str__(self) -> str:
+        return ", ".join(dataclasses.astuple(self))
+
+    @property
+    def refusal(self) -> str | None:
+        """Return why there is no such table, or no such write of it."""
+        is_merge_on_read = self.type == "merge-on-read"
+        rules = {
+            "a copy-on-write table has no log files": not is_merge_on_read and self.logs == "avro",
+            "non-blocking writers need merge-on-read and buckets": (
+                self.concurrency == "non-blocking"
+                and not (is_merge_on_read and self.index == "bucket")
+            ),
+            "non-blocking writers replace nothing": (
+                self.concurrency == "non-blocking" and self.operation in REPLACING
+            ),
+            "a record index is in the metadata table": (
+                self.index == "record" and self.metadata == "none"
+            ),
+            "only Apache Hudi makes a record index": (
+                self.index == "record" and self.maker == "ours"
+            ),
+            "only Apache Hudi replaces file groups": (
+                self.operation in REPLACING and self.maker == "ours"
+            ),
+            "without partitions none is deleted": (
+                self.operation == "delete_partition" and self.partitions == "none"
+            ),
+        }
+        return next((reason for reason, holds in rules.items() if holds), None)
+
+    @property
+    def table(self) -> PeerTable:
+        """The table as Apache Hudi is told to make it."""
+        is_bucket = self.index == "bucket"
+        extra: dict[str, str] = {}
+        if self.index == "bloom":
+            extra["hoodie.index.type"] = "BLOOM"
+        if self.index == "record":
+            extra |= {
+                "hoodie.index.type": "RECORD_INDEX",
+                "hoodie.metadata.global.record.level.index.enable": "true",
+                "hoodie.metadata.record.index.enable": "true",
+            }
+        if self.partitions == "Hive":
+            extra["hoodie.datasource.write.hive_style_partitioning"] = "true"
+        return PeerTable(
+            name="combined",
+            partition_by=() if self.partitions == "none" else ("part",),
+            ordering="ts" if "event" in self.merge else None,
+            merge_on_read=self.type == "merge-on-read",
+            table_version=int(self.version),
+            buckets=2 if is_bucket else None,
+            partial_updates=self.merge.startswith("partial"),
+            parquet_logs=self.logs == "parquet",
+            bloom_filter=not is_bucket,
+            metadata_table=self.metadata == "default",
+            extra=extra,
+        )
+
+
+def _pairs(combination: Combination) -> set[tuple[str, str, str, str]]:
+    values = dataclasses.asdict(combination).items()
+    return {(*one, *other) for one, other in itertools.combinations(values, 2)}
+
+
+def covering() -> list[Combination]:
+    """Return combinations in which all pairs of values are that go together; always the same."""
+    rng = random.Random(_SEED)
+    left: dict[tuple[str, str, str, str], None] = {}
+    for one, other in itertools.combinations(FACTORS, 2):
+        for values in itertools.product(FACTORS[one], FACTORS[other]):
+            left[one, values[0], other, values[1]] = None
+    found: list[Combination] = []
+    while left:
+        one, value, other, second = next(iter(left))
+        drawn = list(_drawn({one: value, other: second}, rng))
+        if not drawn:
+            del left[one, value, other, second]  # They do not go together.
+            continue
+        best = max(drawn, key=lambda each: sum(pair in left for pair in _pairs(each)))
+        found.append(best)
+        for pair in _pairs(best):
+            left.pop(pair, None)
+    return found
+
+
+def _drawn(fixed: Mapping[str, str], rng: random.Random) -> Iterator[Combination]:
+    tries = 0
+    for _ in range(_CANDIDATES):
+        while tries < _CANDIDATES * len(FACTORS) ** 2:
+            tries += 1
+            drawn = {name: rng.choice(values) for name, values in FACTORS.items()}
+            combination = Combination(**drawn | fixed)
+            if combination.refusal is None:
+                yield combination
+                break
+
+
+_PLAIN = Combination(
+    maker="ours",
+    type="merge-on-read",
+    version="9",
+    index="bucket",
+    operation="upsert",
+    merge="event time",
+    logs="parquet",
+    partitions="plain",
+    metadata="none",
+    concurrency="non-blocking",
+)
+NAMED: Mapping[str, Combination] = {
+    "what this project makes by default": _PLAIN,
+    "what Apache Hudi makes by default": dataclasses.replace(
+        _PLAIN,
+        maker="theirs",
+        type="copy-on-write",
+        index="simple",
+        merge="commit time",
+        metadata="default",
+        concurrency="single-writer",
+    ),
+    "streams of columns into one table": dataclasses.replace(
+        _PLAIN, merge="partial, commit time", metadata="default"
+    ),
+    "the default of Apache Hudi 1.0": dataclasses.replace(
+        _PLAIN,
+        maker="theirs",
+        version="8",
+        index="bloom",
+        logs="avro",
+        metadata="default",
+        concurrency="optimistic",
+    ),
+}
+"""Combinations that somebody asked for."""
+
+
+def combinations() -> list[Combination]:
+    """Return all that are tried, those with a name first."""
+    return list(dict.fromkeys([*NAMED.values(), *covering()]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deviation:
+    """Where a reader does not return what it should.
+
+    Attributes:
+        reader: Its name, or what that begins with.
+        holds: Whether it does so of a combination after a step.
+        reason: Why.
+    """
+
+    reader: str
+    holds: Callable[[Combination, str], bool]
+    reason: str
+
+
+DEVIATIONS: Sequence[Deviation] = (
+    Deviation(
+        reader="hudi-rs",
+        holds=lambda each, step: (
+            each.version == "8" and each.merge.startswith("partial") and step != "compacted"
+        ),
+        reason=(
+            "hudi-rs 0.5.0 refuses tables of version 8 with a payload class, which partial updates "
+            "need there"
+        ),
+    ),
+    Deviation(
+        reader="hudi-rs",
+        holds=lambda each, _step: each.metadata == "default",
+        reason=(
+            "hudi-rs 0.5.0 returns no rows of file groups without a base file if a metadata table "
+            "lists them"
+        ),
+    ),
+)
+
+
+def deviation(reader: str, combination: Combination, step: str) -> Deviation | None:
+    """Return the known deviation of a reader, if there is one."""
+    return next(
+        (
+            each
+            for each in DEVIATIONS
+            if reader.startswith(each.reader) and each.holds(combination, step)
+        ),
+        None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What readers returned of a combination.
+
+    Attributes:
+        combination: Of what.
+        same: After how many steps each reader returned the rows of the model.
+        deviating: After how many steps it did not, as it is known to.
+    """
+
+    combination: Combination
+    same: Mapping[str, int]
+    deviating: Mapping[str, int]
+
+
+def kept(result: Result, file: Path) -> None:
+    """Add a result to a file."""
+    with file.open("a") as lines:
+        lines.write(json.dumps(dataclasses.asdict(result)) + "\n")
+
+
+def read(file: Path) -> list[Result]:
+    """Return the results in a file, the newest of each combination, in the order of trying."""
+    found: dict[Combination, Result] = {}
+    for line in file.read_text().splitlines():
+        fields: dict[str, Any] = json.loads(line)
+        combination = Combination(**fields.pop("combination"))
+        found[combination] = Result(combination=combination, **fields)
+    return [found[each] for each in combinations() if each in found]
+
+
+def page(results: Sequence[Result]) -> str:
+    """Return the page that tells of results, one of each combination."""
+    return "\n".join(_lines(results)) + "\n"
+
+
+def _lines(results: Sequence[Result]) -> Iterator[str]:
+    yield "# Compatibility"
+    yield ""
+    yield (
+        "Written by `make conformance`. Each combination is a table that one engine creates and "
+        "writes, the other one continues, then both; after each step each reader has to return the "
+        "same rows, all of them and those of filters."
+    )
+    yield ""
+    yield "## What is combined"
+    yield ""
+    yield (
+        "Every two values of two factors that go together are in one combination at least "
+        f"({len(results)} combinations)."
+    )
+    yield ""
+    rows = [(name, ", ".join(FACTORS[name]), MEANINGS.get(name, "")) for name in FACTORS]
+    yield from _grid(("factor", "values", "meaning"), rows)
+    yield ""
+    yield "## Results"
+    yield ""
+    yield "Steps after which a reader returned the rows, of all steps at which it was asked."
+    yield ""
+    names = itertools.chain.from_iterable((*each.same, *each.deviating) for each in results)
+    readers = list(dict.fromkeys(names))
+    heading = ("#", *FACTORS, *readers)
+    yield from _grid(heading, _results(results, readers))
+    yield ""
+    yield "## Deviations"
+    yield ""
+    for each in DEVIATIONS:
+        yield f"- **{each.reader}**: {each.reason}."
+
+
+def _results(results: Sequence[Result], readers: Sequence[str]) -> Iterator[Sequence[str]]:
+    for number, result in enumerate(results, start=1):
+        values = [str(value) for value in dataclasses.astuple(result.combination)]
+        counts = []
+        for name in readers:
+            same, deviating = result.same.get(name, 0), result.deviating.get(name, 0)
+            counts.append(f"{same} of {same + deviating}" if same + deviating else "")
+        yield [str(number), *values, *counts]
+
+
+def _grid(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(heading)} |"
+    yield f"|{'---|' * len(heading)}"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
