@@ -22,6 +22,7 @@ from support.simulation.schedule_plans import (
     INDEXED_FROM,
     KEYED_FROM,
     PARTITIONED_FROM,
+    STATED_FROM,
     Plan,
     Scenario,
     plan_of,
@@ -77,10 +78,13 @@ def test_every_invariant_holds(scenario: Scenario, first: int) -> None:
         assert_no_failure(scenario, seed)
 
 
-@pytest.mark.parametrize("seed", [INDEXED_FROM, FILTERED.start, KEYED_FROM, PARTITIONED_FROM])
+_SEEDS = (INDEXED_FROM, FILTERED.start, KEYED_FROM, PARTITIONED_FROM, STATED_FROM)
+
+
+@pytest.mark.parametrize("seed", _SEEDS)
 @pytest.mark.parametrize("scenario", Scenario)
 def test_every_invariant_holds_with_a_metadata_table(scenario: Scenario, seed: int) -> None:
-    """I7, T-M01, T-M02, T-M04: alone, with bloom filters, with record indexes of either kind."""
+    """I7, T-M01, T-M02, T-M04: alone, with bloom filters, record indexes, or statistics."""
     assert_no_failure(scenario, seed)
 
 
@@ -97,6 +101,16 @@ def test_bloom_filters_are_judged() -> None:
         fleet = Fleet(plan_of(scenario, FILTERED.start))
         fleet.run()
         judged.append(fleet.world.filters)
+    assert all(judged), judged
+
+
+def test_reads_by_statistics_are_judged() -> None:
+    """Else that nothing is found would prove nothing."""
+    judged = []
+    for scenario in (Scenario.COPY_ON_WRITE, Scenario.DELETES, Scenario.INDEXED_LYING):
+        fleet = Fleet(plan_of(scenario, STATED_FROM))
+        fleet.run()
+        judged.append(fleet.world.skips)
     assert all(judged), judged
 
 

@@ -34,6 +34,7 @@ spec:
   schema: {columns: [{name: id, type: string}, {name: part, type: string}, {name: day, type: int}]}
   keys: {recordFields: [id], partitionFields: [part]}
   writeIndex: {bucket: {count: 1}}
+  metadata: {enabled: true}
 ---
 apiVersion: hudi.dev/v1alpha1
 kind: Writer
@@ -140,6 +141,8 @@ def check(lake: installed_operator.Lake) -> None:
 def _check_rows(opened: table.Table) -> None:
     rows = {row["id"]: row["day"] for row in opened.read().read_all().to_pylist()}
     assert rows == {**{f"k{day}": day for day in range(DAYS)}, "all": DAYS - 1}
+    assert opened.explain_read().has_metadata_table
+    assert opened.validate_metadata().is_right
 
 
 def keep_small(lake: installed_operator.Lake) -> None:
@@ -155,6 +158,9 @@ def keep_small(lake: installed_operator.Lake) -> None:
     # What the savepoint names stays, and no commit from it on leaves.
     assert "deleted 0 files" in _last(lake, "Cleaning")
     lake.await_ready()
+    (found,) = lake.list("huditables")
+    partitions = {each["name"]: each["ready"] for each in found["status"]["metadata"]["partitions"]}
+    assert partitions == {"column_stats": True, "files": True, "partition_stats": True}
     lake.kubectl("delete", "savepoint.hudi.dev", "all-days", f"--timeout={_END_S:.0f}s")
     assert opened.savepoints() == []
     _check_rows(opened)

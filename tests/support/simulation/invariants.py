@@ -10,8 +10,10 @@ import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from hoodie import errors
-from hoodie.filegroup import key_footers, metadata_listing, snapshots
+from hoodie.filegroup import data_skipping, key_footers, metadata_listing, snapshots
 from hoodie.format import (
     file_names,
     instant_names,
@@ -20,7 +22,7 @@ from hoodie.format import (
     timeline_avro,
 )
 from hoodie.index import bucket
-from hoodie.model import commits, files, instants, table_config
+from hoodie.model import commits, files, instants, predicates, schemas, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, chain, contents, metadata_timelines, transitions
 from hoodie.transaction import layout
@@ -335,6 +337,50 @@ def check_bloom_filters(
             continue
         key = metadata_avro.bloom_filter_key(each.group.partition_path, each.name)
         assert recorded.get(key) == stored, f"the filter of {each.path} is not in `bloom_filters`"
+        count += 1
+    return count
+
+
+def check_skipping(
+    snapshot: snapshots.Snapshot,
+    slices: Sequence[files.FileSlice],
+    seen: Mapping[files.FileGroupId, Sequence[instants.InstantTime]],
+    schema: pa.Schema,
+    excused: Collection[instants.InstantTime] = (),
+) -> int:
+    """I7: what a filter leaves out by statistics has no row that it keeps.
+
+    The filters are those of rows of single writes: of the first, the last, and one between them.
+    Statistics are trusted more than in a table that other engines write, too.
+
+    Args:
+        snapshot: As a read took it.
+        slices: What it read.
+        seen: The writes that were found in each file group.
+        schema: All columns of the table.
+        excused: As in `check_listing`.
+
+    Returns:
+        How many filters were tried by both kinds of statistics.
+    """
+    table = snapshot.metadata
+    if table is None:
+        return 0
+    times = sorted({time for writes in seen.values() for time in writes}.difference(excused))
+    count = 0
+    for time in {*times[:1], *times[len(times) // 2 :][:1], *times[-1:]}:
+        where = predicates.Compare(schemas.COMMIT_TIME, predicates.Comparator.EQ, time)
+        holding = [each for each in slices if time in seen[each.group]]
+        paths = sorted({each.group.partition_path for each in holding})
+        try:
+            found = data_skipping.matching_slices(table, holding, where, schema, is_shared=False)
+            found += data_skipping.matching_partitions(table, paths, where, schema, is_shared=False)
+        except errors.HoodieError:
+            continue  # As a read does that finds the metadata table compacted and cleaned.
+        groups = [str(each.group) for each in holding]
+        assert all(found), (
+            f"by statistics a read leaves out rows of {time}: {found} of {groups}, {paths}"
+        )
         count += 1
     return count
 

@@ -1,14 +1,19 @@
 """Data files of the simulation: a line of text for each write that is in them.
 
 Base files of a table whose metadata table has bloom filters are Parquet without rows: the lines are
-in the footer, and a small filter of them.
+in the footer, and a small filter of them. The statistics of a file are those of rows whose commit
+times are in its lines.
 """
+
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.format import bloom_filters
-from hoodie.model import file_statistics, table_config
+from hoodie.model import file_statistics, schemas, table_config
+from hoodie.model.file_statistics import ColumnStatistics
+from hoodie.model.value_wrappers import Wrapper
 
 _LINES_KEY = "lines"
 _SIZE = bloom_filters.Size(entries=8, error_rate=0.1)
@@ -31,6 +36,24 @@ def base_content(config: table_config.TableConfig, lines: bytes) -> bytes:
             }
         )
     return bytes(sink.getvalue())
+
+
+def statistics_of(lines: bytes, name: str) -> Sequence[ColumnStatistics]:
+    """Return the statistics of a data file with some lines, each of which begins with a time."""
+    times = [line.split()[0] for line in lines.decode().splitlines()]
+    if not times:
+        return ()
+    return (
+        ColumnStatistics(
+            file_name=name,
+            column=schemas.COMMIT_TIME,
+            low=min(times),
+            high=max(times),
+            kind=Wrapper.STRING,
+            value_type=file_statistics.ValueType.STRING,
+            values=len(times),
+        ),
+    )
 
 
 def lines_of(content: bytes) -> bytes:

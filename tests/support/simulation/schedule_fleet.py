@@ -95,6 +95,7 @@ class Fleet:
             has_bloom_filters=plan.has_bloom_filters,
             has_record_index=plan.has_record_index,
             has_partitioned_record_index=plan.has_partitioned_record_index,
+            has_statistics=plan.has_statistics,
         )
         self.world.page_names = plan.page_names
         self.world.lock.loss_rate = plan.loss_rate

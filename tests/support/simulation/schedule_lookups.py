@@ -64,6 +64,8 @@ class Seen:
 class LookupWorld(World):
     """One table without buckets, its lock service, and the processes that use them."""
 
+    schema = SCHEMA
+
     def __init__(self, time: schedule.Schedule, **options: Any) -> None:  # noqa: ANN401 - as of a world
         self.seen: list[Seen] = []
         self.drawn: dict[instants.InstantTime, Changes] = {}

@@ -86,6 +86,7 @@ class Plan:
         has_bloom_filters: Whether that has the filters of base files.
         has_record_index: Whether that has a record index.
         has_partitioned_record_index: Whether that is one of each partition, of which there are two.
+        has_statistics: Whether that has statistics of files and of partitions.
         slow_beat_rate: How often the answer to a heartbeat takes long.
         failed_task_rate: How often a task of a write fails after its file, and is run again.
         repeats_tasks: Whether a task that fails is run again.
@@ -133,6 +134,7 @@ class Plan:
     has_bloom_filters: bool = False
     has_record_index: bool = False
     has_partitioned_record_index: bool = False
+    has_statistics: bool = False
     slow_beat_rate: float = 0.0
     failed_task_rate: float = 0.0
     repeats_tasks: bool = False
@@ -195,6 +197,10 @@ PARTITIONED_FROM = 250_000
 """From this seed on that is one of each partition."""
 
 
+STATED_FROM = 300_000
+"""From this seed on metadata tables have statistics, and no record index."""
+
+
 def plan_of(scenario: Scenario, seed: int) -> Plan:
     """Return the run that a seed stands for."""
     plan = _plan_of(scenario, seed)
@@ -205,9 +211,10 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
         plan,
         has_metadata=True,
         has_bloom_filters=seed in FILTERED,
+        has_statistics=seed >= STATED_FROM,
         upkeepers=max(plan.upkeepers, seed % 2),
     )
-    if seed < KEYED_FROM or plan.rows is not None:
+    if seed not in range(KEYED_FROM, STATED_FROM) or plan.rows is not None:
         return plan
     # A write makes more calls: at the rates of others few would ever end.
     return replace(

@@ -118,6 +118,8 @@ class Content:
 class RowsWorld(World):
     """One table of rows, its lock service, and the processes that use them."""
 
+    schema = SCHEMA
+
     def __init__(  # noqa: PLR0913 - what a plan says, by name
         self,
         time: schedule.Schedule,
@@ -132,6 +134,7 @@ class RowsWorld(World):
         has_bloom_filters: bool = False,
         has_record_index: bool = False,
         has_partitioned_record_index: bool = False,
+        has_statistics: bool = False,
     ) -> None:
         has_some = has_record_index or has_partitioned_record_index
         assert not has_some, "rows of real files have keys that nobody draws"
@@ -145,6 +148,7 @@ class RowsWorld(World):
             has_chain=has_chain,
             has_metadata=has_metadata,
             has_bloom_filters=has_bloom_filters,
+            has_statistics=has_statistics,
         )
         self.batches: dict[tuple[instants.InstantTime, files.FileGroupId], Batch] = {}
         self.contents: list[Content] = []
@@ -277,6 +281,7 @@ def _target(
         write_token=token,
         before_file=functools.partial(markers.mark, writer.storage, opened.requested_time),
         base_instant_time=opened.requested_time,
+        statistics=file_statistics.wanted(opened.config, COLUMNS, None),
     )
 
 

@@ -20,7 +20,7 @@ from hoodie.maintenance.archiving import service as archiving
 from hoodie.maintenance.cleaning import retention
 from hoodie.maintenance.cleaning import service as cleaning
 from hoodie.maintenance.compaction import planning as compaction_planning
-from hoodie.metadata import initialising, upkeep
+from hoodie.metadata import initial_statistics, initialising, upkeep
 from hoodie.model import (
     commits,
     compaction_options,
@@ -101,7 +101,9 @@ ANOTHER_PARTITION = "q"
 class World:
     """One table, its lock service, and the processes that use them."""
 
+    schema = SCHEMA
     filters = 0  # How many bloom filters were judged.
+    skips = 0  # Of how many writes, by statistics, a read with a filter was.
 
     def __init__(  # noqa: PLR0913, PLR0915 - what a plan says, by name
         self,
@@ -119,6 +121,7 @@ class World:
         has_bloom_filters: bool = False,
         has_record_index: bool = False,
         has_partitioned_record_index: bool = False,
+        has_statistics: bool = False,
     ) -> None:
         self.is_lying = is_lying  # Whether the lock is given to everybody; a chain keeps order.
         self.page_names: int | None = None  # How listings come; see `faulty_storage`.
@@ -174,6 +177,7 @@ class World:
         self._doubts_cleared = 0  # How many late publications it was made after.
         self.compacted = 0  # How often it was compacted.
         self.has_bloom_filters = has_bloom_filters  # Whether it has those of base files.
+        self.has_statistics = has_statistics  # Whether it has them; not once it was made again.
         is_non_blocking = write_settings.concurrency is settings.ConcurrencyMode.NON_BLOCKING
         self.keys = schedule_keys.Keys(
             has_deletes=not is_non_blocking, is_partitioned=has_partitioned_record_index
@@ -195,7 +199,10 @@ class World:
         """Give the table a metadata table, by a process to which nothing happens."""
         process.is_spared = True
         config = table_properties.load(self.storage, process.clock)
-        initialising.initialise_by(self.client(process), config)
+        reading = None
+        if self.has_statistics:
+            reading = initial_statistics.Reading(self.schema, process.engine)
+        initialising.initialise_by(self.client(process), config, reading)
         if self.has_bloom_filters:
             # A client of the table with a metadata table.
             self.config = table_properties.load(self.storage, process.clock)
@@ -229,6 +236,7 @@ class World:
         """Drop the metadata table, and make it again."""
         self.remakes += 1
         doubts = self._doubts
+        self.has_statistics = False  # Lines of text have no footers.
         initialising.drop_by(service)
         self._make_metadata(self.process_of(service))
         self._doubts_cleared = doubts
@@ -417,7 +425,7 @@ class World:
             completion = lifecycle.commit(
                 writer,
                 opened,
-                metadata(stats),
+                metadata(stats, schema=self.schema),
                 [conflicts.commit_check(writer), *self.key_checks(writer, written)],
                 lifecycle.Adjustment(
                     stats=record_keys.settlement(writer.storage, opened.config, stats)
@@ -501,9 +509,12 @@ class World:
             planned = planning.plan(reader.storage.uri, self.config, SCHEMA, snapshot, EVERYTHING)
             return list(planned.tasks)
 
+        judged: list[snapshots.Snapshot] = []
+
         def plan_and_judge(snapshot: snapshots.Snapshot) -> list[tasks.ReadTask]:
             planned = plan(snapshot)
             self._judge_listing(snapshot, remakes)
+            judged[:] = [snapshot]
             return planned
 
         if self.is_cleaned:
@@ -513,6 +524,8 @@ class World:
                 snapshots.take(reader.storage, self.config, has_committed_only=True)
             )
         seen = {task.file_slice.group: self.writes_read(reader, task) for task in planned}
+        if self.has_statistics and not self.is_metadata_doubtful:
+            self._judge_statistics(judged[0], planned, seen)
         read = invariants.Read(
             reader_id=str(reader.author), begun_ms=begun_ms, ended_ms=self.time.now_ms, seen=seen
         )
@@ -532,6 +545,19 @@ class World:
             invariants.check_listing(self.whole, snapshot, self._published_late)
             self.listings += 1
             self._judge_filters(snapshot)
+
+    def _judge_statistics(
+        self,
+        snapshot: snapshots.Snapshot,
+        planned: Sequence[tasks.ReadTask],
+        seen: Mapping[files.FileGroupId, Sequence[instants.InstantTime]],
+    ) -> None:
+        """I7: a read of one write's rows, by statistics, leaves out nothing that has some."""
+        slices = [each.file_slice for each in planned]
+        columns = tasks.full_schema(self.schema)
+        self.skips += invariants.check_skipping(
+            snapshot, slices, seen, columns, self._published_late
+        )
 
     def check_metadata(self) -> None:
         """I7, I10: the metadata table names what there is, and nothing of it is left over."""
@@ -561,7 +587,8 @@ class World:
             if not self.is_lying:
                 self.witness.see_start(self.process_of(service), opened)
             stats = self.write_compacted(service, opened)
-            compacted = replace(metadata(stats, commits.Operation.COMPACT), is_compacted=True)
+            merged = metadata(stats, commits.Operation.COMPACT, self.schema)
+            compacted = replace(merged, is_compacted=True)
             completion = lifecycle.commit(service, opened, compacted)
         except errors.HoodieError as error:
             # Another execution may complete it yet: of this one nothing more is known.
@@ -818,7 +845,7 @@ def write_data(
     for group in groups:
         name = file_names.log_file_name(group.file_id, opened.requested_time, 1, token)
         path = put_file(writer, opened, files.join(group.partition_path, name), line)
-        stats.append(stat(group, path, len(line), log_files=(name,)))
+        stats.append(stat(group, path, line, len(line), log_files=(name,)))
     return stats
 
 
@@ -843,7 +870,7 @@ def _rewrite(
         lines = (schedule_files.lines_of(writer.storage.read(base.path)) if base else b"") + line
         content = schedule_files.base_content(opened.config, lines)
         path = put_file(writer, opened, files.join(group.partition_path, name), content)
-        stats.append(stat(group, path, len(content)))
+        stats.append(stat(group, path, lines, len(content)))
     return stats
 
 
@@ -866,7 +893,7 @@ def write_bases(service: Client, opened: OpenAction) -> list[commits.WriteStat]:
         )
         merged = schedule_files.base_content(opened.config, lines)
         path = put_file(service, opened, files.join(group.partition_path, name), merged)
-        stats.append(stat(group, path, len(merged)))
+        stats.append(stat(group, path, lines, len(merged)))
     return stats
 
 
@@ -892,9 +919,13 @@ def put_file(writer: Client, opened: OpenAction, path: str, content: bytes) -> s
 
 
 def stat(
-    group: files.FileGroupId, path: str, size_bytes: int, log_files: tuple[str, ...] = ()
+    group: files.FileGroupId,
+    path: str,
+    lines: bytes,
+    size_bytes: int,
+    log_files: tuple[str, ...] = (),
 ) -> commits.WriteStat:
-    """Return the write stat of one file."""
+    """Return the write stat of one file, which has some lines."""
     return commits.WriteStat(
         file_id=group.file_id,
         partition_path=group.partition_path,
@@ -908,16 +939,18 @@ def stat(
         log_files=log_files,
         log_version=1 if log_files else None,
         keys=key_changes.NONE,
+        statistics=tuple(schedule_files.statistics_of(lines, path.rpartition("/")[2])),
     )
 
 
 def metadata(
     stats: Sequence[commits.WriteStat],
     operation: commits.Operation = commits.Operation.UPSERT,
+    schema: schemas.TableSchema = SCHEMA,
 ) -> commits.CommitMetadata:
     """Return the metadata of a write."""
     return commits.CommitMetadata(
-        operation=operation.value, stats=tuple(stats), extra={commits.SCHEMA_KEY: "{}"}
+        operation=operation.value, stats=tuple(stats), extra={commits.SCHEMA_KEY: schema.avro}
     )
 
 

@@ -47,7 +47,7 @@ def test_files_of_failed_tasks_are_deleted_and_those_in_stats_kept() -> None:
         storage.create(path, b"x")
     never_written = f"p/.{group.file_id}_{TIME}.log.1_0-1-8"
     markers.mark(storage, TIME, never_written)
-    stats = metadata([stat(group, f"p/{first}", 1, log_files=(first, second))]).stats
+    stats = metadata([stat(group, f"p/{first}", b"", 1, log_files=(first, second))]).stats
     assert markers.finalise(storage, TIME, stats, alive) == 2
     assert [info.name for info in storage.list("p")] == [first, second]
 
