@@ -6,7 +6,8 @@
     holds       savepoints and consumers readable, cleans not left empty
     files       none that no instant knows, a bucket has one file group, partitions are marked
     content     log blocks whole and of their file's instant, base files readable, records in the
-                partition and bucket that their key says
+                partition and bucket that their key says; a note of keys that several file groups
+                have
 
 Reads the whole table. A finding never stops the check; what cannot be read is a finding.
 """
@@ -28,7 +29,7 @@ from hoodie.index import protocol as index_protocol
 from hoodie.index import tables
 from hoodie.maintenance import consumers
 from hoodie.model import commits, files, instants, results, schemas, settings, table_config
-from hoodie.services import metadata_tables, table_stats
+from hoodie.services import metadata_tables, repeated_keys, table_stats
 from hoodie.storage import paths, protocol
 from hoodie.timeline import (
     active,
@@ -83,7 +84,11 @@ def check(
         *_of_all_files(target.storage, snapshot.timeline),
         *_of_metadata_table(target, env),
     ]
-    return [*found, *_of_contents(target, snapshot, env, None)]
+    return [
+        *found,
+        *_of_contents(target, snapshot, env, None),
+        *_of_repeated_keys(target, snapshot, env.engine),
+    ]
 
 
 def check_buckets(
@@ -609,6 +614,27 @@ def _of_records(
     if wrong:
         _, own = index.conflict_key(file_slice.group)
         yield _error(subject, f"{wrong} records belong to a bucket other than {own}")
+
+
+def _of_repeated_keys(
+    target: manager.Target, snapshot: snapshots.Snapshot, engine: engines.Engine
+) -> Findings:
+    """Look for keys that several file groups have, where a key does not say which is its own."""
+    index = _index(target.config, snapshot)
+    is_committed = snapshot.committed.is_committed
+    reader = reading.SliceReader(target.storage, target.config, target.schema, is_committed)
+    for path in snapshot.view.partitions():
+        slices = snapshot.view.latest_slices(path)
+        if all(index.bucket_of(each.group.file_id) is not None for each in slices):
+            continue
+        found = repeated_keys.of_partition(reader, engine, slices)
+        if found is not None:
+            yield _note(
+                path or ".",
+                f"{found.count} keys are in several file groups, such as {found.key!r} in "
+                f"{' and '.join(found.groups)}: an insert that did not look them up, or two "
+                "writers at once, wrote them twice; updates and deletes change each row",
+            )
 
 
 def _error(subject: str, message: str) -> results.Finding:

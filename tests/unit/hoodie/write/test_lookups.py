@@ -8,7 +8,7 @@ import pytest
 
 from hoodie import errors
 from hoodie.filegroup import held_keys, key_footers
-from hoodie.model import commits, settings, table_config
+from hoodie.model import commits, results, settings, table_config
 from hoodie.write import sessions
 from support.tables import record_indexes
 from support.tables.tables import CONFIG, SmallTable
@@ -50,6 +50,11 @@ def made(
 
 def group_ids(small: SmallTable) -> list[str]:
     return [each.group.file_id for each in small.table.slices()]
+
+
+def repeated(small: SmallTable) -> list[results.Finding]:
+    found = small.table.check(settings.WriteSettings())
+    return [each for each in found if "in several file groups" in each.message]
 
 
 def log_files(small: SmallTable) -> int:
@@ -173,10 +178,15 @@ def test_insert_adds_rows_without_a_look_up(tmp_path: Path, kind: table_config.T
     small.upsert(OLD[5:], operation=commits.Operation.BULK_INSERT)
     assert Counter(row["id"] for row in small.rows()) == Counter("012334556" + "7")
     assert len(group_ids(small)) == 3
+    (note,) = repeated(small)
+    assert note.subject == "p"
+    assert note.message.startswith("2 keys are in several file groups, such as '")
+    assert sum(each in note.message for each in group_ids(small)) == 2
     small.upsert([{**OLD[3], "b": "again"}])
     assert [row["b"] for row in small.rows() if row["id"] == "3"] == ["again", "again"]
-    small.delete([{"id": "3", "part": "p"}])
-    assert "3" not in {row["id"] for row in small.rows()}
+    small.delete([{"id": each, "part": "p"} for each in ("3", "5")])
+    assert {"3", "5"}.isdisjoint(row["id"] for row in small.rows())
+    assert repeated(small) == []
 
 
 @pytest.mark.parametrize("operation", [INSERT, commits.Operation.BULK_INSERT])
