@@ -293,6 +293,33 @@ class Table:
         """
         return sessions.write(self._target, _arrow_table(data), options, self._env)
 
+    def delete(
+        self, where: predicates.Predicate, options: sessions.WriteOptions
+    ) -> results.WriteResult | None:
+        """Delete the records that a filter keeps, in one commit; None, and no commit, for none.
+
+        Args:
+            where: The filter, on any columns.
+            options: Of a delete, by a single or an optimistic writer. A record that another writer
+                changes meanwhile is a conflict.
+
+        Raises:
+            ConfigurationError: The writer is non-blocking.
+            NotFoundError: The filter names a column that the table does not have.
+            InvalidInputError: It compares a column with a value of another type.
+            HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it
+                was.
+        """
+        config = self.config
+        columns = list(dict.fromkeys([*config.partition_fields, *config.record_key_fields]))
+        sessions.check_delete(self._target, options)
+        # A write that finds nothing would be rolled back.
+        if not any(batch.num_rows for batch in self.read(columns, where)):
+            return None
+        return sessions.delete_selected(
+            self._target, lambda: self.read(columns, where).read_all(), options, self._env
+        )
+
     def schedule_compaction(
         self, transaction: manager.TransactionOptions
     ) -> instants.InstantTime | None:

@@ -5,7 +5,8 @@
     session.commit(written)         all of it is visible, or nothing
     session.abort(...)              instead, when anything failed
 
-`write` does the three for a batch in memory.
+`write` does the three for a batch in memory, `delete_selected` for the records that a look at the
+table finds.
 """
 
 import collections
@@ -300,12 +301,75 @@ def write(
         fills_columns=options.transaction.settings.adds_columns,
     )
     return retries.until_won(
-        lambda: _write_once(target, batch, data.column_names, options, env),
-        retries.Retries(
-            count_max=options.transaction.settings.conflict_retries_max,
-            random=env.random,
-            wait=env.clock.sleep_s,
-        ),
+        lambda: _write_once(target, batch, data.column_names, options, env), _retries(options, env)
+    )
+
+
+def check_delete(target: manager.Target, options: WriteOptions) -> None:
+    """Refuse a delete of selected records by a writer that finds no conflicts.
+
+    Raises:
+        ConfigurationError: It is non-blocking.
+    """
+    assert options.operation is commits.Operation.DELETE, options.operation
+    mode = options.transaction.settings.concurrency
+    if mode is settings.ConcurrencyMode.NON_BLOCKING:
+        raise errors.ConfigurationError(
+            f"records of {target.storage.uri} cannot be deleted by a filter in mode {mode.value}: "
+            "a record that another writer changes meanwhile would be lost. Expected a single or an "
+            "optimistic writer while no others are active, or a delete by keys"
+        )
+
+
+def delete_selected(
+    target: manager.Target,
+    select: Callable[[], pa.Table],
+    options: WriteOptions,
+    env: environment.Environment,
+) -> results.WriteResult | None:
+    """Delete records that are in the table; None, and a rollback, if there are none any more.
+
+    They are selected after the write has begun: whatever changes their file groups from then on is
+    a conflict, after which they are selected again, as often as the settings say.
+
+    Args:
+        target: The table.
+        select: Returns key and partition columns of the records, as the table is now.
+        options: Of a delete.
+        env: Time, ids, threads.
+
+    Raises:
+        ConfigurationError: As `check_delete`.
+        WriteConflictError: It lost each time.
+        HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it was.
+    """
+    check_delete(target, options)
+    config = target.config
+    columns = list(dict.fromkeys([*config.partition_fields, *config.record_key_fields]))
+
+    def delete_once() -> results.WriteResult | None:
+        session = begin(target, options, columns, env)
+        if isinstance(session, results.AlreadyCommitted):
+            return session
+        try:
+            rows = select()
+            batch = batches.prepare(rows, config, target.schema, options.operation)
+        except BaseException:
+            session.abort(has_tasks_left=False)
+            raise
+        if not rows.num_rows:
+            session.abort(has_tasks_left=False)
+            return None
+        return _written(session, batch, target, env)
+
+    return retries.until_won(delete_once, _retries(options, env))
+
+
+def _retries(options: WriteOptions, env: environment.Environment) -> retries.Retries:
+    return retries.Retries(
+        count_max=options.transaction.settings.conflict_retries_max,
+        random=env.random,
+        wait=env.clock.sleep_s,
     )
 
 
@@ -319,6 +383,15 @@ def _write_once(
     session = begin(target, options, columns, env)
     if isinstance(session, results.AlreadyCommitted):
         return session
+    return _written(session, batch, target, env)
+
+
+def _written(
+    session: WriteSession,
+    batch: batches.Batch,
+    target: manager.Target,
+    env: environment.Environment,
+) -> results.CommitResult:
     try:
         mark = early_conflicts.marking(session.task.detection, target.storage, env)
         token = tasks.WriteToken()

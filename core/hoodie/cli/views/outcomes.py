@@ -50,6 +50,39 @@ class WriteDocument:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteDocument:
+    """What a delete by a filter did, or would do.
+
+    Attributes:
+        table: The table's URI.
+        is_dry_run: Whether nothing was deleted, whatever matches.
+        rows: How many match; of a delete, how many were deleted.
+        instant: Its requested time; None where nothing was deleted.
+        completion_time: When it took effect.
+        files: Data files written.
+        bytes: Their summed size.
+        duration_ms: From requested to completed.
+        total_ms: Of the whole command.
+        lock_wait_ms: Waited for the table lock in all.
+        planned_compaction: Instant of the compaction that was planned after it, if any.
+        findings: What one should know though nothing failed.
+    """
+
+    table: str
+    is_dry_run: bool = False
+    rows: int = 0
+    instant: str | None = None
+    completion_time: str | None = None
+    files: int = 0
+    bytes: int = 0
+    duration_ms: int = 0
+    total_ms: int = 0
+    lock_wait_ms: int = 0
+    planned_compaction: str | None = None
+    findings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompactDocument:
     """What a compaction did.
 
@@ -150,6 +183,41 @@ def write_line(shown: WriteDocument) -> str:
         f"{quantities.counted(shown.files, 'file')}, {quantities.size_text(shown.bytes)}, in "
         f"{quantities.duration_text(shown.total_ms)}, of which the write took "
         f"{quantities.duration_text(shown.duration_ms)}"
+        f"{f'; then planned compaction {planned}' if planned else ''}"
+    )
+
+
+def deleted(uri: str, result: results.WriteResult | None, total_ms: int) -> DeleteDocument:
+    """Return the document of a delete that the command took some time for."""
+    if not isinstance(result, results.CommitResult):
+        return DeleteDocument(table=uri, total_ms=total_ms)
+    instant = result.instant
+    return DeleteDocument(
+        table=uri,
+        rows=result.deletes,
+        instant=instant.requested_time,
+        completion_time=instant.completion_time,
+        files=result.file_count,
+        bytes=result.size_bytes,
+        duration_ms=quantities.elapsed_ms(instant.requested_time, instant.completion_time) or 0,
+        total_ms=total_ms,
+        lock_wait_ms=result.lock_wait_ms,
+        planned_compaction=result.planned_compaction,
+        findings=result.findings,
+    )
+
+
+def delete_line(shown: DeleteDocument) -> str:
+    """Return what is said of a delete."""
+    rows = quantities.counted(shown.rows, "row")
+    if shown.is_dry_run:
+        return f"{rows} would be deleted"
+    if shown.instant is None:
+        return "no rows match, nothing was deleted"
+    planned = shown.planned_compaction
+    return (
+        f"committed {shown.instant}: deleted {rows}, {quantities.counted(shown.files, 'file')}, "
+        f"{quantities.size_text(shown.bytes)}, in {quantities.duration_text(shown.total_ms)}"
         f"{f'; then planned compaction {planned}' if planned else ''}"
     )
 

@@ -1,0 +1,95 @@
+"""`hoodie delete`: the rows that match a filter, in one commit."""
+
+from typing import Annotated
+
+import typer
+
+from hoodie import environment
+from hoodie.cli import command, options, output, progress, run_settings, tables
+from hoodie.cli.views import outcomes
+from hoodie.model import commits
+from hoodie.read import where as where_text
+from hoodie.transaction import authors
+from hoodie.write import sessions
+
+DETAILS = """Rows are selected after the write has begun. A row that another writer changes between
+is a conflict: nothing is deleted, and the command fails, or selects again with
+--set hoodie.write.num.retries.on.conflict.failures=N.
+`hoodie write --operation delete` deletes by keys in files.
+"""
+EXAMPLES = """Examples:
+
+  hoodie delete /data/trips --where "city = 'Rome' and fare < 0" --dry-run
+  hoodie delete /data/trips --where "city = 'Rome' and fare < 0"
+  hoodie delete /data/trips --where "day < 20250101" --concurrency occ --lock filesystem
+
+`hoodie read --help` has the grammar of --where. Non-blocking writers find no conflicts: with
+--concurrency nbcc the command is refused.
+"""
+
+
+def delete(  # noqa: PLR0913 - a parameter an option
+    uri: options.TableUri,
+    *,
+    where: Annotated[str, typer.Option(metavar="EXPR", help="Filter of the rows to delete.")],
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", metavar="", help="Delete nothing; show how many rows match."),
+    ] = False,
+    concurrency: Annotated[
+        options.Concurrency | None,
+        typer.Option(
+            metavar="MODE",
+            help="single-writer; occ with several writers.",
+            show_default="single-writer",
+            case_sensitive=False,
+        ),
+    ] = None,
+    lock: options.LockText = None,
+    writer_id: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID", help="Name of this writer, unique among the writers of the table."
+        ),
+    ] = None,
+    set_texts: options.SetTexts = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Delete the rows that match a filter."""
+    env = environment.system()
+    begun_s = env.clock.monotonic_s()
+    predicate = where_text.parse(where)
+    run = run_settings.parse(set_texts, lock, concurrency)
+    with progress.Display() as display:
+        opened = tables.open_table(uri, env, display)
+        run_settings.check_facts(run.facts, opened.config)
+        if dry_run:
+            display.phase("reading")
+            keys = opened.config.record_key_fields
+            matching = sum(batch.num_rows for batch in opened.read(keys, predicate))
+            shown = outcomes.DeleteDocument(table=opened.uri, is_dry_run=True, rows=matching)
+        else:
+            display.phase("deleting")
+            result = opened.delete(
+                predicate,
+                sessions.WriteOptions(
+                    operation=commits.Operation.DELETE,
+                    transaction=run.transaction(authors.Author(writer_id=writer_id)),
+                    compaction=run.compaction,
+                ),
+            )
+            total_ms = round((env.clock.monotonic_s() - begun_s) * 1000)
+            shown = outcomes.deleted(opened.uri, result, total_ms)
+    if as_json:
+        output.document(shown)
+        return
+    output.line(outcomes.delete_line(shown))
+    for finding in shown.findings:
+        output.note(f"note: {finding}")
+
+
+COMMAND = command.Command(
+    run=delete,
+    details=DETAILS,
+    examples=EXAMPLES,
+)
