@@ -32,7 +32,7 @@ demo: setup ## two pipelines write one table of real flights at once, and a comp
 .PHONY: test
 test: setup setup-peer ## run all tests, those against Apache Hudi with a sample of their parameters
 	@echo "==> Running all tests (some only: .venv/bin/pytest tests/unit)"
-	@$(BIN)/pytest --numprocesses=auto --sample
+	@$(BIN)/pytest --numprocesses=auto --sample --durations=30 --durations-min=5
 
 # Only a file that is named on the command line: the environment's may be a cluster at work.
 .PHONY: test-cluster
