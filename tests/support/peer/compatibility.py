@@ -42,13 +42,16 @@ FACTORS: Mapping[str, Sequence[str]] = {
 """The values of each factor."""
 
 MEANINGS = {
-    "maker": "who creates the table and writes it first; the other one continues",
-    "index": "of Apache Hudi's writers; ours have the simple index beside a record index",
+    "maker": "creates the table and writes it first; the other engine continues",
+    "index": (
+        "of Apache Hudi's writers; those of this project have the simple one beside a record index"
+    ),
     "operation": "what the maker does to the table before the other one continues",
     "merge": "`hoodie.record.merge.mode`, and whether updates are partial",
     "logs": "format of data blocks in log files",
     "metadata": "whether there is a metadata table, with what Apache Hudi makes by default",
 }
+MAKERS = {"ours": "this project", "theirs": "Apache Hudi"}
 REPLACING = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
 _CANDIDATES = 30
 _SEED = 16
@@ -330,7 +333,10 @@ def _lines(results: Sequence[Result]) -> Iterator[str]:
         f"({len(results)} combinations)."
     )
     yield ""
-    rows = [(name, ", ".join(FACTORS[name]), MEANINGS.get(name, "")) for name in FACTORS]
+    rows = [
+        (name, "; ".join(MAKERS.get(each, each) for each in values), MEANINGS.get(name, ""))
+        for name, values in FACTORS.items()
+    ]
     yield from _grid(("factor", "values", "meaning"), rows)
     yield ""
     yield "Left out:"
@@ -354,7 +360,7 @@ def _lines(results: Sequence[Result]) -> Iterator[str]:
 
 def _results(results: Sequence[Result], readers: Sequence[str]) -> Iterator[Sequence[str]]:
     for number, result in enumerate(results, start=1):
-        values = [str(value) for value in dataclasses.astuple(result.combination)]
+        values = [MAKERS.get(each, each) for each in dataclasses.astuple(result.combination)]
         counts = []
         for name in readers:
             same, deviating = result.same.get(name, 0), result.deviating.get(name, 0)
