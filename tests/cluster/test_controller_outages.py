@@ -242,6 +242,23 @@ def test_lists_and_watches_that_are_refused_or_cut_delay_and_hide_nothing(
     assert len(lake.started) == len(place.jobs()) == 3
 
 
+def test_renewal_whose_answer_is_lost_does_not_end_the_leadership(
+    proxy: fault_proxy.FaultProxy, place: cluster_place.Place, lake: cluster_helpers.Lake
+) -> None:
+    with cluster_operator.leading(_through(proxy, place), place.namespace, lake.folder):
+        _make(place, "one")
+        place.await_state(kinds.HUDI_TABLE, "one", "Ready", "Ready")
+        lost = fault_proxy.Rule(matches=_is_renewal, fault=fault_proxy.LoseAnswer(), times=1)
+        proxy.add(lost)
+        programs.wait_until(lambda: lost.times == 0, "a renewal has lost its answer", WAIT_S)
+        _make(place, "two")
+        place.await_state(kinds.HUDI_TABLE, "two", "Ready", "Ready")
+
+
+def _is_renewal(call: fault_proxy.Call) -> bool:
+    return call.method == "PUT" and "/leases/" in call.path
+
+
 def test_operator_without_a_watch_ends_and_lets_another_lead(
     proxy: fault_proxy.FaultProxy, place: cluster_place.Place, lake: cluster_helpers.Lake
 ) -> None:

@@ -145,7 +145,10 @@ class Transport:
 
 
 async def send(sender: client.ApiClient, request: Request, timeout_s: float) -> Answer:
-    """Send a request, once, and return what is answered.
+    """Send a request and return what is answered.
+
+    aiohttp sends a GET, PUT or DELETE once more where the connection breaks before the answer: a
+    change may then meet itself, as a conflict.
 
     Args:
         sender: The client.

@@ -150,21 +150,25 @@ class Election:
             logger.warning("the lease was not released: %s", error)
 
     async def take(self) -> bool:
-        """Take or renew the lease once, if it is ours or free; return whether it is ours.
+        """Take or renew the lease, if it is ours or free; return whether it is ours.
 
         Raises:
-            ApiError: The API server did not answer.
+            ApiError: The API server did not answer, or others change the lease all the time.
         """
+        try:
+            return await self._take_once()
+        except (api_errors.AlreadyExistsError, api_errors.ConflictError):
+            # What came first may be our own change: whose answer is lost, aiohttp sends anew.
+            return await self._take_once()
+
+    async def _take_once(self) -> bool:
         asked_s = self._clock.monotonic_s()
         found = await self._api.get(resources.LEASE, self._namespace, self._name)
-        try:
-            if found is None:
-                held = await self._api.create(self._lease({}, transitions=0))
-            elif self._is_mine_or_free(found):
-                held = await self._api.replace(self._taken(found))
-            else:
-                return False
-        except (api_errors.AlreadyExistsError, api_errors.ConflictError):
+        if found is None:
+            held = await self._api.create(self._lease({}, transitions=0))
+        elif self._is_mine_or_free(found):
+            held = await self._api.replace(self._taken(found))
+        else:
             return False
         self._held, self._renewed_s = held, asked_s
         return True

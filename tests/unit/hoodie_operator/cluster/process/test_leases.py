@@ -31,6 +31,7 @@ class Server:
     def __init__(self, clock: MovedClock) -> None:
         self.lease: Manifest | None = None
         self.cut: set[str] = set()
+        self.sent_twice: set[str] = set()
         self._clock = clock
         self._versions = 0
         self._uids = 0
@@ -81,7 +82,11 @@ class Account:
             raise api_errors.NotFoundError("gone")
         if held["metadata"]["resourceVersion"] != manifest["metadata"]["resourceVersion"]:
             raise api_errors.ConflictError("moved on")
-        return self._server.put(manifest)
+        made = self._server.put(manifest)
+        if self._name in self._server.sent_twice:
+            self._server.sent_twice.remove(self._name)
+            return await self.replace(manifest)
+        return made
 
 
 def _election(server: Server, clock: MovedClock, name: str) -> leases.Election:
@@ -129,6 +134,20 @@ def test_renewing_keeps_the_number() -> None:
         clock.now_s += 5
         assert election.is_held
         assert _try(election)
+    assert election.number == number
+
+
+def test_renewal_that_is_sent_twice_since_its_answer_was_lost_is_a_renewal() -> None:
+    clock = MovedClock()
+    server = Server(clock)
+    election = _election(server, clock, "a")
+    assert _try(election)
+    number = election.number
+    server.sent_twice.add("a")
+    clock.now_s += 9
+    assert _try(election)
+    clock.now_s += 9
+    assert election.is_held
     assert election.number == number
 
 
