@@ -553,6 +553,7 @@ class Table:
             UnsupportedError: The table is not written, for another reason.
             ConflictError: Others were stated meanwhile.
         """
+        declared = adoption.with_key_encoding(declared, self._target, self._env)
         changes = adoption.lacking(self.config, declared)
         if not changes:
             return changes

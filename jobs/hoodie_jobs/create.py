@@ -75,7 +75,14 @@ def perform(run: Run) -> None:
     if not work.may_adopt:
         raise errors.AlreadyExistsError(f"there is already a table at {existing.uri}")
     zone = None if work.time_zone is None else time_zones.TimeZone(work.time_zone)
-    declared = dataclasses.replace(config, time_zone=zone)
+    env = opening.environment_of(run.spec)
+    found = manager.Target(
+        storage=env.open_storage(run.spec.table_uri),
+        config=existing.config,
+        schema=existing.schema,
+    )
+    zoned = dataclasses.replace(config, time_zone=zone)
+    declared = adoption.with_key_encoding(zoned, found, env)
     changes = adoption.lacking(existing.config, declared)
     stored = adoption.adopted(existing.config, declared)
     _compare(existing, stored, config, schema)

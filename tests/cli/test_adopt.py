@@ -84,3 +84,70 @@ def test_table_is_adopted_with_its_buckets(
     fine(hoodie("adopt", table, "--index", "bucket", "--buckets", "2"))
     fine(hoodie("write", table, "--input", trips))
     assert len(fine(hoodie("read", table, "--json")).rows) == 3
+
+
+ENCODING = "hoodie.table.complex.keygen.encoding"
+SLASHES = "hoodie.datasource.write.slash.separated.date.partitioning"
+
+
+def stated(path: Path, **properties: str | None) -> None:
+    """Change what a table states; `_` stands for a dot."""
+    env = environment.system()
+    changes = {name.replace("_", "."): value for name, value in properties.items()}
+    table_properties.update(env.open_storage(str(path)), changes, env.clock, lambda: None)
+
+
+def test_encoding_of_keys_is_read_from_them(
+    hoodie: Run, tmp_path: Path, schema: Path, trips: Path
+) -> None:
+    options = ("--partition-by", "city,seats", "--table-version", "8", "--index", "simple")
+    table = made(hoodie, tmp_path / "t", schema, *options)
+    fine(hoodie("write", table, "--input", trips))
+    unstated(table)
+    stated(table, **{ENCODING: None})
+    refused = hoodie("write", table, "--input", trips)
+    assert refused.code == 21
+    done = fine(hoodie("adopt", table, "--index", "simple", "--json"))
+    assert done.document["changes"] == {
+        "hoodie.operator.index": "SIMPLE",
+        ENCODING: "FIELD_PREFIXED",
+    }
+    fine(hoodie("write", table, "--input", trips))
+    assert len(fine(hoodie("read", table, "--json")).rows) == 3
+    shown = fine(hoodie("describe", table, "--spark-options")).out.splitlines()
+    assert "hoodie.write.complex.keygen.new.encoding=false" in shown
+    assert "hoodie.write.complex.keygen.validation.enable=false" in shown
+    # As an earlier release has written them.
+    stated(table, **{ENCODING: "VALUE_ONLY"})
+    fine(hoodie("write", table, "--input", trips))
+    stated(table, **{ENCODING: None})
+    refused = hoodie("adopt", table)
+    assert refused.code == 24
+    assert "HUDI-7001" in refused.err
+
+
+def test_keys_and_paths_of_rows_are_compared(
+    hoodie: Run, tmp_path: Path, schema: Path, trips: Path
+) -> None:
+    table = made(hoodie, tmp_path / "t", schema, "--partition-by", "day", "--index", "simple")
+    days = put(
+        tmp_path / "days.csv",
+        "id,city,fare,seats,updated_at,day,at\na,Bonn,1,1,2,2024-03-15,\n",
+    )
+    fine(hoodie("write", table, "--input", days))
+    unstated(table)
+    wrong = hoodie("adopt", table, "--index", "simple", "--key-option", f"{SLASHES}=true")
+    assert wrong.code == 24
+    assert "has the partition path '2024-03-15', expected '2024/03/15'" in wrong.err
+    fine(hoodie("adopt", table, "--index", "simple", "--key-option", f"{SLASHES}=false"))
+    changed = hoodie("adopt", table, "--key-option", f"{SLASHES}=true")
+    assert (changed.code, "is not changed" in changed.err) == (24, True)
+    other = hoodie("adopt", table, "--key-option", "hoodie.table.name=x")
+    assert (other.code, "--key-option hoodie.table.name" in other.err) == (24, True)
+
+
+def test_nothing_to_state_is_said(hoodie: Run, tmp_path: Path, schema: Path, trips: Path) -> None:
+    table = made(hoodie, tmp_path / "t", schema, "--index", "simple")
+    unstated(table)
+    refused = hoodie("adopt", table)
+    assert (refused.code, "nothing to state" in refused.err) == (24, True)

@@ -19,6 +19,8 @@ TABLES = {
     "partial_v8": replace(BASE, ordering=None, partial_updates=True, table_version=8),
     "whole_rows_by_commit": replace(BASE, ordering=None),
     "composite_key": replace(BASE, record_key=("id", "name"), extra=ESCAPED),
+    "one_key_of_complex": replace(BASE, partition_by=("part", "name")),
+    "one_key_of_complex_v8": replace(BASE, partition_by=("part", "name"), table_version=8),
     "unpartitioned_avro": replace(BASE, partition_by=(), parquet_logs=False),
 }
 KEY = ["part", "id", "name"]

@@ -1,9 +1,10 @@
 """The configuration of a new table, of what the user wishes; wishes that do not fit are refused."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from hoodie import errors
-from hoodie.model import schemas, table_config, time_zones
+from hoodie.model import key_generators, schemas, table_config, time_zones
 from hoodie.storage import locations
 from hoodie.write import keys
 
@@ -56,22 +57,36 @@ class Adoption:
         buckets: Buckets a partition; None for not said.
         bucket_fields: Columns that are hashed; none for the record key.
         time_zone: Of times that are local ones; None for not said.
+        key_options: Properties of the key generator.
     """
 
     index: table_config.IndexKind | None = None
     buckets: int | None = None
     bucket_fields: tuple[str, ...] = ()
     time_zone: str | None = None
+    key_options: Mapping[str, str] = field(default_factory=dict)
 
 
 def adopted(stored: table_config.TableConfig, wish: Adoption) -> table_config.TableConfig:
-    """Return a table's configuration with the index and the time zone that are declared.
+    """Return a table's configuration with what is declared of it.
 
     Raises:
-        ConfigurationError: Options contradict each other, or the table states another index or
-            another zone.
+        ConfigurationError: Options contradict each other, or the table states another index,
+            another zone or another option of its key generator.
     """
-    return _in_zone(_with_index(stored, wish), wish.time_zone)
+    declared = _in_zone(_with_index(stored, wish), wish.time_zone)
+    for key, value in wish.key_options.items():
+        if not key_generators.is_option(key):
+            raise errors.ConfigurationError(
+                f"--key-option {key}: expected {key_generators.OPTIONS_PREFIX}..., "
+                f"{key_generators.SLASHES_KEY} or {table_config.KEY_ENCODING_KEY}"
+            )
+        if stored.properties.get(key, value) != value:
+            raise errors.ConfigurationError(
+                f"table {stored.name!r} states {key}={stored.properties[key]}, not {value}: what "
+                "makes keys and paths is not changed"
+            )
+    return replace(declared, properties={**stored.properties, **wish.key_options})
 
 
 def _in_zone(stored: table_config.TableConfig, name: str | None) -> table_config.TableConfig:

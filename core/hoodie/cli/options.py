@@ -107,8 +107,8 @@ def names(text: str, option: str) -> tuple[str, ...]:
     return parts
 
 
-def properties(texts: Sequence[str] | None) -> dict[str, str]:
-    """Return the properties that `--set` gives.
+def properties(texts: Sequence[str] | None, option: str = "--set") -> dict[str, str]:
+    """Return the properties that an option gives, such as `--set`.
 
     Raises:
         InvalidInputError: One is not KEY=VALUE, or a key is given twice.
@@ -117,8 +117,8 @@ def properties(texts: Sequence[str] | None) -> dict[str, str]:
     for text in texts or ():
         key, sign, value = text.partition("=")
         if not sign or not key.strip():
-            raise errors.InvalidInputError(f"--set {text!r}: expected KEY=VALUE")
+            raise errors.InvalidInputError(f"{option} {text!r}: expected KEY=VALUE")
         if key.strip() in given:
-            raise errors.InvalidInputError(f"--set {key.strip()} is given twice")
+            raise errors.InvalidInputError(f"{option} {key.strip()} is given twice")
         given[key.strip()] = value.strip()
     return given

@@ -151,6 +151,11 @@ class SimpleBucketIndex:
                 texts = pc.cast(pa.array(literals, kind), pa.string())
             except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
                 continue
+            if len(self._config.record_key_fields) == 1 and key_generators.names_fields(
+                self._config
+            ):
+                # There is no comma, so that the whole key is hashed.
+                texts = pc.binary_join_element_wise(f"{field}:", texts, "")
             if not _is_hashed_as_it_is(texts):
                 continue
             wanted = {each for count in self._counts() for each in buckets([texts], count).tolist()}

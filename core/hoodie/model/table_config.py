@@ -23,8 +23,11 @@ INDEX_KEY = "hoodie.operator.index"
 """Not Apache Hudi's `hoodie.index.type`: it refuses writers that name another one than the table's
 properties, though those with a simple and with a bloom index go well together."""
 
+KEY_ENCODING_KEY = "hoodie.table.complex.keygen.encoding"
 BUCKET_COUNT_KEY = "hoodie.bucket.index.num.buckets"
 HASH_FIELDS_KEY = "hoodie.bucket.index.hash.field"
+VERSION_NAMING_KEYS = 9
+"""From this version on all releases name the one key field of COMPLEX in record keys."""
 CHAIN_KEY = "hoodie.operator.chain"
 FOREIGN_WRITERS_KEY = "hoodie.operator.foreign.writers"
 EPOCH_KEY = "hoodie.operator.epoch"
@@ -268,6 +271,9 @@ def to_properties(config: TableConfig) -> dict[str, str]:
     }
     if config.database:
         properties["hoodie.database.name"] = config.database
+    is_complex = properties["hoodie.table.keygenerator.type"] == "COMPLEX"
+    if is_complex and len(config.record_key_fields) == 1 and config.version < VERSION_NAMING_KEYS:
+        properties[KEY_ENCODING_KEY] = "FIELD_PREFIXED"
     if config.create_schema is not None:
         properties["hoodie.table.create.schema"] = config.create_schema
     if config.index is not None:

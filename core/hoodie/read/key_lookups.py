@@ -30,7 +30,7 @@ def keys_of(
     known = [each for each in values if each is not None]
     if len(known) < len(fields) or math.prod(map(len, known)) > _KEYS_MAX:
         return None
-    if len(fields) == 1:
+    if not key_generators.names_fields(config):
         return pa.array(known[0], pa.string())
     named = [
         [f"{name}:{text}" for text in texts] for name, texts in zip(fields, known, strict=True)

@@ -13,6 +13,8 @@ and then put where all who write here see it:
                      with a bucket index would not find what is put elsewhere
     time zone        the newest instants are compared with the times of their files, unless these
                      were copied
+    key generator    keys and paths of some records are compared with what their rows make; how one
+                     key field of COMPLEX is encoded is read from keys (`stored_keys`)
 """
 
 import dataclasses
@@ -22,14 +24,29 @@ from hoodie import environment, errors
 from hoodie.engine import protocol
 from hoodie.filegroup import snapshots
 from hoodie.index import tables
-from hoodie.model import table_config
+from hoodie.model import key_generators, table_config
 from hoodie.model.table_config import IndexKind
-from hoodie.services import checking
+from hoodie.services import checking, stored_keys
 from hoodie.timeline import active, clock_evidence, partition_buckets
 from hoodie.transaction import client, configuration, manager, preconditions
 from hoodie.write import compatibility
 
 _CONSISTENT_HASHING = ".hoodie/.bucket_index"
+
+
+def with_key_encoding(
+    declared: table_config.TableConfig, target: manager.Target, env: environment.Environment
+) -> table_config.TableConfig:
+    """Return what is declared, with the encoding of keys that the table has but does not state.
+
+    Raises:
+        ConfigurationError: It has keys of both encodings.
+    """
+    is_known = key_generators.kind(target.config) in key_generators.CLASSES
+    if not is_known or key_generators.names_fields(target.config) is not None:
+        return declared
+    found = {table_config.KEY_ENCODING_KEY: stored_keys.encoding(target, env).value}
+    return dataclasses.replace(declared, properties={**declared.properties, **found})
 
 
 def lacking(
@@ -39,7 +56,8 @@ def lacking(
 
     Args:
         stored: The table's configuration.
-        declared: With the index and the time zone, as far as they are declared.
+        declared: With the index, the time zone and options of the key generator, as far as they
+            are declared; of `with_key_encoding`.
     """
     found: dict[str, str] = {}
     # One that states an index of a later release keeps it, and is not written.
@@ -47,7 +65,9 @@ def lacking(
         found |= _index_properties(declared)
     if stored.time_zone is None:
         found |= _zone_properties(declared)
-    return found
+    return found | {
+        key: value for key, value in _key_options(declared).items() if key not in stored.properties
+    }
 
 
 def adopted(
@@ -56,6 +76,8 @@ def adopted(
     """Return a table's configuration with what it lacks of what is declared."""
     if stored.time_zone is None:
         stored = dataclasses.replace(stored, time_zone=declared.time_zone)
+    properties = {**_key_options(declared), **stored.properties}
+    stored = dataclasses.replace(stored, properties=properties)
     if stored.index_kind is not None:
         return stored
     if declared.index_kind is not IndexKind.BUCKET:
@@ -80,6 +102,10 @@ def _zone_properties(config: table_config.TableConfig) -> dict[str, str]:
     return {} if config.time_zone is None else {table_config.TIME_ZONE_KEY: config.time_zone.name}
 
 
+def _key_options(config: table_config.TableConfig) -> dict[str, str]:
+    return {key: value for key, value in config.properties.items() if key_generators.is_option(key)}
+
+
 def check(
     target: manager.Target,
     changes: Collection[str],
@@ -89,7 +115,7 @@ def check(
     """Compare what a table is to say with the table.
 
     For buckets the keys of all records are read, for another index the names of all files; for a
-    time zone the timeline is listed.
+    time zone the timeline is listed. Some records are read anyway.
 
     Args:
         target: The table, as `adopted` has it.
@@ -99,7 +125,8 @@ def check(
 
     Raises:
         ConfigurationError: Some records are in other buckets, the first finding is named; or the
-            file groups are all of buckets; or times are of another zone, or the zone unknown.
+            file groups are all of buckets; or times are of another zone, or the zone unknown; or
+            some records have other keys or paths than their rows make.
         UnsupportedError: The table has bucket counts by partition, or is not written for another
             reason.
     """
@@ -108,6 +135,7 @@ def check(
     refusal = preconditions.table_refusal(target.config, target.config)
     if refusal is not None:
         raise refusal
+    stored_keys.check(target, env)
     if table_config.TIME_ZONE_KEY in changes:
         _check_zone(target)
     if table_config.INDEX_KEY in changes:
@@ -174,7 +202,12 @@ def record(target: manager.Target, changes: Mapping[str, str], transaction: clie
 
     def decide(stored: table_config.TableConfig) -> configuration.Changes:
         lacks = lacking(stored, target.config)
-        agreed = {**_index_properties(stored), **_zone_properties(stored), **lacks}
+        agreed = {
+            **_index_properties(stored),
+            **_zone_properties(stored),
+            **_key_options(stored),
+            **lacks,
+        }
         differing = [key for key, value in changes.items() if agreed.get(key) != value]
         if differing:
             raise errors.ConflictError(

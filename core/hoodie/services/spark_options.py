@@ -63,13 +63,16 @@ def options(
 
 def _table(config: table_config.TableConfig) -> dict[str, str]:
     kind = key_generators.kind(config)
-    class_name = key_generators.PLAIN.get(kind)
-    return {
+    class_name = key_generators.CLASSES.get(kind)
+    partitions = ",".join(config.partition_fields)
+    if kind == "CUSTOM":
+        partitions = config.properties.get("hoodie.table.partition.fields", partitions)
+    found = {
         "hoodie.table.name": config.name,
         "hoodie.table.type": config.table_type.value,
         "hoodie.datasource.write.table.type": config.table_type.value,
         "hoodie.datasource.write.recordkey.field": ",".join(config.record_key_fields),
-        "hoodie.datasource.write.partitionpath.field": ",".join(config.partition_fields),
+        "hoodie.datasource.write.partitionpath.field": partitions,
         "hoodie.datasource.write.keygenerator.class": f"org.apache.hudi.keygen.{class_name}"
         if class_name
         else config.properties.get("hoodie.table.keygenerator.class", kind),
@@ -78,6 +81,17 @@ def _table(config: table_config.TableConfig) -> dict[str, str]:
         "hoodie.write.table.version": str(config.version),
         # Version 9 is not read by 1.0; whoever wants it upgrades the table on purpose.
         "hoodie.write.auto.upgrade": "false",
+    }
+    if config.version < table_config.VERSION_NAMING_KEYS and kind == "COMPLEX":
+        # Their validation knows tables of unknown keys alone.
+        found["hoodie.write.complex.keygen.validation.enable"] = "false"
+        is_named = key_generators.names_fields(config) is not False
+        found["hoodie.write.complex.keygen.new.encoding"] = _flag(not is_named)
+    if key_generators.has_slashed_dates(config):
+        found[key_generators.SLASHES_KEY] = "true"
+    # By which a timestamp-based generator makes paths.
+    return found | {
+        key: value for key, value in config.properties.items() if key.startswith("hoodie.keygen.")
     }
 
 

@@ -1,9 +1,10 @@
 """Record keys and partition paths of rows, exactly as Apache Hudi's key generators make them.
 
-    one key field       the value's text
+    one key field       the value's text; with the generator COMPLEX `field:value`, in most tables
     several             `f1:v1,f2:v2`; a null is `__null__`, an empty text `__empty__`
     partition path      the fields' texts, joined by `/`; hive style puts `field=` before each; a
-                        null or empty one is `__HIVE_DEFAULT_PARTITION__`
+                        null or empty one is `__HIVE_DEFAULT_PARTITION__`. Texts of times, where
+                        the generator is timestamp-based: `timestamp_paths`
 
 A value that Hudi would write differently from one operation to the next, or would not find again,
 is refused before anything is written. Source: `KeyGenUtils.java`, `SimpleKeyGenerator.java`,
@@ -11,7 +12,8 @@ is refused before anything is written. Source: `KeyGenUtils.java`, `SimpleKeyGen
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +23,7 @@ import pyarrow.compute as pc
 from hoodie import errors
 from hoodie.index import tables
 from hoodie.model import files, key_generators, table_config
+from hoodie.write import timestamp_paths
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """What stands for a null or empty value in a partition path."""
@@ -46,7 +49,7 @@ def record_keys(table: pa.Table, config: table_config.TableConfig) -> pa.Array:
             key; the message has the column, the number of rows and an example.
         UnsupportedError: The table's keys are made by a generator that is not known here.
     """
-    _check_generator(config)
+    _check_keys(config)
     fields = config.record_key_fields
     texts = [_text(table, name, "record key", is_date_allowed=False) for name in fields]
     if len(fields) == 1:
@@ -55,7 +58,8 @@ def record_keys(table: pa.Table, config: table_config.TableConfig) -> pa.Array:
         )
         is_both = pc.and_(pc.match_substring(texts[0], ","), pc.match_substring(texts[0], ":"))
         _refuse(fields[0], texts[0], is_both, "a comma and a colon, which Hudi takes for a list")
-        return texts[0]
+        if not key_generators.names_fields(config):
+            return texts[0]
     return _composite(texts, config)
 
 
@@ -71,10 +75,10 @@ def partition_paths(table: pa.Table, config: table_config.TableConfig) -> pa.Dic
             path; the message has the column, the number of rows and an example.
         UnsupportedError: The table's paths are made by a generator that is not known here.
     """
-    _check_generator(config)
+    makers = _makers(config)
     paths, codes = [""], np.zeros(table.num_rows, np.int64)
-    for position, name in enumerate(config.partition_fields):
-        segments, places = _segments(table, name, config, is_first=position == 0)
+    for position, (name, maker) in enumerate(zip(config.partition_fields, makers, strict=True)):
+        segments, places = _segments(table, name, config, maker, is_first=position == 0)
         # One number for each combination that occurs, so that they stay as few as the paths.
         combined = pa.array(codes * len(segments) + places).dictionary_encode()
         codes = combined.indices.to_numpy().astype(np.int64)
@@ -85,49 +89,105 @@ def partition_paths(table: pa.Table, config: table_config.TableConfig) -> pa.Dic
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Maker:
+    """What makes the parts of paths that a field gives.
+
+    Attributes:
+        texts: Returns the texts of a table's column.
+        separator: What parts a text into folders; None where it is one.
+    """
+
+    texts: Callable[[pa.Table, str], pa.Array]
+    separator: str | None = None
+
+    def folders(self, segment: str) -> list[str]:
+        return [segment] if self.separator is None else segment.split(self.separator)
+
+
 def _segments(
-    table: pa.Table, name: str, config: table_config.TableConfig, *, is_first: bool
+    table: pa.Table, name: str, config: table_config.TableConfig, maker: _Maker, *, is_first: bool
 ) -> tuple[list[str], npt.NDArray[np.int64]]:
     """Return the different parts that a field gives to paths, and which of them each row has."""
-    text = _text(table, name, "partition", is_date_allowed=True)
+    text = maker.texts(table, name)
     encoded = text.dictionary_encode(null_encoding="encode")
     numbers: dict[str, int] = {}
     places = np.zeros(len(encoded.dictionary), np.int64)
     for place, value in enumerate(encoded.dictionary.to_pylist()):
-        segment = _segment(value, name, config)
-        problem = _path_problem(segment, is_first=is_first)
+        folders = maker.folders(_segment(value, name, config))
+        problem = _problem(folders, is_first=is_first)
         if problem is not None:
             _refuse(name, text, pc.equal(text, value), problem)
         # Null, the empty text and the default partition's own name are one part.
-        places[place] = numbers.setdefault(segment, len(numbers))
+        places[place] = numbers.setdefault("/".join(folders), len(numbers))
     return list(numbers), places[encoded.indices.to_numpy()]
 
 
-def _check_generator(config: table_config.TableConfig) -> None:
-    """Check that the table's key generator is one of those that make keys and paths as we do."""
-    if not key_generators.is_plain(config):
-        partitions = config.properties.get("hoodie.table.partition.fields", "")
-        raise errors.UnsupportedError(
-            f"table {config.name!r} has the key generator {key_generators.kind(config)} over "
-            f"{partitions!r}, expected one of {', '.join(key_generators.PLAIN)} over plain fields"
-        )
+def _check_keys(config: table_config.TableConfig) -> None:
+    """Check that it is known which record keys the table's generator makes."""
     if not key_generators.has_one_key_text(config):
+        if key_generators.kind(config) not in key_generators.CLASSES:
+            raise _of_unknown_generator(config)
         raise errors.UnsupportedError(
             f"table {config.name!r} has one record key field and the key generator COMPLEX, whose "
-            "keys differ between releases of Hudi; expected one partition field at most, or "
-            "several key fields"
+            "keys differ between releases of Hudi, and does not say which it has: `hoodie adopt "
+            "URI` reads it from its records and states it"
         )
 
 
-def _text(table: pa.Table, name: str, role: str, *, is_date_allowed: bool) -> pa.Array:
-    """Return a column as the texts that Java prints for its values."""
+def _makers(config: table_config.TableConfig) -> Sequence[_Maker]:
+    """Return what makes the texts of each partition field."""
+    kinds = key_generators.path_kinds(config)
+    if kinds is None:
+        raise _of_unknown_generator(config)
+    has_times = key_generators.PathKind.TIMESTAMP in kinds
+    has_slashes = key_generators.has_slashed_dates(config)
+    if has_slashes and (has_times or len(kinds) != 1):
+        raise errors.UnsupportedError(
+            f"table {config.name!r} has dates with slashes in its paths, expected one partition "
+            "field, and not a time"
+        )
+
+    def plain(table: pa.Table, name: str) -> pa.Array:
+        return _text(table, name, "partition", is_date_allowed=True)
+
+    # Later releases than 1.2 keep a dash at the beginning; 1.2 leaves the table's folder by it.
+    of_plain = _Maker(texts=plain, separator="-" if has_slashes else None)
+    if not has_times:
+        return [of_plain] * len(kinds)
+    rule = timestamp_paths.rule(config)
+
+    def timed(table: pa.Table, name: str) -> pa.Array:
+        return timestamp_paths.texts(_column(table, name, "partition"), rule, name)
+
+    of_times = _Maker(texts=timed, separator="/")
+    return [of_times if kind is key_generators.PathKind.TIMESTAMP else of_plain for kind in kinds]
+
+
+def _of_unknown_generator(config: table_config.TableConfig) -> errors.UnsupportedError:
+    partitions = config.properties.get("hoodie.table.partition.fields", "")
+    return errors.UnsupportedError(
+        f"table {config.name!r} has the key generator {key_generators.kind(config)} over "
+        f"{partitions!r}, expected one of {', '.join(key_generators.CLASSES)}"
+    )
+
+
+def _column(table: pa.Table, name: str, role: str) -> pa.Array:
+    """Return a column, in the type of its values."""
     if name not in table.column_names:
         raise errors.InvalidInputError(f"{role} column {name!r} is missing")
     column = table.column(name).combine_chunks()
     type_ = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     is_text = pa.types.is_string(type_) or pa.types.is_large_string(type_)
-    if is_text or pa.types.is_string_view(type_):
-        return column.cast(pa.string())
+    return column.cast(pa.string() if is_text or pa.types.is_string_view(type_) else type_)
+
+
+def _text(table: pa.Table, name: str, role: str, *, is_date_allowed: bool) -> pa.Array:
+    """Return a column as the texts that Java prints for its values."""
+    column = _column(table, name, role)
+    type_ = column.type
+    if pa.types.is_string(type_):
+        return column
     if pa.types.is_integer(type_) or pa.types.is_boolean(type_):
         return column.cast(pa.string())
     if pa.types.is_date32(type_) and is_date_allowed:
@@ -176,8 +236,19 @@ def _segment(value: str | None, name: str, config: table_config.TableConfig) -> 
     return f"{name}={text}" if config.is_hive_style else text
 
 
+def _problem(folders: Sequence[str], *, is_first: bool) -> str | None:
+    """Return what is wrong with folders of a partition path; None for nothing."""
+    if not all(folders):
+        return "a folder without a name"
+    found = (
+        _path_problem(folder, is_first=is_first and place == 0)
+        for place, folder in enumerate(folders)
+    )
+    return next((each for each in found if each is not None), None)
+
+
 def _path_problem(segment: str, *, is_first: bool) -> str | None:
-    """Return what is wrong with a part of a partition path; None when it is safe."""
+    """Return what is wrong with a folder of a partition path; None when it is safe."""
     problems: tuple[tuple[bool, str], ...] = (
         (bool(_BAD_IN_PATHS.search(segment)), "a slash or a control character"),
         (segment == "." or bool(_PARENT.search(segment)), "a step out of its folder"),

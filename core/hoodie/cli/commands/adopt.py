@@ -26,6 +26,11 @@ The instants of a table have the local times of its writers, unless hoodie.table
 is UTC. Then --time-zone says which zone that is, by its name in the IANA database: UTC if the JVMs
 run in UTC. It is refused if the times of the newest files show another one.
 
+Keys and paths of some rows are compared with what the table's key generator makes of them. Where it
+leaves options of the generator to its writers, as CUSTOM does with hoodie.keygen.timebased.*, state
+them by --key-option. Whether COMPLEX puts the name of a single key field into keys is read from the
+rows, where the table's version does not say.
+
 Nothing but the table's properties changes. Writers of Apache Hudi continue with their options.
 """
 EXAMPLES = """Examples:
@@ -34,6 +39,7 @@ EXAMPLES = """Examples:
   hoodie adopt /data/trips --index simple
   hoodie adopt /data/trips --index simple --time-zone Europe/Berlin
   hoodie adopt /data/trips --index bucket --buckets 16
+  hoodie adopt /data/trips --key-option hoodie.keygen.timebased.output.timezone=UTC
 """
 
 
@@ -62,6 +68,13 @@ def adopt(  # noqa: PLR0913 - one for each option
             metavar="ZONE", help="Zone of the instants' local times, such as Europe/Berlin."
         ),
     ] = None,
+    key_option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="An option of the key generator that the table does not state, several times.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", metavar="", help="Only compare, and show what to change.")
     ] = False,
@@ -69,19 +82,22 @@ def adopt(  # noqa: PLR0913 - one for each option
     set_texts: options.SetTexts = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """State what a table that Apache Hudi made lacks: its index, its time zone."""
-    if index is None and time_zone is None:
-        raise errors.ConfigurationError("nothing to state: expected --index, --time-zone, or both")
+    """State what a table that Apache Hudi made lacks, such as its index or its time zone."""
     declared = configurations.Adoption(
         index=None if index is None else options.INDEX_KINDS[index],
         buckets=buckets,
         bucket_fields=options.names(bucket_fields, "--bucket-fields") if bucket_fields else (),
         time_zone=time_zone,
+        key_options=options.properties(key_option, "--key-option"),
     )
     run = run_settings.parse_for_service(set_texts, lock)
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
         run_settings.check_facts(run.facts, opened.config)
+        if index is None and time_zone is None and not opened.config.states_index:
+            raise errors.ConfigurationError(
+                "nothing to state: expected --index, --time-zone, or both"
+            )
         display.phase("comparing the table with what is declared")
         config = configurations.adopted(opened.config, declared)
         changes = opened.adopt(config, run.transaction(authors.Author()), is_preview=dry_run)

@@ -78,11 +78,6 @@ def test_every_wish_is_in_the_configuration() -> None:
         ({"record_key": ("day",)}, errors.InvalidInputError, "record key column 'day'"),
         ({"record_key": ("id", "fare")}, errors.InvalidInputError, "record key column 'fare'"),
         ({"partition_by": ("at",)}, errors.InvalidInputError, "partition column 'at'"),
-        (
-            {"partition_by": ("city", "day")},
-            errors.UnsupportedError,
-            "one record key field and the key generator COMPLEX",
-        ),
         ({"ordering": ("at", "day")}, errors.ConfigurationError, "--ordering at,day: expected one"),
         (
             {"ordering": ("at",), "merge": COMMIT_TIME},

@@ -57,3 +57,16 @@ def test_no_filter_and_very_many_keys_ask_for_none() -> None:
 def test_keys_that_releases_of_hudi_make_differently_are_not_asked() -> None:
     complex_keys = replace(ONE, properties={"hoodie.table.keygenerator.type": "COMPLEX"})
     assert key_lookups.keys_of(where.parse("id = 'a'"), complex_keys, SCHEMA) is None
+
+
+def test_single_key_of_complex_is_asked_as_it_is_encoded() -> None:
+    named = replace(
+        ONE,
+        properties={
+            "hoodie.table.keygenerator.type": "COMPLEX",
+            "hoodie.table.initial.version": "9",
+        },
+    )
+    found = key_lookups.keys_of(where.parse("id in ('b', 'a')"), named, SCHEMA)
+    assert found is not None
+    assert found.to_pylist() == ["id:a", "id:b"]

@@ -70,7 +70,14 @@ def test_equality_on_the_key_leaves_its_bucket_of_each_count() -> None:
 
 
 def test_key_that_some_releases_write_with_its_field_leaves_all_buckets() -> None:
-    assert buckets_left("id = 'a'", CONFIG) is None
+    upgraded = dataclasses.replace(CONFIG, properties={"hoodie.table.initial.version": "8"})
+    assert buckets_left("id = 'a'", upgraded) is None
+
+
+def test_key_that_is_written_with_its_field_is_hashed_with_it() -> None:
+    wanted = set(bucket.buckets([pa.array(["id:a"])], 8).tolist())
+    assert buckets_left("id = 'a'", CONFIG) == wanted
+    assert buckets_left("id = 'a,b'", CONFIG) is None
 
 
 @pytest.mark.parametrize("key", ["a:1,b:2", "", "__null__"])

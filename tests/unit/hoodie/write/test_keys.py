@@ -250,24 +250,93 @@ def test_date_that_is_printed_in_several_ways_is_refused() -> None:
 @pytest.mark.parametrize(
     "properties",
     [
-        {"hoodie.table.keygenerator.type": "TIMESTAMP"},
         {"hoodie.table.keygenerator.type": "USER_PROVIDED"},
         {"hoodie.table.keygenerator.class": "com.example.MyKeyGenerator"},
-        {
-            "hoodie.table.keygenerator.type": "CUSTOM",
-            "hoodie.table.partition.fields": "p:TIMESTAMP",
-        },
-        {"hoodie.table.keygenerator.type": "COMPLEX"},
-        {"hoodie.table.keygenerator.class": "org.apache.hudi.keygen.ComplexAvroKeyGenerator"},
     ],
 )
-def test_generator_that_makes_other_keys_is_refused(properties: dict[str, str]) -> None:
+def test_generator_that_is_not_known_is_refused(properties: dict[str, str]) -> None:
     table = pa.table({"id": ["1"], "p": ["x"]})
     settings = config(partition="p", properties=properties)
     with pytest.raises(errors.UnsupportedError, match="key generator"):
         keys.record_keys(table, settings)
     with pytest.raises(errors.UnsupportedError, match="key generator"):
         keys.partition_paths(table, settings)
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"hoodie.table.keygenerator.type": "COMPLEX"},
+        {"hoodie.table.keygenerator.class": "org.apache.hudi.keygen.ComplexAvroKeyGenerator"},
+        # Of a table that was upgraded.
+        {"hoodie.table.keygenerator.type": "COMPLEX", "hoodie.table.initial.version": "8"},
+    ],
+)
+def test_encoding_of_a_single_key_that_is_not_known_is_refused(properties: dict[str, str]) -> None:
+    table = pa.table({"id": ["1"], "p": ["x"]})
+    settings = config(partition="p", properties=properties)
+    with pytest.raises(errors.UnsupportedError, match="hoodie adopt"):
+        keys.record_keys(table, settings)
+    assert paths(table, settings) == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        ({"hoodie.table.initial.version": "9"}, "id:x"),
+        ({"hoodie.table.complex.keygen.encoding": "field_prefixed"}, "id:x"),
+        ({"hoodie.table.complex.keygen.encoding": "VALUE_ONLY"}, "x"),
+        (
+            {
+                "hoodie.table.complex.keygen.encoding": "VALUE_ONLY",
+                "hoodie.table.initial.version": "9",
+            },
+            "x",
+        ),
+    ],
+)
+def test_single_key_of_complex_is_encoded_as_the_table_says(
+    properties: dict[str, str], expected: str
+) -> None:
+    settings = config(partition="p,q", properties=properties)
+    assert keys.record_keys(pa.table({"id": ["x"]}), settings).to_pylist() == [expected]
+
+
+def test_encoding_that_there_is_not_is_a_damage() -> None:
+    settings = config(partition="p,q", properties={"hoodie.table.complex.keygen.encoding": "BOTH"})
+    with pytest.raises(errors.FormatError, match="expected FIELD_PREFIXED or VALUE_ONLY"):
+        keys.record_keys(pa.table({"id": ["x"]}), settings)
+
+
+SLASHES = {"hoodie.datasource.write.slash.separated.date.partitioning": "true"}
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        SLASHES,
+        {
+            "hoodie.table.partition_extractor_class": (
+                "org.apache.hudi.hive.SlashEncodedDayPartitionValueExtractor"
+            )
+        },
+    ],
+)
+def test_dates_with_slashes_are_folders(properties: dict[str, str]) -> None:
+    table = pa.table({"p": ["2024-03-15", "2024-03", None]})
+    settings = config(partition="p", properties=properties)
+    assert paths(table, settings) == ["2024/03/15", "2024/03", DEFAULT]
+
+
+@pytest.mark.parametrize("value", ["-5", "a--b", "a-..-b", "a-.hoodie", "a/b"])
+def test_slashes_that_lead_elsewhere_are_refused(value: str) -> None:
+    with pytest.raises(errors.InvalidInputError, match="'p'"):
+        paths(pa.table({"p": [value]}), config(partition="p", properties=SLASHES))
+
+
+def test_slashes_of_several_fields_are_refused() -> None:
+    with pytest.raises(errors.UnsupportedError, match="slashes"):
+        paths(pa.table({"p": ["a"], "q": ["b"]}), config(partition="p,q", properties=SLASHES))
 
 
 @pytest.mark.parametrize(
@@ -281,9 +350,3 @@ def test_generator_that_makes_other_keys_is_refused(properties: dict[str, str]) 
 def test_generator_that_makes_the_same_keys_is_accepted(properties: dict[str, str]) -> None:
     settings = config(partition="p", properties=properties)
     assert keys.record_keys(pa.table({"id": ["1"]}), settings).to_pylist() == ["1"]
-
-
-def test_one_key_field_with_several_partition_fields_is_refused() -> None:
-    # Hudi 1.0.2 writes the bare value, 1.1 `field:value`: format.md: Base files.
-    with pytest.raises(errors.UnsupportedError, match="differ between releases"):
-        keys.record_keys(pa.table({"id": ["1"]}), config(partition="p,q"))

@@ -1,0 +1,124 @@
+"""Record keys and partition paths of a table's records, beside what its rows make of them.
+
+A table may not say how its key generator makes them: the encoding of a single key field, dates with
+slashes, the time zone of a JVM. So some records are looked at, of partitions all over the table,
+before it is written for the first time.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie import environment, errors
+from hoodie.filegroup import reading, snapshots
+from hoodie.model import files, key_generators, schemas, table_config
+from hoodie.model.key_generators import KeyEncoding
+from hoodie.transaction import manager
+from hoodie.write import keys
+
+_SLICES_MAX = 16
+
+
+def encoding(target: manager.Target, env: environment.Environment) -> KeyEncoding:
+    """Return how keys of one field were encoded; of an empty table as releases since 1.1 do it.
+
+    Args:
+        target: The table, with one key field.
+        env: The engine that reads file groups.
+
+    Raises:
+        ConfigurationError: It has keys of both kinds.
+    """
+    (name,) = target.config.record_key_fields
+    examples: dict[bool, str] = {}
+    for rows in _samples(target, env, [schemas.RECORD_KEY]):
+        found = pc.drop_null(rows.column(schemas.RECORD_KEY))
+        is_prefixed = pc.starts_with(found, f"{name}:")
+        for kind in (True, False):
+            some = found.filter(pc.equal(is_prefixed, kind))
+            if len(some):
+                examples.setdefault(kind, some[0].as_py())
+    if len(examples) > 1:
+        raise errors.ConfigurationError(
+            f"{target.storage.uri} has the record keys {examples[True]!r} and {examples[False]!r}: "
+            "releases of Apache Hudi that differ about them have written it, so that rows may be "
+            "there twice (HUDI-7001): fix that with Apache Hudi before it is adopted"
+        )
+    return KeyEncoding.VALUE_ONLY if False in examples else KeyEncoding.FIELD_PREFIXED
+
+
+def check(target: manager.Target, env: environment.Environment) -> None:
+    """Refuse a table whose records have other keys or paths than its rows make here.
+
+    Args:
+        target: The table.
+        env: The engine that reads file groups.
+
+    Raises:
+        ConfigurationError: Of a record, which is named.
+        UnsupportedError: Its key generator is not known, or depends on a JVM.
+    """
+    config = target.config
+    fields = dict.fromkeys((*config.record_key_fields, *config.partition_fields))
+    if not config.record_key_fields or not set(fields) <= set(target.schema.arrow.names):
+        return
+    columns = [schemas.RECORD_KEY, schemas.PARTITION_PATH, *fields]
+    for rows in _samples(target, env, columns):
+        try:
+            made = (keys.record_keys(rows, config), keys.partition_paths(rows, config))
+        except errors.InvalidInputError:
+            # Writers tell of the values that they are given.
+            continue
+        for what, name, ours in zip(
+            ("record key", "partition path"), columns[:2], made, strict=True
+        ):
+            _compare(target, rows, what, rows.column(name), ours)
+
+
+def _compare(
+    target: manager.Target, rows: pa.Table, what: str, stored: pa.ChunkedArray, made: pa.Array
+) -> None:
+    stored, made = stored.combine_chunks().cast(pa.string()), made.cast(pa.string())
+    is_other = pc.not_equal(stored, made).fill_null(True)
+    if not is_other.true_count:
+        return
+    place = pc.index(is_other, True).as_py()
+    values = rows.drop_columns([schemas.RECORD_KEY, schemas.PARTITION_PATH]).slice(place, 1)
+    shown = ", ".join(f"{name}={value!r}" for name, value in values.to_pylist()[0].items())
+    config = target.config
+    theirs, ours = stored[place].as_py(), made[place].as_py()
+    raise errors.ConfigurationError(
+        f"{target.storage.uri}: the row {shown:.200} has the {what} {theirs!r:.200}, expected "
+        f"{ours!r:.200} of the key generator {key_generators.kind(config)}: state how the table's "
+        f"writers are set by `hoodie adopt URI --key-option {_hint(config, stored, made)}`"
+    )
+
+
+def _hint(config: table_config.TableConfig, stored: pa.Array, made: pa.Array) -> str:
+    has_slashes = pc.equal(stored, pc.replace_substring(made, "-", "/"))
+    if not key_generators.has_slashed_dates(config) and pc.all(has_slashes).as_py():
+        return f"{key_generators.SLASHES_KEY}=true"
+    return "KEY=VALUE"
+
+
+def _samples(
+    target: manager.Target, env: environment.Environment, columns: Sequence[str]
+) -> Iterator[pa.Table]:
+    """Yield columns of the rows of some file slices, of different partitions where there are."""
+    snapshot = snapshots.take(target.storage, target.config)
+    reader = reading.SliceReader(
+        target.storage, target.config, target.schema, snapshot.committed.is_committed
+    )
+    yield from env.engine.map(
+        lambda file_slice: reader.read(file_slice, columns), _some_slices(snapshot)
+    )
+
+
+def _some_slices(snapshot: snapshots.Snapshot) -> list[files.FileSlice]:
+    paths = snapshot.view.partitions()
+    found = []
+    for path in paths[:: max(len(paths) // _SLICES_MAX, 1)]:
+        slices = [each for each in snapshot.view.latest_slices(path) if not each.is_empty]
+        found += slices[: max(_SLICES_MAX // max(len(paths), 1), 1)]
+    return found[:_SLICES_MAX]
