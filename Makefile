@@ -30,7 +30,7 @@ demo: setup ## two pipelines write one table of real flights at once, and a comp
 	@$(BIN)/python examples/flights/demo.py
 
 .PHONY: test
-test: setup setup-peer ## run all tests, those against Apache Hudi with a sample of their parameters
+test: setup setup-peer ## run all tests, but a sample of those against Apache Hudi
 	@echo "==> Running all tests (some only: .venv/bin/pytest tests/unit)"
 	@$(BIN)/pytest --numprocesses=auto --sample --durations=30 --durations-min=5
 

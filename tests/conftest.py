@@ -1,7 +1,7 @@
 """What holds for every test.
 
-With `--sample`, as `make test` has it, tests against Apache Hudi run with some of their parameters:
-with the first ones, or with as many as a mark says. `make conformance` runs them with all.
+With `--sample`, as `make test` has it, some tests against Apache Hudi run: the first of each file,
+and those that a mark names, with so many of their parameters. `make conformance` runs them all.
 
 Skips are forbidden where CI is set: a test that is skipped there proves nothing, and nobody would
 see it. On a laptop a skip says what it lacks.
@@ -70,7 +70,7 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--sample", action="store_true", help="run tests of conformance with some parameters only"
+        "--sample", action="store_true", help="run some tests of conformance only"
     )
 
 
@@ -93,18 +93,20 @@ def _left_out(items: list[pytest.Item]) -> list[pytest.Item]:
     folder = "tests/conformance/"
     for item in sorted(items, key=_order):
         mark = item.get_closest_marker("sample")
-        name = item.nodeid.partition("[")[0]
+        # A test that is marked counts by itself, the others of a file together.
+        name = item.nodeid.partition("[" if mark else "::")[0]
         taken[name] += 1
         if name.startswith(folder) and taken[name] > (mark.args[0] if mark else 1):
             found.append(item)
     return found
 
 
-def _order(item: pytest.Item) -> tuple[str, int]:
-    """Return the place of a test among those of its name, as they are written."""
+def _order(item: pytest.Item) -> tuple[str, int, int]:
+    """Return the place of a test in its file, and among those of its name, as they are written."""
     spec = getattr(item, "callspec", None)
     indices = tuple(spec.indices.values()) if spec is not None else ()
-    return item.nodeid.partition("[")[0], sum(indices)
+    line = item.reportinfo()[1] or 0
+    return item.nodeid.partition("::")[0], line, sum(indices)
 
 
 @pytest.hookimpl(optionalhook=True)
