@@ -134,13 +134,15 @@ image: setup ## build the container image, no registry needed; prints the archiv
 	@$(BIN)/python tools/image.py
 
 .PHONY: bench
-bench: setup setup-peer ## run beside Apache Hudi on the same data; writes benchmarks/RESULTS.md, RETENTION.md, METADATA.md
+bench: setup setup-peer ## run beside Apache Hudi on the same data; writes benchmarks/RESULTS.md, RETENTION.md, METADATA.md, INDEXES.md
 	@echo "==> Running the benchmarks side by side with Apache Hudi"
 	@$(BIN)/python benchmarks/run.py
 	@echo "==> Measuring cleaning, archiving and long histories"
 	@$(BIN)/python benchmarks/retention.py
 	@echo "==> Measuring the metadata table"
 	@$(BIN)/python benchmarks/metadata.py
+	@echo "==> Measuring writes by each index"
+	@$(BIN)/python benchmarks/indexes.py
 
 .PHONY: bench-commits
 bench-commits: setup setup-peer ## measure commits, their requests and contention in some 40 minutes; writes benchmarks/COMMITS.md, CONTENTION.md

@@ -69,9 +69,7 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--sample", action="store_true", help="run some tests of conformance only"
-    )
+    parser.addoption("--sample", action="store_true", help="run some tests of conformance only")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

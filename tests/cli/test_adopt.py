@@ -140,6 +140,7 @@ def test_keys_and_paths_of_rows_are_compared(
     assert wrong.code == 24
     assert "has the partition path '2024-03-15', expected '2024/03/15'" in wrong.err
     fine(hoodie("adopt", table, "--index", "simple", "--key-option", f"{SLASHES}=false"))
+    assert fine(hoodie("describe", table, "--json")).document["key_generator"] == "SIMPLE"
     changed = hoodie("adopt", table, "--key-option", f"{SLASHES}=true")
     assert (changed.code, "is not changed" in changed.err) == (24, True)
     other = hoodie("adopt", table, "--key-option", "hoodie.table.name=x")

@@ -233,17 +233,17 @@ def newest(partition: metadata_table.Partition, keys: pa.Array | None = None) ->
         else:
             batch = pa.record_batch([change.keys, change.values], SCHEMA)
             changes.append(_as_written_now(batch, change.schema))
+    # All blocks at once: each `is_in` makes a hash table of the keys.
+    changed = pa.concat_tables(changes)
     if keys is not None:
-        changes = [each.filter(pc.is_in(each.column("key"), value_set=keys)) for each in changes]
-    logged = last_of_each(pa.concat_tables(changes))
+        changed = changed.filter(pc.is_in(changed.column("key"), value_set=keys))
+    logged = last_of_each(changed)
     found = partition.base_batches() if keys is None else partition.base_lookup(keys)
     based = [_as_written_now(each, schema) for each, schema in found]
-    kept = [
-        each.filter(pc.invert(pc.is_in(each.column("key"), value_set=logged.column("key"))))
-        for each in based
-    ]
+    base = pa.concat_tables([SCHEMA.empty_table(), *based])
+    kept = base.filter(pc.invert(pc.is_in(base.column("key"), value_set=logged.column("key"))))
     present = logged.filter(pc.is_valid(logged.column("value")))
-    return pa.concat_tables([*kept, present]).sort_by("key")
+    return pa.concat_tables([kept, present]).sort_by("key")
 
 
 def last_of_each(rows: pa.Table) -> pa.Table:

@@ -124,11 +124,11 @@ class RecordIndex:
         pieces = [_SCHEMA.empty_table()]
         for change in self._changes(slices, times):
             values = change.values if change.values is not None else pa.nulls(len(change.keys))
-            piece = pa.table(
-                [change.keys, values, pa.repeat(change.instant_time, len(change.keys))], _SCHEMA
-            )
-            pieces.append(piece.filter(pc.is_in(piece.column("key"), value_set=wanted)))
-        last = metadata_merging.last_of_each(pa.concat_tables(pieces))
+            times_of = pa.repeat(change.instant_time, len(change.keys))
+            pieces.append(pa.table([change.keys, values, times_of], _SCHEMA))
+        logged = pa.concat_tables(pieces)
+        logged = logged.filter(pc.is_in(logged.column("key"), value_set=wanted))
+        last = metadata_merging.last_of_each(logged)
         found = last.column("key").combine_chunks().cast(pa.string())
         return Logged(
             locations=_decoded(found, last.column("key"), last.column("value")),

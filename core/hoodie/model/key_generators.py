@@ -68,6 +68,17 @@ def kind(config: table_config.TableConfig) -> str:
     return stored.upper().removesuffix("_AVRO") or inferred
 
 
+def described(config: table_config.TableConfig) -> str:
+    """Return the type with what it makes of times and dates in paths, for people."""
+    parts = [kind(config)]
+    pattern = config.properties.get(f"{OPTIONS_PREFIX}output.dateformat")
+    if pattern:
+        parts.append(f"times as {pattern}")
+    if has_slashed_dates(config):
+        parts.append("dates with slashes")
+    return ", ".join(parts)
+
+
 def path_kinds(config: table_config.TableConfig) -> tuple[PathKind, ...] | None:
     """Return what is in partition paths of each partition field; None where it is not known."""
     name = kind(config)

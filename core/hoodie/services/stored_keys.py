@@ -105,14 +105,18 @@ def _hint(config: table_config.TableConfig, stored: pa.Array, made: pa.Array) ->
 def _samples(
     target: manager.Target, env: environment.Environment, columns: Sequence[str]
 ) -> Iterator[pa.Table]:
-    """Yield columns of the rows of some file slices, of different partitions where there are."""
+    """Yield columns of first rows of some file slices, of different partitions where there are."""
     snapshot = snapshots.take(target.storage, target.config)
     reader = reading.SliceReader(
         target.storage, target.config, target.schema, snapshot.committed.is_committed
     )
-    yield from env.engine.map(
-        lambda file_slice: reader.read(file_slice, columns), _some_slices(snapshot)
-    )
+
+    def first_rows(file_slice: files.FileSlice) -> pa.Table:
+        has_base = file_slice.base_file is not None
+        rows = reader.stream(file_slice, columns, is_read_optimized=has_base)
+        return next(iter(rows), rows.schema.empty_table())
+
+    yield from env.engine.map(first_rows, _some_slices(snapshot))
 
 
 def _some_slices(snapshot: snapshots.Snapshot) -> list[files.FileSlice]:

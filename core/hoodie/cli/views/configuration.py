@@ -6,7 +6,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie.cli import grids
-from hoodie.model import table_config
+from hoodie.model import key_generators, table_config
+
+_PLAIN_GENERATORS = ("SIMPLE", "COMPLEX", "NON_PARTITION")
+"""Those that are known from key and partition columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +48,7 @@ class Document:
         buckets_by_partition: Counts that Apache Hudi gave partitions, as `regex,count;regex,count`;
             None for none. Such a table is not written.
         time_zone: Of the timeline; None for local times of a zone that the table does not state.
+        key_generator: Its type, and what it makes of times and dates in partition paths.
         has_chain: Whether a chain orders all changes of ours.
         has_foreign_writers: Whether other engines may write the table.
         columns: Without the meta columns.
@@ -64,6 +68,7 @@ class Document:
     buckets: int | None
     buckets_by_partition: str | None
     time_zone: str | None
+    key_generator: str
     has_chain: bool
     has_foreign_writers: bool
     columns: tuple[ColumnRow, ...]
@@ -105,6 +110,7 @@ def document(
         buckets=config.bucket_count,
         buckets_by_partition=by_partition,
         time_zone=None if config.time_zone is None else config.time_zone.name,
+        key_generator=key_generators.described(config),
         has_chain=config.chain is not None,
         has_foreign_writers=config.has_foreign_writers,
         columns=tuple(
@@ -141,6 +147,8 @@ def facts(shown: Document) -> grids.Grid:
         ("times", shown.time_zone or "local ones, the zone is not stated (hoodie adopt)"),
         ("written by", writers(shown)),
     ]
+    if shown.key_generator not in _PLAIN_GENERATORS:
+        rows.append(("key generator", shown.key_generator))
     if shown.buckets_by_partition is not None:
         rows.append(("by partition", f"{shown.buckets_by_partition} (not written by hoodie)"))
     return grids.Grid(

@@ -35,8 +35,9 @@ from hoodie.model.file_statistics import (
     ColumnStatistics,
 )
 from hoodie.model.value_wrappers import Wrapper
+from hoodie.read import where as filters
 from hoodie.storage import local
-from hoodie.timeline import active, index_definitions
+from hoodie.timeline import active, index_definitions, table_properties
 from hoodie.write import batches, tasks
 from support.tables.tables import CONFIG, SmallTable
 
@@ -182,6 +183,27 @@ def test_statistics_of_partitions_are_tight_and_of_what_reads_take(tmp_path: Pat
     (real,) = found["p0", "real"]
     assert real.low == 1.0
     assert math.isnan(float(str(real.high)))
+
+
+def test_partition_that_is_being_built_is_not_used(tmp_path: Path) -> None:
+    """T-I15: reads take it once the table's properties say that it is complete."""
+    measured = Measured(tmp_path / "t")
+    measured.upsert(0, 8)
+    measured.init()
+    where = filters.parse("whole > 100")
+    opened = table.open_table(str(measured.small.path), measured.small.env)
+    assert not opened.explain_read(where=where).steps[-1].left
+    changes = {
+        table_config.METADATA_PARTITIONS_KEY: "files",
+        table_config.METADATA_PARTITIONS_INFLIGHT_KEY: f"{COLUMN_STATS},{PARTITION_STATS}",
+    }
+    storage = measured.small.env.open_storage(str(measured.small.path))
+    table_properties.update(storage, changes, measured.small.env.clock, lambda: None)
+    opened = table.open_table(str(measured.small.path), measured.small.env)
+    found = opened.explain_read(where=where)
+    assert found.has_metadata_table
+    assert [each.skipped for each in found.steps] == [0] * len(found.steps)
+    assert "the table does not have them" in {each.unused for each in found.steps}
 
 
 def test_empty_table_gets_partitions_that_writes_fill(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie import errors
-from hoodie.model import table_config
+from hoodie.model import key_generators, table_config
 from hoodie.write import keys, timestamp_paths
 
 TEXTS = {
@@ -46,6 +46,11 @@ def test_number_is_a_time_of_the_output_zone() -> None:
         "2024-03-31T01.59.59.999",
         "1970-01-01T01.00.00.001",
     ]
+
+
+def test_generator_is_described_with_its_pattern() -> None:
+    described = key_generators.described(config(NUMBERS))
+    assert described == "TIMESTAMP, times as yyyy-MM-dd'T'HH.mm.ss.SSS"
 
 
 def test_options_of_earlier_releases_are_taken() -> None:
