@@ -310,8 +310,7 @@ class Table:
             HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it
                 was.
         """
-        config = self.config
-        columns = list(dict.fromkeys([*config.partition_fields, *config.record_key_fields]))
+        columns = [schemas.RECORD_KEY, schemas.PARTITION_PATH]
         sessions.check_delete(self._target, options)
         # A write that finds nothing would be rolled back.
         if not any(batch.num_rows for batch in self.read(columns, where)):

@@ -152,3 +152,33 @@ def test_nothing_to_state_is_said(hoodie: Run, tmp_path: Path, schema: Path, tri
     unstated(table)
     refused = hoodie("adopt", table)
     assert (refused.code, "nothing to state" in refused.err) == (24, True)
+
+
+def test_rows_are_added_to_a_table_without_a_record_key(
+    hoodie: Run, tmp_path: Path, schema: Path, trips: Path
+) -> None:
+    table = made(hoodie, tmp_path / "t", schema, "--index", "simple", "--partition-by", "city")
+    fine(hoodie("write", table, "--input", trips))
+    unstated(table)
+    stated(table, **{"hoodie.table.recordkey.fields": None})
+    fine(hoodie("adopt", table, "--index", "simple"))
+    assert fine(hoodie("describe", table, "--json")).document["record_key"] == []
+    for operation in ("insert", "bulk_insert", "insert"):
+        fine(hoodie("write", table, "--input", trips, "--operation", operation))
+    rows = fine(hoodie("read", table, "--json", "--columns", "id,_hoodie_record_key")).rows
+    assert sorted(row["id"] for row in rows) == sorted("abc" * 4)
+    assert len({row["_hoodie_record_key"] for row in rows}) == 12
+    refused = hoodie("write", table, "--input", trips)
+    assert (refused.code, "insert or bulk_insert, not upsert" in refused.err) == (21, True)
+    fine(hoodie("delete", table, "--where", "id = 'a'"))
+    rows = fine(hoodie("read", table, "--json", "--columns", "id")).rows
+    assert sorted(row["id"] for row in rows) == sorted("bc" * 4)
+    options = fine(hoodie("describe", table, "--spark-options")).out
+    assert "recordkey.field" not in options
+    assert fine(hoodie("check", table)).code == 0
+
+
+def test_rows_without_a_record_key_have_no_bucket(hoodie: Run, table: Path, trips: Path) -> None:
+    stated(table, **{"hoodie.table.recordkey.fields": None})
+    refused = hoodie("write", table, "--input", trips, "--operation", "insert")
+    assert (refused.code, "expected the index simple or bloom" in refused.err) == (21, True)

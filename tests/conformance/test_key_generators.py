@@ -17,6 +17,7 @@ from hoodie import environment, table
 from support.peer import peer_ours
 from support.peer.judge import RELEASE, Judge
 from support.peer.peer_options import PeerTable
+from support.peer.peer_rows import assert_same_rows
 
 META = ["_hoodie_record_key", "_hoodie_partition_path"]
 GENERATOR = "hoodie.datasource.write.keygenerator.class"
@@ -182,6 +183,39 @@ def adopt(path: Path, kind: PeerTable) -> None:
         for key, value in stated.items():
             options += ["--key-option", f"{key}={value}"]
     peer_ours.hoodie("adopt", path, "--index", *index, *options)
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("is_mor", [True, False], ids=["mor", "cow"])
+def test_rows_are_added_to_a_table_without_a_record_key(
+    is_mor: bool, judge: Judge, tmp_path: Path
+) -> None:
+    path = tmp_path / "keyless"
+    kind = replace(
+        made("region"),
+        record_key=(),
+        ordering=None,
+        merge_on_read=is_mor,
+        table_version=8 if RELEASE.startswith("1.0.") else 9,
+    )
+    options = kind.write_options()
+    del options["hoodie.datasource.write.recordkey.field"]
+    written = [rows_of(kind, 1, 0, str(number)) for number in range(5)]
+    judge.write(path, written[0], options, operation="insert")
+    adopt(path, kind)
+    ours = peer_ours.Hoodie(table=kind, concurrency="occ")
+    ours.write(path, written[1], "insert")
+    ours.write(path, written[2], "bulk_insert")
+    judge.write(path, written[3], options, operation="insert")
+    ours.write(path, written[4], "insert")
+    rows = pa.concat_tables(written)
+    assert_same_rows(judge.read(path), rows, ["id"])
+    assert_same_rows(peer_ours.read(path), rows, ["id"])
+    assert len({key for _, key, _ in stored(path).values()}) == len(rows)
+    peer_ours.hoodie("delete", path, "--where", "region = 'us'")
+    rows = rows.filter(pc.not_equal(rows.column("region"), "us").fill_null(True))
+    assert_same_rows(judge.read(path), rows, ["id"])
+    peer_ours.hoodie("check", path)
 
 
 @pytest.mark.sample(3)

@@ -82,6 +82,9 @@ def _table(config: table_config.TableConfig) -> dict[str, str]:
         # Version 9 is not read by 1.0; whoever wants it upgrades the table on purpose.
         "hoodie.write.auto.upgrade": "false",
     }
+    if not config.record_key_fields:
+        # Named, it would be a key without a name.
+        del found["hoodie.datasource.write.recordkey.field"]
     if config.version < table_config.VERSION_NAMING_KEYS and kind == "COMPLEX":
         # Their validation knows tables of unknown keys alone.
         found["hoodie.write.complex.keygen.validation.enable"] = "false"

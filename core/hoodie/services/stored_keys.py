@@ -5,6 +5,7 @@ slashes, the time zone of a JVM. So some records are looked at, of partitions al
 before it is written for the first time.
 """
 
+import contextlib
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -61,19 +62,16 @@ def check(target: manager.Target, env: environment.Environment) -> None:
     """
     config = target.config
     fields = dict.fromkeys((*config.record_key_fields, *config.partition_fields))
-    if not config.record_key_fields or not set(fields) <= set(target.schema.arrow.names):
+    if not set(fields) <= set(target.schema.arrow.names):
         return
-    columns = [schemas.RECORD_KEY, schemas.PARTITION_PATH, *fields]
-    for rows in _samples(target, env, columns):
-        try:
-            made = (keys.record_keys(rows, config), keys.partition_paths(rows, config))
-        except errors.InvalidInputError:
-            # Writers tell of the values that they are given.
-            continue
-        for what, name, ours in zip(
-            ("record key", "partition path"), columns[:2], made, strict=True
-        ):
-            _compare(target, rows, what, rows.column(name), ours)
+    makers = {("partition path", schemas.PARTITION_PATH): keys.partition_paths}
+    if config.record_key_fields:
+        makers["record key", schemas.RECORD_KEY] = keys.record_keys
+    for rows in _samples(target, env, [schemas.RECORD_KEY, schemas.PARTITION_PATH, *fields]):
+        for (what, name), make in makers.items():
+            # Of values that make no key, writers say so.
+            with contextlib.suppress(errors.InvalidInputError):
+                _compare(target, rows, what, rows.column(name), make(rows, config))
 
 
 def _compare(

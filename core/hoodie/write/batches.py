@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from hoodie import errors
 from hoodie.filegroup import block_decoding, projecting
 from hoodie.index import tables
-from hoodie.model import commits, schemas, table_config
+from hoodie.model import commits, instants, schemas, table_config
 from hoodie.write import keys
 
 NO_BUCKET = -1
@@ -48,7 +48,7 @@ class Batch:
     Attributes:
         data: All columns of the table, one chunk each; a column that the input lacks is null.
         carried: The columns that the input had.
-        record_keys: One a row.
+        record_keys: One a row; in a table without a record key null until the write has begun.
         groups: Every row is in one; once its key was looked up, in none if there is nothing to
             delete, and in several if these hold the key.
     """
@@ -82,6 +82,7 @@ def prepare(
     Raises:
         InvalidInputError: A column is missing, unknown or of another type, a key or ordering value
             is null, or a key or partition value is one that readers would not understand.
+        UnsupportedError: The table has no record key, and the rows are more than added.
     """
     may_miss = _may_miss(config, schema, operation)
     if fills_columns:
@@ -89,7 +90,11 @@ def prepare(
     schemas.check_fits(data.schema, schema, may_miss=may_miss)
     _check_ordering(data, config)
     conformed = schemas.conform(data, schema).combine_chunks()
-    record_keys = keys.record_keys(conformed, config)
+    if config.record_key_fields:
+        record_keys = keys.record_keys(conformed, config)
+    else:
+        _check_adds(config, operation)
+        record_keys = pa.nulls(len(conformed), pa.string())  # Until the write has begun.
     partition_paths = keys.partition_paths(conformed, config)
     index = tables.index_of(config)
     return Batch(
@@ -97,6 +102,29 @@ def prepare(
         carried=frozenset(data.column_names),
         record_keys=record_keys,
         groups=_split(partition_paths, index.tag(record_keys), index.bucket_count),
+    )
+
+
+def of_stored(
+    records: pa.Table, config: table_config.TableConfig, schema: schemas.TableSchema
+) -> Batch:
+    """Return a batch that deletes records of a table, whatever its keys were made of.
+
+    Args:
+        records: Their `_hoodie_record_key` and `_hoodie_partition_path`.
+        config: The table's configuration.
+        schema: The table's columns.
+    """
+    record_keys = records.column(schemas.RECORD_KEY).combine_chunks().cast(pa.string())
+    partition_paths = records.column(schemas.PARTITION_PATH).combine_chunks()
+    index = tables.index_of(config)
+    return Batch(
+        data=schemas.conform(records, schema).combine_chunks(),
+        carried=frozenset(),
+        record_keys=record_keys,
+        groups=_split(
+            partition_paths.dictionary_encode(), index.tag(record_keys), index.bucket_count
+        ),
     )
 
 
@@ -108,12 +136,38 @@ def in_columns(batch: Batch, schema: schemas.TableSchema) -> Batch:
     return replace(batch, data=projecting.project(batch.data, schema.arrow).combine_chunks())
 
 
+def with_generated_keys(batch: Batch, instant_time: instants.InstantTime, task: int) -> Batch:
+    """Return the batch of a table without a record key, with a key of its own for each row.
+
+    As Apache Hudi makes them: requested time, task and row. Source:
+    `AutoRecordKeyGeneratorWrapper.java`.
+    """
+    rows = pa.array(np.arange(len(batch.record_keys))).cast(pa.string())
+    return replace(
+        batch, record_keys=pc.binary_join_element_wise(f"{instant_time}_{task}", rows, "_")
+    )
+
+
 def written_columns(
     data_columns: Sequence[str], config: table_config.TableConfig
 ) -> frozenset[str]:
     """Return the columns of its own that a write of these input columns claims."""
     fixed = {*config.record_key_fields, *config.partition_fields, *config.ordering_fields}
     return frozenset(data_columns) - fixed
+
+
+def _check_adds(config: table_config.TableConfig, operation: commits.Operation) -> None:
+    """Check that rows without keys are only added, and that no key decides where."""
+    if operation not in (commits.Operation.INSERT, commits.Operation.BULK_INSERT):
+        raise errors.UnsupportedError(
+            f"table {config.name!r} has no record key, so that rows can only be added to it: "
+            f"expected the operation insert or bulk_insert, not {operation.value.lower()}"
+        )
+    if not config.looks_keys_up:
+        raise errors.UnsupportedError(
+            f"table {config.name!r} has no record key and a bucket index, which needs one: "
+            "expected the index simple or bloom"
+        )
 
 
 def _may_miss(

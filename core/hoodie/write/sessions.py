@@ -334,7 +334,8 @@ def delete_selected(
 
     Args:
         target: The table.
-        select: Returns key and partition columns of the records, as the table is now.
+        select: Returns `_hoodie_record_key` and `_hoodie_partition_path` of the records, as the
+            table is now.
         options: Of a delete.
         env: Time, ids, threads.
 
@@ -353,7 +354,7 @@ def delete_selected(
             return session
         try:
             rows = select()
-            batch = batches.prepare(rows, config, target.schema, options.operation)
+            batch = batches.of_stored(rows, config, target.schema)
         except BaseException:
             session.abort(has_tasks_left=False)
             raise

@@ -133,6 +133,8 @@ def run(
     """
     assert (mark is None) == (task.detection is None), "conflicts must be detected"
     batch = batches.in_columns(batch, task.stored_schema)
+    if not task.config.record_key_fields and task.operation is not commits.Operation.DELETE:
+        batch = batches.with_generated_keys(batch, task.instant_time, token.task)
     task = replace(task, schema=task.stored_schema)
     committed = snapshots.CommittedFiles(storage, task.committed)
     groups = placement.Placement(storage, task.config, committed, task.replaced, task.instant_time)

@@ -7,7 +7,7 @@ import typer
 from hoodie import environment
 from hoodie.cli import command, options, output, progress, run_settings, tables
 from hoodie.cli.views import outcomes
-from hoodie.model import commits
+from hoodie.model import commits, schemas
 from hoodie.read import where as where_text
 from hoodie.transaction import authors
 from hoodie.write import sessions
@@ -65,8 +65,7 @@ def delete(  # noqa: PLR0913 - a parameter an option
         run_settings.check_facts(run.facts, opened.config)
         if dry_run:
             display.phase("reading")
-            keys = opened.config.record_key_fields
-            matching = sum(batch.num_rows for batch in opened.read(keys, predicate))
+            matching = sum(batch.num_rows for batch in opened.read([schemas.RECORD_KEY], predicate))
             shown = outcomes.DeleteDocument(table=opened.uri, is_dry_run=True, rows=matching)
         else:
             display.phase("deleting")

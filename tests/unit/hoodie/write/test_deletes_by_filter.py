@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie import errors
-from hoodie.model import commits, predicates, results, settings, table_config
+from hoodie.model import commits, predicates, results, schemas, settings, table_config
 from hoodie.model.predicates import Comparator
 from hoodie.transaction import manager
 from hoodie.write import sessions
@@ -74,7 +74,7 @@ def selecting(small: SmallTable, meanwhile: Callable[[], object]) -> Callable[[]
     waiting = [meanwhile]
 
     def select() -> pa.Table:
-        found = small.table.read(["part", "id"], LARGE).read_all()
+        found = small.table.read([schemas.RECORD_KEY, schemas.PARTITION_PATH], LARGE).read_all()
         if waiting:
             waiting.pop()()
         return found
