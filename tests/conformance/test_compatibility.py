@@ -214,7 +214,7 @@ def _names(tried: Sequence[Combination]) -> list[str]:
     return [str(each) for each in tried]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "combination",

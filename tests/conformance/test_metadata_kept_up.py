@@ -83,6 +83,7 @@ def assert_their_listings_are_the_same(judge: Judge, path: Path, damaged: Path) 
     assert judge.listings(damaged)[1] != by_metadata
 
 
+@pytest.mark.sample(0)  # Default tables of Apache Hudi in turn: test_local_time.py.
 @pytest.mark.parametrize("kind", TABLES)
 def test_both_engines_keep_one_metadata_table_up(kind: str, judge: Judge, tmp_path: Path) -> None:
     path = tmp_path / "table"
