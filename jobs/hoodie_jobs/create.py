@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie import errors, table
+from hoodie import environment, errors, table
 from hoodie.contract import job_specs
 from hoodie.model import schemas, table_config, time_zones
 from hoodie.services import adoption
@@ -97,19 +97,16 @@ def perform(run: Run) -> None:
             f"{zone.name}"
         )
     if changes:
-        _record(run, existing, stored, changes)
+        _record(run, dataclasses.replace(found, config=stored), changes, env)
 
 
 def _record(
     run: Run,
-    existing: table.Table,
-    stored: table_config.TableConfig,
+    target: manager.Target,
     changes: Mapping[str, str],
+    env: environment.Environment,
 ) -> None:
     """Have a table say what it lacks, if its records and times are as that has them."""
-    env = opening.environment_of(run.spec)
-    storage = env.open_storage(run.spec.table_uri)
-    target = manager.Target(storage=storage, config=stored, schema=existing.schema)
 
     def tell(done: int, total: int) -> None:
         run.cancellation.check()
