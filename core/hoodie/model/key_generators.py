@@ -13,6 +13,7 @@ import enum
 
 from hoodie import errors
 from hoodie.model import table_config
+from hoodie.model.table_config import KeyEncoding
 
 CLASSES = {
     "SIMPLE": "SimpleKeyGenerator",
@@ -34,20 +35,8 @@ _INITIAL_VERSION_KEY = "hoodie.table.initial.version"
 SLASHES_KEY = "hoodie.datasource.write.slash.separated.date.partitioning"
 _EXTRACTOR_KEY = "hoodie.table.partition_extractor_class"
 _SLASHES_EXTRACTOR = "SlashEncodedDayPartitionValueExtractor"
-
-
 OPTIONS_PREFIX = "hoodie.keygen.timebased."
 """Of the options of a timestamp-based generator: `write.timestamp_paths`."""
-
-
-class KeyEncoding(enum.StrEnum):
-    """What COMPLEX makes of a single key field, as `hoodie.table.complex.keygen.encoding` has it.
-
-    Releases after 1.2 put it into a table that is upgraded from version 8, and obey it.
-    """
-
-    FIELD_PREFIXED = "FIELD_PREFIXED"
-    VALUE_ONLY = "VALUE_ONLY"
 
 
 class PathKind(enum.Enum):
@@ -94,7 +83,7 @@ def path_kinds(config: table_config.TableConfig) -> tuple[PathKind, ...] | None:
 
 
 def is_option(key: str) -> bool:
-    """Return whether a property tells how the key generator makes keys and paths.
+    """Return whether a property is an option of key generators.
 
     Apache Hudi stores some of them with some tables, and leaves the others to its writers.
     """

@@ -68,6 +68,16 @@ class IndexKind(enum.Enum):
     BLOOM = "BLOOM"  # The same, but of files whose bloom filter has none of the keys.
 
 
+class KeyEncoding(enum.StrEnum):
+    """What COMPLEX makes of a single key field, as `KEY_ENCODING_KEY` has it.
+
+    Releases after 1.2 put it into a table that is upgraded from version 8, and obey it.
+    """
+
+    FIELD_PREFIXED = "FIELD_PREFIXED"
+    VALUE_ONLY = "VALUE_ONLY"
+
+
 class MergeMode(enum.Enum):
     """Which of two versions of a record wins."""
 
@@ -273,7 +283,7 @@ def to_properties(config: TableConfig) -> dict[str, str]:
         properties["hoodie.database.name"] = config.database
     is_complex = properties["hoodie.table.keygenerator.type"] == "COMPLEX"
     if is_complex and len(config.record_key_fields) == 1 and config.version < VERSION_NAMING_KEYS:
-        properties[KEY_ENCODING_KEY] = "FIELD_PREFIXED"
+        properties[KEY_ENCODING_KEY] = KeyEncoding.FIELD_PREFIXED.value
     if config.create_schema is not None:
         properties["hoodie.table.create.schema"] = config.create_schema
     if config.index is not None:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from hoodie import environment, errors
 from hoodie.filegroup import reading, snapshots
 from hoodie.model import files, key_generators, schemas, table_config
-from hoodie.model.key_generators import KeyEncoding
+from hoodie.model.table_config import KeyEncoding
 from hoodie.transaction import manager
 from hoodie.write import keys
 

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from hoodie import errors
 from hoodie.index import tables
 from hoodie.model import files, key_generators, table_config
-from hoodie.write import timestamp_paths
+from hoodie.write import bad_values, timestamp_paths
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """What stands for a null or empty value in a partition path."""
@@ -53,11 +53,13 @@ def record_keys(table: pa.Table, config: table_config.TableConfig) -> pa.Array:
     fields = config.record_key_fields
     texts = [_text(table, name, "record key", is_date_allowed=False) for name in fields]
     if len(fields) == 1:
-        _refuse(
+        bad_values.refuse(
             fields[0], texts[0], _is_missing(texts[0]), "null or empty, which is not a record key"
         )
         is_both = pc.and_(pc.match_substring(texts[0], ","), pc.match_substring(texts[0], ":"))
-        _refuse(fields[0], texts[0], is_both, "a comma and a colon, which Hudi takes for a list")
+        bad_values.refuse(
+            fields[0], texts[0], is_both, "a comma and a colon, which Hudi takes for a list"
+        )
         if not key_generators.names_fields(config):
             return texts[0]
     return _composite(texts, config)
@@ -117,7 +119,7 @@ def _segments(
         folders = maker.folders(_segment(value, name, config))
         problem = _problem(folders, is_first=is_first)
         if problem is not None:
-            _refuse(name, text, pc.equal(text, value), problem)
+            bad_values.refuse(name, text, pc.equal(text, value), problem)
         # Null, the empty text and the default partition's own name are one part.
         places[place] = numbers.setdefault("/".join(folders), len(numbers))
     return list(numbers), places[encoded.indices.to_numpy()]
@@ -198,10 +200,10 @@ def _text(table: pa.Table, name: str, role: str, *, is_date_allowed: bool) -> pa
         text = column.cast(pa.string())
         days = column.cast(pa.int32())
         is_far = pc.or_(pc.less(days, _DATE_DAYS_MIN), pc.greater(days, _DATE_DAYS_MAX))
-        _refuse(name, text, is_far, "a year before 1 or after 9999")
+        bad_values.refuse(name, text, is_far, "a year before 1 or after 9999")
         return text
     allowed = "text, whole numbers, booleans" + (" or dates" if is_date_allowed else "")
-    rows = f" in {table.num_rows} rows{_example(column)}" if len(column) else ""
+    rows = f" in {table.num_rows} rows{bad_values.example(column)}" if len(column) else ""
     raise errors.InvalidInputError(
         f"{role} column {name!r} is {column.type}{rows}: Hudi prints such values differently from "
         f"one operation to the next, expected {allowed}"
@@ -212,12 +214,18 @@ def _composite(texts: Sequence[pa.Array], config: table_config.TableConfig) -> p
     parsed = tables.index_of(config).parsed_fields
     parts = []
     for name, text in zip(config.record_key_fields, texts, strict=True):
-        _refuse(name, text, pc.match_substring(text, ","), "a comma, which separates key fields")
+        bad_values.refuse(
+            name, text, pc.match_substring(text, ","), "a comma, which separates key fields"
+        )
         reserved = pa.array([key_generators.NULL_VALUE, key_generators.EMPTY_VALUE])
-        _refuse(name, text, pc.is_in(text, reserved), "a text that stands for null or empty")
+        bad_values.refuse(
+            name, text, pc.is_in(text, reserved), "a text that stands for null or empty"
+        )
         if name not in parsed:
             is_trap = pc.match_substring(text, ":")
-            _refuse(name, text, is_trap, "a colon, which a field that is not hashed may not hold")
+            bad_values.refuse(
+                name, text, is_trap, "a colon, which a field that is not hashed may not hold"
+            )
         value = pc.fill_null(text, key_generators.NULL_VALUE)
         value = pc.if_else(pc.equal(value, ""), key_generators.EMPTY_VALUE, value)
         parts.append(pc.binary_join_element_wise(f"{name}:", value, ""))
@@ -225,7 +233,9 @@ def _composite(texts: Sequence[pa.Array], config: table_config.TableConfig) -> p
     is_missing = _is_missing(texts[0])
     for text in texts[1:]:
         is_missing = pc.and_(is_missing, _is_missing(text))
-    _refuse(", ".join(config.record_key_fields), keys, is_missing, "null or empty altogether")
+    bad_values.refuse(
+        ", ".join(config.record_key_fields), keys, is_missing, "null or empty altogether"
+    )
     return keys
 
 
@@ -265,17 +275,3 @@ def _path_problem(segment: str, *, is_first: bool) -> str | None:
 
 def _percent(match: re.Match[str]) -> str:
     return f"%{ord(match[0]):02X}"
-
-
-def _refuse(name: str, values: pa.Array, is_bad: pa.Array, problem: str) -> None:
-    """Raise when some values are bad, with their number and the first of them."""
-    count = pc.sum(is_bad).as_py() or 0
-    if count:
-        bad = values.filter(is_bad)
-        raise errors.InvalidInputError(
-            f"column {name!r} has {problem}, in {count} of {len(values)} rows{_example(bad)}"
-        )
-
-
-def _example(values: pa.Array) -> str:
-    return f", for example {values[0].as_py()!r:.100}" if len(values) else ""

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.model import key_generators, table_config, time_zones
-from hoodie.write import time_patterns
+from hoodie.write import bad_values, time_patterns
 
 _PREFIXES: Final = (key_generators.OPTIONS_PREFIX, "hoodie.deltastreamer.keygen.timebased.")
 _PARSER_KEY: Final = "hoodie.keygen.datetime.parser.class"
@@ -34,7 +34,8 @@ _OF_TEXTS: Final = ("DATE_STRING", "MIXED")
 _MS_MIN: Final = -62_135_596_800_000
 _MS_MAX: Final = 253_402_300_799_999
 _INT64_MAX: Final = 2**63 - 1
-_FIXED_ZONE: Final = re.compile(r"GMT([+-])(\d{1,2})(?::?(\d{2}))?")
+# Java takes greater numbers for GMT itself.
+_FIXED_ZONE: Final = re.compile(r"GMT([+-])([01]?\d|2[0-3])(?::?([0-5]\d))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +128,7 @@ def texts(column: pa.Array, how: Rule, name: str) -> pa.Array:
         values = column.cast(pa.int64()).fill_null(1)
         least, greatest = how.unit.bounds()
         is_far = pc.or_(pc.less(values, least), pc.greater(values, greatest))
-        _refuse(name, values, is_far, "of a year before 1 or after 9999")
+        bad_values.refuse(name, values, is_far, "a time of a year before 1 or after 9999")
         times = how.unit.milliseconds(values)
     return time_patterns.written(_shown(times, how.output_zone), how.output_pattern)
 
@@ -227,19 +228,12 @@ def _read(column: pa.Array, how: Rule, name: str) -> pa.Array:
                 f"partition column {name!r} has a time that there is not: {error}"
             ) from None
         found = pc.coalesce(found, by_pattern)
-    _refuse(name, column, found.is_null(), "not of a pattern of the table's input.dateformat")
+    is_other = found.is_null()
+    problem = "a text that is not of a pattern of the table's input.dateformat"
+    bad_values.refuse(name, column, is_other, problem)
     return found
 
 
 def _shown(times: pa.Array, zone: str) -> pa.Array:
     """Return milliseconds since the epoch as times of a zone."""
     return times.cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("ms", zone))
-
-
-def _refuse(name: str, values: pa.Array, is_bad: pa.Array, problem: str) -> None:
-    bad = values.filter(is_bad)
-    if len(bad):
-        raise errors.InvalidInputError(
-            f"partition column {name!r}: {len(bad)} of {len(values)} values are {problem}, such as "
-            f"{bad[0].as_py()!r:.100}"
-        )
