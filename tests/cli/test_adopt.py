@@ -86,6 +86,7 @@ def test_table_is_adopted_with_its_buckets(
     assert len(fine(hoodie("read", table, "--json")).rows) == 3
 
 
+ZONE = "hoodie.table.timeline.timezone"
 ENCODING = "hoodie.table.complex.keygen.encoding"
 SLASHES = "hoodie.datasource.write.slash.separated.date.partitioning"
 
@@ -152,6 +153,13 @@ def test_nothing_to_state_is_said(hoodie: Run, tmp_path: Path, schema: Path, tri
     unstated(table)
     refused = hoodie("adopt", table)
     assert (refused.code, "nothing to state" in refused.err) == (24, True)
+    refused = hoodie("adopt", table, "--key-option", f"{SLASHES}=false")
+    assert (refused.code, "hoodie adopt URI --index simple" in refused.err) == (21, True)
+    stated(table, **{table_config.INDEX_KEY: "SIMPLE", ZONE: None})
+    refused = hoodie("adopt", table)
+    assert (refused.code, "nothing to state" in refused.err) == (24, True)
+    refused = hoodie("adopt", table, "--key-option", f"{SLASHES}=false")
+    assert (refused.code, "--time-zone" in refused.err) == (21, True)
 
 
 def test_rows_are_added_to_a_table_without_a_record_key(

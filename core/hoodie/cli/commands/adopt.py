@@ -94,7 +94,8 @@ def adopt(  # noqa: PLR0913 - one for each option
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
         run_settings.check_facts(run.facts, opened.config)
-        if index is None and time_zone is None and not opened.config.states_index:
+        is_stated = opened.config.states_index and opened.config.time_zone is not None
+        if not is_stated and index is None and time_zone is None and not key_option:
             raise errors.ConfigurationError(
                 "nothing to state: expected --index, --time-zone, or both"
             )
