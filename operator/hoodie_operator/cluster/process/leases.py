@@ -158,7 +158,7 @@ class Election:
         try:
             return await self._take_once()
         except (api_errors.AlreadyExistsError, api_errors.ConflictError):
-            # What came first may be our own change: whose answer is lost, aiohttp sends anew.
+            # The other change may be our own: aiohttp repeats a request whose answer was lost.
             return await self._take_once()
 
     async def _take_once(self) -> bool:
