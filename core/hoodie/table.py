@@ -61,7 +61,7 @@ from hoodie.timeline import (
 )
 from hoodie.transaction import configuration, liveness, manager, writer_batches
 from hoodie.transaction.locks import addresses
-from hoodie.write import sessions
+from hoodie.write import replacements, sessions
 
 
 @runtime_checkable
@@ -318,6 +318,33 @@ class Table:
         return sessions.delete_selected(
             self._target, lambda: self.read(columns, where).read_all(), options, self._env
         )
+
+    def delete_partitions(self, options: sessions.WriteOptions) -> results.WriteResult:
+        """Delete all rows of some partitions, in one commit that reads and writes no data file.
+
+        Args:
+            options: Of a delete_partition with the partitions' paths, by a single or an optimistic
+                writer. What another writer changes there meanwhile is a conflict; what it adds in
+                new file groups stays.
+
+        Raises:
+            ConfigurationError: The writer is non-blocking.
+            NotFoundError: There is no such partition, or nothing in it.
+            HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it
+                was.
+        """
+        return sessions.delete_partitions(self._target, options, self._env)
+
+    def preview_delete_partitions(self, partitions: Sequence[str]) -> frozenset[files.FileGroupId]:
+        """Return the file groups that `delete_partitions` would retire now.
+
+        Raises:
+            NotFoundError: There is no such partition, or nothing in it.
+        """
+        replacement = replacements.of(commits.Operation.DELETE_PARTITION, partitions)
+        assert replacement is not None
+        found = replacements.replaced(replacement, self._storage, self.config, self.timeline(), ())
+        return found.groups
 
     def schedule_compaction(
         self, transaction: manager.TransactionOptions

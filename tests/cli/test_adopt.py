@@ -177,7 +177,7 @@ def test_rows_are_added_to_a_table_without_a_record_key(
     assert sorted(row["id"] for row in rows) == sorted("abc" * 4)
     assert len({row["_hoodie_record_key"] for row in rows}) == 12
     refused = hoodie("write", table, "--input", trips)
-    assert (refused.code, "insert or bulk_insert, not upsert" in refused.err) == (21, True)
+    assert (refused.code, "bulk_insert or an overwrite, not upsert" in refused.err) == (21, True)
     fine(hoodie("delete", table, "--where", "id = 'a'"))
     rows = fine(hoodie("read", table, "--json", "--columns", "id")).rows
     assert sorted(row["id"] for row in rows) == sorted("bc" * 4)

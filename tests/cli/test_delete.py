@@ -3,7 +3,9 @@
 import re
 from pathlib import Path
 
-from support.tables.command_line import Run
+import pytest
+
+from support.tables.command_line import Run, put
 
 
 def test_rows_that_match_are_deleted_after_a_dry_run(hoodie: Run, table: Path, trips: Path) -> None:
@@ -21,11 +23,59 @@ def test_rows_that_match_are_deleted_after_a_dry_run(hoodie: Run, table: Path, t
 
 
 def test_filter_is_needed_and_has_to_be_right(hoodie: Run, table: Path) -> None:
-    assert hoodie("delete", table).code == 2
+    assert hoodie("delete", table).code == 20
+    assert hoodie("delete", table, "--where", "fare > 1", "--partition", "Rome").code == 20
     assert hoodie("delete", table, "--where", "city =").code == 20
     refused = hoodie("delete", table, "--where", "fare > 1", "--concurrency", "nbcc")
     assert refused.code == 24
     assert "would be lost" in refused.err
+
+
+@pytest.fixture
+def by_city(hoodie: Run, tmp_path: Path, schema: Path, trips: Path) -> Path:
+    path = tmp_path / "by_city"
+    keys = ("--record-key", "id", "--partition-by", "city", "--buckets", "2")
+    assert hoodie("create", path, "--schema", schema, *keys).code == 0
+    assert hoodie("write", path, "--input", trips).code == 0
+    return path
+
+
+def test_partitions_are_deleted_after_a_dry_run(hoodie: Run, by_city: Path) -> None:
+    paths = ("--partition", "Rome/")
+    shown = hoodie("delete", by_city, *paths, "--dry-run")
+    assert shown.out == "1 partition with 1 file group would be deleted\n", shown.err
+    unknown = hoodie("delete", by_city, "--partition", "Bonn", "--dry-run")
+    assert (unknown.code, "no rows in partition Bonn" in unknown.err) == (22, True)
+    done = hoodie("delete", by_city, *paths, "--json")
+    document = done.document
+    assert (document["rows"], document["partitions"]) == (None, ["Rome"])
+    assert (document["replaced"], document["files"]) == (1, 0)
+    (row,) = _rows(hoodie, by_city)
+    assert row.startswith('"b","Oslo"')
+    again = hoodie("delete", by_city, *paths)
+    assert (again.code, "has no rows in partition Rome" in again.err) == (22, True)
+    close = hoodie("delete", by_city, "--partition", "Osl")
+    assert "there are partition Oslo" in close.err
+    refused = hoodie("delete", by_city, "--partition", "Oslo", "--concurrency", "nbcc")
+    assert (refused.code, "is refused in mode" in refused.err) == (24, True)
+
+
+def test_partitions_are_overwritten(hoodie: Run, by_city: Path) -> None:
+    columns = "id,city,fare,seats,updated_at,day,at\n"
+    new = put(by_city.parent / "new.csv", f"{columns}z,Rome,1,1,2,,\n")
+    done = hoodie("write", by_city, "--input", new, "--operation", "insert_overwrite")
+    assert re.search(r"insert_overwrite of 1 row, 1 file, .*, 1 file group replaced, in", done.out)
+    assert len(_rows(hoodie, by_city)) == 2
+    wrong = ("--operation", "insert_overwrite", "--partition", "Oslo")
+    refused = hoodie("write", by_city, "--input", new, *wrong)
+    assert (refused.code, "rows are of partition Rome" in refused.err) == (20, True)
+    done = hoodie(
+        "write", by_city, "--input", new, "--operation", "insert_overwrite_table", "--json"
+    )
+    assert done.document["replaced"] == 2
+    (row,) = _rows(hoodie, by_city)
+    assert row.startswith('"z","Rome"')
+    assert hoodie("check", by_city).code == 0
 
 
 def _rows(hoodie: Run, table: Path) -> list[str]:

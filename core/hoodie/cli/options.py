@@ -33,6 +33,14 @@ LockText = Annotated[
         show_default=LOCK_DEFAULT,
     ),
 ]
+PartitionPaths = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--partition",
+        metavar="PATH",
+        help="Path of a partition below the table, such as city=Oslo. Repeatable.",
+    ),
+]
 SetTexts = Annotated[
     list[str] | None,
     typer.Option(
@@ -105,6 +113,11 @@ def names(text: str, option: str) -> tuple[str, ...]:
         if parts.count(part) > 1:
             raise errors.InvalidInputError(f"{option} {text!r}: {part!r} is given twice")
     return parts
+
+
+def partition_paths(texts: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the paths of partitions as the table has them; `.` is that of the whole table."""
+    return tuple(text.strip("/").removeprefix("./").removesuffix(".") for text in texts or ())
 
 
 def properties(texts: Sequence[str] | None, option: str = "--set") -> dict[str, str]:

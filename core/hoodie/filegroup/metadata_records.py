@@ -74,11 +74,26 @@ Sizes = Mapping[str, Mapping[str, int | None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SettledKeys:
+    """What the record index has to learn of a write.
+
+    Attributes:
+        written: The new files, with the keys that are new in their file groups, and those that are
+            in none any more.
+        removed: Other keys that are in none any more, by partition: of retired file groups.
+    """
+
+    written: Sequence[commits.WriteStat]
+    removed: Mapping[str, pa.Array] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
     """What an action does to the data files.
 
     Attributes:
         written: The new files.
+        removed_keys: As of `SettledKeys`.
         deleted: Paths of those that are gone, below the table's root.
         columns: Those that deleted files had statistics of.
         filters: The bloom filters of new base files, by path; as of `key_footers.read_filters`.
@@ -87,6 +102,7 @@ class Changes:
     """
 
     written: Sequence[commits.WriteStat] = ()
+    removed_keys: Mapping[str, pa.Array] = field(default_factory=dict)
     deleted: Sequence[str] = ()
     columns: Sequence[str] = ()
     filters: Mapping[str, StoredFilter] = field(default_factory=dict)
@@ -273,15 +289,23 @@ def locations(
     Raises:
         UnsupportedError: The keys in a file are not known: readers would leave its rows out.
     """
-    by_key_space: defaultdict[str | None, list[commits.WriteStat]] = defaultdict(list)
+    written: defaultdict[str | None, list[commits.WriteStat]] = defaultdict(list)
+    removed: defaultdict[str | None, list[pa.Array]] = defaultdict(list)
     for stat in changes.written:
-        by_key_space[key_space_of(stat.partition_path)].append(stat)
-    return {key_space: _locations(stats, requested_ms) for key_space, stats in by_key_space.items()}
+        written[key_space_of(stat.partition_path)].append(stat)
+    for partition_path, keys in changes.removed_keys.items():
+        removed[key_space_of(partition_path)].append(keys)
+    return {
+        each: _locations(written[each], removed[each], requested_ms)
+        for each in dict.fromkeys([*written, *removed])
+    }
 
 
-def _locations(stats: Iterable[commits.WriteStat], requested_ms: int) -> Added:
+def _locations(
+    stats: Iterable[commits.WriteStat], removed: Iterable[pa.Array], requested_ms: int
+) -> Added:
     pieces = [metadata_merging.SCHEMA.empty_table()]
-    deleted = [pa.array([], pa.string())]
+    deleted = [pa.array([], pa.string()), *removed]
     for stat in stats:
         if stat.keys is None:
             raise errors.UnsupportedError(

@@ -16,16 +16,30 @@ from hoodie.model import commits, files, plans
 _COMPACTION_PLAN_VERSION = 2
 _HEAD = frozenset(("operationType", "extraMetadata", "compacted"))
 _STATS = frozenset(("partitionToWriteStats",))
+_REPLACED = "partitionToReplaceFileIds"
 _NO_COMMIT = "null"
 """The text that `prevCommit` has in a new file group."""
 
 
 def encode_commit(metadata: commits.CommitMetadata) -> bytes:
     """Return the content of a completed commit or delta commit, or of an inflight."""
+    return avro_container.encode(timeline_schemas.COMMIT_METADATA, _commit_fields(metadata))
+
+
+def encode_replace_commit(metadata: commits.CommitMetadata) -> bytes:
+    """Return the content of a completed replace commit."""
+    replaced: dict[str, list[str]] = {}
+    for group in sorted(metadata.replaced):
+        replaced.setdefault(group.partition_path, []).append(group.file_id)
+    fields = {**_commit_fields(metadata), _REPLACED: replaced}
+    return avro_container.encode(timeline_schemas.REPLACE_COMMIT_METADATA, fields)
+
+
+def _commit_fields(metadata: commits.CommitMetadata) -> Mapping[str, object]:
     partitions: dict[str, list[Mapping[str, object]]] = {}
     for stat in metadata.stats:
         partitions.setdefault(stat.partition_path, []).append(_stat_fields(stat))
-    fields = {
+    return {
         # The branch of the union is named: fastavro would try each on all that is inside.
         "partitionToWriteStats": ("map", partitions),
         "compacted": metadata.is_compacted,
@@ -33,7 +47,6 @@ def encode_commit(metadata: commits.CommitMetadata) -> bytes:
         "version": None,  # As Java leaves it.
         "operationType": metadata.operation,
     }
-    return avro_container.encode(timeline_schemas.COMMIT_METADATA, fields)
 
 
 def decode_commit(
@@ -59,13 +72,14 @@ def decode_commit(
         ),
         extra=record.text_map("extraMetadata"),
         is_compacted=record.flag("compacted"),
+        replaced=_replaced(record),
     )
 
 
 def decode_commit_head(
     content: bytes, source: str = "commit metadata", bytes_max: int = CONTENT_BYTES_MAX
 ) -> commits.CommitMetadata:
-    """Return what `decode_commit` does, but for the stats, of which there are many.
+    """Return what `decode_commit` does, but for the stats and file groups, which may be many.
 
     Raises:
         FormatError: The content is empty or broken.
@@ -157,12 +171,7 @@ def decode_replaced_groups(
     Raises:
         FormatError: The content is empty or broken.
     """
-    record = avro_container.decode(content, source, bytes_max)
-    return frozenset(
-        files.FileGroupId(partition_path, file_id)
-        for partition_path, file_ids in record.texts_map("partitionToReplaceFileIds").items()
-        for file_id in file_ids
-    )
+    return _replaced(avro_container.decode(content, source, bytes_max))
 
 
 def decode_clustered_groups(
@@ -289,6 +298,14 @@ def _stat(partition_path: str, record: avro_values.Record) -> commits.WriteStat:
         log_version=record.number("logVersion"),
         log_blocks=record.count("totalLogBlocks"),
         prev_base_file=record.text("prevBaseFile"),
+    )
+
+
+def _replaced(record: avro_values.Record) -> frozenset[files.FileGroupId]:
+    return frozenset(
+        files.FileGroupId(partition_path, file_id)
+        for partition_path, file_ids in record.texts_map(_REPLACED).items()
+        for file_id in file_ids
     )
 
 

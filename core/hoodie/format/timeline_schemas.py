@@ -5,6 +5,7 @@ only tells Java which class of texts to make.
 """
 
 from collections.abc import Mapping
+from typing import cast
 
 from hoodie.format import avro_container
 
@@ -70,6 +71,15 @@ _COMMIT_METADATA: Mapping[str, object] = _record(
     _defaulted("version", "int", 1),
     _nullable("operationType", "string"),
 )
+
+_REPLACE_COMMIT_METADATA: Mapping[str, object] = {
+    **_COMMIT_METADATA,
+    "name": "HoodieReplaceCommitMetadata",
+    "fields": [
+        *cast(list[object], _COMMIT_METADATA["fields"]),
+        _nullable("partitionToReplaceFileIds", _map(_array("string"))),
+    ],
+}
 
 _COMPACTION_PLAN: Mapping[str, object] = _record(
     "HoodieCompactionPlan",
@@ -230,6 +240,7 @@ _SAVEPOINT_METADATA: Mapping[str, object] = _record(
 )
 
 COMMIT_METADATA = avro_container.schema(_COMMIT_METADATA)
+REPLACE_COMMIT_METADATA = avro_container.schema(_REPLACE_COMMIT_METADATA)
 COMPACTION_PLAN = avro_container.schema(_COMPACTION_PLAN)
 CLEAN_PLAN = avro_container.schema(_CLEAN_PLAN)
 CLEAN_METADATA = avro_container.schema(_CLEAN_METADATA)

@@ -3,7 +3,8 @@
     bucket   (Java's List.hashCode of the hash values, sign bit off) modulo the number of buckets
     file id  the bucket in eight digits and a rest that concurrent writers agree on: zeros for the
              first group of a bucket; once a replace commit has retired a group of the bucket, the
-             time at which the last one that did so completed
+             time at which the last one that did so completed. A write that replaces the group
+             itself, which is alone with it, draws the rest
 
 The hash values are parsed out of the record key again, by Hudi's own rules: a key without comma or
 without colon is the one value; otherwise it reads `field:value,field:value`, and the values of the
@@ -13,6 +14,7 @@ hash fields count, in the key's order. Source: `BucketIdentifier.java` (`newBuck
 
 import functools
 import re
+import uuid
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
@@ -118,6 +120,11 @@ class SimpleBucketIndex:
     def new_file_id(self, bucket: int, retired_at: instants.InstantTime | None) -> str:
         """Return the id of an empty bucket's file group."""
         return file_id(bucket, retired_at)
+
+    def replacing_file_id(self, bucket: int, partition_path: str, write_id: str) -> str:
+        """Return the bucket, and a rest that is as random as the write's id."""
+        drawn = uuid.uuid5(uuid.UUID(write_id), files.join(partition_path, str(bucket)))
+        return f"{bucket:0{_BUCKET_DIGITS}d}{str(drawn)[_BUCKET_DIGITS:]}-0"
 
     def named_after(self, file_id: str) -> instants.InstantTime | None:
         """Return the completion time that `new_file_id` put into an id; None for any other id."""

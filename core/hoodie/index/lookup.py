@@ -89,6 +89,10 @@ class LookupIndex:
         """Never called: writers draw the ids of new file groups (`write.inserts`)."""
         raise AssertionError(f"bucket {bucket} of a table without buckets, retired {retired_at}")
 
+    def replacing_file_id(self, bucket: int, partition_path: str, write_id: str) -> str:
+        """Never called: as `new_file_id`."""
+        raise AssertionError(f"bucket {bucket} of {partition_path}, by {write_id}")
+
     def named_after(self, file_id: str) -> instants.InstantTime | None:
         """Return None: ids follow from nothing."""
         del file_id

@@ -91,6 +91,16 @@ class Index(Protocol):
         """
         ...
 
+    def replacing_file_id(self, bucket: int, partition_path: str, write_id: str) -> str:
+        """Return the id of the file group that takes a bucket's place, of one write alone.
+
+        Args:
+            bucket: The bucket.
+            partition_path: Its partition.
+            write_id: Of the write; a UUID.
+        """
+        ...
+
     def named_after(self, file_id: str) -> instants.InstantTime | None:
         """Return the `retired_at` that a file id follows from; None where it follows from none."""
         ...

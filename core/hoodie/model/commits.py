@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from hoodie.model import key_changes
+from hoodie.model import files, key_changes
 from hoodie.model.file_statistics import ColumnStatistics
 
 SCHEMA_KEY = "schema"
@@ -46,7 +46,33 @@ class Operation(enum.Enum):
     INSERT = "INSERT"
     BULK_INSERT = "BULK_INSERT"
     DELETE = "DELETE"
+    INSERT_OVERWRITE = "INSERT_OVERWRITE"
+    INSERT_OVERWRITE_TABLE = "INSERT_OVERWRITE_TABLE"
+    DELETE_PARTITION = "DELETE_PARTITION"
     COMPACT = "COMPACT"
+
+    @property
+    def replaces(self) -> bool:
+        """Whether it retires file groups, and what it writes are new ones."""
+        return self in _REPLACING
+
+    @property
+    def adds_rows(self) -> bool:
+        """Whether its rows are added as they are, and not merged with those of their keys."""
+        return self in _ADDING
+
+
+_REPLACING = frozenset(
+    (Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION)
+)
+_ADDING = frozenset(
+    (
+        Operation.INSERT,
+        Operation.BULK_INSERT,
+        Operation.INSERT_OVERWRITE,
+        Operation.INSERT_OVERWRITE_TABLE,
+    )
+)
 
 
 def batch_files(extra: Mapping[str, str]) -> tuple[str, ...]:
@@ -141,16 +167,18 @@ Written = WriteStat | Untouched | Absent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitMetadata:
-    """The content of a completed commit or delta commit, or of an inflight's workload profile.
+    """The content of a completed commit of any kind, or of an inflight's workload profile.
 
     Attributes:
         operation: The operation's stored name; a plain text, since other writers have more of them.
         stats: In any order; every stat's partition and file id are set.
         extra: Never None; holds `SCHEMA_KEY` in every completed commit.
         is_compacted: Whether it is a compaction's result.
+        replaced: The file groups that a replace commit retires.
     """
 
     operation: str | None
     stats: tuple[WriteStat, ...]
     extra: Mapping[str, str] = field(default_factory=dict)
     is_compacted: bool = False
+    replaced: frozenset[files.FileGroupId] = frozenset()

@@ -3,7 +3,7 @@
 import enum
 from dataclasses import dataclass
 
-from hoodie.model import commits, instants, plans
+from hoodie.model import commits, files, instants, plans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,6 +13,7 @@ class CommitResult:
     Attributes:
         instant: Completed.
         stats: What was written to each file group.
+        replaced: The file groups that it retired.
         batch_id: The writer's batch, if it has one.
         lock_wait_ms: Waited for the table lock in all.
         lock_hold_ms: Held it in all.
@@ -22,6 +23,7 @@ class CommitResult:
 
     instant: instants.Instant
     stats: tuple[commits.WriteStat, ...]
+    replaced: frozenset[files.FileGroupId] = frozenset()
     batch_id: str | None = None
     lock_wait_ms: int = 0
     lock_hold_ms: int = 0

@@ -83,8 +83,8 @@ Amendment = Callable[
 ]
 """Returns the metadata to publish, by what others have published since."""
 
-Settlement = Callable[[table_lock.LockScope, OpenAction], Sequence[commits.WriteStat]]
-"""Returns a write's stats as the metadata table needs them, by what others have published since;
+Settlement = Callable[[table_lock.LockScope, OpenAction], metadata_records.SettledKeys]
+"""Returns a write's keys as the metadata table needs them, by what others have published since;
 raises where the write must not complete."""
 
 DataChanges = Callable[[table_lock.LockScope], metadata_records.Changes]
@@ -97,11 +97,11 @@ class Adjustment:
 
     Attributes:
         metadata: Made after all checks, once; None for what there is.
-        stats: For the metadata table; None for those there are.
+        keys: For the metadata table; None for those of the stats.
     """
 
     metadata: Amendment | None = None
-    stats: Settlement | None = None
+    keys: Settlement | None = None
 
 
 AS_IT_IS = Adjustment()
@@ -130,7 +130,7 @@ def begin(
 
     Args:
         client: Whose write it is.
-        action: Delta commit, commit.
+        action: Delta commit, commit, replace commit.
         expected: The configuration that the data is prepared for.
         batch_id: The writer's batch that it will hold; one that the table holds is not begun.
 
@@ -478,14 +478,18 @@ def commit(
 
     def content(scope: table_lock.LockScope) -> bytes:
         ids = publication.ids(client, scope, opened)
-        return timeline_avro.encode_commit(replace(amended, extra={**amended.extra, **ids}))
+        published = replace(amended, extra={**amended.extra, **ids})
+        if opened.action is instants.Action.REPLACE_COMMIT:
+            return timeline_avro.encode_replace_commit(published)
+        return timeline_avro.encode_commit(published)
 
     def changes(scope: table_lock.LockScope) -> metadata_records.Changes:
-        stats: Sequence[commits.WriteStat] = metadata.stats
-        if adjustment.stats is not None:
-            stats = adjustment.stats(scope, opened)
+        settled = metadata_records.SettledKeys(written=metadata.stats)
+        if adjustment.keys is not None:
+            settled = adjustment.keys(scope, opened)
         return metadata_records.Changes(
-            written=tuple(stats),
+            written=settled.written,
+            removed_keys=settled.removed,
             filters=filters,
             # Without an amendment it is what the action began with.
             published=None if adjustment.metadata is None else amended.extra[commits.SCHEMA_KEY],

@@ -158,10 +158,11 @@ def written_columns(
 
 def _check_adds(config: table_config.TableConfig, operation: commits.Operation) -> None:
     """Check that rows without keys are only added, and that no key decides where."""
-    if operation not in (commits.Operation.INSERT, commits.Operation.BULK_INSERT):
+    if not operation.adds_rows:
         raise errors.UnsupportedError(
             f"table {config.name!r} has no record key, so that rows can only be added to it: "
-            f"expected the operation insert or bulk_insert, not {operation.value.lower()}"
+            f"expected the operation insert, bulk_insert or an overwrite, not "
+            f"{operation.value.lower()}"
         )
     if not config.looks_keys_up:
         raise errors.UnsupportedError(

@@ -5,8 +5,9 @@ against what others have published since it began; where both changed a file gro
 
     candidates   writes completed since this one began, whenever they began (O2). Not compactions:
                  file slicing keeps the log files that complete after their plan (O3)
-    conflict     a candidate wrote to, or retired, a file group that this write wrote to, or a
-                 pending clustering is to retire it
+    conflict     a candidate wrote to, or retired, a file group that this write wrote to or
+                 retires, or a pending clustering is to retire it; of two writes that replace file
+                 groups of one partition the first wins
 
 The check runs in every mode. A single writer is alone as far as the heartbeats show when it begins;
 a live writer that was wrongly judged dead may have completed since.
@@ -33,7 +34,7 @@ Strategies, by Apache Hudi's names:
 A compaction gives way to nobody and nobody to it, under all of them. The serial order is the order
 of completion.
 
-Requests: one for each candidate and each pending clustering, three for what replaced file groups;
+Requests: one for each candidate and each pending clustering, two for what replaced file groups;
 none where nothing has completed since the begin and no clustering is pending.
 Source: RFC-22; `SimpleConcurrentFileWritesConflictResolutionStrategy.java` and those beside it;
 protocol.md: Conflicts of optimistic writers.
@@ -47,6 +48,7 @@ from hoodie.model import commits, files, instants, settings, table_config
 from hoodie.timeline import active, contents, partition_buckets
 from hoodie.transaction import lifecycle, table_lock
 from hoodie.transaction.client import Client, OpenAction
+from hoodie.write import replacements
 
 _NAMED_MAX = 5
 _NO_WRITER = "a writer that gives no id"
@@ -90,10 +92,12 @@ def shared_groups(
 
 
 def commit_check(
-    client: Client, untouched: Collection[commits.Untouched] = ()
+    client: Client,
+    untouched: Collection[commits.Untouched] = (),
+    replaced: replacements.Replaced = replacements.NOTHING,
 ) -> lifecycle.CommitCheck:
     """Return the check of a client's writes that their completion asks; as `check`."""
-    return lambda scope, write, metadata: check(client, scope, write, metadata, untouched)
+    return lambda scope, write, metadata: check(client, scope, write, metadata, untouched, replaced)
 
 
 def check(
@@ -102,6 +106,7 @@ def check(
     write: OpenAction,
     metadata: commits.CommitMetadata,
     untouched: Collection[commits.Untouched] = (),
+    replaced: replacements.Replaced = replacements.NOTHING,
 ) -> None:
     """Refuse to publish a write that overlaps one that was faster.
 
@@ -111,12 +116,13 @@ def check(
         write: About to be published.
         metadata: What it wrote.
         untouched: File groups that its rows are of, and that it had nothing to write to.
+        replaced: What it replaced.
 
     Raises:
         WriteConflictError: It does.
         UnsupportedError: The table was given bucket counts by partition.
     """
-    mine = groups_of([*metadata.stats, *untouched])
+    mine = [*groups_of([*metadata.stats, *untouched]), *replaced.groups]
     index = tables.index_of(write.config)
     _check_archived(client, scope, write, mine)
     if client.settings.conflict_strategy is not settings.ConflictStrategy.PREFER_WRITER:
@@ -136,18 +142,19 @@ def check(
         if is_replacement:
             partition_buckets.check_none(client.storage)
         compared = mine if is_replacement else exclusive
-        if not compared:
+        if not compared and replaced == replacements.NOTHING:
             continue
         theirs = contents.read_commit(client.storage, other)
-        changed = groups_of(theirs.stats)
-        if is_replacement:
-            changed += contents.read_replaced_groups(client.storage, other)
+        changed = [*groups_of(theirs.stats), *theirs.replaced]
         shared = shared_groups(index, compared, changed)
-        if shared:
+        both = f"wrote to {_names(shared)}" if shared else None
+        if both is None and is_replacement:
+            both = replaced.overlap({each.partition_path for each in changed})
+        if both is not None:
             raise errors.WriteConflictError(
                 f"{write.inflight} of {_writer(client.author.writer_id)} and {other} of "
-                f"{_writer_of(theirs.extra)}, which completed first, both wrote to "
-                f"{_names(shared)}: write the batch again, on what the table holds now"
+                f"{_writer_of(theirs.extra)}, which completed first, both {both}: write the batch "
+                "again, on what the table holds now"
             )
 
 

@@ -6,8 +6,9 @@ nowhere would miss its row. So what completed since a write began, in its partit
 through for the keys that it found nowhere, right before it is published, in the lock scope (as
 `write.conflicts`). Written again, it finds them.
 
-Only writes that look their keys up are held to that: a plain insert may bring a key twice, as with
-Apache Hudi, and so may a JVM writer that completes after one of ours.
+Only writes that look their keys up are held to that, and those that replace file groups: a plain
+insert may bring a key twice, as with Apache Hudi, and so may a JVM writer that completes after one
+of ours.
 
 Requests: none where nothing has completed since the begin, else one for each such write, and a read
 of the keys of each file that inserted rows into the same partitions. Source: S86 and S87 of
@@ -87,9 +88,9 @@ def check(
                 named = ", ".join(map(repr, keys.take(pa.array(twice[:_NAMED_MAX])).to_pylist()))
                 more = f" and {len(twice) - _NAMED_MAX} more" if len(twice) > _NAMED_MAX else ""
                 raise errors.WriteConflictError(
-                    f"{write.inflight} found {named}{more} nowhere in partition "
-                    f"{data_file.group.partition_path or '.'!r}, where {other}, which completed "
-                    "first, has inserted it: write the batch again, on what the table holds now"
+                    f"{other}, which completed first, has inserted {named}{more} into partition "
+                    f"{data_file.group.partition_path or '.'!r} since {write.inflight} began: "
+                    "write the batch again, on what the table holds now"
                 )
 
 

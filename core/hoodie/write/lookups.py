@@ -4,7 +4,7 @@
     delete        the file groups that hold its keys; a key that is nowhere is deleted nowhere
     insert        rows are placed without a look-up, so that a key may be there twice, as with
                   Apache Hudi; with `drops_duplicates` after one, without the rows of known keys
-    bulk insert   as insert, to new file groups alone
+    bulk insert   as insert, to new file groups alone; so are overwrites, without a look-up
 
 A row that says that it is deleted, and whose key is nowhere, is left out.
 
@@ -41,7 +41,7 @@ class Lookup:
     Attributes:
         config: The table's configuration.
         schema: The table's columns.
-        operation: Upsert, insert, bulk insert or delete.
+        operation: As of `tasks.WriteTask`.
         settings: The writer's.
         write_id: Of the write; a UUID.
         task: Of those that write, the number of this one.
@@ -61,7 +61,7 @@ def looks_up(operation: commits.Operation, write_settings: settings.WriteSetting
         case commits.Operation.INSERT | commits.Operation.BULK_INSERT:
             return write_settings.drops_duplicates
         case _:
-            return True
+            return not operation.replaces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +118,11 @@ def _placed(
     paths = dict.fromkeys(group.partition_path for group in batch.groups)
     slices = {path: snapshot.view.latest_slices(path) for path in paths}
     absent: tuple[commits.Absent, ...] = ()
-    if looks_up(how.operation, how.settings):
+    has_looked = looks_up(how.operation, how.settings)
+    if has_looked:
         batch = _tagged(how, batch, snapshot, slices, storage, engine)
+    # What replaces file groups leaves those that are new since it began, with their keys.
+    if has_looked or (how.operation.replaces and how.config.record_key_fields):
         absent = tuple(_absent(batch))
     known = [group for group in batch.groups if group.file_id is not None]
     new = [group for group in batch.groups if group.file_id is None]
@@ -253,7 +256,7 @@ class _SmallFiles:
         known: Sequence[batches.GroupRows],
     ) -> None:
         self._limit = how.settings.small_file_bytes
-        if how.operation is commits.Operation.BULK_INSERT:
+        if how.operation is commits.Operation.BULK_INSERT or how.operation.replaces:
             self._limit = 0
         self._groups = seen.groups
         planned = seen.snapshot.compactions.values()

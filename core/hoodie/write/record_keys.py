@@ -9,6 +9,8 @@ That is once in the whole table, or once in each partition, whose keys are other
 A key that is in another file group there is refused: a reader that asks the index would not find
 its older row any more. Where the older row came meanwhile, that is a conflict.
 
+Keys of file groups that the write retires are taken out, but for those that it writes again.
+
 The newest record of a key counts in the order of requested times. So a write gives way to one that
 began later, was faster, and took out a key that it brings: its record would lie below.
 
@@ -19,8 +21,9 @@ Source: rules-chain-metadata-index MD5; protocol.md: The metadata table.
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import errors
-from hoodie.filegroup import metadata_table, record_index
+from hoodie.filegroup import metadata_records, metadata_table, record_index
 from hoodie.filegroup.record_index import NOWHERE
 from hoodie.model import commits, files, instants, key_changes, table_config
 from hoodie.storage import protocol
@@ -40,6 +43,9 @@ _NAMED_MAX = 5
 _TRIES_MAX = 5
 
 _Numbers = npt.NDArray[np.int64]
+
+NO_KEYS: Mapping[files.FileGroupId, pa.Array] = MappingProxyType({})
+"""Those of a write that retires no file group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +83,18 @@ class _Claims:
 class RecordKeys:
     """The keys of a write, looked up in the record index."""
 
-    def __init__(self, storage: protocol.Storage, stats: Sequence[commits.WriteStat]) -> None:
+    def __init__(
+        self,
+        storage: protocol.Storage,
+        stats: Sequence[commits.WriteStat],
+        retired: Mapping[files.FileGroupId, pa.Array] = NO_KEYS,
+    ) -> None:
         """Look the keys up.
 
         Args:
             storage: The table's.
             stats: Of the write, with keys.
+            retired: The keys in file groups that it retires.
 
         Raises:
             InvalidInputError: The write puts a key into two file groups.
@@ -91,12 +103,12 @@ class RecordKeys:
         """
         self._storage = storage
         self._stats = stats
-        self._looked_up = _looked_up(storage, stats)
+        self._looked_up = _looked_up(storage, stats, retired)
 
     def settle(
         self, scope: table_lock.LockScope, write: OpenAction
-    ) -> tuple[commits.WriteStat, ...]:
-        """Return the stats with the keys that the index has to learn of.
+    ) -> metadata_records.SettledKeys:
+        """Return the keys that the index has to learn of.
 
         Args:
             scope: Of the write's completion.
@@ -117,10 +129,16 @@ class RecordKeys:
                 f"the metadata table of {self._storage.uri} was compacted meanwhile, expected "
                 f"that of this lock scope: write the batch again; {error}"
             ) from error
-        changes = dict(itertools.chain.from_iterable(settled))
-        return tuple(
-            stat if stat.keys is None else replace(stat, keys=changes[place])
-            for place, stat in enumerate(self._stats)
+        changes = dict(itertools.chain.from_iterable(each.written for each in settled))
+        removed: defaultdict[str, list[pa.Array]] = defaultdict(list)
+        for group, keys in itertools.chain.from_iterable(each.removed for each in settled):
+            removed[group.partition_path].append(keys)
+        return metadata_records.SettledKeys(
+            written=tuple(
+                stat if stat.keys is None else replace(stat, keys=changes[place])
+                for place, stat in enumerate(self._stats)
+            ),
+            removed={path: pa.concat_arrays(keys) for path, keys in removed.items()},
         )
 
     def _now(self, scope: table_lock.LockScope, since: frozenset[instants.InstantTime]) -> "_Now":
@@ -184,6 +202,19 @@ class _LookedUp:
     key_spaces: "Sequence[_KeySpace]"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Settled:
+    """What the index has to learn of keys.
+
+    Attributes:
+        written: What becomes of those of the write's stats, by the places of these.
+        removed: Those that are gone with retired file groups.
+    """
+
+    written: Sequence[tuple[int, key_changes.KeyChanges]]
+    removed: Sequence[tuple[files.FileGroupId, pa.Array]]
+
+
 class _KeySpace:
     """The keys of a write in the whole table, or in a partition, whose index is one of each."""
 
@@ -192,6 +223,7 @@ class _KeySpace:
         index: record_index.RecordIndex,
         key_space: str | None,
         stats: Mapping[int, commits.WriteStat],
+        retired: Mapping[files.FileGroupId, pa.Array],
     ) -> None:
         """Look the keys up.
 
@@ -199,6 +231,7 @@ class _KeySpace:
             index: The index.
             key_space: As of `index_groups.IndexGroups.key_space`.
             stats: Of the write, by their places among all.
+            retired: The keys in file groups that the write retires.
         """
         self._source = index.groups.source
         self._key_space = key_space
@@ -208,18 +241,18 @@ class _KeySpace:
         self._groups = [
             files.FileGroupId(each.partition_path, each.file_id) for each in stats.values()
         ]
-        for group in self._groups:
+        self._retired_groups = list(retired)
+        for group in [*self._groups, *self._retired_groups]:
             self._numbers.setdefault(group, len(self._numbers))
         self._added = _Claims.of([each.added for each in keys])
         self._removed = _Claims.of([each.removed for each in keys])
-        self._touched = pa.concat_arrays([self._added.keys, self._removed.keys])
+        self._retired = _Claims.of(list(retired.values()))
+        self._touched = pa.concat_arrays([self._added.keys, self._removed.keys, self._retired.keys])
         self._refuse_twice()
         self._located = index.locations(key_space, self._touched)
 
-    def settled(
-        self, write: OpenAction, now: _Now | None
-    ) -> Iterable[tuple[int, key_changes.KeyChanges]]:
-        """Return the keys that the index has to learn of, by the places of their stats.
+    def settled(self, write: OpenAction, now: _Now | None) -> _Settled:
+        """Return the keys that the index has to learn of.
 
         Args:
             write: The write.
@@ -232,19 +265,34 @@ class _KeySpace:
             logged = now.index.logged_by(self._key_space, now.since, self._touched)
             self._refuse_below(write, logged)
         known_added = self._known(self._added, located, logged)
+        # What was in a retired file group is in none, before it is written again.
+        retired = [self._numbers[group] for group in self._retired_groups]
+        known_added[np.isin(known_added, retired)] = NOWHERE
         self._refuse_elsewhere(write, known_added, is_certain=logged is None)
         known_removed = self._known(self._removed, located, logged)
         added = self._added.pieces(known_added == NOWHERE, len(self._stats))
         removed = self._removed.pieces(
             known_removed == self._claimed(self._removed), len(self._stats)
         )
-        return [
-            (place, key_changes.KeyChanges(added=each, removed=gone))
-            for place, each, gone in zip(self._stats, added, removed, strict=True)
-        ]
+        return _Settled(
+            written=[
+                (place, key_changes.KeyChanges(added=each, removed=gone))
+                for place, each, gone in zip(self._stats, added, removed, strict=True)
+            ],
+            removed=self._gone(self._known(self._retired, located, logged)),
+        )
+
+    def _gone(self, known: _Numbers) -> list[tuple[files.FileGroupId, pa.Array]]:
+        """Return the keys that are in no file group any more, of those that were retired."""
+        numbers = np.array([self._numbers[group] for group in self._retired_groups], np.int64)
+        is_there = known == numbers[self._retired.numbers]
+        is_written = pc.is_in(self._retired.keys, value_set=self._added.keys)
+        is_gone = is_there & ~is_written.to_numpy(zero_copy_only=False)
+        pieces = self._retired.pieces(is_gone, len(numbers))
+        return list(zip(self._retired_groups, pieces, strict=True))
 
     def _claimed(self, claims: _Claims) -> _Numbers:
-        """Return the numbers of the file groups that claims are of."""
+        """Return the numbers of the file groups that claims of stats are of."""
         numbers = np.array([self._numbers[group] for group in self._groups], np.int64)
         return np.asarray(numbers[claims.numbers], np.int64)
 
@@ -334,6 +382,7 @@ def settlement(
     storage: protocol.Storage,
     config: table_config.TableConfig,
     stats: Sequence[commits.WriteStat],
+    retired: Mapping[files.FileGroupId, pa.Array] = NO_KEYS,
 ) -> lifecycle.Settlement | None:
     """Return what settles the keys of a write when it completes; None without a record index.
 
@@ -342,10 +391,14 @@ def settlement(
     """
     if key_changes.RECORD_INDEX not in config.metadata_partitions:
         return None
-    return RecordKeys(storage, stats).settle
+    return RecordKeys(storage, stats, retired).settle
 
 
-def _looked_up(storage: protocol.Storage, stats: Sequence[commits.WriteStat]) -> _LookedUp:
+def _looked_up(
+    storage: protocol.Storage,
+    stats: Sequence[commits.WriteStat],
+    retired: Mapping[files.FileGroupId, pa.Array],
+) -> _LookedUp:
     """Return where the keys of a write are; a later state is as good."""
     missing: errors.NotFoundError | None = None
     for _ in range(_TRIES_MAX):
@@ -355,11 +408,15 @@ def _looked_up(storage: protocol.Storage, stats: Sequence[commits.WriteStat]) ->
             by_key_space: defaultdict[str | None, dict[int, commits.WriteStat]] = defaultdict(dict)
             for place, stat in enumerate(stats):
                 by_key_space[index.groups.key_space(stat.partition_path)][place] = stat
+            gone: defaultdict[str | None, dict[files.FileGroupId, pa.Array]] = defaultdict(dict)
+            for group, keys in retired.items():
+                gone[index.groups.key_space(group.partition_path)][group] = keys
             return _LookedUp(
                 compacted=_last_compacted(table.timeline),
                 is_partitioned=index.groups.is_partitioned,
                 key_spaces=[
-                    _KeySpace(index, key_space, some) for key_space, some in by_key_space.items()
+                    _KeySpace(index, each, by_key_space[each], gone[each])
+                    for each in dict.fromkeys([*by_key_space, *gone])
                 ],
             )
         except errors.NotFoundError as error:

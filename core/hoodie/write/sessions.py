@@ -6,7 +6,7 @@
     session.abort(...)              instead, when anything failed
 
 `write` does the three for a batch in memory, `delete_selected` for the records that a look at the
-table finds.
+table finds, `delete_partitions` for whole partitions.
 """
 
 import collections
@@ -43,6 +43,7 @@ from hoodie.write import (
     early_conflicts,
     inserted_keys,
     record_keys,
+    replacements,
     retries,
     schema_conflicts,
     tasks,
@@ -56,8 +57,10 @@ class WriteOptions:
     """What a write does.
 
     Attributes:
-        operation: Upsert, insert, bulk insert or delete.
+        operation: Upsert, insert, bulk insert, delete, or one of `write.replacements`.
         transaction: On whose behalf, and how.
+        partitions: Paths of those that an insert_overwrite replaces instead of those of its rows,
+            or that a delete_partition deletes.
         batch_id: The writer's batch; one that the table holds is not written again. None for none.
         extra: Put into the commit's extra metadata.
         compaction: Which compactions the writer plans after its commit, if it does.
@@ -65,6 +68,7 @@ class WriteOptions:
 
     operation: commits.Operation
     transaction: manager.TransactionOptions
+    partitions: tuple[str, ...] = ()
     batch_id: str | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
     compaction: compaction_options.CompactionOptions = compaction_options.DEFAULTS
@@ -78,7 +82,7 @@ class WriteSession:
         task: tasks.WriteTask,
         write: client.OpenAction,
         transaction_client: client.Client,
-        extra: Mapping[str, str],
+        options: WriteOptions,
         choice_of_columns: lifecycle.Amendment,
         after_commit: Callable[[client.Completion], inline.Done],
     ) -> None:
@@ -87,7 +91,8 @@ class WriteSession:
         self.task = task
         self._write = write
         self._client = transaction_client
-        self._extra = extra
+        self._extra = options.extra
+        self._replacement = replacements.of(options.operation, options.partitions)
         self._choice_of_columns = choice_of_columns
 
     @property
@@ -107,28 +112,32 @@ class WriteSession:
         Raises:
             WriteConflictError: Another write of the same file groups was faster; under
                 non-blocking concurrency control only for base files of a bulk insert.
+            InvalidInputError: Rows are of other partitions than those that it replaces.
+            NotFoundError: A partition that is to be deleted is not there.
             HoodieError: Nothing was published, and the write is aborted; only an
                 OutcomeUnknownError leaves open whether it was.
         """
         stats = tuple(each for each in written if isinstance(each, commits.WriteStat))
         untouched = [each for each in written if isinstance(each, commits.Untouched)]
         absent = [each for each in written if isinstance(each, commits.Absent)]
-        metadata = commits.CommitMetadata(
-            operation=self.task.operation.value,
-            stats=stats,
-            extra={**self._extra, commits.SCHEMA_KEY: self.task.schema.avro},
-        )
         try:
             _check_base_files(stats)
+            replaced = self._replaced(stats)
+            metadata = commits.CommitMetadata(
+                operation=self.task.operation.value,
+                stats=stats,
+                extra={**self._extra, commits.SCHEMA_KEY: self.task.schema.avro},
+                replaced=replaced.groups,
+            )
             completion = lifecycle.commit(
                 self._client,
                 self._write,
                 metadata,
                 [
-                    conflicts.commit_check(self._client, untouched),
+                    conflicts.commit_check(self._client, untouched, replaced),
                     inserted_keys.commit_check(self._client, absent, self.task.stored_schema),
                 ],
-                self._adjustment(stats),
+                self._adjustment(metadata),
                 may_have_failed_tasks=may_have_failed_tasks,
             )
         except BaseException:
@@ -140,6 +149,7 @@ class WriteSession:
         return results.CommitResult(
             instant=completion.instant,
             stats=stats,
+            replaced=replaced.groups,
             batch_id=self._write.batch_id,
             lock_wait_ms=completion.lock_times.wait_ms,
             lock_hold_ms=completion.lock_times.hold_ms,
@@ -147,11 +157,23 @@ class WriteSession:
             planned_compaction=compaction.planned,
         )
 
-    def _adjustment(self, stats: Sequence[commits.WriteStat]) -> lifecycle.Adjustment:
+    def _replaced(self, stats: Sequence[commits.WriteStat]) -> replacements.Replaced:
+        if self._replacement is None:
+            return replacements.NOTHING
+        return replacements.replaced(
+            self._replacement, self._client.storage, self.task.config, self._write.timeline, stats
+        )
+
+    def _adjustment(self, metadata: commits.CommitMetadata) -> lifecycle.Adjustment:
+        storage, config = self._client.storage, self.task.config
+        retired = record_keys.NO_KEYS
+        if metadata.replaced and self.task.tracks_keys:
+            schema, threads = self.task.stored_schema, self._client.parallelism
+            retired = replacements.keys_of(storage, config, schema, metadata.replaced, threads)
         keeps_newer = self._client.settings.keeps_newer_columns
         return lifecycle.Adjustment(
             metadata=self._choice_of_columns if keeps_newer else None,
-            stats=record_keys.settlement(self._client.storage, self.task.config, stats),
+            keys=record_keys.settlement(storage, config, metadata.stats, retired),
         )
 
     def abort(self, *, has_tasks_left: bool) -> None:
@@ -221,7 +243,9 @@ def begin(
         env: Time, ids, threads.
 
     Raises:
-        ConfigurationError: The table is not for this mode, or an active writer's columns overlap.
+        ConfigurationError: The table is not for this mode, or an active writer's columns overlap;
+            or a non-blocking writer replaces file groups.
+        InvalidInputError: Partitions are given to an operation without, or the other way round.
         ConflictError: The same writer, or one that must be alone, is active.
         UnsupportedError: The table is not one that we write.
     """
@@ -229,11 +253,16 @@ def begin(
     compatibility.check_table(target.config, transaction.settings.concurrency)
     if target.config.has_foreign_writers:
         partition_buckets.check_none(target.storage)
+    if replacements.of(options.operation, options.partitions) is not None:
+        replacements.check_mode(options.operation, transaction.settings.concurrency)
     stream = _stream(target.config, options, columns)
     transaction_client = _open_client(target, transaction, env, stream)
     try:
         opened = lifecycle.begin(
-            transaction_client, _action(target.config), target.config, options.batch_id
+            transaction_client,
+            _action(target.config, options.operation),
+            target.config,
+            options.batch_id,
         )
         if isinstance(opened, client.AlreadyWritten):
             transaction_client.close()
@@ -258,7 +287,7 @@ def begin(
         done = inline.after_commit(target, options.compaction, transaction, env)
         return replace(done, findings=(*findings, *done.findings))
 
-    session = WriteSession(task, opened, transaction_client, options.extra, choice, after_commit)
+    session = WriteSession(task, opened, transaction_client, options, choice, after_commit)
     try:
         lifecycle.start(transaction_client, opened, options.operation)
         session.roll_back_eagerly()
@@ -291,6 +320,10 @@ def write(
         HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it was.
     """
     compatibility.check_table(target.config, options.transaction.settings.concurrency)
+    if options.operation is commits.Operation.DELETE_PARTITION:
+        raise errors.InvalidInputError(
+            "a delete_partition takes no rows: expected Table.delete_partitions"
+        )
     if options.transaction.settings.adds_columns:
         target = target.grown_to(schema_evolution.merged(target.schema, data.schema))
     batch = batches.prepare(
@@ -300,6 +333,9 @@ def write(
         options.operation,
         fills_columns=options.transaction.settings.adds_columns,
     )
+    replacement = replacements.of(options.operation, options.partitions)
+    if replacement is not None:
+        replacement.check_rows({group.partition_path for group in batch.groups})
     return retries.until_won(
         lambda: _write_once(target, batch, data.column_names, options, env), _retries(options, env)
     )
@@ -362,6 +398,33 @@ def delete_selected(
             session.abort(has_tasks_left=False)
             return None
         return _written(session, batch, target, env)
+
+    return retries.until_won(delete_once, _retries(options, env))
+
+
+def delete_partitions(
+    target: manager.Target, options: WriteOptions, env: environment.Environment
+) -> results.WriteResult:
+    """Retire all file groups of some partitions.
+
+    Args:
+        target: The table.
+        options: Of a delete_partition.
+        env: Time, ids, threads.
+
+    Raises:
+        ConfigurationError: The writer is non-blocking.
+        NotFoundError: There is no such partition, or nothing in it.
+        WriteConflictError: Another write of them was faster each time.
+        HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it was.
+    """
+    assert options.operation is commits.Operation.DELETE_PARTITION, options.operation
+
+    def delete_once() -> results.WriteResult:
+        session = begin(target, options, (), env)
+        if isinstance(session, results.AlreadyCommitted):
+            return session
+        return session.commit([], may_have_failed_tasks=False)
 
     return retries.until_won(delete_once, _retries(options, env))
 
@@ -429,8 +492,10 @@ def _open_client(
     )
 
 
-def _action(config: table_config.TableConfig) -> instants.Action:
+def _action(config: table_config.TableConfig, operation: commits.Operation) -> instants.Action:
     """Return what a write is on the timeline."""
+    if operation.replaces:
+        return instants.Action.REPLACE_COMMIT
     return instants.Action.COMMIT if config.is_copy_on_write else instants.Action.DELTA_COMMIT
 
 

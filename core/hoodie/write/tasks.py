@@ -4,6 +4,7 @@
     merge-on-read    a log file; of an empty bucket a base file, by a bulk insert or a single
                      writer, unless rows that are deleted must hold against later ones; a base file
                      of new rows, where writers look keys up (`write.lookups`)
+    replacements     base files of new file groups in either (`write.replacements`)
 
 A `WriteTask` is a value made once a write has begun; any number of processes may run it over parts
 of the input. What they wrote counts once the driver completes the instant with their stats; files
@@ -28,7 +29,7 @@ from hoodie.filegroup import (
     writing,
 )
 from hoodie.format import file_names
-from hoodie.index import foreign_groups
+from hoodie.index import foreign_groups, tables
 from hoodie.model import (
     commits,
     file_statistics,
@@ -57,7 +58,7 @@ class WriteTask:
             that it adds. What a base file holds is rewritten whole, whoever wrote it since.
         instant_time: The write's requested time.
         write_id: Of the write: whose heartbeat must be there for as long as files are written.
-        operation: Upsert, insert, bulk insert or delete.
+        operation: What it does; anything but a delete of partitions, which has no rows.
         settings: The writer's settings.
         committed: As the write began; tells committed file groups from leftovers.
         replaced: When each file group that a replace commit retired was retired.
@@ -141,13 +142,14 @@ def run(
     is_cow = task.config.is_copy_on_write
     is_bulk = task.operation is commits.Operation.BULK_INSERT
     looks_up = task.config.looks_keys_up
+    replaces = task.operation.replaces
     adds_files = not (is_cow or looks_up) or task.operation is not commits.Operation.DELETE
     for partition_path in dict.fromkeys(group.partition_path for group in batch.groups):
         groups.prepare(partition_path, is_created=adds_files)
     placed = _placed(task, batch, groups, token, storage, engine)
     batch = placed.batch
     if is_cow and is_bulk:
-        _check_empty(batch, groups)
+        _check_empty(task, batch, groups)
     # Rows are numbered within the task, over all of its file groups.
     first_rows = [0]
     for group in batch.groups:
@@ -160,7 +162,7 @@ def run(
 
     def write_group(place: int) -> tuple[commits.Written, ...]:
         group = batch.groups[place]
-        group_id = _group_id(group, groups)
+        group_id = _group_id(task, group, groups)
         return write_rows(group, group_id, first_rows[place]) or (
             commits.Untouched(file_id=group_id.file_id, partition_path=group_id.partition_path),
         )
@@ -190,7 +192,7 @@ def run(
         is_base = group.is_base_file or (
             is_bulk and is_new and not _keeps_deletes(task, batch, group)
         )
-        if is_cow or is_base:
+        if is_cow or is_base or replaces:
             return _rewrite_group(task, batch, group, target, groups.base_file_of(group_id))
         based = replace(target, base_instant_time=None if is_new else task.instant_time)
         return _write_group(task, batch, group, based, may_have_base_file=is_new)
@@ -227,7 +229,9 @@ def _placed(
 ) -> lookups.Placed:
     """Return the batch with each row in the file groups where its key is, or is to be."""
     if not task.config.looks_keys_up:
-        return lookups.Placed(batch=_routed(task, batch, groups, storage, engine))
+        if not task.operation.replaces:
+            batch = _routed(task, batch, groups, storage, engine)
+        return lookups.Placed(batch=batch)
     how = lookups.Lookup(
         config=task.config,
         schema=task.schema,
@@ -270,16 +274,22 @@ def _routed(
     return tagging.routed(batch, tags, stays=task.operation is commits.Operation.DELETE)
 
 
-def _group_id(group: batches.GroupRows, groups: placement.Placement) -> files.FileGroupId:
+def _group_id(
+    task: WriteTask, group: batches.GroupRows, groups: placement.Placement
+) -> files.FileGroupId:
+    path = group.partition_path
     if group.file_id is not None:
-        return files.FileGroupId(group.partition_path, group.file_id)
-    return groups.group_of(group.partition_path, group.bucket)
+        return files.FileGroupId(path, group.file_id)
+    if task.operation.replaces:
+        index = tables.index_of(task.config)
+        return files.FileGroupId(path, index.replacing_file_id(group.bucket, path, task.write_id))
+    return groups.group_of(path, group.bucket)
 
 
-def _check_empty(batch: batches.Batch, groups: placement.Placement) -> None:
+def _check_empty(task: WriteTask, batch: batches.Batch, groups: placement.Placement) -> None:
     """Refuse a bulk insert into a base file: looking at what is there is what it must not do."""
     for group in batch.groups:
-        base_file = groups.base_file_of(_group_id(group, groups))
+        base_file = groups.base_file_of(_group_id(task, group, groups))
         if base_file is not None:
             raise errors.UnsupportedError(
                 f"bulk insert into bucket {group.bucket} of partition "
@@ -401,7 +411,7 @@ def _changes(task: WriteTask, batch: batches.Batch, rows: pa.Array) -> writing.L
     return writing.LogRows(
         data=batch.data.take(rows),
         record_keys=record_keys,
-        is_insert=task.operation in (commits.Operation.INSERT, commits.Operation.BULK_INSERT),
+        is_insert=task.operation.adds_rows,
     )
 
 

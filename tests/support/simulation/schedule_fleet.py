@@ -74,11 +74,7 @@ class Fleet:
         self.time.disturb = self._disturb
         self.time.meet = self._meet
         self._waiting = {each: each.times for each in plan.in_wait}
-        make_world: type[World] = World
-        if plan.rows is not None:
-            has_lookups = plan.rows.looks_keys_up
-            make_world = schedule_lookups.LookupWorld if has_lookups else schedule_rows.RowsWorld
-        self.world = make_world(
+        self.world = _kind_of_world(plan)(
             self.time,
             faults=faulty_storage.ChanceFaults(
                 crash_rate=plan.crash_rate,
@@ -97,6 +93,7 @@ class Fleet:
             has_partitioned_record_index=plan.has_partitioned_record_index,
             has_statistics=plan.has_statistics,
         )
+        self.world.replacement_rate = plan.replacement_rate
         self.world.page_names = plan.page_names
         self.world.lock.loss_rate = plan.loss_rate
         self.world.keeps_attempts = plan.kept_attempt_rate > 0
@@ -495,6 +492,13 @@ class Fleet:
 
     def _clean_all(self, service: Client) -> None:
         self.world.clean(service, replace(self._retention, grace_ms=0, files_max=1_000))
+
+
+def _kind_of_world(plan: Plan) -> type[World]:
+    if plan.rows is None:
+        return World
+    has_lookups = plan.rows.looks_keys_up or plan.replacement_rate > 0
+    return schedule_lookups.LookupWorld if has_lookups else schedule_rows.RowsWorld
 
 
 def _has_changes(timeline: active.ActiveTimeline) -> bool:

@@ -1,10 +1,13 @@
-"""A table in a simulated world whose writers look keys up; its data files are real.
+"""A table in a simulated world whose data files are real, and whose writers see the keys in them.
 
-Each write puts and deletes a few keys that all share, and puts a row of its own. Where each goes,
-and what of other writes it conflicts with, is the library's to decide. Optimistic writes are serial
-in the order of their completion, so what a read has to find follows from the writes that it saw.
+Each write puts and deletes a few keys that all share, and puts a row of its own; or it replaces all
+rows by those that it puts. Where each goes, and what of other writes it conflicts with, is the
+library's to decide. Optimistic writes are serial in the order of their completion, so what a read
+has to find follows from the writes that it saw; but rows that another has added in new file groups
+since a replacement began outlive it.
 """
 
+import functools
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -30,6 +33,8 @@ COLUMNS = pa.schema(
 SCHEMA = schemas.from_arrow(COLUMNS, "t")
 KEYS = ("k1", "k2", "k3", "k4")
 _HOUR_MS = 3_600_000
+_MANY = ("nothing", "put", "put", "delete")
+_FEW = (*["nothing"] * 6, "put", "put", "delete")
 
 Changes = Mapping[str, int | None]
 """The value that a write gives each key; None deletes it."""
@@ -39,12 +44,14 @@ def config_of(
     table_type: table_config.TableType, index: table_config.IndexKind
 ) -> table_config.TableConfig:
     """Return the configuration of a table with such an index."""
+    is_bucket = index is table_config.IndexKind.BUCKET
     return table_config.TableConfig(
         name="t",
         table_type=table_type,
         record_key_fields=("id",),
         partition_fields=("part",),
-        index=index,
+        index=None if is_bucket else index,
+        bucket_count=2 if is_bucket else None,
     )
 
 
@@ -62,13 +69,14 @@ class Seen:
 
 
 class LookupWorld(World):
-    """One table without buckets, its lock service, and the processes that use them."""
+    """One table, its lock service, and the processes that use them."""
 
     schema = SCHEMA
 
     def __init__(self, time: schedule.Schedule, **options: Any) -> None:  # noqa: ANN401 - as of a world
         self.seen: list[Seen] = []
         self.drawn: dict[instants.InstantTime, Changes] = {}
+        self.known: dict[instants.InstantTime, frozenset[instants.InstantTime]] = {}
         # Watches of another run in this process would have looked already.
         heartbeats.watch.cache_clear()
         super().__init__(time, **options)
@@ -79,6 +87,10 @@ class LookupWorld(World):
         del groups
         source = random.Random(f"{self.time.seed} {writer.author.writer_id} {opened.batch_id}")
         changes = self._changes(writer, opened, source)
+        operation = self.operation_of(writer, opened.batch_id)
+        if operation.replaces:
+            self.known[opened.requested_time] = self._known_to(opened)
+            changes = {key: value for key, value in changes.items() if value is not None}
         self.drawn[opened.requested_time] = changes
         how = tasks.WriteTask(
             table_uri=writer.storage.uri,
@@ -87,7 +99,7 @@ class LookupWorld(World):
             stored_schema=SCHEMA,
             instant_time=opened.requested_time,
             write_id=opened.write_id,
-            operation=commits.Operation.UPSERT,
+            operation=operation,
             # Without small files writers share no file group of new keys.
             settings=replace(
                 self.settings,
@@ -120,15 +132,20 @@ class LookupWorld(World):
 
     def read(self, reader: Client) -> invariants.Read:
         begun_ms = self.time.now_ms
-        snapshot = snapshots.take(reader.storage, self.config, has_committed_only=True)
-        self._see(snapshot, reader.storage)
+        if self.is_cleaned:
+            see = functools.partial(self._see, storage=reader.storage)
+            self.seen.append(snapshots.consistent(reader.storage, self.config, see))
+        else:
+            snapshot = snapshots.take(reader.storage, self.config, has_committed_only=True)
+            self.seen.append(self._see(snapshot, reader.storage))
         return invariants.Read(
             reader_id=str(reader.author), begun_ms=begun_ms, ended_ms=self.time.now_ms, seen={}
         )
 
     def check(self) -> active.ActiveTimeline:
         timeline = super().check()
-        self._see(snapshots.take(self.storage, self.config, self.timeline), self.storage)
+        snapshot = snapshots.take(self.storage, self.config, active.load(self.storage))
+        self.seen.append(self._see(snapshot, self.storage))
         late = {each.requested_time for each in self.late | self.posthumous}
         for each in self.seen:
             # Nothing is promised of what is published after its author lost the lock.
@@ -146,16 +163,27 @@ class LookupWorld(World):
         twice = [key for key, count in Counter(key for key, _ in found.rows).items() if count > 1]
         assert not twice, f"there twice: {twice} of {found}"
         expected: dict[str, int] = {}
+        last: dict[str, instants.InstantTime] = {}
         for write in found.writes:
+            known = self.known.get(write, frozenset())
+            for key in [key for key in expected if last[key] in known]:
+                del expected[key]
             for key, value in self.drawn[write].items():
+                last[key] = write
                 if value is None:
                     expected.pop(key, None)
                 else:
                     expected[key] = value
         assert dict(found.rows) == expected, f"expected {expected}: {found}"
 
-    def _see(self, snapshot: snapshots.Snapshot, storage: protocol.Storage) -> None:
-        """Take down the rows of a snapshot."""
+    def _known_to(self, opened: OpenAction) -> frozenset[instants.InstantTime]:
+        """Return the writes that had completed when one began, archived ones too."""
+        there = active.load(self.storage).write_completion_times
+        archived = self.timeline.write_completion_times.keys() - there.keys()
+        return frozenset(opened.timeline.write_completion_times.keys() | archived)
+
+    def _see(self, snapshot: snapshots.Snapshot, storage: protocol.Storage) -> Seen:
+        """Return the rows of a snapshot."""
         slices = reading.SliceReader(storage, self.config, SCHEMA, snapshot.committed.is_committed)
         rows = [
             (str(row["id"]), int(row["v"]))
@@ -163,19 +191,27 @@ class LookupWorld(World):
             for file_slice in snapshot.view.latest_slices(path)
             for row in slices.read(file_slice, ["id", "v"]).to_pylist()
         ]
-        writes = sorted(
-            (str(each.completion_time), each.requested_time)
-            for each in snapshot.timeline.completed_writes
-            if each.requested_time in self.drawn
+        completed = {time: snapshot.timeline.completion_time(time) for time in list(self.drawn)}
+        writes = sorted((str(at), time) for time, at in completed.items() if at is not None)
+        return Seen(writes=tuple(time for _, time in writes), rows=tuple(rows))
+
+    def operation_of(self, writer: Client, batch_id: str | None) -> commits.Operation:
+        name = f"operation {self.time.seed} {writer.author.writer_id} {batch_id}"
+        source = random.Random(name)
+        if source.random() >= self.replacement_rate:
+            return commits.Operation.UPSERT
+        return source.choice(
+            (commits.Operation.INSERT_OVERWRITE, commits.Operation.INSERT_OVERWRITE_TABLE)
         )
-        self.seen.append(Seen(writes=tuple(time for _, time in writes), rows=tuple(rows)))
 
     def _changes(self, writer: Client, opened: OpenAction, source: random.Random) -> Changes:
         """Return what a writer's batch does: the same whenever it is tried."""
         number = sum(map(ord, f"{writer.author.writer_id} {opened.batch_id}"))
         changes: dict[str, int | None] = {f"{writer.author.writer_id} {opened.batch_id}": number}
+        # Writes beside a replacement conflict with it, but for those of other keys.
+        choices = _FEW if self.replacement_rate else _MANY
         for key in KEYS:
-            match source.choice(("nothing", "put", "put", "delete")):
+            match source.choice(choices):
                 case "put":
                     changes[key] = number
                 case "delete":

@@ -26,6 +26,7 @@ class Scenario(enum.Enum):
     LATE_COPY_ON_WRITE = "late-copy-on-write"  # Both.
     DELETES = "deletes"  # Data files hold rows, and deletes of them; of several modes.
     LOOKED_UP = "looked-up"  # A table without buckets, whose optimistic writers look keys up.
+    REPLACED = "replaced"  # Writers that replace all rows, beside such writers and cleaners.
     # Of tables and modes of all kinds:
     IN_PLACE = "in-place"  # Data files show under their names while they are written.
     HELD_UP = "held-up"  # Who has the lock is paused until lock and heartbeat are lost.
@@ -54,6 +55,7 @@ class Plan:
         seed: Of ids, times and chance.
         table_type: Of the table.
         rows: The configuration of a table whose data files hold rows; None where they hold lines.
+        replacement_rate: How many of the batches replace all rows; of tables with rows.
         mode: Of the writers.
         writers: How many.
         batches: How many each writes.
@@ -102,6 +104,7 @@ class Plan:
     seed: int
     table_type: table_config.TableType = table_config.TableType.MERGE_ON_READ
     rows: table_config.TableConfig | None = None
+    replacement_rate: float = 0.0
     mode: settings.ConcurrencyMode = settings.ConcurrencyMode.NON_BLOCKING
     writers: int = 2
     batches: int = 2
@@ -176,6 +179,7 @@ _OF_ONE_KIND = (
     Scenario.LATE_COPY_ON_WRITE,
     Scenario.DELETES,
     Scenario.LOOKED_UP,
+    Scenario.REPLACED,
 )
 """Scenarios that say what table there is."""
 
@@ -266,9 +270,8 @@ def _of_one_kind(plan: Plan, scenario: Scenario, source: random.Random) -> Plan:
         case Scenario.LATE:
             modes = (settings.ConcurrencyMode.NON_BLOCKING, settings.ConcurrencyMode.OPTIMISTIC)
             return replace(plan, mode=source.choice(modes), late_rate=0.2, loss_rate=0.0)
-        case Scenario.DELETES | Scenario.LOOKED_UP:
-            is_looked_up = scenario is Scenario.LOOKED_UP
-            return (_with_lookups if is_looked_up else _with_rows)(plan, source)
+        case _ if scenario in _OF_ROWS:
+            return _OF_ROWS[scenario](plan, source)
         case _:
             is_late = scenario is Scenario.LATE_COPY_ON_WRITE
             return _copy_on_write(plan, source, is_late=is_late)
@@ -304,6 +307,22 @@ def _with_lookups(plan: Plan, source: random.Random) -> Plan:
         failed_task_rate=source.choice((0.0, 0.2)),
         takes_compactions_back=source.random() < 0.3,
         page_names=source.choice((None, 24)),
+    )
+
+
+def _with_replacements(plan: Plan, source: random.Random) -> Plan:
+    """Return a plan for a table whose rows are replaced now and then, with any index."""
+    plan = _with_lookups(plan, source)
+    index = source.choice(list(table_config.IndexKind))
+    archivers = source.choice((0, 0, 1))
+    return replace(
+        plan,
+        rows=schedule_lookups.config_of(plan.table_type, index),
+        replacement_rate=source.choice((0.3, 0.6)),
+        batches=source.choice((2, 3)),
+        cleaners=max(archivers, source.choice((0, 1, 1))),
+        archivers=archivers,
+        grace_ms=source.choice((0, 1_000)),
     )
 
 
@@ -675,6 +694,12 @@ def _of_any_kind(plan: Plan, source: random.Random) -> Plan:
         names_groups=plan.names_groups and not is_non_blocking,
     )
 
+
+_OF_ROWS = {
+    Scenario.DELETES: _with_rows,
+    Scenario.LOOKED_UP: _with_lookups,
+    Scenario.REPLACED: _with_replacements,
+}
 
 _TROUBLED = {
     Scenario.AMBUSHED: _with_ambushes,

@@ -52,7 +52,7 @@ from hoodie.transaction.client import (
     Guard,
     OpenAction,
 )
-from hoodie.write import compatibility, conflicts, placement, record_keys
+from hoodie.write import compatibility, conflicts, placement, record_keys, replacements
 from support.simulation import (
     faulty_storage,
     invariants,
@@ -130,6 +130,7 @@ class World:
         self.settings = write_settings
         self.is_in_place = is_in_place
         self.keeps_attempts = False  # Whether two processes may run as one attempt of a writer.
+        self.replacement_rate = 0.0  # How many of the batches replace all rows.
         self.failed_task_rate = 0.0  # How often a task fails after its file, and is run again.
         self.repeats_tasks = False  # Whether a task that fails is run again, as Spark does.
         self.names_groups = False  # Whether each writer names the groups of empty buckets itself.
@@ -397,7 +398,7 @@ class World:
 
     def begin(self, writer: Client, batch_id: str | None = None) -> OpenAction:
         """Begin a write and make it inflight."""
-        opened = lifecycle.begin(writer, self._action, self.config, batch_id)
+        opened = lifecycle.begin(writer, self.action(), self.config, batch_id)
         assert isinstance(opened, OpenAction), opened
         lifecycle.start(writer, opened, commits.Operation.UPSERT)
         return opened
@@ -405,7 +406,8 @@ class World:
     def write(self, writer: Client, batch_id: str | None = None) -> Completion | AlreadyWritten:
         """Write a batch, and take down what the writer is told."""
         begun_ms = self.time.now_ms
-        opened = lifecycle.begin(writer, self._action, self.config, batch_id)
+        operation = self.operation_of(writer, batch_id)
+        opened = lifecycle.begin(writer, self.action(operation), self.config, batch_id)
         if isinstance(opened, AlreadyWritten):
             return opened
         self.witness.see_begin(writer, opened)
@@ -414,7 +416,7 @@ class World:
             known = frozenset(opened.timeline.write_completion_times)
             self.witness.known_at_begin[opened.requested_time] = known
         try:
-            lifecycle.start(writer, opened, commits.Operation.UPSERT)
+            lifecycle.start(writer, opened, operation)
             groups = self._groups(writer, opened)
             if self.failed_task_rate and writer.random.uniform() < self.failed_task_rate:
                 self.write_files(writer, opened, groups[:1], task=1)
@@ -422,13 +424,17 @@ class World:
             stats = [each for each in written if isinstance(each, commits.WriteStat)]
             if self.has_record_index:
                 stats = [*self.keys.drawn(writer, opened.requested_time, stats)]
+            replaced = self.replaced(writer, opened, operation, stats)
             completion = lifecycle.commit(
                 writer,
                 opened,
-                metadata(stats, schema=self.schema),
-                [conflicts.commit_check(writer), *self.key_checks(writer, written)],
+                metadata(stats, operation, self.schema, replaced),
+                [
+                    conflicts.commit_check(writer, (), replaced),
+                    *self.key_checks(writer, written),
+                ],
                 lifecycle.Adjustment(
-                    stats=record_keys.settlement(writer.storage, opened.config, stats)
+                    keys=record_keys.settlement(writer.storage, opened.config, stats)
                 ),
             )
         except errors.HoodieError as error:
@@ -633,9 +639,30 @@ class World:
     def is_optimistic(self) -> bool:
         return self.settings.concurrency is settings.ConcurrencyMode.OPTIMISTIC
 
-    @property
-    def _action(self) -> instants.Action:
-        """What a write is on the timeline."""
+    def operation_of(self, writer: Client, batch_id: str | None) -> commits.Operation:
+        """Return what a writer's batch does."""
+        del writer, batch_id
+        return commits.Operation.UPSERT
+
+    def replaced(
+        self,
+        writer: Client,
+        opened: OpenAction,
+        operation: commits.Operation,
+        stats: Sequence[commits.WriteStat],
+    ) -> replacements.Replaced:
+        """Return what a write replaces."""
+        replacement = replacements.of(operation, ())
+        if replacement is None:
+            return replacements.NOTHING
+        return replacements.replaced(
+            replacement, writer.storage, opened.config, opened.timeline, stats
+        )
+
+    def action(self, operation: commits.Operation = commits.Operation.UPSERT) -> instants.Action:
+        """Return what a write is on the timeline."""
+        if operation.replaces:
+            return instants.Action.REPLACE_COMMIT
         is_cow = self.config.is_copy_on_write
         return instants.Action.COMMIT if is_cow else instants.Action.DELTA_COMMIT
 
@@ -947,10 +974,14 @@ def metadata(
     stats: Sequence[commits.WriteStat],
     operation: commits.Operation = commits.Operation.UPSERT,
     schema: schemas.TableSchema = SCHEMA,
+    replaced: replacements.Replaced = replacements.NOTHING,
 ) -> commits.CommitMetadata:
     """Return the metadata of a write."""
     return commits.CommitMetadata(
-        operation=operation.value, stats=tuple(stats), extra={commits.SCHEMA_KEY: schema.avro}
+        operation=operation.value,
+        stats=tuple(stats),
+        extra={commits.SCHEMA_KEY: schema.avro},
+        replaced=replaced.groups,
     )
 
 

@@ -44,6 +44,7 @@ class SmallTable:
         writer_id: str = "w",
         operation: commits.Operation = commits.Operation.UPSERT,
         batch_id: str | None = None,
+        partitions: tuple[str, ...] = (),
         **changes: object,
     ) -> sessions.WriteOptions:
         return sessions.WriteOptions(
@@ -54,6 +55,7 @@ class SmallTable:
                 author=authors.Author(writer_id=writer_id),
             ),
             batch_id=batch_id,
+            partitions=partitions,
         )
 
     def data(self, rows: Rows) -> pa.Table:

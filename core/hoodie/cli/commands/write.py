@@ -33,6 +33,7 @@ EXAMPLES = f"""Examples:
   hoodie write /data/trips --input trips.csv
   hoodie write /data/trips --input day1.csv.gz day2.csv.gz --null-text NA
   hoodie write /data/trips --input gone.csv --operation delete
+  hoodie write /data/trips --input day.csv --operation insert_overwrite
   hoodie write /data/trips --input eta.json --concurrency nbcc --writer-id eta
 
 With --set {settings.ADDS_COLUMNS_KEY}=true, parquet files add their new columns to
@@ -40,6 +41,10 @@ the table and widen its types; CSV and JSON carry no types.
 
 An insert treats all rows as new, and a bulk insert writes them to base files where a bucket is
 empty: two rows of one key may then stay in a table.
+
+insert_overwrite replaces all rows of the partitions that its rows are of, insert_overwrite_table
+those of the whole table. With --partition, an insert_overwrite replaces just those partitions, also
+without rows. What other writers change there meanwhile is a conflict; nbcc writers cannot replace.
 
 Several processes can write at the same time. With --concurrency occ, of two that write to one file
 group the slower one fails, or retries with --set {_RETRIES_KEY}=N.
@@ -59,6 +64,8 @@ class OperationName(enum.Enum):
     UPSERT = "upsert"
     INSERT = "insert"
     BULK_INSERT = "bulk_insert"
+    INSERT_OVERWRITE = "insert_overwrite"
+    INSERT_OVERWRITE_TABLE = "insert_overwrite_table"
     DELETE = "delete"
 
 
@@ -77,10 +84,11 @@ def write(  # noqa: PLR0913 - a parameter an option
         OperationName,
         typer.Option(
             metavar="NAME",
-            help="upsert, insert, bulk_insert or delete.",
+            help="upsert, insert, bulk_insert, insert_overwrite, insert_overwrite_table or delete.",
             case_sensitive=False,
         ),
     ] = OperationName.UPSERT,
+    partition: options.PartitionPaths = None,
     concurrency: Annotated[
         options.Concurrency | None,
         typer.Option(
@@ -168,6 +176,7 @@ def write(  # noqa: PLR0913 - a parameter an option
             sessions.WriteOptions(
                 operation=commits.Operation[operation.name],
                 transaction=run.transaction(authors.Author(writer_id=writer_id)),
+                partitions=options.partition_paths(partition),
                 batch_id=batch_id,
                 compaction=run.compaction,
             ),

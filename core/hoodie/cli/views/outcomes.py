@@ -24,6 +24,7 @@ class WriteDocument:
         deletes: Keys deleted.
         files: Data files written.
         bytes: Their summed size.
+        replaced: File groups retired.
         duration_ms: From requested to completed.
         total_ms: Of the whole command, which reads its input before.
         lock_wait_ms: Waited for the table lock in all.
@@ -42,6 +43,7 @@ class WriteDocument:
     deletes: int = 0
     files: int = 0
     bytes: int = 0
+    replaced: int = 0
     duration_ms: int = 0
     total_ms: int = 0
     lock_wait_ms: int = 0
@@ -51,12 +53,15 @@ class WriteDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteDocument:
-    """What a delete by a filter did, or would do.
+    """What a delete by a filter or of partitions did, or would do.
 
     Attributes:
         table: The table's URI.
         is_dry_run: Whether nothing was deleted, whatever matches.
-        rows: How many match; of a delete, how many were deleted.
+        rows: How many match; of a delete, how many were deleted. None of partitions, whose files
+            are not read.
+        partitions: Those that are deleted.
+        replaced: File groups retired with them.
         instant: Its requested time; None where nothing was deleted.
         completion_time: When it took effect.
         files: Data files written.
@@ -70,7 +75,9 @@ class DeleteDocument:
 
     table: str
     is_dry_run: bool = False
-    rows: int = 0
+    rows: int | None = 0
+    partitions: tuple[str, ...] = ()
+    replaced: int = 0
     instant: str | None = None
     completion_time: str | None = None
     files: int = 0
@@ -159,6 +166,7 @@ def written(
                 deletes=result.deletes,
                 files=result.file_count,
                 bytes=result.size_bytes,
+                replaced=len(result.replaced),
                 duration_ms=quantities.elapsed_ms(instant.requested_time, instant.completion_time)
                 or 0,
                 total_ms=total_ms,
@@ -180,21 +188,32 @@ def write_line(shown: WriteDocument) -> str:
     planned = shown.planned_compaction
     return (
         f"committed {shown.instant}: {shown.operation} of {' and '.join(amounts) or 'no rows'}, "
-        f"{quantities.counted(shown.files, 'file')}, {quantities.size_text(shown.bytes)}, in "
-        f"{quantities.duration_text(shown.total_ms)}, of which the write took "
-        f"{quantities.duration_text(shown.duration_ms)}"
+        f"{quantities.counted(shown.files, 'file')}, {quantities.size_text(shown.bytes)}, "
+        f"{_replaced(shown.replaced)}in {quantities.duration_text(shown.total_ms)}, of which the "
+        f"write took {quantities.duration_text(shown.duration_ms)}"
         f"{f'; then planned compaction {planned}' if planned else ''}"
     )
 
 
-def deleted(uri: str, result: results.WriteResult | None, total_ms: int) -> DeleteDocument:
+def _replaced(groups: int) -> str:
+    return f"{quantities.counted(groups, 'file group')} replaced, " if groups else ""
+
+
+def deleted(
+    uri: str,
+    result: results.WriteResult | None,
+    total_ms: int,
+    partitions: tuple[str, ...] = (),
+) -> DeleteDocument:
     """Return the document of a delete that the command took some time for."""
     if not isinstance(result, results.CommitResult):
         return DeleteDocument(table=uri, total_ms=total_ms)
     instant = result.instant
     return DeleteDocument(
         table=uri,
-        rows=result.deletes,
+        rows=None if partitions else result.deletes,
+        partitions=partitions,
+        replaced=len(result.replaced),
         instant=instant.requested_time,
         completion_time=instant.completion_time,
         files=result.file_count,
@@ -209,7 +228,10 @@ def deleted(uri: str, result: results.WriteResult | None, total_ms: int) -> Dele
 
 def delete_line(shown: DeleteDocument) -> str:
     """Return what is said of a delete."""
-    rows = quantities.counted(shown.rows, "row")
+    rows = quantities.counted(shown.rows or 0, "row")
+    if shown.partitions:
+        paths = quantities.counted(len(shown.partitions), "partition")
+        rows = f"{paths} with {quantities.counted(shown.replaced, 'file group')}"
     if shown.is_dry_run:
         return f"{rows} would be deleted"
     if shown.instant is None:

@@ -132,10 +132,10 @@ def test_writer_of_a_chain_that_ended_is_refused() -> None:
     late = world.writer("late")
     switched_off(world, world.writer("admin"))
     with pytest.raises(errors.ConflictError, match="chain of table t is None"):
-        lifecycle.begin(late, world._action, old_config)
+        lifecycle.begin(late, world.action(), old_config)
     switched_on(world, world.writer("admin-2"))
     with pytest.raises(errors.ConflictError, match="was switched off, and on again"):
-        lifecycle.begin(late, world._action, old_config)
+        lifecycle.begin(late, world.action(), old_config)
 
 
 def test_epoch_after_the_last_is_refused() -> None:
