@@ -115,6 +115,7 @@ class Shared:
         return [each.level for each in archived.files_of_manifest(storage, number)]
 
 
+@pytest.mark.sample(0)  # Minutes.
 def test_both_archive_one_table_in_turn(shared: PeerTable, judge: Judge, tmp_path: Path) -> None:
     """T-X07: hundreds of commits, with levels merged on both sides."""
     both = Shared(tmp_path / "table", shared)

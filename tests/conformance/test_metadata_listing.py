@@ -78,6 +78,7 @@ def _newest_write(path: Path) -> str:
     return str(timeline.completed_writes[-1].requested_time)
 
 
+@pytest.mark.sample(0)  # Minutes.
 @pytest.mark.parametrize("kind", TABLES)
 def test_files_are_those_on_storage_at_every_stage(kind: str, judge: Judge, tmp_path: Path) -> None:
     path = tmp_path / "table"

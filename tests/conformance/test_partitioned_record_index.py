@@ -129,6 +129,7 @@ def turns(judge: Judge, path: Path, made: PeerTable) -> Iterator[tuple[str, Turn
     yield "that partition made by theirs, and cleaned by both", table
 
 
+@pytest.mark.sample(0)  # Minutes.
 @pytest.mark.skipif(RELEASE.startswith("1.0."), reason="Apache Hudi 1.0 has no such index")
 @pytest.mark.parametrize("kind", TABLES)
 def test_both_engines_keep_the_index_up(kind: str, judge: Judge, tmp_path: Path) -> None:

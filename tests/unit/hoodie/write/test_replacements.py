@@ -131,6 +131,7 @@ def test_rows_that_tasks_write_elsewhere_are_not_published(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("operation", [OVERWRITE, OVERWRITE_TABLE, DELETE_PARTITION])
 def test_non_blocking_writers_replace_nothing(tmp_path: Path, operation: commits.Operation) -> None:
+    """T-N15: they are refused."""
     small = table_of(tmp_path, CONFIG)
     mode = settings.ConcurrencyMode.NON_BLOCKING
     paths = ("p",) if operation is DELETE_PARTITION else ()
@@ -153,6 +154,7 @@ def test_partitions_go_with_some_operations_alone(tmp_path: Path) -> None:
 def test_update_that_was_faster_is_a_conflict(
     tmp_path: Path, config: table_config.TableConfig
 ) -> None:
+    """T-O12: the update is not lost."""
     small = table_of(tmp_path, config)
     slow = begin(small, operation=DELETE_PARTITION, partitions=("p",))
     small.upsert(rows("p", "1", b="new"), concurrency=OPTIMISTIC)
@@ -175,6 +177,7 @@ def test_update_that_is_slower_is_a_conflict(
 
 
 def test_new_file_group_of_another_stays(tmp_path: Path) -> None:
+    """T-O13: both succeed."""
     small = table_of(tmp_path, SIMPLE)
     slow = begin(small, operation=DELETE_PARTITION, partitions=("p",))
     small.upsert(rows("p", "7"), operation=commits.Operation.BULK_INSERT, concurrency=OPTIMISTIC)
