@@ -86,19 +86,20 @@ def test_lock_server_that_was_refused_is_made_when_the_refusal_is_over(
     cluster: clusters.Cluster, namespace: str, lake: cluster_helpers.Lake, tmp_path: Path
 ) -> None:
     place = cluster_place.Place(cluster, namespace)
-    refused = fault_proxy.Refuse(status=422)
+    once = fault_proxy.Rule(
+        matches=lambda call: _is_change(call) and "/statefulsets/" in call.path,
+        fault=fault_proxy.Refuse(status=422),
+        times=1,
+    )
     token = cluster.api.token
     assert token is not None
     with fault_proxy.FaultProxy(cluster.api, tmp_path / "proxy") as proxy:
-        proxy.add(
-            fault_proxy.Rule(
-                matches=lambda call: _is_change(call) and "/statefulsets/" in call.path,
-                fault=refused,
-                times=1,
-            )
-        )
+        proxy.add(once)
         with cluster_operator.leading(proxy.kubeconfig(token), namespace, lake.folder):
             place.create(kinds.LOCK_PROVIDER, "zk", rule_examples.LOCK)
+            # The operator takes long to start beside other tests.
+            refused = "the first try is refused"
+            programs.wait_until(lambda: once.times == 0, refused, cluster_place.WAIT_S)
             # Not only when all that is served is looked after again, a minute later.
             programs.wait_until(
                 lambda: bool(place.items(resources.STATEFUL_SET.path(namespace))),
