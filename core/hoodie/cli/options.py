@@ -117,7 +117,8 @@ def names(text: str, option: str) -> tuple[str, ...]:
 
 def partition_paths(texts: Sequence[str] | None) -> tuple[str, ...]:
     """Return the paths of partitions as the table has them; `.` is that of the whole table."""
-    return tuple(text.strip("/").removeprefix("./").removesuffix(".") for text in texts or ())
+    paths = (text.strip("/").removeprefix("./") for text in texts or ())
+    return tuple("" if path == "." else path for path in paths)
 
 
 def properties(texts: Sequence[str] | None, option: str = "--set") -> dict[str, str]:

@@ -144,27 +144,31 @@ def replaced(
     written = {each.partition_path for each in stats}
     replacement.check_rows(written)
     view = snapshots.take(storage, config, begun_on, has_committed_only=True).view
-    paths: Collection[str] = replacement.partitions or written
+    paths: Collection[str] = written
     if replacement.is_whole:
         paths = view.partitions()
+    elif replacement.partitions:
+        # What is given is no path to look at before it is known to be one of the table's.
+        paths = replacement.partitions.intersection(view.partitions())
     found = {path: view.latest_slices(path) for path in sorted(paths)}
     if replacement.operation is commits.Operation.DELETE_PARTITION:
-        _check_found(storage, found, view.partitions())
+        _check_found(storage, replacement.partitions, found, view.partitions())
     return Replaced(
         slices=[each for slices in found.values() for each in slices],
-        partitions=None if replacement.is_whole else frozenset(paths),
+        partitions=None if replacement.is_whole else replacement.partitions or frozenset(paths),
     )
 
 
 def _check_found(
     storage: protocol.Storage,
+    wanted: Collection[str],
     found: Mapping[str, Sequence[files.FileSlice]],
     there: Collection[str],
 ) -> None:
-    missing = [path for path, slices in found.items() if not slices]
+    missing = [path for path in sorted(wanted) if not found.get(path)]
     if missing:
         similar = difflib.get_close_matches(missing[0], sorted(there), n=_NAMED_MAX)
-        hint = f"; there are {_names(similar)}" if similar else ""
+        hint = f"; similar is {_names(similar)}" if similar else ""
         raise errors.NotFoundError(f"{storage.uri} has no rows in {_names(missing)}{hint}")
 
 

@@ -109,6 +109,12 @@ def test_partitions_are_deleted(tmp_path: Path, config: table_config.TableConfig
     assert small.problems() == []
 
 
+def test_table_without_partitions_is_deleted_by_its_own_path(tmp_path: Path) -> None:
+    small = table_of(tmp_path, replace(CONFIG, partition_fields=()))
+    delete_partitions(small, "")
+    assert small.rows() == []
+
+
 def test_given_partitions_are_overwritten_with_rows_or_without(tmp_path: Path) -> None:
     small = table_of(tmp_path, CONFIG)
     new = rows("q", "7")
