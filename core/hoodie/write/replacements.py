@@ -168,7 +168,7 @@ def _check_found(
     missing = [path for path in sorted(wanted) if not found.get(path)]
     if missing:
         similar = difflib.get_close_matches(missing[0], sorted(there), n=_NAMED_MAX)
-        hint = f"; similar is {_names(similar)}" if similar else ""
+        hint = f"; similar: {_names(similar)}" if similar else ""
         raise errors.NotFoundError(f"{storage.uri} has no rows in {_names(missing)}{hint}")
 
 
