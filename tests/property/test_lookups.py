@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hoodie.model import commits, table_config
@@ -35,6 +35,10 @@ KINDS = st.sampled_from(
 
 
 @given(kind=KINDS, steps=STEPS)
+@example(
+    kind=(table_config.TableType.MERGE_ON_READ, table_config.IndexKind.SIMPLE),
+    steps=[(what, [("0", "p")], 0, 400) for what in ("upsert", "delete", "insert")],
+)
 @settings(max_examples=25, deadline=None)
 def test_table_holds_each_key_once_and_as_it_was_written_last(
     kind: tuple[table_config.TableType, table_config.IndexKind],

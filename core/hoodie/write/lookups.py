@@ -131,9 +131,11 @@ def _placed(
         case commits.Operation.DELETE:
             new = []
         case commits.Operation.INSERT | commits.Operation.BULK_INSERT:
-            # Rows of keys that are there.
-            untouched = tuple(_untouched(known))
-            known = []
+            source = _key_source(how, snapshot, storage)
+            split = [_by_presence(batch, group, source, slices) for group in known]
+            # Rows of keys that are there are left out; those of deleted ones go on top of that.
+            untouched = tuple(_untouched([there for there, _ in split if len(there.rows)]))
+            known = [gone for _, gone in split if len(gone.rows)]
     new = [left for group in new if len((left := _without_deleted(how, batch, group)).rows)]
     chosen = _chosen(how, batch, new, known, _Seen(snapshot, slices, groups, storage), engine)
     batch = replace(batch, groups=tuple(_joined([*known, *chosen])))
@@ -211,7 +213,7 @@ def _tagged(
     engine: engine_protocol.Engine,
 ) -> batches.Batch:
     wanted = tagging.wanted_keys(batch)
-    source = held_keys.KeySource(storage, how.config, how.schema, snapshot.committed.is_committed)
+    source = _key_source(how, snapshot, storage)
     tags = None
     if key_changes.RECORD_INDEX in how.config.metadata_partitions:
         tags = tagging.by_record_index(snapshot, wanted, slices)
@@ -224,6 +226,31 @@ def _tagged(
         more = tagging.look_up(source, tagging.nowhere(tags), logged, engine)
         tags = tagging.joined(tags, more)
     return tagging.routed(batch, tags, stays=False)
+
+
+def _key_source(
+    how: Lookup, snapshot: snapshots.Snapshot, storage: protocol.Storage
+) -> held_keys.KeySource:
+    return held_keys.KeySource(storage, how.config, how.schema, snapshot.committed.is_committed)
+
+
+def _by_presence(
+    batch: batches.Batch,
+    group: batches.GroupRows,
+    source: held_keys.KeySource,
+    slices: Mapping[str, Sequence[files.FileSlice]],
+) -> tuple[batches.GroupRows, batches.GroupRows]:
+    """Return the rows of keys that a file group has a row of, and those of its deleted keys."""
+    file_slice = next(
+        each for each in slices[group.partition_path] if each.group.file_id == group.file_id
+    )
+    if not file_slice.log_files:
+        return group, replace(group, rows=group.rows[:0])
+    keys = batch.record_keys.take(pa.array(group.rows))
+    each_once = pc.unique(keys)
+    there = each_once.filter(pa.array(held_keys.live(source, file_slice, each_once)))
+    is_there = pc.is_in(keys, value_set=there).to_numpy(zero_copy_only=False)
+    return replace(group, rows=group.rows[is_there]), replace(group, rows=group.rows[~is_there])
 
 
 def _without_deleted(
