@@ -121,7 +121,7 @@ class Turns:
         self.delete_partition("south")
         yield "a partition deleted by ours"
         self.theirs(range(1, 8), 6)
-        yield "written anew by theirs"
+        yield "written again by theirs"
         if self.made.merge_on_read:
             self.judge.compact(self.path, self.options)
             yield "compacted by theirs"

@@ -73,6 +73,11 @@ class WriteOptions:
     extra: Mapping[str, str] = field(default_factory=dict)
     compaction: compaction_options.CompactionOptions = compaction_options.DEFAULTS
 
+    @property
+    def replacement(self) -> replacements.Replacement | None:
+        """What it replaces; as of `replacements.of`."""
+        return replacements.of(self.operation, self.partitions)
+
 
 class WriteSession:
     """A write that is on the timeline. End it with `commit` or `abort`, once."""
@@ -92,7 +97,7 @@ class WriteSession:
         self._write = write
         self._client = transaction_client
         self._extra = options.extra
-        self._replacement = replacements.of(options.operation, options.partitions)
+        self._replacement = options.replacement
         self._choice_of_columns = choice_of_columns
 
     @property
@@ -253,7 +258,7 @@ def begin(
     compatibility.check_table(target.config, transaction.settings.concurrency)
     if target.config.has_foreign_writers:
         partition_buckets.check_none(target.storage)
-    if replacements.of(options.operation, options.partitions) is not None:
+    if options.replacement is not None:
         replacements.check_mode(options.operation, transaction.settings.concurrency)
     stream = _stream(target.config, options, columns)
     transaction_client = _open_client(target, transaction, env, stream)
@@ -333,9 +338,8 @@ def write(
         options.operation,
         fills_columns=options.transaction.settings.adds_columns,
     )
-    replacement = replacements.of(options.operation, options.partitions)
-    if replacement is not None:
-        replacement.check_rows({group.partition_path for group in batch.groups})
+    if options.replacement is not None:
+        options.replacement.check_rows({group.partition_path for group in batch.groups})
     return retries.until_won(
         lambda: _write_once(target, batch, data.column_names, options, env), _retries(options, env)
     )

@@ -142,7 +142,6 @@ def run(
     is_cow = task.config.is_copy_on_write
     is_bulk = task.operation is commits.Operation.BULK_INSERT
     looks_up = task.config.looks_keys_up
-    replaces = task.operation.replaces
     adds_files = not (is_cow or looks_up) or task.operation is not commits.Operation.DELETE
     for partition_path in dict.fromkeys(group.partition_path for group in batch.groups):
         groups.prepare(partition_path, is_created=adds_files)
@@ -189,10 +188,12 @@ def run(
             tracks_keys=task.tracks_keys,
         )
         is_new = groups.is_new(group_id)
-        is_base = group.is_base_file or (
-            is_bulk and is_new and not _keeps_deletes(task, batch, group)
+        is_base = (
+            group.is_base_file
+            or task.operation.replaces
+            or (is_bulk and is_new and not _keeps_deletes(task, batch, group))
         )
-        if is_cow or is_base or replaces:
+        if is_cow or is_base:
             return _rewrite_group(task, batch, group, target, groups.base_file_of(group_id))
         based = replace(target, base_instant_time=None if is_new else task.instant_time)
         return _write_group(task, batch, group, based, may_have_base_file=is_new)

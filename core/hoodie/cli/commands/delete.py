@@ -1,6 +1,5 @@
 """`hoodie delete`: the rows that match a filter, or those of partitions, in one commit."""
 
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -78,8 +77,10 @@ def delete(  # noqa: PLR0913 - a parameter an option
         if dry_run:
             shown = _previewed(opened, predicate, paths)
         else:
+            operation = commits.Operation.DELETE_PARTITION if paths else commits.Operation.DELETE
             write_options = sessions.WriteOptions(
-                operation=commits.Operation.DELETE,
+                operation=operation,
+                partitions=paths,
                 transaction=run.transaction(authors.Author(writer_id=writer_id)),
                 compaction=run.compaction,
             )
@@ -87,10 +88,7 @@ def delete(  # noqa: PLR0913 - a parameter an option
             if predicate is not None:
                 result = opened.delete(predicate, write_options)
             else:
-                of_partitions = commits.Operation.DELETE_PARTITION
-                result = opened.delete_partitions(
-                    replace(write_options, operation=of_partitions, partitions=paths)
-                )
+                result = opened.delete_partitions(write_options)
             total_ms = round((env.clock.monotonic_s() - begun_s) * 1000)
             shown = outcomes.deleted(opened.uri, result, total_ms, paths)
     if as_json:
