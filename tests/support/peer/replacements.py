@@ -201,17 +201,14 @@ class Replacements:
         stats: Sequence[commits.WriteStat],
         at: instants.InstantTime | None = None,
     ) -> instants.Instant:
-        by_partition: dict[str, list[str]] = {}
-        for group in retired:
-            by_partition.setdefault(group.partition_path, []).append(group.file_id)
         metadata = commits.CommitMetadata(
             operation=operation,
             stats=tuple(stats),
             extra={commits.SCHEMA_KEY: self.small.table.schema.avro},
+            replaced=frozenset(retired),
         )
-        return self._put(
-            at or self._next_time(), "replacecommit", replace_metadata(metadata, by_partition)
-        )
+        content = timeline_avro.encode_replace_commit(metadata)
+        return self._put(at or self._next_time(), "replacecommit", content)
 
     def _put(self, at: instants.InstantTime, action: str, content: bytes) -> instants.Instant:
         completed = instants.Instant(
@@ -253,24 +250,6 @@ class Replacements:
             before_file=lambda path: None,
             first_row=0,
         )
-
-
-def replace_metadata(
-    metadata: commits.CommitMetadata, retired: Mapping[str, Sequence[str]]
-) -> bytes:
-    """Return the content of a completed replace commit."""
-    reader = fastavro.reader(io.BytesIO(timeline_avro.encode_commit(metadata)))
-    stored = next(iter(reader))
-    assert isinstance(stored, dict)
-    assert isinstance(reader.writer_schema, dict)
-    schema = dict(reader.writer_schema)
-    kind = {"type": "map", "values": {"type": "array", "items": "string"}}
-    schema["name"] = "HoodieReplaceCommitMetadata"
-    schema["fields"] = [
-        *schema["fields"],
-        {"name": "partitionToReplaceFileIds", "type": ["null", kind], "default": None},
-    ]
-    return avro(schema, {**stored, "partitionToReplaceFileIds": dict(retired)})
 
 
 def avro(schema: Mapping[str, object], stored: Mapping[str, object]) -> bytes:
