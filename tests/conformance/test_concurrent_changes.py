@@ -12,8 +12,8 @@ from hoodie.format import timeline_avro
 from hoodie.model import commits, settings
 from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import address_texts
-from hoodie.write import batches, sessions, tasks
-from support.peer import peer_ours
+from hoodie.write import sessions
+from support.peer import peer_ours, peer_sessions
 from support.peer.judge import Judge
 from support.peer.peer_cases import BASE, DEFAULTS, SCHEMA, row
 from support.peer.peer_options import filesystem_lock
@@ -27,22 +27,8 @@ def test_column_that_apache_hudi_adds_meanwhile_is_kept(judge: Judge, tmp_path: 
     path = tmp_path / "table"
     first = pa.Table.from_pylist([row(n, ts=1) for n in range(4)], SCHEMA)
     peer_ours.Hoodie(table=TABLE).write(path, first, "upsert")
-    env = environment.system()
-    opened = table.open_table(str(path), env)
-    chosen = sessions.WriteOptions(
-        operation=commits.Operation.UPSERT,
-        transaction=manager.TransactionOptions(
-            settings=settings.WriteSettings(concurrency=settings.ConcurrencyMode.NON_BLOCKING),
-            lock=address_texts.parse("filesystem"),
-            author=authors.Author(writer_id="ours"),
-        ),
-    )
-    session = opened.begin_write(chosen, SCHEMA.names)
-    assert isinstance(session, sessions.WriteSession)
     mine = pa.Table.from_pylist([row(1, ts=3)], SCHEMA)
-    batch = batches.prepare(mine, opened.config, opened.schema, chosen.operation)
-    storage = env.open_storage(str(path))
-    stats = tasks.run(session.task, batch, tasks.WriteToken(), storage, env.engine)
+    session, stats = peer_sessions.begun(path, mine, peer_sessions.NON_BLOCKING)
     theirs = pa.Table.from_pylist([row(n, ts=2, note=f"note {n}") for n in (0, 1)], WIDER)
     judge.write(path, theirs, TABLE.nbcc_options(filesystem_lock()))
     session.commit(stats)

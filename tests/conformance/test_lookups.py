@@ -12,12 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hoodie import environment, errors, table
-from hoodie.model import commits, settings
-from hoodie.transaction import authors, manager
-from hoodie.transaction.locks import address_texts
-from hoodie.write import batches, sessions, tasks
-from support.peer import peer_ours, peer_turns
+from hoodie import errors
+from support.peer import peer_ours, peer_sessions, peer_turns
 from support.peer.judge import RELEASE, Judge, Query
 from support.peer.peer_cases import BASE, COMMIT_TIME, SCHEMA, Model
 from support.peer.peer_options import PeerTable, filesystem_lock, table_properties
@@ -180,24 +176,8 @@ def test_key_that_they_insert_meanwhile_is_not_inserted_twice(
     turns = Turns(judge, path, replace(SIMPLE, merge_on_read=merge_on_read), "simple")
     turns.theirs(range(6), 1)
     peer_ours.hoodie("adopt", path, "--index", "simple")
-    env = environment.system(parallelism=2)
-    opened = table.open_table(str(path), env)
-    options = sessions.WriteOptions(
-        operation=commits.Operation.UPSERT,
-        transaction=manager.TransactionOptions(
-            settings=settings.WriteSettings(
-                concurrency=settings.ConcurrencyMode.OPTIMISTIC, small_file_bytes=0
-            ),
-            lock=address_texts.parse("filesystem"),
-            author=authors.Author(writer_id="ours"),
-        ),
-    )
-    session = opened.begin_write(options, SCHEMA.names)
-    assert isinstance(session, sessions.WriteSession)
-    rows = rows_of(range(8, 9), 2)
-    batch = batches.prepare(rows, opened.config, opened.schema, options.operation)
-    storage = env.open_storage(str(path))
-    written = tasks.run(session.task, batch, tasks.WriteToken(), storage, env.engine)
+    to_new_groups = replace(peer_sessions.OPTIMISTIC, small_file_bytes=0)
+    session, written = peer_sessions.begun(path, rows_of(range(8, 9), 2), to_new_groups)
     turns.theirs(range(8, 9), 3)
     with pytest.raises(errors.WriteConflictError, match="key-008"):
         session.commit(written)

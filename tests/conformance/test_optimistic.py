@@ -8,12 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hoodie import environment, errors, table
-from hoodie.model import commits, settings
-from hoodie.transaction import authors, manager
-from hoodie.transaction.locks import address_texts
-from hoodie.write import batches, sessions, tasks
-from support.peer import peer_ours
+from hoodie import errors
+from support.peer import peer_ours, peer_sessions
 from support.peer.judge import Gate, Judge, JudgeError
 from support.peer.peer_cases import BASE, SCHEMA, row
 from support.peer.peer_options import PeerTable, filesystem_lock
@@ -67,19 +63,7 @@ def test_we_give_way_to_a_commit_of_apache_hudi(
     """T-O02."""
     path = tmp_path / "table"
     write_ours(path, shared, 1)
-    env = environment.system()
-    opened = table.open_table(str(path), env)
-    transaction = manager.TransactionOptions(
-        settings=settings.WriteSettings(concurrency=settings.ConcurrencyMode.OPTIMISTIC),
-        lock=address_texts.parse("filesystem"),
-        author=authors.Author(writer_id="ours"),
-    )
-    chosen = sessions.WriteOptions(operation=commits.Operation.UPSERT, transaction=transaction)
-    session = opened.begin_write(chosen, SCHEMA.names)
-    assert isinstance(session, sessions.WriteSession)
-    batch = batches.prepare(rows(9), opened.config, opened.schema, chosen.operation)
-    storage = env.open_storage(str(path))
-    stats = tasks.run(session.task, batch, tasks.WriteToken(), storage, env.engine)
+    session, stats = peer_sessions.begun(path, rows(9))
     judge.write(path, rows(2), shared.occ_options(filesystem_lock()))
     with pytest.raises(errors.WriteConflictError, match="a writer that gives no id"):
         session.commit(stats)

@@ -12,12 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hoodie import environment, table
-from hoodie.model import commits, settings
-from hoodie.transaction import authors, manager
-from hoodie.transaction.locks import address_texts
-from hoodie.write import batches, sessions, tasks
-from support.peer import peer_ours
+from hoodie.model import commits
+from support.peer import peer_ours, peer_sessions
 from support.peer.judge import RELEASE, Judge, Query
 from support.peer.peer_cases import BASE, SCHEMA, row
 from support.peer.peer_options import PeerTable, filesystem_lock
@@ -189,22 +185,8 @@ def test_replacement_that_did_not_end_is_rolled_back_by_theirs(
     turns = Turns(judge, tmp_path / "table", kind)
     turns.theirs(range(12), 1)
     peer_ours.hoodie("adopt", turns.path, "--index", *turns.index)
-    env = environment.system(parallelism=2)
-    opened = table.open_table(str(turns.path), env)
-    options = sessions.WriteOptions(
-        operation=commits.Operation.INSERT_OVERWRITE,
-        transaction=manager.TransactionOptions(
-            settings=settings.WriteSettings(concurrency=settings.ConcurrencyMode.OPTIMISTIC),
-            lock=address_texts.parse("filesystem"),
-            author=authors.Author(writer_id="ours"),
-        ),
-    )
-    session = opened.begin_write(options, SCHEMA.names)
-    assert isinstance(session, sessions.WriteSession)
     rows = turns.drawn(range(30, 33), 2)
-    batch = batches.prepare(rows, opened.config, opened.schema, options.operation)
-    storage = env.open_storage(str(turns.path))
-    tasks.run(session.task, batch, tasks.WriteToken(), storage, env.engine)
+    session, _ = peer_sessions.begun(turns.path, rows, operation=commits.Operation.INSERT_OVERWRITE)
     # Beside it, and after it.
     turns.theirs(range(6, 15), 3)
     check(turns)
