@@ -320,7 +320,9 @@ class Table:
         )
 
     def delete_partitions(self, options: sessions.WriteOptions) -> results.WriteResult:
-        """Delete all rows of some partitions, in one commit that reads and writes no data file.
+        """Delete all rows of some partitions, in one commit that writes no data file.
+
+        Nor does it read one, unless the table has a record index: that learns which keys are gone.
 
         Args:
             options: Of a delete_partition with the partitions' paths, by a single or an optimistic

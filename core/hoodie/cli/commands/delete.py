@@ -17,8 +17,9 @@ is a conflict: nothing is deleted, and the command fails, or selects again with
 --set hoodie.write.num.retries.on.conflict.failures=N.
 `hoodie write --operation delete` deletes by keys in files.
 
---partition deletes whole partitions, without reading or writing data files: a clean removes them
-later. What another writer changes there meanwhile is a conflict as well.
+--partition deletes whole partitions without writing data files, and reads none unless the table has
+a record index. A clean removes the files later. What another writer changes there meanwhile
+is a conflict as well.
 """
 EXAMPLES = """Examples:
 
