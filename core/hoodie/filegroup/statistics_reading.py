@@ -75,10 +75,12 @@ def _of_base_file(
     chunks = _chunks(footer)
     to_read = []
     for column in source.columns:
+        # A file without rows has no chunks.
+        of_column = chunks.get(column.name, [])
         if column.name not in parquet.schema.names:
             gathered.add_told(column.name, footer.num_rows, footer.num_rows)
-        elif _is_described(column, parquet.schema, chunks.get(column.name, [])):
-            nulls = sum(each.statistics.null_count for each in chunks[column.name])
+        elif _is_described(column, parquet.schema, of_column):
+            nulls = sum(each.statistics.null_count for each in of_column)
             gathered.add_told(column.name, footer.num_rows, nulls)
         else:
             to_read.append(column)

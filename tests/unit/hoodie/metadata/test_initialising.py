@@ -231,6 +231,23 @@ def test_files_alone_on_request(tmp_path: Path) -> None:
     measured.check()
 
 
+@pytest.mark.parametrize("is_made_first", [True, False])
+def test_file_group_without_rows_has_no_statistics(tmp_path: Path, *, is_made_first: bool) -> None:
+    """Its base file has no row group."""
+    measured = Measured(tmp_path / "t", COPY_ON_WRITE)
+    measured.upsert(0, 1)
+    if is_made_first:
+        measured.init()
+    rows = measured.small.rows()
+    measured.small.delete(
+        [{name: row[name] for name in ("id", "part")} for row in rows], **measured.more
+    )
+    assert measured.small.rows() == []
+    if not is_made_first:
+        measured.init()
+    measured.check()
+
+
 def test_definitions_come_and_go_with_the_metadata_table(tmp_path: Path) -> None:
     measured = Measured(tmp_path / "t")
     for _ in range(2):
