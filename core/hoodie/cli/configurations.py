@@ -24,6 +24,7 @@ class Wish:
         ordering: Columns; empty for none.
         merge: The merge mode; None for the one that the ordering means.
         index: How writers find records.
+        keeps_partitions: With a global index: whether records stay in their partition.
         buckets: Buckets a partition; None for the default of a bucket index.
         has_partial_updates: Whether null keeps the older value.
         is_hive_style: Whether partition folders read field=value.
@@ -40,6 +41,7 @@ class Wish:
     ordering: tuple[str, ...] = ()
     merge: table_config.MergeMode | None = None
     index: table_config.IndexKind = table_config.IndexKind.BUCKET
+    keeps_partitions: bool = False
     buckets: int | None = None
     has_partial_updates: bool = False
     is_hive_style: bool = False
@@ -54,6 +56,7 @@ class Adoption:
 
     Attributes:
         index: How the table's writers find records; None for not said.
+        keeps_partitions: With a global index: whether records stay in their partition.
         buckets: Buckets a partition; None for not said.
         bucket_fields: Columns that are hashed; none for the record key.
         time_zone: Of times that are local ones; None for not said.
@@ -61,6 +64,7 @@ class Adoption:
     """
 
     index: table_config.IndexKind | None = None
+    keeps_partitions: bool = False
     buckets: int | None = None
     bucket_fields: tuple[str, ...] = ()
     time_zone: str | None = None
@@ -115,11 +119,13 @@ def _with_index(stored: table_config.TableConfig, wish: Adoption) -> table_confi
             raise errors.ConfigurationError(
                 f"{option} with {given}: only a bucket index has buckets"
             )
+    check_keeps_partitions(wish.index, keeps_partitions=wish.keeps_partitions)
     if wish.index is None:
         return stored
     declared = replace(
         stored,
         index=None if has_buckets else wish.index,
+        updates_partitions=not wish.keeps_partitions,
         bucket_count=wish.buckets if has_buckets else stored.bucket_count,
         hash_fields=wish.bucket_fields if has_buckets else stored.hash_fields,
     )
@@ -133,9 +139,27 @@ def _with_index(stored: table_config.TableConfig, wish: Adoption) -> table_confi
 
 def _index_of(config: table_config.TableConfig) -> str:
     kind = config.index_kind
+    if kind is None:
+        return "no index"
+    if kind.is_global:
+        verb = "moves" if config.updates_partitions else "keeps"
+        return f"index {kind.value} that {verb} records whose partition changes"
     if kind is not table_config.IndexKind.BUCKET:
-        return f"index {'none' if kind is None else kind.value}"
+        return f"index {kind.value}"
     return f"{config.bucket_count} buckets by {', '.join(config.bucket_fields)}"
+
+
+def check_keeps_partitions(index: table_config.IndexKind | None, *, keeps_partitions: bool) -> None:
+    """Refuse the option with an index that finds keys in their own partition alone.
+
+    Raises:
+        ConfigurationError: It is one.
+    """
+    if keeps_partitions and (index is None or not index.is_global):
+        raise errors.ConfigurationError(
+            "--keep-partitions without a global index: expected --index global-simple or "
+            "global-bloom, with which a key is found in other partitions"
+        )
 
 
 def name_of(uri: str) -> str:
@@ -170,6 +194,7 @@ def new_table(wish: Wish, schema: schemas.TableSchema) -> table_config.TableConf
                     f"{option} {name!r}: the schema has no such column; its columns are "
                     f"{', '.join(schema.arrow.names)}"
                 )
+    check_keeps_partitions(wish.index, keeps_partitions=wish.keeps_partitions)
     has_buckets = wish.index is table_config.IndexKind.BUCKET
     if wish.buckets is not None and not has_buckets:
         raise errors.ConfigurationError(
@@ -189,6 +214,7 @@ def new_table(wish: Wish, schema: schemas.TableSchema) -> table_config.TableConf
         is_url_encoded=wish.is_url_encoded,
         create_schema=schema.avro,
         index=None if has_buckets else wish.index,
+        updates_partitions=not wish.keeps_partitions,
         bucket_count=(wish.buckets or BUCKETS_DEFAULT) if has_buckets else None,
         hash_fields=wish.record_key if has_buckets else (),
         chain=wish.chain,

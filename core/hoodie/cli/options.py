@@ -58,9 +58,20 @@ class IndexName(enum.Enum):
     BUCKET = "bucket"
     SIMPLE = "simple"
     BLOOM = "bloom"
+    GLOBAL_SIMPLE = "global-simple"
+    GLOBAL_BLOOM = "global-bloom"
 
 
 INDEX_KINDS = {name: table_config.IndexKind[name.name] for name in IndexName}
+
+KeepsPartitions = Annotated[
+    bool,
+    typer.Option(
+        "--keep-partitions",
+        metavar="",
+        help="With a global index: a row whose partition changes is updated where it is.",
+    ),
+]
 
 
 class Concurrency(enum.Enum):

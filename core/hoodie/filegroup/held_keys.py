@@ -11,7 +11,7 @@ files have bloom filters, that of a file is asked first if there are few keys: a
 as long for a key as it takes to read some hundreds.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,10 +86,27 @@ def held(source: KeySource, file_slice: files.FileSlice, keys: pa.Array) -> Plac
 def live(source: KeySource, file_slice: files.FileSlice, keys: pa.Array) -> npt.NDArray[np.bool_]:
     """Return for each of some keys whether a slice has a row of it, once merged; as `held`."""
     found = np.zeros(len(keys), np.bool_)
-    reader = reading.SliceReader(source.storage, source.config, source.schema, source.is_committed)
-    pieces = reader.stream(file_slice, [schemas.RECORD_KEY], _range_of(keys))
+    pieces = _merged(source, file_slice, keys)
     _mark(found, (piece.column(schemas.RECORD_KEY) for piece in pieces), keys)
     return found
+
+
+def rows(
+    source: KeySource, file_slice: files.FileSlice, keys: pa.Array, columns: Sequence[str]
+) -> pa.Table:
+    """Return the record key and some columns of a slice's rows of some keys; as `held`."""
+    pieces = _merged(source, file_slice, keys, columns)
+    found = [
+        piece.filter(pc.is_in(piece.column(schemas.RECORD_KEY), value_set=keys)) for piece in pieces
+    ]
+    return pa.concat_tables([pieces.schema.empty_table(), *found]).combine_chunks()
+
+
+def _merged(
+    source: KeySource, file_slice: files.FileSlice, keys: pa.Array, columns: Sequence[str] = ()
+) -> reading.SliceRows:
+    reader = reading.SliceReader(source.storage, source.config, source.schema, source.is_committed)
+    return reader.stream(file_slice, [schemas.RECORD_KEY, *columns], _range_of(keys))
 
 
 def held_in(source: KeySource, data_file: files.BaseFile | files.LogFile, keys: pa.Array) -> Places:
@@ -156,7 +173,7 @@ def _pass_by(log_file: files.LogFile, corrupt: log_blocks.CorruptRange) -> None:
 
 def _may_hold(source: KeySource, base_file: files.BaseFile, keys: pa.Array) -> bool:
     """Return whether a base file may have one of the keys, by its bloom filter if that is asked."""
-    if source.config.index is not table_config.IndexKind.BLOOM:
+    if source.config.index is None or not source.config.index.asks_bloom_filters:
         return True
     footer = key_footers.read(source.storage, base_file.path)
     if footer is None or footer.rows < _ROWS_A_KEY * len(keys) or footer.filter is None:

@@ -22,6 +22,7 @@ TIMELINE_LAYOUT = "2"
 INDEX_KEY = "hoodie.operator.index"
 """Not Apache Hudi's `hoodie.index.type`: it refuses writers that name another one than the table's
 properties, though those with a simple and with a bloom index go well together."""
+PARTITION_UPDATES_KEY = "hoodie.operator.index.update.partition.path"
 
 KEY_ENCODING_KEY = "hoodie.table.complex.keygen.encoding"
 BUCKET_COUNT_KEY = "hoodie.bucket.index.num.buckets"
@@ -65,7 +66,19 @@ class IndexKind(enum.Enum):
 
     BUCKET = "BUCKET"  # The key alone says it.
     SIMPLE = "SIMPLE"  # The keys of its partition are read.
-    BLOOM = "BLOOM"  # The same, but of files whose bloom filter has none of the keys.
+    BLOOM = "BLOOM"  # The same, but without files whose bloom filter has none of the keys.
+    GLOBAL_SIMPLE = "GLOBAL_SIMPLE"  # As SIMPLE, in all partitions.
+    GLOBAL_BLOOM = "GLOBAL_BLOOM"
+
+    @property
+    def is_global(self) -> bool:
+        """Whether a key is unique in the table, and not only in its partition."""
+        return self in (IndexKind.GLOBAL_SIMPLE, IndexKind.GLOBAL_BLOOM)
+
+    @property
+    def asks_bloom_filters(self) -> bool:
+        """Whether writers leave base files out by their bloom filters."""
+        return self in (IndexKind.BLOOM, IndexKind.GLOBAL_BLOOM)
 
 
 class KeyEncoding(enum.StrEnum):
@@ -167,6 +180,8 @@ class TableConfig:
         is_url_encoded: Whether partition values are percent-encoded.
         create_schema: Avro JSON given at creation; None when it is only in the commits.
         index: How writers find records, as declared; None when the table does not say.
+        updates_partitions: With a global index: whether a record whose partition changes moves
+            there, or stays in its partition and is updated in it.
         bucket_count: Buckets of the simple bucket index; None when the table does not say.
         hash_fields: Columns the bucket is computed from; the record key's by default.
         delete_marker: Column and value that mark a row as deleted; None when not configured.
@@ -192,6 +207,7 @@ class TableConfig:
     is_url_encoded: bool = False
     create_schema: str | None = None
     index: IndexKind | None = None
+    updates_partitions: bool = True
     bucket_count: int | None = None
     hash_fields: tuple[str, ...] = ()
     delete_marker: tuple[str, str] | None = None
@@ -239,7 +255,12 @@ class TableConfig:
     @property
     def looks_keys_up(self) -> bool:
         """Whether writers find records by their keys in files, not by the keys alone."""
-        return self.index in (IndexKind.SIMPLE, IndexKind.BLOOM)
+        return self.index not in (None, IndexKind.BUCKET)
+
+    @property
+    def has_global_index(self) -> bool:
+        """Whether a key is unique in the table, and not only in its partition."""
+        return self.index is not None and self.index.is_global
 
     @property
     def bucket_fields(self) -> tuple[str, ...]:
@@ -287,7 +308,7 @@ def to_properties(config: TableConfig) -> dict[str, str]:
     if config.create_schema is not None:
         properties["hoodie.table.create.schema"] = config.create_schema
     if config.index is not None:
-        properties[INDEX_KEY] = config.index.value
+        properties |= index_properties(config.index, updates_partitions=config.updates_partitions)
     if config.bucket_count is not None:
         properties[BUCKET_COUNT_KEY] = str(config.bucket_count)
         properties[HASH_FIELDS_KEY] = ",".join(config.bucket_fields)
@@ -305,6 +326,14 @@ def to_properties(config: TableConfig) -> dict[str, str]:
         ordering_key = "hoodie.table.ordering.fields"
     if config.ordering_fields:
         properties[ordering_key] = ",".join(config.ordering_fields)
+    return properties
+
+
+def index_properties(index: IndexKind, *, updates_partitions: bool) -> dict[str, str]:
+    """Return the properties that say how records are found, of a table without buckets."""
+    properties = {INDEX_KEY: index.value}
+    if index.is_global:
+        properties[PARTITION_UPDATES_KEY] = _text(updates_partitions)
     return properties
 
 
@@ -376,6 +405,7 @@ def from_properties(properties: Mapping[str, str]) -> TableConfig:
         is_url_encoded=_flag(properties, "hoodie.datasource.write.partitionpath.urlencode"),
         create_schema=properties.get("hoodie.table.create.schema"),
         index=_index(properties),
+        updates_partitions=properties.get(PARTITION_UPDATES_KEY, "true").lower() == "true",
         bucket_count=_positive(BUCKET_COUNT_KEY, bucket_count) if bucket_count else None,
         hash_fields=_names(properties, HASH_FIELDS_KEY),
         delete_marker=(delete_field, properties.get(_DELETE_MARKER_KEY, ""))

@@ -81,7 +81,9 @@ def adopted(
     if stored.index_kind is not None:
         return stored
     if declared.index_kind is not IndexKind.BUCKET:
-        return dataclasses.replace(stored, index=declared.index)
+        return dataclasses.replace(
+            stored, index=declared.index, updates_partitions=declared.updates_partitions
+        )
     return dataclasses.replace(
         stored, bucket_count=declared.bucket_count, hash_fields=declared.bucket_fields
     )
@@ -89,7 +91,9 @@ def adopted(
 
 def _index_properties(config: table_config.TableConfig) -> dict[str, str]:
     if config.index is not None:
-        return {table_config.INDEX_KEY: config.index.value}
+        return table_config.index_properties(
+            config.index, updates_partitions=config.updates_partitions
+        )
     if config.index_kind is None:
         return {}
     return {

@@ -118,10 +118,20 @@ def _merging(config: table_config.TableConfig) -> dict[str, str]:
     return found
 
 
+_PARTITION_UPDATES = (
+    "hoodie.simple.index.update.partition.path",
+    "hoodie.bloom.index.update.partition.path",
+    "hoodie.record.index.update.partition.path",
+)
+
+
 def _index(config: table_config.TableConfig) -> dict[str, str]:
     if config.looks_keys_up:
         assert config.index is not None
-        return {"hoodie.index.type": config.index.value}
+        found = {"hoodie.index.type": config.index.value}
+        if config.has_global_index:
+            found |= dict.fromkeys(_PARTITION_UPDATES, _flag(config.updates_partitions))
+        return found
     return {
         "hoodie.index.type": "BUCKET",
         "hoodie.index.bucket.engine": "SIMPLE",

@@ -5,7 +5,7 @@ Rows keep their order within a file group: of two rows with one key the later is
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,7 @@ class GroupRows:
         file_id: Of a group that was found by keys, or chosen for new ones; None for the group that
             the bucket has.
         is_base_file: Whether they become a base file, whatever the table's type.
+        leaving: Positions of rows whose keys the group loses to another partition, ascending.
     """
 
     partition_path: str
@@ -39,6 +40,12 @@ class GroupRows:
     rows: npt.NDArray[np.int64]
     file_id: str | None = None
     is_base_file: bool = False
+    leaving: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the group is not written to."""
+        return not len(self.rows) and not len(self.leaving)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ Any other combination is refused with its reason, or acknowledged. Key, partitio
 columns are in every stream and count in none. Source: RFC-66; measured on Apache Hudi 1.2.0.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from hoodie import errors
@@ -67,15 +67,7 @@ def check_table(
     if is_non_blocking and config.is_copy_on_write:
         # Writers that join later need logs to join: a base file has one writer.
         missing.append(f"table type MERGE_ON_READ, it is {config.table_type.value}")
-    if config.index_kind is None:
-        missing.append(_missing_index(config, is_non_blocking=is_non_blocking))
-    elif config.looks_keys_up and config.bucket_count is not None:
-        missing.append(
-            f"one index, it has {config.index_kind.value} and {table_config.BUCKET_COUNT_KEY}"
-        )
-    elif config.looks_keys_up and is_non_blocking:
-        # Each of two writers that insert a key would choose a file group of its own.
-        missing.append(f"a simple bucket index, it has index {config.index_kind.value}")
+    missing += _lacking_index(config, is_non_blocking=is_non_blocking)
     if config.bootstrap_base_path is not None:
         # A file group may stand on a file outside the table.
         missing.append(
@@ -96,6 +88,27 @@ def check_table(
         )
 
 
+def _lacking_index(config: table_config.TableConfig, *, is_non_blocking: bool) -> Iterator[str]:
+    """Yield what the table's index lacks."""
+    if config.index_kind is None:
+        yield _missing_index(config, is_non_blocking=is_non_blocking)
+        return
+    kind = config.index_kind.value
+    if config.looks_keys_up and config.bucket_count is not None:
+        yield f"one index, it has {kind} and {table_config.BUCKET_COUNT_KEY}"
+    elif config.has_global_index and not config.record_key_fields:
+        yield f"a record key, by which the index {kind} finds records"
+    elif config.has_global_index and config.updates_partitions and config.has_partial_updates:
+        # A row that moves would have to be put together from both partitions.
+        yield (
+            "records that stay in their partition, or whole ones: it has partial updates and "
+            f"{table_config.PARTITION_UPDATES_KEY}=true"
+        )
+    elif config.looks_keys_up and is_non_blocking:
+        # Each of two writers that insert a key would choose a file group of its own.
+        yield f"a simple bucket index, it has index {kind}"
+
+
 def _missing_index(config: table_config.TableConfig, *, is_non_blocking: bool) -> str:
     declared = config.properties.get(table_config.INDEX_KEY)
     if declared is not None:
@@ -109,7 +122,8 @@ def _missing_index(config: table_config.TableConfig, *, is_non_blocking: bool) -
         )
     return (
         "its index to be stated, which Apache Hudi does not store with a table: by `hoodie adopt "
-        "URI --index simple`, or bloom, or bucket with --buckets N (docs/spark-writers.md)"
+        "URI --index simple`, or bloom, global-simple or global-bloom, or bucket with --buckets N "
+        "(docs/spark-writers.md)"
     )
 
 

@@ -2,9 +2,9 @@
 
 Where writers look keys up, each puts new keys into file groups that it chooses itself: two that
 insert the same key share no file group, and would both be published. And a delete of a key that is
-nowhere would miss its row. So what completed since a write began, in its partitions, is looked
-through for the keys that it found nowhere, right before it is published, in the lock scope (as
-`write.conflicts`). Written again, it finds them.
+nowhere would miss its row. So what completed since a write began, in its partitions, or with a
+global index in any, is looked through for the keys that it found nowhere, right before it is
+published, in the lock scope (as `write.conflicts`). Written again, it finds them.
 
 Only writes that look their keys up are held to that, and those that replace file groups: a plain
 insert may bring a key twice, as with Apache Hudi, and so may a JVM writer that completes after one
@@ -16,8 +16,10 @@ concurrency control; protocol.md: Conflicts of optimistic writers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.filegroup import held_keys, snapshots, writing
@@ -35,24 +37,52 @@ def commit_check(
     client: Client, absent: Sequence[commits.Absent], schema: schemas.TableSchema
 ) -> lifecycle.CommitCheck:
     """Return the check that the completion of a client's write asks; as `check`."""
-    keys = {each.partition_path: each.keys for each in absent}
-    assert len(keys) == len(absent), "a partition is looked through by one task"
+    paths = {each.partition_path for each in absent}
+    assert len(paths) == len(absent), "a partition is looked through by one task"
 
     def ask(
         scope: table_lock.LockScope, write: OpenAction, metadata: commits.CommitMetadata
     ) -> None:
         del metadata
-        if keys:
+        if absent:
+            keys = AbsentKeys.of(absent, is_everywhere=write.config.has_global_index)
             check(client, scope, write, keys, schema)
 
     return ask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AbsentKeys:
+    """Keys that a write found nowhere.
+
+    Attributes:
+        by_partition: By the partition where they were looked for.
+        everywhere: Those that were looked for in all of them; None without a global index.
+    """
+
+    by_partition: Mapping[str, pa.Array]
+    everywhere: pa.Array | None = None
+
+    @classmethod
+    def of(cls, absent: Sequence[commits.Absent], *, is_everywhere: bool) -> "AbsentKeys":
+        """Return what tasks have found, which share no partition."""
+        if is_everywhere:
+            keys = pc.unique(pa.chunked_array([each.keys for each in absent], pa.string()))
+            return cls(by_partition={}, everywhere=keys)
+        return cls(by_partition={each.partition_path: each.keys for each in absent})
+
+    def within(self, partition_path: str) -> pa.Array | None:
+        """Return those that must not be in a partition; None if none was looked for there."""
+        if self.everywhere is not None:
+            return self.everywhere
+        return self.by_partition.get(partition_path)
 
 
 def check(
     client: Client,
     scope: table_lock.LockScope,
     write: OpenAction,
-    absent: Mapping[str, pa.Array],
+    absent: AbsentKeys,
     schema: schemas.TableSchema,
 ) -> None:
     """Refuse to publish a write that found a key nowhere which another has inserted since.
@@ -61,7 +91,7 @@ def check(
         client: Whose write it is.
         scope: Of its completion.
         write: About to be published.
-        absent: The keys that it found nowhere, by partition.
+        absent: The keys that it found nowhere.
         schema: The table's columns.
 
     Raises:
@@ -76,7 +106,8 @@ def check(
         known, scope.timeline, write.requested_time, write.config.table_type
     ):
         for data_file in _files_of(contents.read_commit(client.storage, other), absent):
-            keys = absent[data_file.group.partition_path]
+            keys = absent.within(data_file.group.partition_path)
+            assert keys is not None, data_file.path
             try:
                 twice = held_keys.held_in(source, data_file, keys)
             except errors.NotFoundError as error:
@@ -95,12 +126,12 @@ def check(
 
 
 def _files_of(
-    other: commits.CommitMetadata, absent: Mapping[str, pa.Array]
+    other: commits.CommitMetadata, absent: AbsentKeys
 ) -> Iterator[files.BaseFile | files.LogFile]:
-    """Yield the files into which a write may have inserted keys of these partitions."""
+    """Yield the files into which a write may have inserted such keys."""
     for stat in other.stats:
         is_new = stat.inserts > 0 or stat.prev_commit == writing.NEW_GROUP
-        if stat.partition_path not in absent or not is_new:
+        if absent.within(stat.partition_path) is None or not is_new:
             continue
         names = [files.join(stat.partition_path, name) for name in stat.log_files] or [stat.path]
         for path in names:

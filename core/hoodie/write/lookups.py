@@ -6,17 +6,19 @@
                   Apache Hudi; with `drops_duplicates` after one, without the rows of known keys
     bulk insert   as insert, to new file groups alone; so are overwrites, without a look-up
 
-A row that says that it is deleted, and whose key is nowhere, is left out.
+A row that says that it is deleted, and whose key is nowhere, is left out. With a global index keys
+are looked up in all partitions, and rows may move from one to another (`write.partition_moves`).
 
 What was done depends on what was found, so both are returned: keys that are nowhere, and file
 groups whose rows made others be left out.
 """
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,12 +28,13 @@ from hoodie.filegroup import block_decoding, held_keys, key_footers, snapshots
 from hoodie.model import commits, files, instants, key_changes, schemas, settings, table_config
 from hoodie.storage import protocol
 from hoodie.timeline import contents
-from hoodie.write import batches, inserts, placement, tagging
+from hoodie.write import batches, inserts, partition_moves, placement, tagging
 
 logger = logging.getLogger(__name__)
 
 _TRIES_MAX = 3
 _FOOTERS_MAX = 3
+_NO_ROWS = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,18 +118,29 @@ def _placed(
     engine: engine_protocol.Engine,
 ) -> Placed:
     snapshot = snapshots.take(storage, how.config, has_committed_only=True)
+    has_looked = looks_up(how.operation, how.settings)
+    is_everywhere = has_looked and how.config.has_global_index
     paths = dict.fromkeys(group.partition_path for group in batch.groups)
+    if is_everywhere:
+        paths |= dict.fromkeys(snapshot.view.partitions())
     slices = {path: snapshot.view.latest_slices(path) for path in paths}
     absent: tuple[commits.Absent, ...] = ()
-    has_looked = looks_up(how.operation, how.settings)
-    if has_looked:
-        batch = _tagged(how, batch, snapshot, slices, storage, engine)
+    leaving: tuple[batches.GroupRows, ...] = ()
+    untouched: tuple[commits.Untouched, ...] = ()
+    tags: Mapping[str, tagging.Tags]
+    if is_everywhere:
+        moved = _moved(how, batch, snapshot, slices, storage, engine)
+        leaving, untouched = moved.leaving, tuple(_untouched(moved.looked_into))
+        tags = dict.fromkeys((group.partition_path for group in moved.batch.groups), moved.tags)
+        batch = tagging.routed(moved.batch, tags, stays=False)
+    elif has_looked:
+        tags = _tags(how, tagging.wanted_keys(batch), snapshot, slices, storage, engine)
+        batch = tagging.routed(batch, tags, stays=False)
     # What replaces file groups leaves those that are new since it began, with their keys.
     if has_looked or (how.operation.replaces and how.config.record_key_fields):
         absent = tuple(_absent(batch))
     known = [group for group in batch.groups if group.file_id is not None]
     new = [group for group in batch.groups if group.file_id is None]
-    untouched: tuple[commits.Untouched, ...] = ()
     match how.operation:
         case commits.Operation.DELETE:
             new = []
@@ -134,9 +148,12 @@ def _placed(
             source = _key_source(how, snapshot, storage)
             split = [_by_presence(batch, group, source, slices) for group in known]
             # Rows of keys that are there are left out; those of deleted ones go on top of that.
-            untouched = tuple(_untouched([there for there, _ in split if len(there.rows)]))
+            untouched += tuple(
+                _untouched(_group_of(there) for there, _ in split if len(there.rows))
+            )
             known = [gone for _, gone in split if len(gone.rows)]
     new = [left for group in new if len((left := _without_deleted(how, batch, group)).rows)]
+    known += leaving
     chosen = _chosen(how, batch, new, known, _Seen(snapshot, slices, groups, storage), engine)
     batch = replace(batch, groups=tuple(_joined([*known, *chosen])))
     return Placed(batch=batch, absent=absent, untouched=untouched)
@@ -149,10 +166,14 @@ def _absent(batch: batches.Batch) -> Iterator[commits.Absent]:
             yield commits.Absent(partition_path=group.partition_path, keys=keys)
 
 
-def _untouched(known: Sequence[batches.GroupRows]) -> Iterator[commits.Untouched]:
-    for group in known:
-        assert group.file_id is not None
+def _untouched(groups: Iterable[files.FileGroupId]) -> Iterator[commits.Untouched]:
+    for group in groups:
         yield commits.Untouched(file_id=group.file_id, partition_path=group.partition_path)
+
+
+def _group_of(known: batches.GroupRows) -> files.FileGroupId:
+    assert known.file_id is not None, known.partition_path
+    return files.FileGroupId(known.partition_path, known.file_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,15 +225,38 @@ def _chosen(
     return chosen
 
 
-def _tagged(
+def _moved(
     how: Lookup,
     batch: batches.Batch,
     snapshot: snapshots.Snapshot,
     slices: Mapping[str, Sequence[files.FileSlice]],
     storage: protocol.Storage,
     engine: engine_protocol.Engine,
-) -> batches.Batch:
-    wanted = tagging.wanted_keys(batch)
+) -> partition_moves.Moved:
+    """Return a batch whose keys were looked up in all partitions."""
+    batch = partition_moves.in_one_partition(batch, how.config)
+    present = np.sort(np.concatenate([group.rows for group in batch.groups] or [_NO_ROWS]))
+    keys = pc.unique(batch.record_keys.take(pa.array(present)))
+    everywhere = {tagging.EVERYWHERE: [each for found in slices.values() for each in found]}
+    tags = _tags(how, {tagging.EVERYWHERE: keys}, snapshot, everywhere, storage, engine)
+    return partition_moves.decided(
+        _key_source(how, snapshot, storage),
+        batch,
+        tags[tagging.EVERYWHERE],
+        how.operation,
+        _deleted_rows(how, batch.data),
+        engine,
+    )
+
+
+def _tags(
+    how: Lookup,
+    wanted: Mapping[str, pa.Array],
+    snapshot: snapshots.Snapshot,
+    slices: Mapping[str, Sequence[files.FileSlice]],
+    storage: protocol.Storage,
+    engine: engine_protocol.Engine,
+) -> Mapping[str, tagging.Tags]:
     source = _key_source(how, snapshot, storage)
     tags = None
     if key_changes.RECORD_INDEX in how.config.metadata_partitions:
@@ -225,7 +269,7 @@ def _tagged(
         }
         more = tagging.look_up(source, tagging.nowhere(tags), logged, engine)
         tags = tagging.joined(tags, more)
-    return tagging.routed(batch, tags, stays=False)
+    return tags
 
 
 def _key_source(
@@ -257,13 +301,8 @@ def _without_deleted(
     how: Lookup, batch: batches.Batch, group: batches.GroupRows
 ) -> batches.GroupRows:
     """Return new rows without those of keys of which every row says that it is deleted."""
-    columns = how.schema.arrow
-    flags = block_decoding.deleting_columns(how.config) & set(columns.names)
-    if not flags:
-        return group
-    decoder = block_decoding.Decoder.of(how.config, columns, columns, how.config.ordering_fields)
     rows = pa.array(group.rows)
-    deleted = decoder.deleted_rows(batch.data.select(sorted(flags)).take(rows))
+    deleted = _deleted_rows(how, batch.data, rows)
     if deleted is None:
         return group
     encoded = batch.record_keys.take(rows).dictionary_encode()
@@ -271,6 +310,19 @@ def _without_deleted(
     is_written = np.zeros(len(encoded.dictionary), np.bool_)
     is_written[codes[~deleted]] = True
     return replace(group, rows=group.rows[is_written[codes]])
+
+
+def _deleted_rows(
+    how: Lookup, data: pa.Table, rows: pa.Array | None = None
+) -> npt.NDArray[np.bool_] | None:
+    """Return for each of some rows whether it says that it is deleted; None if none does."""
+    columns = how.schema.arrow
+    flags = block_decoding.deleting_columns(how.config) & set(columns.names)
+    if not flags:
+        return None
+    decoder = block_decoding.Decoder.of(how.config, columns, columns, how.config.ordering_fields)
+    flagged = data.select(sorted(flags))
+    return decoder.deleted_rows(flagged if rows is None else flagged.take(rows))
 
 
 class _SmallFiles:
@@ -351,5 +403,9 @@ def _joined(groups: Sequence[batches.GroupRows]) -> Iterator[batches.GroupRows]:
         if before is None:
             found[key] = each
         else:
-            found[key] = replace(each, rows=np.sort(np.concatenate([before.rows, each.rows])))
+            found[key] = replace(
+                each,
+                rows=np.sort(np.concatenate([before.rows, each.rows])),
+                leaving=np.sort(np.concatenate([before.leaving, each.leaving])),
+            )
     yield from found.values()

@@ -54,6 +54,7 @@ class Placement:
                 self._retired_at[place] = max(time, self._retired_at.get(place, time))
         self._instant_time = instant_time
         self._partitions: dict[str, _Files] = {}
+        self._created: set[str] = set()
         self._groups: dict[tuple[str, int | None], list[files.FileGroupId]] = {}
 
     def prepare(self, partition_path: str, *, is_created: bool = True) -> None:
@@ -64,12 +65,14 @@ class Placement:
             is_created: Whether its metadata file is created when it has none yet.
         """
         if partition_path in self._partitions:
+            if is_created:
+                self._create(partition_path)
             return
         by_group: _Files = {}
         for each in self._listing.files(partition_path):
             by_group.setdefault(each.group, []).append(each)
-        if is_created and not self._listing.is_partition(partition_path):
-            self._create_metadata(partition_path)
+        if is_created:
+            self._create(partition_path)
         self._partitions[partition_path] = by_group
         for group in sorted(by_group):
             number = self._index.bucket_of(group.file_id)
@@ -135,7 +138,10 @@ class Placement:
             )
         ]
 
-    def _create_metadata(self, partition_path: str) -> None:
+    def _create(self, partition_path: str) -> None:
+        if partition_path in self._created or self._listing.is_partition(partition_path):
+            return
+        self._created.add(partition_path)
         depth = len(partition_path.split("/")) if partition_path else 0
         content = properties.partition_metadata(self._instant_time, depth)
         # Where another writer's first row came first, its file says the same.

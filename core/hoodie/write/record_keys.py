@@ -7,7 +7,8 @@ That is once in the whole table, or once in each partition, whose keys are other
               is left
 
 A key that is in another file group there is refused: a reader that asks the index would not find
-its older row any more. Where the older row came meanwhile, that is a conflict.
+its older row any more. Where the older row came meanwhile, that is a conflict. But the write may
+take the key out of that file group itself (`write.partition_moves`): the index learns its new one.
 
 Keys of file groups that the write retires are taken out, but for those that it writes again.
 
@@ -268,12 +269,14 @@ class _KeySpace:
         # What was in a retired file group is in none, before it is written again.
         retired = [self._numbers[group] for group in self._retired_groups]
         known_added[np.isin(known_added, retired)] = NOWHERE
+        known_added[self._is_moving(known_added)] = NOWHERE
         self._refuse_elsewhere(write, known_added, is_certain=logged is None)
         known_removed = self._known(self._removed, located, logged)
         added = self._added.pieces(known_added == NOWHERE, len(self._stats))
-        removed = self._removed.pieces(
-            known_removed == self._claimed(self._removed), len(self._stats)
-        )
+        is_brought = pc.is_in(self._removed.keys, value_set=self._added.keys)
+        is_gone = known_removed == self._claimed(self._removed)
+        is_gone &= ~is_brought.to_numpy(zero_copy_only=False)
+        removed = self._removed.pieces(is_gone, len(self._stats))
         return _Settled(
             written=[
                 (place, key_changes.KeyChanges(added=each, removed=gone))
@@ -281,6 +284,16 @@ class _KeySpace:
             ],
             removed=self._gone(self._known(self._retired, located, logged)),
         )
+
+    def _is_moving(self, known: _Numbers) -> npt.NDArray[np.bool_]:
+        """Return which of the keys that are added are taken out of the file group they are in."""
+        found = np.zeros(len(known), np.bool_)
+        removed_from = self._claimed(self._removed)
+        for number in np.intersect1d(known, removed_from).tolist():
+            removed = self._removed.keys.filter(pa.array(removed_from == number))
+            is_removed = pc.is_in(self._added.keys, value_set=removed)
+            found |= (known == number) & is_removed.to_numpy(zero_copy_only=False)
+        return found
 
     def _gone(self, known: _Numbers) -> list[tuple[files.FileGroupId, pa.Array]]:
         """Return the keys that are in no file group any more, of those that were retired."""

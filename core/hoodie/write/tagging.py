@@ -2,6 +2,7 @@
 
     simple, bloom index   of every row: the keys of all file groups of its partition are looked
                           through; what is nowhere is new (`write.inserts`), or a delete of nothing
+    global ones           the same, of all partitions (`write.partition_moves`)
     bucket index          of rows whose keys are in file groups of no bucket
                           (`index.foreign_groups`): written into the group of its bucket, such a
                           row would be in the table twice, and a delete would delete nothing
@@ -40,12 +41,15 @@ logger = logging.getLogger(__name__)
 
 NOWHERE = -1
 
+EVERYWHERE = ""
+"""What stands for a partition, where keys are looked for in all of them."""
+
 Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """A file group that holds some of the keys of a partition.
+    """A file group that holds some of some keys.
 
     Attributes:
         file_slice: Its newest slice.
@@ -58,7 +62,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tags:
-    """Where the keys of a partition are.
+    """Where the keys of a partition are, or those of all partitions.
 
     Attributes:
         keys: Texts, each once.
@@ -187,7 +191,7 @@ def routed(batch: batches.Batch, tags: Mapping[str, Tags], *, stays: bool) -> ba
         stays: Whether such a row stays in the group of its bucket as well.
     """
     groups: list[batches.GroupRows] = []
-    split: dict[tuple[str, str], list[Numbers]] = {}
+    split: dict[files.FileGroupId, list[Numbers]] = {}
     for group in batch.groups:
         of_partition = tags.get(group.partition_path)
         if of_partition is None or not of_partition.holders:
@@ -197,24 +201,22 @@ def routed(batch: batches.Batch, tags: Mapping[str, Tags], *, stays: bool) -> ba
         places = pc.index_in(keys, value_set=of_partition.keys).to_numpy()
         first = of_partition.first()[places]
         for number, rows in by_number(first, group.rows):
-            file_id = of_partition.holders[number].file_slice.group.file_id
-            split.setdefault((group.partition_path, file_id), []).append(rows)
+            split.setdefault(of_partition.holders[number].file_slice.group, []).append(rows)
         for holder, more in _more(of_partition):
-            key = (group.partition_path, holder.file_slice.group.file_id)
             rows = group.rows[np.isin(places, more)]
             if len(rows):
-                split.setdefault(key, []).append(rows)
+                split.setdefault(holder.file_slice.group, []).append(rows)
         left = group.rows if stays else group.rows[first == NOWHERE]
         if len(left):
             groups.append(replace(group, rows=left))
     groups += [
         batches.GroupRows(
-            partition_path=partition_path,
+            partition_path=holding.partition_path,
             bucket=batches.NO_BUCKET,
-            file_id=file_id,
+            file_id=holding.file_id,
             rows=np.sort(np.concatenate(parts)),
         )
-        for (partition_path, file_id), parts in split.items()
+        for holding, parts in split.items()
     ]
     return replace(batch, groups=tuple(groups))
 

@@ -141,10 +141,6 @@ def run(
     groups = placement.Placement(storage, task.config, committed, task.replaced, task.instant_time)
     is_cow = task.config.is_copy_on_write
     is_bulk = task.operation is commits.Operation.BULK_INSERT
-    looks_up = task.config.looks_keys_up
-    adds_files = not (is_cow or looks_up) or task.operation is not commits.Operation.DELETE
-    for partition_path in dict.fromkeys(group.partition_path for group in batch.groups):
-        groups.prepare(partition_path, is_created=adds_files)
     placed = _placed(task, batch, groups, token, storage, engine)
     batch = placed.batch
     if is_cow and is_bulk:
@@ -173,7 +169,7 @@ def run(
     ) -> tuple[commits.WriteStat, ...]:
         if group_id in task.known:
             group = _without_duplicates(task, batch, group, task.known[group_id], storage)
-        if not len(group.rows):
+        if group.is_empty:
             return ()
         target = writing.FileTarget(
             storage=storage,
@@ -228,7 +224,32 @@ def _placed(
     storage: protocol.Storage,
     engine: engine_protocol.Engine,
 ) -> lookups.Placed:
-    """Return the batch with each row in the file groups where its key is, or is to be."""
+    """Return the batch with each row in the file groups where its key is, or is to be.
+
+    Their partitions are prepared.
+    """
+    config = task.config
+    has_logs_only = not config.is_copy_on_write and not config.looks_keys_up
+    adds_files = has_logs_only or task.operation is not commits.Operation.DELETE
+    # With a global index rows may be written to other partitions than their own.
+    is_certain = not config.has_global_index
+    for path in dict.fromkeys(group.partition_path for group in batch.groups):
+        groups.prepare(path, is_created=adds_files and is_certain)
+    placed = _looked_up(task, batch, groups, token, storage, engine)
+    if not is_certain:
+        for path in dict.fromkeys(group.partition_path for group in placed.batch.groups):
+            groups.prepare(path, is_created=adds_files)
+    return placed
+
+
+def _looked_up(
+    task: WriteTask,
+    batch: batches.Batch,
+    groups: placement.Placement,
+    token: WriteToken,
+    storage: protocol.Storage,
+    engine: engine_protocol.Engine,
+) -> lookups.Placed:
     if not task.config.looks_keys_up:
         if not task.operation.replaces:
             batch = _routed(task, batch, groups, storage, engine)
@@ -325,7 +346,7 @@ def _rewrite_group(
     if base_file is None and task.operation is commits.Operation.DELETE:
         return ()
     based = replace(target, base_instant_time=base_file.instant_time if base_file else None)
-    changes = _changes(task, batch, pa.array(group.rows))
+    changes = _changes(task, batch, group)
     if task.settings.merges_inserts and task.operation is commits.Operation.INSERT:
         changes = replace(changes, is_insert=False)
     return (rewriting.rewrite(based, base_file, changes, task.config, task.schema, task.settings),)
@@ -355,7 +376,7 @@ def _write_group(
 
     Non-blocking writers only ever log: another one may be first in the same bucket.
     """
-    changes = _changes(task, batch, pa.array(group.rows))
+    changes = _changes(task, batch, group)
     is_alone = task.settings.concurrency is settings.ConcurrencyMode.SINGLE_WRITER
     if may_have_base_file and is_alone and _makes_base_rows(task, changes):
         whole = writing.with_meta_columns(
@@ -383,24 +404,28 @@ def _logged_keys(task: WriteTask, changes: writing.LogRows) -> key_changes.KeyCh
     Others may log to it meanwhile where writers do not block each other; and where event time
     decides, a delete may be older than the row that it meets.
     """
-    added, deleted = changes.record_keys, changes.deleted_keys
+    added, gone = changes.record_keys, []
     columns = task.schema.arrow
     decoder = block_decoding.Decoder.of(task.config, columns, columns, task.config.ordering_fields)
+    by_event_time = task.config.merge_mode is table_config.MergeMode.EVENT_TIME
+    if changes.deleted_keys is not None:
+        has_place = by_event_time and changes.deleted_ordering is not None
+        gone += [] if has_place else [changes.deleted_keys]
     is_deleted = decoder.deleted_rows(changes.data)
     if is_deleted is not None:
-        deleted, added = added.filter(pa.array(is_deleted)), added.filter(pa.array(~is_deleted))
-    is_alone = task.settings.concurrency is not settings.ConcurrencyMode.NON_BLOCKING
-    by_event_time = task.config.merge_mode is table_config.MergeMode.EVENT_TIME
-    has_place = by_event_time and (is_deleted is not None or changes.deleted_ordering is not None)
-    if deleted is None or not is_alone or has_place:
+        gone += [] if by_event_time else [added.filter(pa.array(is_deleted))]
+        added = added.filter(pa.array(~is_deleted))
+    if not gone or task.settings.concurrency is settings.ConcurrencyMode.NON_BLOCKING:
         return key_changes.KeyChanges(added=added)
     # A key of several rows may be deleted by one and written by another.
-    removed = deleted.filter(pc.invert(pc.is_in(deleted, value_set=added)))
+    removed = pa.concat_arrays(gone)
+    removed = removed.filter(pc.invert(pc.is_in(removed, value_set=added)))
     return key_changes.KeyChanges(added=added, removed=removed)
 
 
-def _changes(task: WriteTask, batch: batches.Batch, rows: pa.Array) -> writing.LogRows:
-    """Return what some rows of a batch do to their file group."""
+def _changes(task: WriteTask, batch: batches.Batch, group: batches.GroupRows) -> writing.LogRows:
+    """Return what the rows of a file group do to it."""
+    rows, leaving = pa.array(group.rows), pa.array(group.leaving)
     record_keys = batch.record_keys.take(rows)
     if task.operation is commits.Operation.DELETE:
         return writing.LogRows(
@@ -412,6 +437,8 @@ def _changes(task: WriteTask, batch: batches.Batch, rows: pa.Array) -> writing.L
     return writing.LogRows(
         data=batch.data.take(rows),
         record_keys=record_keys,
+        # Whatever their ordering values are: the rows that move are not older.
+        deleted_keys=batch.record_keys.take(leaving) if len(leaving) else None,
         is_insert=task.operation.adds_rows,
     )
 

@@ -56,12 +56,14 @@ class SparkRuntime:
     def _write(
         self, data: runtimes.Input, task: tasks.WriteTask
     ) -> list[calls.Outcome[list[commits.Written]]]:
-        cores = self.engine.parallelism
+        # With a global index each task would look for keys among the rows that others write.
+        cores, tasks_max = self.engine.parallelism, 1 if task.config.has_global_index else None
         if isinstance(data, small.SmallInput):
-            count = small.task_count(data.size_bytes, cores)
+            count = tasks_max or small.task_count(data.size_bytes, cores)
             return small.write(self._spark.sparkContext, data, task, count)
         assert isinstance(data, reading.SparkInput)
-        return writing.write(data, task, writing.task_count(data.size_bytes, cores))
+        count = tasks_max or writing.task_count(data.size_bytes, cores)
+        return writing.write(data, task, count)
 
     def cancel(self) -> None:
         """Have the running Spark jobs fail."""

@@ -33,6 +33,13 @@ class IndexType(enum.Enum):
     BUCKET = "Bucket"
     SIMPLE = "Simple"
     BLOOM = "Bloom"
+    GLOBAL_SIMPLE = "GlobalSimple"
+    GLOBAL_BLOOM = "GlobalBloom"
+
+    @property
+    def is_global(self) -> bool:
+        """Whether a key is unique in the table, and not only in its partition."""
+        return self in (IndexType.GLOBAL_SIMPLE, IndexType.GLOBAL_BLOOM)
 
 
 class BucketEngine(enum.Enum):
@@ -199,10 +206,18 @@ class WriteIndex(fields.Block):
         description=(
             "Bucket: by hashing the key, in buckets whose number is fixed. Simple and Bloom, as "
             "tables of Apache Hudi have by default: by the keys in the files of the partition, "
-            "Bloom with a bloom filter in each base file."
+            "Bloom with a bloom filter in each base file. GlobalSimple and GlobalBloom: by those "
+            "of all partitions, so that a key is unique in the table."
         ),
     )
     bucket: Bucket | None = Field(default=None, description="Required with type Bucket alone.")
+    updates_partitions: bool = Field(
+        default=True,
+        description=(
+            "With a global index: whether a record whose partition changes moves there. If false, "
+            "it is updated where it is."
+        ),
+    )
 
 
 class Concurrency(fields.Block):
@@ -566,6 +581,8 @@ _SIMPLE_BUCKET_CEL = (
     "&& self.writeIndex.bucket.engine == 'Simple'"
 )
 
+_GLOBAL_INDEX_CEL = "self.writeIndex.type in ['GlobalSimple', 'GlobalBloom']"
+
 _HOURS_PATTERN = "^([0-9]+[dh])+$"
 
 _IS_THERE = "cannot be changed once the table was created or adopted"
@@ -584,8 +601,8 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
             name="supported-index",
             field="writeIndex",
             message=(
-                "must be of type Bucket and have a bucket with engine Simple, or be of type Simple "
-                "or Bloom and have none: others are not supported yet"
+                "must be of type Bucket and have a bucket with engine Simple, or be of another "
+                "type and have none: other engines are not supported yet"
             ),
             cel=(
                 f"({_SIMPLE_BUCKET_CEL}) "
@@ -596,6 +613,34 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
                 or (
                     spec.write_index.type is not IndexType.BUCKET
                     and spec.write_index.bucket is None
+                )
+            ),
+        ),
+        rules.Rule(
+            name="kept-partitions",
+            field="writeIndex.updatesPartitions",
+            message="may be false with type GlobalSimple or GlobalBloom only",
+            cel=f"self.writeIndex.updatesPartitions || {_GLOBAL_INDEX_CEL}",
+            holds=lambda spec: (
+                spec.write_index.updates_partitions or spec.write_index.type.is_global
+            ),
+        ),
+        rules.Rule(
+            name="whole-records-that-move",
+            field="writeIndex.updatesPartitions",
+            message=(
+                "must be false with merge.partialUpdates and a global index: a record that moves "
+                "to another partition is written as a whole"
+            ),
+            cel=(
+                "!self.merge.partialUpdates || !self.writeIndex.updatesPartitions || "
+                f"!({_GLOBAL_INDEX_CEL})"
+            ),
+            holds=lambda spec: (
+                not (
+                    spec.merge.partial_updates
+                    and spec.write_index.updates_partitions
+                    and spec.write_index.type.is_global
                 )
             ),
         ),

@@ -16,6 +16,7 @@ from hoodie_operator.reconcile.verdicts import Verdict
 _REMEMBERED_MAX = 16 << 10
 _INDEX = (
     table_config.INDEX_KEY,
+    table_config.PARTITION_UPDATES_KEY,
     table_config.BUCKET_COUNT_KEY,
     table_config.HASH_FIELDS_KEY,
 )

@@ -49,6 +49,8 @@ _INDEXES = {
     hudi_table.IndexType.BUCKET: None,  # The number of buckets says it.
     hudi_table.IndexType.SIMPLE: table_config.IndexKind.SIMPLE,
     hudi_table.IndexType.BLOOM: table_config.IndexKind.BLOOM,
+    hudi_table.IndexType.GLOBAL_SIMPLE: table_config.IndexKind.GLOBAL_SIMPLE,
+    hudi_table.IndexType.GLOBAL_BLOOM: table_config.IndexKind.GLOBAL_BLOOM,
 }
 _STRATEGIES = {
     None: settings.ConflictStrategy.BUCKET_INDEX,
@@ -217,6 +219,7 @@ def _config(spec: hudi_table.HudiTableSpec, name: str) -> table_config.TableConf
         bucket_count=bucket.count if bucket else None,
         hash_fields=(bucket.hash_fields or ()) if bucket else (),
         index=_INDEXES[spec.write_index.type],
+        updates_partitions=spec.write_index.updates_partitions,
         has_foreign_writers=spec.concurrency.external_writers,
     )
     try:

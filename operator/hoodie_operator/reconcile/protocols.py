@@ -62,6 +62,7 @@ _PARTS: Final[Mapping[str, tuple[Callable[[Agreed], _Value], _Value]]] = {
     "is_url_encoded": (lambda agreed: agreed.config.is_url_encoded, False),
     "create_schema": (lambda agreed: _columns(agreed.config.create_schema), None),
     "index": (lambda agreed: agreed.config.index and agreed.config.index.value, None),
+    "updates_partitions": (lambda agreed: agreed.config.updates_partitions, True),
     "bucket_count": (lambda agreed: agreed.config.bucket_count, None),
     "hash_fields": (lambda agreed: list(agreed.config.hash_fields), []),
     "mode": (lambda agreed: agreed.spec.concurrency.mode.value, "SingleWriter"),

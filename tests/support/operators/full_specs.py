@@ -82,6 +82,7 @@ _TABLE: Spec = {
     "writeIndex": {
         "type": "Bucket",
         "bucket": {"engine": "Simple", "count": 4, "fields": ["id"]},
+        "updatesPartitions": True,
     },
     "concurrency": {
         "mode": "Optimistic",

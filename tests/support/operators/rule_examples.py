@@ -213,12 +213,39 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
             edited(TABLE, writeIndex__type="Bucket"),
             edited(TABLE, writeIndex={"type": "Simple"}),
             edited(TABLE, writeIndex={"type": "Bloom"}),
+            edited(TABLE, writeIndex={"type": "GlobalSimple"}),
+            edited(TABLE, writeIndex={"type": "GlobalBloom"}),
         ],
         refused=[
             edited(TABLE, writeIndex={}),
             edited(TABLE, writeIndex__type="Simple"),
             edited(TABLE, writeIndex__type="Bloom"),
+            edited(TABLE, writeIndex__type="GlobalBloom"),
             edited(TABLE, writeIndex__bucket__engine="ConsistentHashing"),
+        ],
+    ),
+    ("HudiTable", "kept-partitions"): Examples(
+        accepted=[
+            edited(TABLE, writeIndex__updatesPartitions=True),
+            edited(TABLE, writeIndex={"type": "GlobalSimple", "updatesPartitions": False}),
+            edited(TABLE, writeIndex={"type": "GlobalBloom", "updatesPartitions": False}),
+        ],
+        refused=[
+            edited(TABLE, writeIndex__updatesPartitions=False),
+            edited(TABLE, writeIndex={"type": "Simple", "updatesPartitions": False}),
+        ],
+    ),
+    ("HudiTable", "whole-records-that-move"): Examples(
+        accepted=[
+            edited(TABLE, writeIndex={"type": "Bloom"}, merge__partialUpdates=True),
+            edited(
+                TABLE,
+                writeIndex={"type": "GlobalBloom", "updatesPartitions": False},
+                merge__partialUpdates=True,
+            ),
+        ],
+        refused=[
+            edited(TABLE, writeIndex={"type": "GlobalBloom"}, merge__partialUpdates=True),
         ],
     ),
     ("HudiTable", "non-blocking-table"): Examples(
@@ -230,6 +257,7 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
         refused=[
             edited(TABLE, **_NBCC, tableType="CopyOnWrite"),
             edited(TABLE, **_NBCC, writeIndex__type="Bloom"),
+            edited(TABLE, **_NBCC, writeIndex={"type": "GlobalSimple"}),
             edited(TABLE, **_NBCC, writeIndex={}),
             edited(TABLE, **_NBCC, writeIndex__bucket__engine="ConsistentHashing"),
         ],

@@ -15,9 +15,11 @@ properties say what the index is.
 
 simple and bloom are for tables whose Spark writers set hoodie.index.type to SIMPLE, BLOOM or
 RECORD_INDEX, or do not set it at all: SIMPLE is the default of Apache Hudi. They find a row in any
-file group of its partition. A table whose file groups are all of buckets is refused. Keys are
-unique within a partition: do not adopt a table whose writers have a GLOBAL_SIMPLE or GLOBAL_BLOOM
-index.
+file group of its partition. A table whose file groups are all of buckets is refused. global-simple
+and global-bloom are for those with GLOBAL_SIMPLE, GLOBAL_BLOOM or GLOBAL_RECORD_LEVEL_INDEX: a key
+is unique in the table, and a row whose partition changes moves there. --keep-partitions is for
+writers that set hoodie.simple.index.update.partition.path, or that of their index, to false, as
+it is by default with a record index: such a row is updated where it is.
 
 bucket is for tables with hoodie.index.type=BUCKET. Of such a table all keys are read, and it is
 refused if one is in another bucket than it belongs to.
@@ -39,6 +41,7 @@ EXAMPLES = """Examples:
   hoodie adopt /data/trips --index simple
   hoodie adopt /data/trips --index simple --time-zone Europe/Berlin
   hoodie adopt /data/trips --index bucket --buckets 16
+  hoodie adopt /data/trips --index global-bloom --keep-partitions
   hoodie adopt /data/trips --key-option hoodie.keygen.timebased.output.timezone=UTC
 """
 
@@ -48,8 +51,9 @@ def adopt(  # noqa: PLR0913 - one for each option
     *,
     index: Annotated[
         options.IndexName | None,
-        typer.Option(help="How the table's writers find rows: simple, bloom or bucket."),
+        typer.Option(help="How the table's writers find rows."),
     ] = None,
+    keep_partitions: options.KeepsPartitions = False,
     buckets: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="With --index bucket: buckets of each partition."),
@@ -85,6 +89,7 @@ def adopt(  # noqa: PLR0913 - one for each option
     """State what a table that Apache Hudi made lacks, such as its index or its time zone."""
     declared = configurations.Adoption(
         index=None if index is None else options.INDEX_KINDS[index],
+        keeps_partitions=keep_partitions,
         buckets=buckets,
         bucket_fields=options.names(bucket_fields, "--bucket-fields") if bucket_fields else (),
         time_zone=time_zone,

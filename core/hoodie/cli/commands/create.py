@@ -23,7 +23,9 @@ DETAILS = """The columns come from an Avro schema (.avsc) or a parquet file. Row
 the record key, stored by partition, and distributed over the buckets of each partition. The number
 of buckets can never be changed. With --index simple or bloom, as tables of Apache Hudi's defaults
 have it, there are no buckets: a write reads the keys of the partitions that it touches, new rows
-fill up small files first, and writers are one at a time or optimistic.
+fill up small files first, and writers are one at a time or optimistic. With --index global-simple
+or global-bloom a key is unique in the table, and a write reads the keys of all partitions: a row
+whose partition changes moves there, or stays where it is with --keep-partitions.
 """
 EXAMPLES = """Examples:
 
@@ -120,9 +122,10 @@ def create(  # noqa: PLR0913 - a parameter an option
         options.IndexName,
         typer.Option(
             help="How writers find rows: bucket, by the key alone; simple or bloom, by reading the "
-            "keys of the partition's files."
+            "keys of the partition's files; global-simple or global-bloom, of all partitions."
         ),
     ] = options.IndexName.BUCKET,
+    keep_partitions: options.KeepsPartitions = False,
     buckets: Annotated[
         int | None,
         typer.Option(
@@ -203,6 +206,7 @@ def create(  # noqa: PLR0913 - a parameter an option
             ordering=options.names(ordering, "--ordering") if ordering else (),
             merge=_MERGE_MODES[merge] if merge else None,
             index=options.INDEX_KINDS[index],
+            keeps_partitions=keep_partitions,
             buckets=buckets,
             has_partial_updates=partial_updates,
             is_hive_style=hive_style,

@@ -258,7 +258,14 @@ def test_storage_that_fails_for_too_long_times_out_and_recovers() -> None:
     assert here.condition(here.table_key)[0] == "Provisioning"
 
 
-@pytest.mark.parametrize("index", [{"bucket": {"count": 4}}, {"type": "Simple"}])
+@pytest.mark.parametrize(
+    "index",
+    [
+        {"bucket": {"count": 4}},
+        {"type": "Simple"},
+        {"type": "GlobalBloom", "updatesPartitions": False},
+    ],
+)
 def test_table_that_does_not_say_its_index_is_compared_by_a_run_before_it_is_refused(
     index: Mapping[str, object],
 ) -> None:

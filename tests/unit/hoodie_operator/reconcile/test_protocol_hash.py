@@ -109,6 +109,7 @@ def test_two_spellings_of_one_value_agree() -> None:
         {"concurrency__clockSkew": "1s"},
         {"concurrency__heartbeatInterval": "30s"},
         {"writeIndex__bucket__count": 8},
+        {"writeIndex__updatesPartitions": False},
         {"keys__recordFields": ["a"]},
         {"merge": {"partialUpdates": False}},
         {"database": "lake"},
