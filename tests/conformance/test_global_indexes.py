@@ -1,9 +1,11 @@
 """Tables whose keys are unique in all partitions, changed by Apache Hudi and by us in turn.
 
 Its writers have a global simple or bloom index, or a record index of the table; rows change their
-partition at each write. (Not on merge-on-read tables whose records stay in their partition: with a
-global simple or bloom index Apache Hudi 1.2.0 alone writes keys of these twice.) After each step both engines read the same rows, by listing and by metadata
+partition at each write. After each step both engines read the same rows, by listing and by metadata
 table, and they are those of a model by key.
+
+Merge-on-read tables whose records stay in their partition have a record index here: with a global
+simple or bloom index Apache Hudi 1.2.0 by itself writes keys of such records twice.
 """
 
 from collections.abc import Iterator, Mapping

@@ -38,6 +38,7 @@ SEEDS = {
     Scenario.COPY_ON_WRITE: 50,
     Scenario.DELETES: 40,
     Scenario.LOOKED_UP: 40,
+    Scenario.EVERYWHERE: 40,
     Scenario.REPLACED: 40,
     Scenario.LATE: 30,
     Scenario.LATE_COPY_ON_WRITE: 30,

@@ -1,10 +1,10 @@
 """A table in a simulated world whose data files are real, and whose writers see the keys in them.
 
 Each write puts and deletes a few keys that all share, and puts a row of its own; or it replaces all
-rows by those that it puts. Where each goes, and what of other writes it conflicts with, is the
-library's to decide. Optimistic writes are serial in the order of their completion, so what a read
-has to find follows from the writes that it saw; but rows that another has added in new file groups
-since a replacement began outlive it.
+rows by those that it puts. With a global index each row is of one of two partitions. Where each
+goes, and what of other writes it conflicts with, is the library's to decide. Optimistic writes are
+serial in the order of their completion, so what a read has to find follows from the writes that it
+saw; but rows that another has added in new file groups since a replacement began outlive it.
 """
 
 import functools
@@ -24,7 +24,7 @@ from hoodie.transaction import heartbeats, lifecycle
 from hoodie.transaction.client import Client, OpenAction
 from hoodie.write import batches, inserted_keys, tasks
 from support.simulation import invariants, schedule, schedule_rows
-from support.simulation.schedule_world import PARTITION, World
+from support.simulation.schedule_world import ANOTHER_PARTITION, PARTITION, World
 
 FLAG = "_hoodie_is_deleted"
 COLUMNS = pa.schema(
@@ -113,7 +113,7 @@ class LookupWorld(World):
             tracks_keys=self.has_record_index,
         )
         rows = [
-            {"id": key, "part": PARTITION, "v": value or 0, FLAG: value is None}
+            {"id": key, "part": self._part_of(key, source), "v": value or 0, FLAG: value is None}
             for key, value in changes.items()
         ]
         data = pa.Table.from_pylist(rows, COLUMNS)
@@ -203,6 +203,12 @@ class LookupWorld(World):
         return source.choice(
             (commits.Operation.INSERT_OVERWRITE, commits.Operation.INSERT_OVERWRITE_TABLE)
         )
+
+    def _part_of(self, key: str, source: random.Random) -> str:
+        """Return the partition of a row, which is another one for each write of the key."""
+        if not self.config.has_global_index:
+            return PARTITION
+        return source.choice((PARTITION, ANOTHER_PARTITION)) if key in KEYS else PARTITION
 
     def _changes(self, writer: Client, opened: OpenAction, source: random.Random) -> Changes:
         """Return what a writer's batch does: the same whenever it is tried."""

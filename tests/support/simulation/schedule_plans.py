@@ -26,6 +26,7 @@ class Scenario(enum.Enum):
     LATE_COPY_ON_WRITE = "late-copy-on-write"  # Both.
     DELETES = "deletes"  # Data files hold rows, and deletes of them; of several modes.
     LOOKED_UP = "looked-up"  # A table without buckets, whose optimistic writers look keys up.
+    EVERYWHERE = "everywhere"  # The same with a global index, and records that change partitions.
     REPLACED = "replaced"  # Writers that replace all rows, beside such writers and cleaners.
     # Of tables and modes of all kinds:
     IN_PLACE = "in-place"  # Data files show under their names while they are written.
@@ -179,6 +180,7 @@ _OF_ONE_KIND = (
     Scenario.LATE_COPY_ON_WRITE,
     Scenario.DELETES,
     Scenario.LOOKED_UP,
+    Scenario.EVERYWHERE,
     Scenario.REPLACED,
 )
 """Scenarios that say what table there is."""
@@ -310,10 +312,21 @@ def _with_lookups(plan: Plan, source: random.Random) -> Plan:
     )
 
 
+def _with_moves(plan: Plan, source: random.Random) -> Plan:
+    """Return a plan for a table whose writers look keys up in all partitions."""
+    plan = _with_lookups(plan, source)
+    assert plan.rows is not None
+    index = source.choice(
+        (table_config.IndexKind.GLOBAL_SIMPLE, table_config.IndexKind.GLOBAL_BLOOM)
+    )
+    moves = source.random() < 0.8
+    return replace(plan, rows=replace(plan.rows, index=index, updates_partitions=moves))
+
+
 def _with_replacements(plan: Plan, source: random.Random) -> Plan:
     """Return a plan for a table whose rows are replaced now and then, with any index."""
     plan = _with_lookups(plan, source)
-    index = source.choice(list(table_config.IndexKind))
+    index = source.choice([each for each in table_config.IndexKind if not each.is_global])
     archivers = source.choice((0, 0, 1))
     return replace(
         plan,
@@ -698,6 +711,7 @@ def _of_any_kind(plan: Plan, source: random.Random) -> Plan:
 _OF_ROWS = {
     Scenario.DELETES: _with_rows,
     Scenario.LOOKED_UP: _with_lookups,
+    Scenario.EVERYWHERE: _with_moves,
     Scenario.REPLACED: _with_replacements,
 }
 
