@@ -1,11 +1,13 @@
 """Measures writes by each index, beside Apache Hudi with the same one; writes INDEXES.md.
 
-    .venv/bin/python benchmarks/indexes.py [--rows N] [--batch N] [--repeat N] [--results FILE]
+    .venv/bin/python benchmarks/indexes.py [--rows N] [--batch N] [--repeat N] [--only INDEX]...
+        [--results FILE]
 
 Apache Hudi makes a table of a million rows with random keys in four partitions, once for each index
 and table type; both go on with a copy of it, ours adopted. Then, in turn: upserts of a batch of
 which nine of ten keys are in the table, spread over all of it; and inserts of new rows, by upsert,
-which fill small files first. Each is written some times, with other keys each time, and the best
+which fill small files first; with a global index also upserts in which a tenth of the rows change
+their partition. Each is written some times, with other keys each time, and the best
 is kept; Apache Hudi runs in a warm session on as many threads. Ours is the local engine, with
 bloom filters where Apache Hudi makes some.
 """
@@ -14,7 +16,7 @@ import argparse
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,6 +45,8 @@ BUCKETS = 4
 CORES = 2
 _SEED = 11
 _UPDATED = 0.9
+_MOVED = 10
+"""One of so many rows changes its partition."""
 
 RECORD_INDEX = {
     "hoodie.index.type": "RECORD_INDEX",
@@ -58,6 +62,19 @@ INDEXES: Mapping[str, PeerTable] = {
     "record index": PeerTable(
         name="indexed", buckets=None, metadata_table=True, extra=RECORD_INDEX
     ),
+    "global simple": PeerTable(
+        name="indexed", buckets=None, extra={"hoodie.index.type": "GLOBAL_SIMPLE"}
+    ),
+    "global bloom": PeerTable(
+        name="indexed", buckets=None, bloom_filter=True, extra={"hoodie.index.type": "GLOBAL_BLOOM"}
+    ),
+}
+KINDS = {
+    "simple": table_config.IndexKind.SIMPLE,
+    "bloom": table_config.IndexKind.BLOOM,
+    "record index": table_config.IndexKind.SIMPLE,
+    "global simple": table_config.IndexKind.GLOBAL_SIMPLE,
+    "global bloom": table_config.IndexKind.GLOBAL_BLOOM,
 }
 
 
@@ -93,15 +110,17 @@ class Keys:
         return np.concatenate([known, new])
 
 
-def rows_of(numbers: np.ndarray, ts: int) -> pa.Table:
-    """Return rows with keys like UUIDs, the partition of each by its number."""
+def rows_of(numbers: np.ndarray, ts: int, *, moves: bool = False) -> pa.Table:
+    """Return rows with keys like UUIDs, the partition of each by its number, or another one."""
+    shift = numbers // PARTITIONS % _MOVED == 0 if moves else np.zeros(len(numbers), np.int64)
+    parts = ((numbers + shift * ts) % PARTITIONS).tolist()
     # Multiplied by an odd constant, numbers are spread over all of 64 bits.
     spread = (numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)).tolist()
     chance = np.random.default_rng(ts)
     return pa.table(
         {
             "id": pa.array([f"{each:016x}-{each >> 32:08x}" for each in spread]),
-            "part": pa.array([f"p{number % PARTITIONS}" for number in numbers.tolist()]),
+            "part": pa.array([f"p{part}" for part in parts]),
             "ts": pa.array(np.full(len(numbers), ts, np.int64)),
             "amount": chance.random(len(numbers)),
             "quantity": pa.array(chance.integers(0, 1000, len(numbers)), pa.int32()),
@@ -116,8 +135,7 @@ def adopted(path: Path, index: str) -> table.Table:
     if index == "bucket":
         declared = replace(opened.config, bucket_count=BUCKETS)
     else:
-        kind = table_config.IndexKind.BLOOM if index == "bloom" else table_config.IndexKind.SIMPLE
-        declared = replace(opened.config, index=kind)
+        declared = replace(opened.config, index=KINDS[index])
     opened.adopt(declared, transaction())
     return table.open_table(str(path), environment.system(parallelism=CORES))
 
@@ -139,10 +157,13 @@ def ours_s(opened: table.Table, rows: pa.Table) -> float:
     return time.perf_counter() - begin
 
 
-def figures(judge: Judge, rows: int, batch: int, repeat: int) -> Iterator[Figure]:
-    """Yield what each kind of write takes, with each index."""
+def figures(
+    judge: Judge, indexes: Sequence[str], rows: int, batch: int, repeat: int
+) -> Iterator[Figure]:
+    """Yield what each kind of write takes, with some indexes."""
     for merge_on_read in (False, True):
-        for index, kind in INDEXES.items():
+        for index in indexes:
+            kind = INDEXES[index]
             peer = replace(kind, merge_on_read=merge_on_read, ordering="ts", partition_by=("part",))
             keys = Keys(rows)
             made, ours, theirs = (WORK / name for name in ("made", "ours", "theirs"))
@@ -159,10 +180,14 @@ def figures(judge: Judge, rows: int, batch: int, repeat: int) -> Iterator[Figure
             made.rename(theirs)
             opened = adopted(ours, index)
             name = "merge-on-read" if merge_on_read else "copy-on-write"
-            for what, updated in (("upsert", _UPDATED), ("insert", 0.0)):
+            kinds = {"upsert": _UPDATED, "insert": 0.0}
+            if KINDS.get(index, table_config.IndexKind.BUCKET).is_global:
+                kinds["move"] = _UPDATED
+            for what, updated in kinds.items():
                 best: dict[str, float] = {}
                 for turn in range(repeat):
-                    wanted = rows_of(keys.batch(batch, updated), 2 + turn)
+                    numbers = keys.batch(batch, updated)
+                    wanted = rows_of(numbers, 2 + turn, moves=what == "move")
                     spent = {
                         "ours": ours_s(opened, wanted),
                         "theirs": judge.write(theirs, wanted, peer.write_options(), timeout_s=1800),
@@ -191,7 +216,8 @@ Peer: Apache Hudi {hudi} on Spark 3.5, warm, {CORES} threads.
 
 A batch of {batch:,} rows into {rows:,} in {PARTITIONS} partitions; the bucket index has {BUCKETS}
 buckets a partition. `upsert`: nine of ten keys are in the table; `insert`: an upsert of keys of
-which none is. Seconds, the best of some repetitions.
+which none is; `move`: as `upsert`, and one of {_MOVED} rows changes its partition. Seconds, the
+best of some repetitions.
 
 | table | index | write | ours | Apache Hudi | ratio |
 |---|---|---|---:|---:|---:|
@@ -210,6 +236,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--batch", type=int, default=100_000)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--only", action="append", choices=INDEXES)
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     shutil.rmtree(WORK, ignore_errors=True)
@@ -227,7 +254,8 @@ def main() -> None:
                 rows_of(warm.all(), number),
                 replace(INDEXES["simple"], ordering="ts", partition_by=("part",)).write_options(),
             )
-        found = list(figures(judge, options.rows, options.batch, options.repeat))
+        indexes = options.only or list(INDEXES)
+        found = list(figures(judge, indexes, options.rows, options.batch, options.repeat))
     options.results.write_text(page(found, options.rows, options.batch, hudi, where))
     CONSOLE.print(f"wrote {options.results}")
     shutil.rmtree(WORK)
