@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie.model import predicates
-from hoodie.model.predicates import And, Comparator, Compare, In, IsNull, Or
+from hoodie.model.predicates import And, Comparator, Compare, In, IsNull, Not, Or
 from support.tables.random_filters import FILTERS, SCHEMA, VALUES
 
 Row = dict[str, Any]
@@ -71,6 +71,33 @@ def test_ranges_leave_out_what_they_exclude() -> None:
         Compare("d", Comparator.EQ, 1.0),
         And((Compare("i", Comparator.EQ, 4), IsNull("i"))),
         Or((Compare("i", Comparator.EQ, 9), IsNull("s"))),
+        Not(Compare("i", Comparator.GE, 3)),
+        Not(Compare("i", Comparator.LE, 5.5)),
+        Not(Not(Compare("i", Comparator.GT, 5))),
+        Not(Or((Compare("i", Comparator.GE, 3), IsNull("s")))),
+        Not(And((Compare("i", Comparator.LT, 9), Not(IsNull("i"))))),
+        Not(IsNull("d")),
     ]
     for each in excluded:
         assert not ranges.filter(predicates.to_range_expression(each, SCHEMA)).num_rows, each
+    same = ranges_of(rows[:1], frozenset(SCHEMA.names), is_java=True)
+    equal: list[predicates.Predicate] = [
+        Compare("i", Comparator.NE, 3),
+        Compare("s", Comparator.NE, "k3"),
+        Not(In("i", (3, 9))),
+        Not(Compare("s", Comparator.EQ, "k3")),
+    ]
+    for each in equal:
+        assert ranges.filter(predicates.to_range_expression(each, SCHEMA)).num_rows, each
+        assert not same.filter(predicates.to_range_expression(each, SCHEMA)).num_rows, each
+
+
+def test_ranges_do_not_decide_what_nan_is_not() -> None:
+    rows = [{**dict.fromkeys(SCHEMA.names), "d": 1.0}]
+    ranges = ranges_of(rows, frozenset(SCHEMA.names), is_java=True)
+    for where in (
+        Compare("d", Comparator.NE, 1.0),
+        Not(Compare("d", Comparator.LE, 2.0)),
+        Not(In("d", (1.0,))),
+    ):
+        assert ranges.filter(predicates.to_range_expression(where, SCHEMA)).num_rows == 1, where

@@ -226,6 +226,11 @@ def to_range_expression(predicate: Predicate, schema: pa.Schema) -> pc.Expressio
             may_match = _if_known(column, functools.reduce(operator.or_, parts, pc.scalar(False)))
         case IsNull(column=column):
             may_match = _if_known(column, pc.field(range_name(column, HAS_NULLS)))
+        case Not(operand=IsNull(column=column)):
+            has_values = pc.field(range_name(column, LOW)).is_valid()
+            may_match = _if_known(column, has_values)
+        case Not(operand=operand):
+            may_match = to_range_expression(_opposite(operand, schema), schema)
         case And(operands=operands):
             parts = [to_range_expression(operand, schema) for operand in operands]
             may_match = functools.reduce(operator.and_, parts, may_match)
@@ -233,8 +238,45 @@ def to_range_expression(predicate: Predicate, schema: pa.Schema) -> pc.Expressio
             parts = [to_range_expression(operand, schema) for operand in operands]
             may_match = functools.reduce(operator.or_, parts, pc.scalar(False))
         case _:
-            pass  # What a range does not decide: `not`, and lists of many literals.
+            pass  # Lists of many literals.
     return may_match
+
+
+_OPPOSITES = {
+    Comparator.EQ: Comparator.NE,
+    Comparator.NE: Comparator.EQ,
+    Comparator.LT: Comparator.GE,
+    Comparator.LE: Comparator.GT,
+    Comparator.GT: Comparator.LE,
+    Comparator.GE: Comparator.LT,
+}
+
+
+def _opposite(predicate: Predicate, schema: pa.Schema) -> Predicate:
+    """Return a filter that keeps what another one excludes, unless that is unknown; or more."""
+    found: Predicate = And(())
+    match predicate:
+        # All comparisons with NaN are false but `!=`: of two opposite ones both, then.
+        case Compare(column=column) | In(column=column) if pa.types.is_floating(
+            _type(column, schema)
+        ):
+            pass
+        case Compare(column=column, comparator=comparator, value=value):
+            found = Compare(column, _OPPOSITES[comparator], value)
+        case In(column=column, values=values):
+            differs = [Compare(column, Comparator.NE, value) for value in values[:_LITERALS_MAX]]
+            found = And(tuple(differs))
+        case IsNull():
+            found = Not(predicate)
+        case Not(operand=operand):
+            found = operand
+        case And(operands=operands):
+            found = Or(tuple(Not(operand) for operand in operands))
+        case Or(operands=operands):
+            found = And(tuple(Not(operand) for operand in operands))
+        case _:
+            assert_never(predicate)
+    return found
 
 
 def _if_known(column: str, may_match: pc.Expression) -> pc.Expression:
@@ -247,14 +289,16 @@ def _may_compare(
 ) -> pc.Expression:
     low, high = (pc.field(range_name(column, each)) for each in (LOW, HIGH))
     # Java orders texts by their UTF-16: for others than these that is another order than Arrow's.
-    if comparator is Comparator.NE or (
-        isinstance(value, str) and max(value, default="") >= _SURROGATES
-    ):
+    if isinstance(value, str) and max(value, default="") >= _SURROGATES:
         return pc.scalar(True)
     literal = _scalar(column, value, schema)
     match comparator:
         case Comparator.EQ:
             may_match = (low <= literal) & (high >= literal)
+        case Comparator.NE if pa.types.is_floating(_type(column, schema)):
+            return pc.scalar(True)  # No range tells of NaNs, which are kept.
+        case Comparator.NE:
+            may_match = (low != literal) | (high != literal)
         case Comparator.LT | Comparator.LE:
             may_match = _FUNCTIONS[comparator](low, literal)
         case Comparator.GT | Comparator.GE:

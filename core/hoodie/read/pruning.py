@@ -1,7 +1,8 @@
 """Leaving out partitions that a filter excludes, by their names alone.
 
 A filter's conjuncts on partition columns are evaluated on the values in the partition paths. When
-in doubt nothing is left out: rows are filtered again after merging.
+in doubt nothing is left out: rows are filtered again after merging. A record that stays in its
+partition when its column changes (`TableConfig.updates_partitions`) is in one of another value.
 """
 
 import urllib.parse
@@ -27,7 +28,8 @@ def matching_partitions(
         for part in (predicates.conjuncts(where) if where is not None else ())
         if predicates.columns(part) and predicates.columns(part) <= set(fields)
     ]
-    if not parts or not fields or not key_generators.is_plain(config):
+    is_told = key_generators.is_plain(config) and config.updates_partitions
+    if not parts or not fields or not is_told:
         return list(paths)
     kept = []
     known, values = [], []

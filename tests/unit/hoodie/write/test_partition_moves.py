@@ -9,6 +9,7 @@ import pytest
 from hoodie import errors
 from hoodie.filegroup import held_keys
 from hoodie.model import commits, settings, table_config
+from hoodie.read import where as filters
 from hoodie.write import sessions
 from support.tables import record_indexes
 from support.tables.tables import CONFIG, SmallTable
@@ -82,6 +83,8 @@ def test_record_stays_in_its_partition_where_the_table_says_so(
     small.upsert([row("1", "q", "new"), row("3", "p")], concurrency=SINGLE)
     assert places(small) == [("p", "new"), ("q", "2 of q"), ("p", "3 of p")]
     assert [each["part"] for each in small.rows()] == ["q", "q", "p"]
+    found = small.rows(where=filters.parse("part = 'q'"))
+    assert [each["id"] for each in found] == ["1", "2"]
     # No folder is made for a partition in which nothing is.
     small.upsert([row("1", "empty")], concurrency=SINGLE)
     assert not (small.path / "empty").exists()
