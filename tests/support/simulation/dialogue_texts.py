@@ -21,7 +21,7 @@ OK = "ok"
 _WIDTH = 100
 _TIME = re.compile(r"(?<!\d)20\d{15}(?!\d)")
 _FILE_ID = re.compile(r"(\d{8})-0000-0000-0000-000000000000-0")
-_STAGE = re.compile(r"(?<=_)(\d+)-\d{4,}-(\d+)(?=_)")
+_STAGE = re.compile(r"(?<=_)(\d+)-\d{4,}-(\d+)(?=_|$)")
 
 DataFile = files.BaseFile | files.LogFile
 

@@ -9,6 +9,8 @@ the second run of writer `w`. Everything goes through `hoodie.table` and is the 
     begin W                           a write, inflight; it may write all columns, or columns=a,b
     write W                           the rows below, `key column=value ...` a line
     commit W, abort W
+    commit W dies=before-data         it dies right before its completed file, or before that of the
+      dies=before-metadata            metadata table
     upsert, insert, bulk_insert, delete W     all three steps at once
       batch=ID mode=M policy=P acknowledge=yes operation=O
       rolls=yes                       a log file for each block, and a block for each row
@@ -19,6 +21,10 @@ the second run of writer `w`. Everything goes through `hoodie.table` and is the 
     plan, compact TIME                of a compaction
     rollback, rollback TIME           of everything whose owner is dead, or of one instant
     timeline, timeline order=completion, slices, files, pending, check
+    initialise                        a metadata table of files
+    metadata                          its partitions, as the table's properties have them, and the
+                                      instants on its timeline
+    metadata slices, metadata files   its file slices; the data files that it has
     read, read optimized
     slices as-of=t50, read as-of=t50  as RFC-66's pseudocode has it: what had completed by then
     read after=t20 through=t50        the rows of what completed between the two
@@ -27,20 +33,22 @@ the second run of writer `w`. Everything goes through `hoodie.table` and is the 
 M is single, optimistic or non-blocking, which is taken where a table says nothing.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import pyarrow as pa
 
 from hoodie import environment, errors, table
 from hoodie.engine.local import LocalEngine
-from hoodie.filegroup import snapshots
+from hoodie.filegroup import metadata_table, snapshots
 from hoodie.format import file_names
 from hoodie.model import commits, predicates, results, schemas, settings, table_config
 from hoodie.read import planning
 from hoodie.read import tasks as read_tasks
 from hoodie.storage import locations, memory, protocol
-from hoodie.timeline import active, contents
+from hoodie.timeline import active, contents, metadata_timelines
 from hoodie.transaction import authors, manager
 from hoodie.transaction.locks import addresses
 from hoodie.write import batches, early_conflicts, sessions, tasks
@@ -55,9 +63,16 @@ MODES = {
 }
 TABLE_OPTIONS = {"columns", "ordering", "partition", "partial", "buckets", "type", "mode"}
 WRITE_OPTIONS = {"columns", "mode", "policy", "operation", "acknowledge", "batch", "rolls"}
-OTHER_OPTIONS = {"until", "ahead", "order", "as-of", "after", "through"}
+OTHER_OPTIONS = {"until", "ahead", "order", "as-of", "after", "through", "dies"}
+_COMPLETED = r"\.hoodie/timeline/\d{17}_\d{17}\."
+DEATHS = {
+    "before-data": re.compile(_COMPLETED),
+    "before-metadata": re.compile(r"\.hoodie/metadata/" + _COMPLETED),
+}
+"""The files right before which a writer dies."""
 SETTINGS = settings.WriteSettings(clock_wait_ms=0, lock_wait_ms=1_000)
 READER, SERVICE = "reader", "service"
+LAST_OF_INITIALISING = metadata_timelines.FIRST_TIMES[-1]
 TYPES = {"": pa.string(), "int": pa.int64()}
 
 
@@ -81,6 +96,7 @@ class DialogueWorld:
         self.processes: dict[str, schedule.Process] = {}
         self.writing: dict[str, _Writing] = {}
         self.snapshots: dict[str, list[read_tasks.ReadTask]] = {}
+        self.deaths: dict[str, re.Pattern[str]] = {}
         self.commands: Mapping[str, Callable[[Command], Iterable[str]]] = {
             "create": self._create,
             "begin": self._begin,
@@ -102,6 +118,8 @@ class DialogueWorld:
             "files": self._files,
             "pending": self._pending,
             "check": self._check,
+            "initialise": self._initialise,
+            "metadata": self._metadata,
             "snapshot": self._take_snapshot,
             "read": self._read,
         }
@@ -145,7 +163,7 @@ class DialogueWorld:
             self.processes[name] = process
         assert not process.is_paused, f"{name} is paused"
         return environment.Environment(
-            open_storage=locations.open_storage,
+            open_storage=lambda uri: _mortal(locations.open_storage(uri), process, self.deaths),
             clock=process.clock,
             random=process.random,
             background=process.background,
@@ -261,7 +279,14 @@ class DialogueWorld:
         (name,) = command.arguments
         self._env(name)
         writing = self.writing.pop(name)
-        return dialogue_texts.outcome(writing.session.commit(writing.stats))
+        if "dies" in command.options:
+            self.deaths[name] = DEATHS[command.options["dies"]]
+        try:
+            return dialogue_texts.outcome(writing.session.commit(writing.stats))
+        except schedule.Crash:
+            self.processes.pop(name)
+            del self.deaths[name]
+            return ["it dies"]
 
     def _abort(self, command: Command) -> Iterable[str]:
         (name,) = command.arguments
@@ -361,6 +386,31 @@ class DialogueWorld:
         found = self._table().check(SETTINGS)
         return [f"{each.severity.value}: {each.subject}: {each.message}" for each in found] or [OK]
 
+    def _initialise(self, command: Command) -> Iterable[str]:
+        transaction = self._transaction(SERVICE, command.options)
+        self._table(SERVICE).initialise_metadata(transaction, has_statistics=False)
+        yield OK
+
+    def _metadata(self, command: Command) -> Iterable[str]:
+        snapshot = self._snapshot(None)
+        if command.arguments == ("files",):
+            committed = snapshots.take(
+                self._storage, self._table().config, snapshot.timeline, has_committed_only=True
+            )
+            listing = committed.listing
+            return [each.path for path in listing.partitions() for each in listing.files(path)]
+        beside = metadata_table.MetadataTable(self._storage, snapshot.timeline)
+        if command.arguments == ("slices",):
+            return [
+                f"files: {dialogue_texts.contents(each.data_files, beside.timeline)}"
+                for each in beside.latest_slices(metadata_table.FILES)
+            ]
+        ready = ", ".join(self._table().config.metadata_partitions)
+        instants_of = beside.timeline.instants
+        changes = [each for each in instants_of if each.requested_time > LAST_OF_INITIALISING]
+        cells = [dialogue_texts.instant(each, None)[:-1] for each in changes]
+        return [f"ready: {ready}", *dialogue_texts.columns(cells)]
+
     def _take_snapshot(self, command: Command) -> Iterable[str]:
         (name,) = command.arguments
         self.snapshots[name] = self._table().plan_read()
@@ -394,6 +444,26 @@ class DialogueWorld:
         valid = [each.requested_time for each in writes if str(each.completion_time) > begin]
         of_valid = predicates.In(column=schemas.COMMIT_TIME, values=tuple(valid))
         return _shown(self._planned(through, where=of_valid))
+
+
+def _mortal(
+    storage: protocol.Storage, process: schedule.Process, deaths: Mapping[str, re.Pattern[str]]
+) -> protocol.Storage:
+    """Return a storage at which a process dies right before it creates a file, for good."""
+
+    class Mortal:
+        def __getattr__(self, name: str) -> object:
+            process.check_alive()
+            return getattr(storage, name)
+
+        def create(self, path: str, content: bytes) -> protocol.FileInfo:
+            death = deaths.get(process.name)
+            if death is not None and death.match(path):
+                process.crash()
+            process.check_alive()
+            return storage.create(path, content)
+
+    return cast("protocol.Storage", Mortal())
 
 
 def _shown(planned: Iterable[read_tasks.ReadTask]) -> list[str]:
