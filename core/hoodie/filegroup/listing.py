@@ -104,6 +104,10 @@ class Listing(Protocol):
         """Return whether a partition has its metadata file."""
         ...
 
+    def partitions_among(self, paths: Collection[str]) -> list[str]:
+        """Return which of a few paths are partitions of the table, sorted."""
+        ...
+
     def hashing_configs(self) -> list[str]:
         """Return the paths of the files with bucket counts by partition."""
         ...
@@ -159,6 +163,21 @@ class StorageListing:
         if self._everything is not None:
             return partition_path in self._everything[1]
         return self._list(partition_path)[1]
+
+    def partitions_among(self, paths: Collection[str]) -> list[str]:
+        """Return which of a few paths are partitions; a few requests each.
+
+        That is one of its files, and one for each folder of the path, but if the table was listed.
+        """
+        found = sorted(each for each in paths if self.is_partition(each))
+        if self._everything is not None:
+            return found
+        return [each for each in found if not self._is_in_another_table(each)]
+
+    def _is_in_another_table(self, path: str) -> bool:
+        parts = path.split("/")
+        folders = ("/".join(parts[: count + 1]) for count in range(len(parts)))
+        return any(_OWN_FOLDER in self._storage.names(each) for each in folders)
 
     def hashing_configs(self) -> list[str]:
         """Return those paths; no request of its own where a partitioned table was listed before."""

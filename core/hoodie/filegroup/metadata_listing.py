@@ -6,7 +6,7 @@ storage is listed instead, and a warning says why.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TypeVar
 
 from hoodie import errors
@@ -73,6 +73,10 @@ class Files:
     def is_partition(self, partition_path: str) -> bool:
         """Return whether there is such a partition."""
         return metadata_avro.key_of(partition_path) in self._all_partitions()
+
+    def partitions_among(self, paths: Collection[str]) -> list[str]:
+        """Return which of some paths are partitions, sorted."""
+        return sorted(each for each in paths if self.is_partition(each))
 
     def hashing_configs(self) -> list[str]:
         """Return nothing: they are no data files."""
@@ -156,6 +160,10 @@ class MetadataListing:
     def is_partition(self, partition_path: str) -> bool:
         """Return whether there is such a partition."""
         return self._asked(lambda found: found.is_partition(partition_path))
+
+    def partitions_among(self, paths: Collection[str]) -> list[str]:
+        """Return which of some paths are partitions, sorted."""
+        return self._asked(lambda found: found.partitions_among(paths))
 
     def hashing_configs(self) -> list[str]:
         """Return the paths of the files with bucket counts by partition; a request."""

@@ -82,6 +82,10 @@ class FileSystemView:
         """Return the partition paths, sorted."""
         return self._listing.partitions()
 
+    def partitions_among(self, paths: Collection[str]) -> list[str]:
+        """Return which of a few paths are partitions, sorted; the others are not listed for it."""
+        return self._listing.partitions_among(paths)
+
     def slices(self, partition_path: str) -> list[tuple[files.FileSlice, ...]]:
         """Return the slices of each file group, newest first, empty ones of compactions included.
 

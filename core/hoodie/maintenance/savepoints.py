@@ -478,6 +478,10 @@ class _With:
     def is_partition(self, partition_path: str) -> bool:
         return partition_path in self._more or self._there.is_partition(partition_path)
 
+    def partitions_among(self, paths: Collection[str]) -> list[str]:
+        there = self._there.partitions_among(paths)
+        return sorted({*there, *self._more.keys() & set(paths)})
+
     def hashing_configs(self) -> list[str]:
         return self._there.hashing_configs()
 

@@ -71,12 +71,14 @@ class Step:
         considered: How many partitions or file slices were left before.
         left: How many of them may hold rows of the query.
         unused: Why statistics were not used, though there is a filter and something to leave out.
+        is_named: Whether only partitions that the filter names were considered, and not all.
     """
 
     means: Means
     considered: int
     left: int
     unused: str | None = None
+    is_named: bool = False
 
     @property
     def skipped(self) -> int:
@@ -185,10 +187,20 @@ class _Skipping:
 
     def partitions(self) -> list[str]:
         """Return the paths of the partitions that may hold rows of the query."""
-        paths = self.snapshot.view.partitions()
-        where = self.query.where
-        left = pruning.matching_partitions(paths, where, self.config, self.schema.arrow)
-        self._add(Means.PARTITION_VALUES, paths, left)
+        where, columns = self.query.where, self.schema.arrow
+        # A metadata table has all of them in one record.
+        is_listed = metadata_table.FILES not in self.config.metadata_partitions
+        named = pruning.named_partitions(where, self.config, columns) if is_listed else None
+        view = self.snapshot.view
+        paths = view.partitions() if named is None else view.partitions_among(named)
+        left = pruning.matching_partitions(paths, where, self.config, columns)
+        step = Step(
+            means=Means.PARTITION_VALUES,
+            considered=len(paths),
+            left=len(left),
+            is_named=named is not None,
+        )
+        self.steps.append(step)
         return self._by_statistics(
             Means.PARTITION_STATISTICS,
             file_statistics.PARTITION_STATS,

@@ -5,6 +5,9 @@ in doubt nothing is left out: rows are filtered again after merging. A record th
 partition when its column changes (`TableConfig.updates_partitions`) is in one of another value.
 """
 
+import itertools
+import math
+import re
 import urllib.parse
 from collections.abc import Sequence
 
@@ -13,6 +16,53 @@ import pyarrow as pa
 from hoodie.model import key_generators, predicates, table_config
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+_NAMED_MAX = 16
+_PLAIN_TEXT = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+
+
+def named_partitions(
+    where: predicates.Predicate | None, config: table_config.TableConfig, schema: pa.Schema
+) -> list[str] | None:
+    """Return the paths outside of which a filter keeps no row, if it names them; None if not.
+
+    That is one that wants each partition column to be one of a few texts or whole numbers, of
+    characters that stand in every kind of path as they are.
+    """
+    fields = config.partition_fields
+    if where is None or not fields or not _tells_values(config):
+        return None
+    texts = [_named_texts(where, name, schema) for name in fields]
+    choices = [each for each in texts if each is not None]
+    if len(choices) < len(fields) or math.prod(map(len, choices)) > _NAMED_MAX:
+        return None
+    if config.is_hive_style:
+        choices = [
+            [f"{name}={text}" for text in found]
+            for name, found in zip(fields, choices, strict=True)
+        ]
+    return sorted("/".join(parts) for parts in itertools.product(*choices))
+
+
+def _named_texts(where: predicates.Predicate, name: str, schema: pa.Schema) -> list[str] | None:
+    """Return the texts of the values of which a column must have one; None if they are others."""
+    kind = schema.field(name).type
+    for part in predicates.conjuncts(where):
+        literals = predicates.literals_equal_to(part, name)
+        if literals is None:
+            continue
+        is_text, is_number = pa.types.is_string(kind), pa.types.is_signed_integer(kind)
+        own = str if is_text else int
+        if (is_text or is_number) and all(type(each) is own for each in literals):
+            texts = [str(each) for each in dict.fromkeys(literals)]
+            if all(map(_PLAIN_TEXT.fullmatch, texts)) and NULL_PARTITION not in texts:
+                return texts
+    return None
+
+
+def _tells_values(config: table_config.TableConfig) -> bool:
+    """Return whether the path of a row holds the values of its partition columns."""
+    return key_generators.is_plain(config) and config.updates_partitions
 
 
 def matching_partitions(
@@ -28,8 +78,7 @@ def matching_partitions(
         for part in (predicates.conjuncts(where) if where is not None else ())
         if predicates.columns(part) and predicates.columns(part) <= set(fields)
     ]
-    is_told = key_generators.is_plain(config) and config.updates_partitions
-    if not parts or not fields or not is_told:
+    if not parts or not fields or not _tells_values(config):
         return list(paths)
     kept = []
     known, values = [], []

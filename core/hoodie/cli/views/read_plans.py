@@ -82,6 +82,11 @@ def lines(shown: Document) -> list[str]:
         kinds["listing" if name in _LISTINGS else "read"] += count
     size = quantities.size_text(shown.bytes)
     return [
+        *(
+            "looked for the partitions that the filter names"
+            for each in shown.steps
+            if each.is_named
+        ),
         *(f"{each.means.value} not used: {each.unused}" for each in shown.steps if each.unused),
         f"reads {quantities.counted(shown.files, 'file')}, {size}",
         f"files from {source}",

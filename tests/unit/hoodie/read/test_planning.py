@@ -1,14 +1,17 @@
 """Filters leave out file groups by bucket only where every row is in the bucket of its key."""
 
 import logging
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from hoodie.filegroup import listing
 from hoodie.model import predicates
-from hoodie.read import where
+from hoodie.read import planning, where
 from support.peer.replacements import Replacements
-from support.tables.tables import SmallTable
+from support.tables.tables import CONFIG, SmallTable
 
 ROWS = [{"id": str(n), "part": "p", "a": n, "b": "x"} for n in range(12)]
 FOREIGN_IDS = [
@@ -88,3 +91,27 @@ def test_buckets_alone_are_not_warned_of(
     with caplog.at_level(logging.WARNING, "hoodie"):
         small.rows()
     assert not warnings(caplog)
+
+
+def test_partitions_that_a_filter_names_are_not_looked_for_among_all(
+    small: SmallTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for part in "pqrs":
+        small.upsert([{"id": part, "part": part, "a": 1, "b": "x"}])
+    assert len(check(small, "part in ('p', 'r', 'none')")) == 2
+    assert len(check(small, "part = 'q' and a = 1")) == 1
+    monkeypatch.setattr(listing, "own_files", None)
+    plan = small.table.explain_read(where=where.parse("part in ('p', 'r', 'none')"))
+    step = plan.step(planning.Means.PARTITION_VALUES)
+    assert (step.considered, step.left, step.is_named) == (2, 2, True)
+    assert {each.group.partition_path for each in plan.slices} == {"p", "r"}
+    assert small.table.explain_read(where=where.parse("part = 'none'")).slices == ()
+
+
+def test_folder_of_another_table_is_no_partition_that_a_filter_names(small: SmallTable) -> None:
+    small.upsert(ROWS)
+    config = replace(CONFIG, partition_fields=())
+    SmallTable(small.path.parent / "other", config).upsert([{**ROWS[0], "part": "q"}])
+    shutil.move(small.path.parent / "other", small.path / "q")
+    assert small.rows(where=where.parse("part = 'q'")) == []
+    assert small.table.explain_read(where=where.parse("part = 'q'")).slices == ()

@@ -47,6 +47,40 @@ def test_without_filter_all_partitions_are_kept() -> None:
     assert pruning.matching_partitions(PATHS, None, CONFIG, SCHEMA) == PATHS
 
 
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("month = 1 and city = 'Ulm'", ["month=1/city=Ulm"]),
+        ("city in ('b', 'a') and month = 7 and id > 'x'", ["month=7/city=a", "month=7/city=b"]),
+        ("month = 1", None),
+        ("month > 1 and city = 'Ulm'", None),
+        ("month = 1 or city = 'Ulm'", None),
+        # Paths may spell these in several ways, or have them elsewhere.
+        ("month = 1 and city = 'Bad Urach'", None),
+        ("month = 1 and city = ''", None),
+        ("month = 1 and city = 'a/b'", None),
+        ("month = 1.0 and city = 'Ulm'", None),
+        ("month = 1 and city = '__HIVE_DEFAULT_PARTITION__'", None),
+        (f"month in ({', '.join(map(str, range(17)))}) and city = 'Ulm'", None),
+    ],
+)
+def test_filter_that_names_partitions(text: str, named: list[str] | None) -> None:
+    assert pruning.named_partitions(where.parse(text), CONFIG, SCHEMA) == named
+
+
+def test_filter_names_no_partition_if_paths_have_other_values() -> None:
+    wanted = where.parse("month = 1 and city = 'Ulm'")
+    plain = dataclasses.replace(CONFIG, is_hive_style=False)
+    assert pruning.named_partitions(wanted, plain, SCHEMA) == ["1/Ulm"]
+    for config in (
+        dataclasses.replace(CONFIG, properties={"hoodie.table.keygenerator.type": "TIMESTAMP"}),
+        dataclasses.replace(CONFIG, updates_partitions=False),
+        dataclasses.replace(CONFIG, partition_fields=()),
+    ):
+        assert pruning.named_partitions(wanted, config, SCHEMA) is None
+    assert pruning.named_partitions(None, CONFIG, SCHEMA) is None
+
+
 ONE_PARTITION_FIELD = dataclasses.replace(CONFIG, partition_fields=("month",))
 
 
