@@ -254,6 +254,57 @@ def test_copy_on_write_table_is_filled_and_changed(
         )
 
 
+@pytest.mark.parametrize("index", [None, table_config.IndexKind.SIMPLE])
+@pytest.mark.parametrize("table_type", list(table_config.TableType))
+def test_batches_replace_partitions_or_the_table(
+    tmp_path: Path,
+    engine: engine_specs.EngineKind,
+    table_type: table_config.TableType,
+    index: table_config.IndexKind | None,
+) -> None:
+    workshop = Workshop(tmp_path)
+    count = None if index else workshop.config.bucket_count
+    workshop.config = replace(
+        workshop.config, table_type=table_type, index=index, bucket_count=count
+    )
+    workshop.create()
+    kept = {}
+    alone = settings.WriteSettings(clock_wait_ms=0)
+    for attempt, (operation, rows) in enumerate(
+        (
+            (commits.Operation.UPSERT, "a,eu,1,x\nb,us,2,y\nc,eu,3,z\n"),
+            (commits.Operation.INSERT_OVERWRITE, "d,eu,4,w\n"),
+            (commits.Operation.INSERT_OVERWRITE_TABLE, "e,us,5,v\nf,asia,6,u\n"),
+        )
+    ):
+        work = batches_of(workshop.file(operation.value, rows), operation=operation)
+        spec = workshop.spec(work, engine, settings=alone, attempt=2 * attempt + 1)
+        assert workshop.run(spec).commit_count == 1
+        assert workshop.run(replace(spec, attempt=2 * attempt + 2)).skipped_count == 1
+        kept[operation] = sorted(workshop.rows())
+    assert list(kept.values()) == [["a", "b", "c"], ["b", "d"], ["e", "f"]]
+
+
+@pytest.mark.parametrize("index", [each for each in table_config.IndexKind if each.is_global])
+def test_keys_are_found_in_all_partitions(
+    tmp_path: Path, engine: engine_specs.EngineKind, index: table_config.IndexKind
+) -> None:
+    workshop = Workshop(tmp_path)
+    workshop.config = replace(workshop.config, index=index, bucket_count=None)
+    workshop.config = replace(workshop.config, has_partial_updates=False)
+    workshop.create()
+    alone = settings.WriteSettings(clock_wait_ms=0)
+    first = workshop.file("1", "a,eu,1,x\nb,us,2,y\nc,eu,3,z\n")
+    second = workshop.file("2", "a,us,4,moved\nd,asia,5,new\nb,us,6,y\nc,asia,7,moved\n")
+    workshop.write(first, second, engine=engine, settings=alone)
+    assert workshop.rows() == {
+        "a": ("a", "us", 4, "moved"),
+        "b": ("b", "us", 6, "y"),
+        "c": ("c", "asia", 7, "moved"),
+        "d": ("d", "asia", 5, "new"),
+    }
+
+
 @pytest.mark.parametrize("is_small", [True, False])
 @pytest.mark.parametrize("mode", list(settings.ConcurrencyMode))
 def test_parquet_files_add_columns(

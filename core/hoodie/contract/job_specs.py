@@ -35,7 +35,7 @@ class WriteBatches:
     """Write batches in order, one commit each; a batch that the timeline holds is skipped.
 
     Attributes:
-        operation: Upsert, insert, bulk insert or delete.
+        operation: One that has rows; anything but a delete of partitions.
         source: How to read the files.
         batches: In the order of their commits.
         commit_interval_ms: Pace: a commit stays open, from its requested time to its completion,

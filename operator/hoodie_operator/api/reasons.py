@@ -215,6 +215,10 @@ class Reason(enum.Enum):
         "The locks of the lock provider are not visible to other processes.",
     )
     LOCK_UNREACHABLE = "LockUnreachable", "The lock provider does not answer."
+    OPERATION_NOT_ALLOWED = (
+        "OperationNotAllowed",
+        "The table's concurrency mode does not allow the operation of the writer.",
+    )
     SECOND_WRITER = (
         "SecondWriter",
         "The table is in mode SingleWriter and has an older writer.",

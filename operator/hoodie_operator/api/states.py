@@ -229,6 +229,7 @@ WRITER: Final[Mapping[State, Row]] = {
         Reason.TABLE_NOT_READY,
         Reason.PATH_NOT_ALLOWED,
         Reason.NOT_ALLOWED,
+        Reason.OPERATION_NOT_ALLOWED,
         Reason.SECOND_WRITER,
         Reason.DUPLICATE_WRITER_ID,
         Reason.SHARED_COLUMNS,

@@ -22,6 +22,8 @@ class Operation(enum.Enum):
     INSERT = "Insert"
     BULK_INSERT = "BulkInsert"
     DELETE = "Delete"
+    INSERT_OVERWRITE = "InsertOverwrite"
+    INSERT_OVERWRITE_TABLE = "InsertOverwriteTable"
 
 
 class FileFormat(enum.Enum):
@@ -129,7 +131,14 @@ class WriterSpec(fields.Block):
         default=None,
         description="The writer's id in commits and heartbeats. Defaults to the object's name.",
     )
-    operation: Operation = Operation.UPSERT
+    operation: Operation = Field(
+        default=Operation.UPSERT,
+        description=(
+            "What each commit does with its rows. InsertOverwrite replaces the partitions that "
+            "they are of, InsertOverwriteTable all rows of the table: for files that are whole "
+            "partitions, or whole tables. Neither goes with mode NonBlocking."
+        ),
+    )
     source: Source
     runtime: execution.Runtime = execution.Runtime()
     pacing: Pacing = Pacing()

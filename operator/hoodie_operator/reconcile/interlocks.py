@@ -102,7 +102,16 @@ def is_run_by_other_process(world: World, table: objects.Table, pending: facts.P
 def check_writer(
     world: World, table: objects.Table, wanted: effective.EffectiveTable, me: objects.Writer
 ) -> Verdict | None:
-    """Return why a Writer is refused beside the older Writers of its table; None when it is not."""
+    """Return why a Writer is refused on its table, or beside the older Writers; None if not."""
+    operation = commits.Operation[me.spec.operation.name]
+    if operation.replaces and table.spec.is_non_blocking:
+        return stalled(
+            me,
+            Reason.OPERATION_NOT_ALLOWED,
+            f"{me.spec.operation.value} replaces what other writers of HudiTable {table.name} "
+            f"write meanwhile in mode {table.spec.concurrency.mode.value}, expected a table of "
+            "mode SingleWriter or Optimistic",
+        )
     for other in world.writers_of(table):
         if other.uid == me.uid:
             # The rest is younger: it is they who are refused.

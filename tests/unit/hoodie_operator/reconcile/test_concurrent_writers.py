@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from hoodie.contract import job_specs
 from hoodie.model import settings as write_settings
 from hoodie_operator.api import kinds
 from support.operators import operator_world as ow
@@ -185,6 +186,25 @@ def test_second_writer_of_a_single_writer_table_is_refused() -> None:
     key = here.add_writer("right", "b")
     here.settle()
     assert here.condition(key)[:2] == ("Stalled", "SecondWriter")
+
+
+@pytest.mark.parametrize("operation", ["InsertOverwrite", "InsertOverwriteTable"])
+def test_writer_that_replaces_file_groups_blocks_others(operation: str) -> None:
+    """N15: what non-blocking writers add meanwhile to what it retires would be lost."""
+    here = Flights()
+    key = here.add_writer("snapshots", "a", operation=operation)
+    here.settle()
+    state, reason, message = here.condition(key)
+    assert (state, reason) == ("Stalled", "OperationNotAllowed")
+    assert f"{operation} replaces what other writers of HudiTable flights" in message
+    for table in (ow.SINGLE, edited(ow.TABLE, concurrency={"mode": "Optimistic"})):
+        here = Flights(table)
+        here.add_writer("snapshots", "a", operation=operation)
+        here.settle()
+        (start,) = here.started
+        work = start.work
+        assert isinstance(work, job_specs.WriteBatches)
+        assert work.operation.replaces
 
 
 def test_runs_of_a_single_writer_table_wait_for_each_other() -> None:
