@@ -32,6 +32,7 @@ _COMPARED: dict[str, Callable[[table_config.TableConfig], Any]] = {
     "hive-style partitioning": lambda config: config.is_hive_style,
     "encoding of partition values": lambda config: config.is_url_encoded,
     "index": lambda config: config.index_kind and config.index_kind.value,
+    "moving of records to other partitions": lambda config: config.updates_partitions,
     "bucket count": lambda config: config.bucket_count,
     "hash fields": lambda config: config.bucket_fields,
 }
@@ -74,6 +75,18 @@ def perform(run: Run) -> None:
         return
     if not work.may_adopt:
         raise errors.AlreadyExistsError(f"there is already a table at {existing.uri}")
+    _take_over(run, existing, config, schema)
+
+
+def _take_over(
+    run: Run,
+    existing: table.Table,
+    config: table_config.TableConfig,
+    schema: schemas.TableSchema,
+) -> None:
+    """Compare a table with the expected one, and have it say what it lacks."""
+    work = run.spec.work
+    assert isinstance(work, job_specs.CreateTable)
     zone = None if work.time_zone is None else time_zones.TimeZone(work.time_zone)
     env = opening.environment_of(run.spec)
     found = manager.Target(
@@ -81,11 +94,18 @@ def perform(run: Run) -> None:
         config=existing.config,
         schema=existing.schema,
     )
-    zoned = dataclasses.replace(config, time_zone=zone)
-    declared = adoption.with_key_encoding(zoned, found, env)
+    declared = dataclasses.replace(
+        config, time_zone=zone, properties={**config.properties, **work.key_options}
+    )
+    declared = adoption.with_key_encoding(declared, found, env)
     changes = adoption.lacking(existing.config, declared)
     stored = adoption.adopted(existing.config, declared)
     _compare(existing, stored, config, schema)
+    for key, value in work.key_options.items():
+        if stored.properties[key] != value:
+            raise errors.ConfigurationError(
+                f"the table at {existing.uri} has {key}={stored.properties[key]}, expected {value}"
+            )
     if stored.time_zone is None:
         raise errors.ConfigurationError(
             f"the instants of the table at {existing.uri} have the local times of its writers: "

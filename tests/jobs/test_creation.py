@@ -114,6 +114,42 @@ def test_table_in_local_time_is_taken_over_with_its_time_zone(tmp_path: Path) ->
     assert workshop.rows()["7"] == ("7", "eu", 700, "y")
 
 
+TIMES = {
+    "hoodie.keygen.timebased.timestamp.type": "DATE_STRING",
+    "hoodie.keygen.timebased.input.dateformat": "yyyy-MM-dd",
+    "hoodie.keygen.timebased.input.timezone": "UTC",
+    "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",
+    "hoodie.keygen.timebased.output.timezone": "UTC",
+}
+
+
+def test_table_is_taken_over_with_the_options_of_its_key_generator(tmp_path: Path) -> None:
+    """Apache Hudi leaves some to its writers; what they make is compared with paths of rows."""
+    workshop = Workshop(tmp_path)
+    workshop.create()
+    path = Path(workshop.uri) / ".hoodie" / "hoodie.properties"
+
+    def change(**changes: str | None) -> None:
+        found = properties.decode(path.read_bytes()) | changes
+        path.write_bytes(properties.encode({k: v for k, v in found.items() if v is not None}))
+
+    change(**TIMES, **{"hoodie.table.keygenerator.type": "TIMESTAMP"})
+    workshop.write(workshop.file("1", "1,2026-11-27,1,x\n2,2026-11-28,2,y\n"))
+    assert (Path(workshop.uri) / "2026" / "11" / "27").is_dir()
+    silent = list(TIMES)[-2:]
+    change(**dict.fromkeys(silent))
+    wrong = TIMES | {silent[0]: "yyyy-MM-dd"}
+    with pytest.raises(errors.ConfigurationError, match="2026/11/2"):
+        workshop.run(workshop.spec(job_specs.CreateTable(key_options=wrong)))
+    assert not {*silent} & workshop.table().config.properties.keys()
+    workshop.run(workshop.spec(job_specs.CreateTable(key_options=TIMES)))
+    assert TIMES.items() <= workshop.table().config.properties.items()
+    workshop.write(workshop.file("2", "2,2026-11-28,3,z\n"))
+    assert workshop.rows()["2"] == ("2", "2026-11-28", 3, "z")
+    with pytest.raises(errors.ConfigurationError, match=r"has hoodie\.keygen.*expected yyyy-MM-dd"):
+        workshop.run(workshop.spec(job_specs.CreateTable(key_options=wrong)))
+
+
 @pytest.mark.parametrize("count", [2, 8])
 def test_table_whose_records_are_in_other_buckets_is_refused_and_left_as_it_is(
     tmp_path: Path, count: int

@@ -22,12 +22,14 @@ class CreateTable:
         may_adopt: Whether an existing table is taken over; otherwise it is an error.
         has_metadata_table: Whether a table that is created gets a metadata table.
         time_zone: Of the times of an existing table that are local ones; None where they are not.
+        key_options: Options of the key generator of an existing table, which that may lack.
     """
 
     may_create: bool = True
     may_adopt: bool = True
     has_metadata_table: bool = False
     time_zone: str | None = None
+    key_options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

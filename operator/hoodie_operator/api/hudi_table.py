@@ -163,6 +163,18 @@ class Storage(fields.Block):
     volumes: tuple[Volume, ...] | None = Field(default=None, min_length=1, max_length=16)
 
 
+KeyOption = Annotated[
+    str,
+    StringConstraints(
+        max_length=128,
+        pattern=(
+            r"^(hoodie\.keygen\.timebased\.[a-z.]+|hoodie\.table\.complex\.keygen\.encoding|"
+            r"hoodie\.datasource\.write\.slash\.separated\.date\.partitioning)$"
+        ),
+    ),
+]
+
+
 class Keys(fields.Block):
     """The fields that identify, partition and order records."""
 
@@ -173,6 +185,16 @@ class Keys(fields.Block):
     )
     hive_style: bool = Field(default=False, description="Name partition folders field=value.")
     url_encode: bool = Field(default=False, description="Percent-encode partition values.")
+    options: dict[KeyOption, Annotated[str, StringConstraints(max_length=256)]] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=32,
+        description=(
+            "Options of the key generator that an adopted table leaves to its Spark writers, such "
+            "as hoodie.keygen.timebased.output.dateformat. Keys and paths of some records are "
+            "compared with what they make before the table states them."
+        ),
+    )
 
 
 class Merge(fields.Block):
@@ -597,6 +619,13 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
             holds=lambda spec: (spec.schema_.columns is None) != (spec.schema_.avro is None),
         ),
         execution.variables_rule("storage.env", lambda spec: spec.storage.env),
+        rules.Rule(
+            name="key-options-of-adopted-tables",
+            field="keys.options",
+            message="needs adoption AdoptOnly: a new table has no such key generator",
+            cel="!has(self.keys.options) || self.adoption == 'AdoptOnly'",
+            holds=lambda spec: spec.keys.options is None or spec.adoption is Adoption.ADOPT_ONLY,
+        ),
         rules.Rule(
             name="supported-index",
             field="writeIndex",

@@ -280,6 +280,7 @@ def _provision(
         may_adopt=adoption is not hudi_table.Adoption.CREATE_ONLY or _may_be_ours(found),
         has_metadata_table=bool(table.spec.metadata.enabled),
         time_zone=table.spec.time_zone,
+        key_options=table.spec.keys.options or {},
     )
     step = own_runs.go_on(world, table, found, wanted, work)
     status = status.model_copy(update={"runs": step.status})

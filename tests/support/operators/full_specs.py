@@ -77,6 +77,7 @@ _TABLE: Spec = {
         "orderingFields": ["n"],
         "hiveStyle": False,
         "urlEncode": False,
+        "options": {"hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd"},
     },
     "merge": {"mode": "EventTime", "partialUpdates": False},
     "writeIndex": {
@@ -104,7 +105,7 @@ _TABLE: Spec = {
     "files": {"logBlockFormat": "Parquet", "codec": "Zstd", "logFileSize": "1Gi"},
     "metadata": {"enabled": True},
     "timeZone": "Europe/Berlin",
-    "adoption": "CreateOrAdopt",
+    "adoption": "AdoptOnly",
     "deletionPolicy": "Retain",
     "deletionProtection": True,
     "suspend": False,

@@ -88,6 +88,7 @@ def changes(base: Spec, field: str, old: object, new: object) -> TransitionExamp
 
 
 _LOCKED = {"concurrency__lockRef": {"name": "zk"}}
+_KEY_OPTIONS = {"hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd"}
 _NBCC = {"concurrency__mode": "NonBlocking", **_LOCKED}
 _OCC = {"concurrency__mode": "Optimistic"}
 _IN_S3 = {"storage__path": "s3://lake/flights"}
@@ -205,6 +206,13 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
     ("HudiTable", "one-schema"): Examples(
         accepted=[TABLE, edited(TABLE, schema={"avro": '{"type": "record"}'})],
         refused=[edited(TABLE, schema={}), edited(TABLE, schema__avro="{}")],
+    ),
+    ("HudiTable", "key-options-of-adopted-tables"): Examples(
+        accepted=[TABLE, edited(TABLE, keys__options=_KEY_OPTIONS, adoption="AdoptOnly")],
+        refused=[
+            edited(TABLE, keys__options=_KEY_OPTIONS),
+            edited(TABLE, keys__options=_KEY_OPTIONS, adoption="CreateOrAdopt"),
+        ],
     ),
     # T-N01 (no bucket index, consistent buckets)
     ("HudiTable", "supported-index"): Examples(

@@ -287,6 +287,18 @@ def test_table_that_does_not_say_its_index_is_compared_by_a_run_before_it_is_ref
     assert "hoodie.bucket.index.num.buckets" in message or "hoodie.operator.index" in message
 
 
+def test_run_that_adopts_a_table_is_told_the_options_of_its_keys() -> None:
+    options = {"hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd"}
+    here = Flights(edited(ow.TABLE, keys__options=options, adoption="AdoptOnly"), is_ready=False)
+    here.see_table(here.table_key)
+    here.change_stored(bucket_count=None, hash_fields=(), index=None)
+    here.settle()
+    (start,) = here.started
+    work = start.work
+    assert isinstance(work, job_specs.CreateTable)
+    assert (work.may_create, work.key_options) == (False, options)
+
+
 def _declared_with(*columns: tuple[str, str]) -> dict[str, object]:
     named = [{"name": name, "type": kind} for name, kind in columns]
     return edited(ow.TABLE, schema={"columns": named})
