@@ -623,17 +623,22 @@ def _of_repeated_keys(
     index = _index(target.config, snapshot)
     is_committed = snapshot.committed.is_committed
     reader = reading.SliceReader(target.storage, target.config, target.schema, is_committed)
-    for path in snapshot.view.partitions():
-        slices = snapshot.view.latest_slices(path)
+    paths = snapshot.view.partitions()
+    by_place: Iterable[tuple[str, list[files.FileSlice]]] = (
+        (path or ".", snapshot.view.latest_slices(path)) for path in paths
+    )
+    if target.config.has_global_index:
+        by_place = [("the table", [each for _, found in by_place for each in found])]
+    for place, slices in by_place:
         if all(index.bucket_of(each.group.file_id) is not None for each in slices):
             continue
-        found = repeated_keys.of_partition(reader, engine, slices)
+        found = repeated_keys.among(reader, engine, slices)
         if found is not None:
             yield _note(
-                path or ".",
+                place,
                 f"{found.count} keys are in several file groups, such as {found.key!r} in "
-                f"{' and '.join(found.groups)}: an insert that did not look them up, or two "
-                "writers at once, wrote them twice; updates and deletes change each row",
+                f"{' and '.join(map(str, found.groups))}: an insert that did not look them up, or "
+                "two writers at once, wrote them twice; updates and deletes change each row",
             )
 
 

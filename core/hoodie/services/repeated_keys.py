@@ -1,4 +1,4 @@
-"""Keys of which several file groups of a partition have a row.
+"""Keys of which several file groups of a partition, or of a table, have a row.
 
 A bucket says which file group a key is in. Where there is none, a plain insert does not ask, and of
 two writers that insert one key at one time, one of them of Apache Hudi, both may be published
@@ -20,28 +20,29 @@ from hoodie.model import files, schemas
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedKeys:
-    """Keys that are in several file groups of a partition.
+    """Keys that are in several file groups.
 
     Attributes:
         count: How many.
         key: One of them.
-        groups: The ids of the file groups that have it.
+        groups: The file groups that have it.
     """
 
     count: int
     key: str
-    groups: tuple[str, ...]
+    groups: tuple[files.FileGroupId, ...]
 
 
-def of_partition(
+def among(
     reader: reading.SliceReader, engine: Engine, slices: Sequence[files.FileSlice]
 ) -> RepeatedKeys | None:
-    """Return which keys are repeated; None for none. Holds all keys of the partition.
+    """Return which keys are repeated; None for none. Holds all keys of the slices.
 
     Args:
         reader: Of the table.
         engine: Reads slices.
-        slices: The newest of each file group of one partition; one that cannot be read is left out.
+        slices: The newest of each file group of one partition, or with a global index of all; one
+            that cannot be read is left out.
     """
 
     def keys_of(file_slice: files.FileSlice) -> pa.Array:
@@ -63,5 +64,5 @@ def of_partition(
     return RepeatedKeys(
         count=len(repeated),
         key=repeated[0].as_py(),
-        groups=tuple(slices[holder].group.file_id for holder in holders),
+        groups=tuple(slices[holder].group for holder in holders),
     )

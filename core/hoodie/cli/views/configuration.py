@@ -141,9 +141,7 @@ def facts(shown: Document) -> grids.Grid:
             "partial updates",
             "null keeps the older value" if shown.has_partial_updates else "no",
         ),
-        ("index", shown.index or "not stated (hoodie adopt)")
-        if shown.buckets is None
-        else ("buckets", str(shown.buckets)),
+        ("index", _index(shown)) if shown.buckets is None else ("buckets", str(shown.buckets)),
         ("times", shown.time_zone or "local ones, the zone is not stated (hoodie adopt)"),
         ("written by", writers(shown)),
     ]
@@ -155,6 +153,14 @@ def facts(shown: Document) -> grids.Grid:
         columns=(grids.Column(heading="property"), grids.Column(heading="value", width_min=20)),
         rows=tuple(rows),
     )
+
+
+def _index(shown: Document) -> str:
+    if shown.index is None:
+        return "not stated (hoodie adopt)"
+    if shown.properties.get(table_config.PARTITION_UPDATES_KEY) == "false":
+        return f"{shown.index}, records keep their partition"
+    return shown.index
 
 
 def writers(shown: Document) -> str:

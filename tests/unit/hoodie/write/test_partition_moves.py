@@ -12,7 +12,7 @@ from hoodie.model import commits, settings, table_config
 from hoodie.read import where as filters
 from hoodie.write import sessions
 from support.tables import record_indexes
-from support.tables.tables import CONFIG, SmallTable
+from support.tables.tables import CONFIG, QUICK, SmallTable
 
 KINDS = list(table_config.TableType)
 GLOBAL = [each for each in table_config.IndexKind if each.is_global]
@@ -146,8 +146,11 @@ def test_key_in_two_partitions_becomes_one_record(
     for part in ("p", "q"):
         small.upsert([row("1", part)], operation=INSERT, concurrency=SINGLE)
     assert len(small.rows()) == 2
+    notes = [each for each in small.table.check(QUICK) if "in several file groups" in each.message]
+    assert [each.subject for each in notes] == ["the table"]
     small.upsert([row("1", "q", "new")], concurrency=SINGLE)
     assert places(small) == [("q", "new")]
+    assert small.table.check(QUICK) == []
 
 
 @pytest.mark.parametrize("has_record_index", [False, True])
