@@ -13,7 +13,7 @@ from hoodie import environment, errors, table
 from hoodie.contract import batch_settings, engine_specs, input_sources, job_specs
 from hoodie.engine import local, protocol
 from hoodie.engine.protocol import Item, Result
-from hoodie.model import commits, schemas, settings
+from hoodie.model import commits, schemas, settings, table_config
 from hoodie.transaction import authors, writer_batches
 from hoodie.write import sessions
 from hoodie_jobs import cancellation, drop, opening, write
@@ -584,3 +584,24 @@ def test_every_job_claims_its_attempt_record_first(
     if work is not DROP:
         with pytest.raises(errors.FencedError, match="was replaced by attempt 3"):
             run(job_specs.RollBack(), 2)
+
+
+@pytest.mark.parametrize("table_type", list(table_config.TableType))
+def test_partitions_are_deleted_once(tmp_path: Path, table_type: table_config.TableType) -> None:
+    workshop = Workshop(tmp_path)
+    workshop.config = replace(workshop.config, table_type=table_type)
+    workshop.create()
+    alone = settings.WriteSettings(clock_wait_ms=0)
+    rows = workshop.file("1", "a,eu,1,x\nb,us,2,y\nc,asia,3,z\n")
+    workshop.write(rows, settings=alone)
+    work = job_specs.DeletePartitions(partitions=("us", "mars", "asia"))
+    result = workshop.run(workshop.spec(work, settings=alone))
+    assert [each.action for each in result.instants] == ["replacecommit"]
+    assert result.findings == ("partition mars has no rows",)
+    assert list(workshop.rows()) == ["a"]
+    again = workshop.run(workshop.spec(work, settings=alone, attempt=2))
+    assert again.commit_count == 0
+    assert len(again.findings) == 3
+    eu = job_specs.DeletePartitions(partitions=("eu",))
+    with pytest.raises(errors.ConfigurationError, match=r"is refused|needs table"):
+        workshop.run(workshop.spec(eu, attempt=3))

@@ -162,6 +162,17 @@ class DeleteSavepoints:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeletePartitions:
+    """Delete all rows of some partitions; of those that have none it is done.
+
+    Attributes:
+        partitions: Their paths.
+    """
+
+    partitions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigureTable:
     """Change which engines write the table.
 
@@ -217,6 +228,7 @@ Work: TypeAlias = (
     | Archive
     | CreateSavepoint
     | DeleteSavepoints
+    | DeletePartitions
     | ConfigureTable
     | InitialiseMetadata
     | DropMetadata
@@ -316,6 +328,7 @@ def decode_spec(content: bytes, source: str) -> JobSpec:
             | Clean()
             | Archive()
             | CreateSavepoint()
+            | DeletePartitions()
             | InitialiseMetadata()
             | DropMetadata()
             | DropTable()

@@ -217,7 +217,7 @@ class Reason(enum.Enum):
     LOCK_UNREACHABLE = "LockUnreachable", "The lock provider does not answer."
     OPERATION_NOT_ALLOWED = (
         "OperationNotAllowed",
-        "The table's concurrency mode does not allow the operation of the writer.",
+        "The table's concurrency mode does not allow the operation.",
     )
     SECOND_WRITER = (
         "SecondWriter",

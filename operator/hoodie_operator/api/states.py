@@ -270,6 +270,7 @@ TABLE_ACTION: Final[Mapping[State, Row]] = {
         Reason.NOT_ALLOWED,
         Reason.REFERENCE_NOT_FOUND,
         Reason.TABLE_NOT_READY,
+        Reason.OPERATION_NOT_ALLOWED,
         Reason.DISABLED,
         Reason.INSTANT_NOT_FOUND,
         Reason.RUN_FAILED,

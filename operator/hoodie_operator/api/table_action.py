@@ -32,6 +32,7 @@ class ActionType(enum.Enum):
     ARCHIVE = "Archive"
     CREATE_SAVEPOINT = "CreateSavepoint"
     DELETE_SAVEPOINTS = "DeleteSavepoints"
+    DELETE_PARTITIONS = "DeletePartitions"
     CONFIGURE = "Configure"
     METADATA_INIT = "MetadataInit"
     METADATA_DROP = "MetadataDrop"
@@ -116,6 +117,24 @@ class DeleteSavepointsParameters(fields.Block):
     )
 
 
+class DeletePartitionsParameters(fields.Block):
+    """Parameters of the deletion of partitions."""
+
+    partitions: tuple[
+        Annotated[
+            str, StringConstraints(pattern=r"^[^/.]([^/]|/[^/.])*$", min_length=1, max_length=512)
+        ],
+        ...,
+    ] = Field(
+        min_length=1,
+        max_length=1000,
+        description=(
+            "Paths of the partitions below the table's, such as region=eu/day=2026-11-27. All "
+            "their rows are deleted in one commit."
+        ),
+    )
+
+
 class ConfigureParameters(fields.Block):
     """Parameters of a change of the table's configuration."""
 
@@ -152,6 +171,7 @@ class TableActionSpec(fields.Block):
     archive: ArchiveParameters | None = None
     create_savepoint: CreateSavepointParameters | None = None
     delete_savepoints: DeleteSavepointsParameters | None = None
+    delete_partitions: DeletePartitionsParameters | None = None
     configure: ConfigureParameters | None = None
     metadata_init: MetadataInitParameters | None = None
     dry_run: bool = Field(
@@ -236,6 +256,7 @@ _PARAMETERS: Final[Mapping[ActionType, Callable[[TableActionSpec], fields.Block 
     ActionType.ARCHIVE: lambda spec: spec.archive,
     ActionType.CREATE_SAVEPOINT: lambda spec: spec.create_savepoint,
     ActionType.DELETE_SAVEPOINTS: lambda spec: spec.delete_savepoints,
+    ActionType.DELETE_PARTITIONS: lambda spec: spec.delete_partitions,
     ActionType.CONFIGURE: lambda spec: spec.configure,
     ActionType.METADATA_INIT: lambda spec: spec.metadata_init,
 }
@@ -293,6 +314,15 @@ RULES: rules.Rules[TableActionSpec] = rules.Rules(
             message="is required with type Clean",
             cel="self.type != 'Clean' || has(self.clean)",
             holds=lambda spec: spec.type is not ActionType.CLEAN or spec.clean is not None,
+        ),
+        rules.Rule(
+            name="partitions-to-delete",
+            field="deletePartitions",
+            message="is required with type DeletePartitions",
+            cel="self.type != 'DeletePartitions' || has(self.deletePartitions)",
+            holds=lambda spec: (
+                spec.type is not ActionType.DELETE_PARTITIONS or spec.delete_partitions is not None
+            ),
         ),
         rules.Rule(
             name="savepoints-to-delete",

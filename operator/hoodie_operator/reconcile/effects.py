@@ -23,6 +23,7 @@ _PROGRAMS: Final[Mapping[type, str]] = {
     job_specs.Archive: "hoodie_jobs.archive",
     job_specs.CreateSavepoint: "hoodie_jobs.savepoint",
     job_specs.DeleteSavepoints: "hoodie_jobs.savepoint",
+    job_specs.DeletePartitions: "hoodie_jobs.partitions",
     job_specs.ConfigureTable: "hoodie_jobs.configure",
     job_specs.InitialiseMetadata: "hoodie_jobs.metadata",
     job_specs.DropMetadata: "hoodie_jobs.metadata",

@@ -252,6 +252,11 @@ FULL: Mapping[str, Sequence[Spec]] = {
         {"tableRef": _REFERENCE, "type": "Compaction", "compaction": {"plan": _PLAN}},
         {"tableRef": _REFERENCE, "type": "Rollback", "rollback": {"instant": "20250101000000000"}},
         {"tableRef": _REFERENCE, "type": "Configure", "configure": {"chain": False}},
+        {
+            "tableRef": _REFERENCE,
+            "type": "DeletePartitions",
+            "deletePartitions": {"partitions": ["eu", "region=eu/day=1"]},
+        },
         {"tableRef": _REFERENCE, "type": "MetadataInit", "metadataInit": {"rebuild": True}},
         {
             "tableRef": _REFERENCE,

@@ -37,6 +37,11 @@ CLEAN: Spec = {
     "clean": {"keep": {"commits": 10}},
 }
 ACTION: Spec = {"tableRef": {"name": "flights"}, "type": "Compaction"}
+DELETE_PARTITIONS: Spec = {
+    "tableRef": {"name": "flights"},
+    "type": "DeletePartitions",
+    "deletePartitions": {"partitions": ["region=eu/day=2026-11-27"]},
+}
 VALID: Mapping[str, Spec] = {
     "HudiTable": TABLE,
     "Writer": WRITER,
@@ -642,6 +647,13 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
         accepted=[edited(ACTION, type="DeleteSavepoints", deleteSavepoints={"olderThan": "1d"})],
         refused=[edited(ACTION, deleteSavepoints={"olderThan": "1d"})],
     ),
+    ("TableAction", "deletePartitions-block"): Examples(
+        accepted=[DELETE_PARTITIONS], refused=[edited(DELETE_PARTITIONS, type="Compaction")]
+    ),
+    ("TableAction", "partitions-to-delete"): Examples(
+        accepted=[ACTION, DELETE_PARTITIONS],
+        refused=[edited(DELETE_PARTITIONS, deletePartitions=None)],
+    ),
     ("TableAction", "configure-block"): Examples(
         accepted=[edited(ACTION, type="Configure", configure={"chain": False})],
         refused=[edited(ACTION, configure={})],
@@ -680,6 +692,9 @@ BETWEEN: Mapping[tuple[str, str], TransitionExamples] = {
     ),
     ("TableAction", "immutable-rollback"): changes(
         edited(ACTION, type="Rollback"), "rollback", None, {"instant": "20250101000000000"}
+    ),
+    ("TableAction", "immutable-deletePartitions"): changes(
+        DELETE_PARTITIONS, "deletePartitions__partitions", ["a"], ["b"]
     ),
     ("TableAction", "immutable-configure"): changes(
         edited(ACTION, type="Configure"), "configure", None, {"chain": False}

@@ -7,6 +7,7 @@ from hoodie_operator.api.table_action import ActionType
 from hoodie_operator.reconcile.actions.compaction import Compaction
 from hoodie_operator.reconcile.actions.configure import Configure
 from hoodie_operator.reconcile.actions.metadata import MetadataDrop, MetadataInit
+from hoodie_operator.reconcile.actions.partitions import DeletePartitions
 from hoodie_operator.reconcile.actions.retention import (
     Archive,
     Clean,
@@ -23,6 +24,7 @@ BY_TYPE: Final[Mapping[ActionType, ActionService]] = {
     ActionType.ARCHIVE: Archive(),
     ActionType.CREATE_SAVEPOINT: CreateSavepoint(),
     ActionType.DELETE_SAVEPOINTS: DeleteSavepoints(),
+    ActionType.DELETE_PARTITIONS: DeletePartitions(),
     ActionType.CONFIGURE: Configure(),
     ActionType.METADATA_INIT: MetadataInit(),
     ActionType.METADATA_DROP: MetadataDrop(),
