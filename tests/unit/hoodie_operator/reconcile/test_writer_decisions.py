@@ -32,7 +32,7 @@ def test_writer_writes_every_file_in_order() -> None:
 
 @pytest.mark.parametrize("operation", Operation)
 def test_writer_does_what_its_operation_says(operation: Operation) -> None:
-    here = Flights()
+    here = Flights(ow.SINGLE)
     here.add_writer("left", operation=operation.value)
     here.settle()
     (start,) = (each for each in here.started if isinstance(each.work, job_specs.WriteBatches))
