@@ -296,7 +296,7 @@ def _may_compare(
         case Comparator.EQ:
             may_match = (low <= literal) & (high >= literal)
         case Comparator.NE if pa.types.is_floating(_type(column, schema)):
-            return pc.scalar(True)  # No range tells of NaNs, which are kept.
+            return pc.scalar(True)  # It keeps NaN, which ranges leave out.
         case Comparator.NE:
             may_match = (low != literal) | (high != literal)
         case Comparator.LT | Comparator.LE:

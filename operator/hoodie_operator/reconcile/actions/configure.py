@@ -9,22 +9,13 @@ from hoodie_operator.api import objects
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import facts, interlocks, runs
+from hoodie_operator.reconcile.actions.services import WithoutInstant
 from hoodie_operator.reconcile.verdicts import Verdict
 from hoodie_operator.reconcile.world import World
 
 
-class Configure:
+class Configure(WithoutInstant):
     """Changes which engines write a table, and whether it has a chain."""
-
-    def named_instant(self, me: objects.Action) -> str | None:
-        """Return None: it makes no instant."""
-        del me
-        return None
-
-    def planned_instant(self, me: objects.Action, seen: facts.TableFacts) -> str | None:
-        """Return None: it makes no instant."""
-        del me, seen
-        return None
 
     def done(
         self, me: objects.Action, seen: facts.TableFacts, found: runs.Situation

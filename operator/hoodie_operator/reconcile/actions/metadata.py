@@ -13,6 +13,7 @@ from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.api.table_action import ActionType
 from hoodie_operator.reconcile import facts, interlocks, runs
+from hoodie_operator.reconcile.actions.services import WithoutInstant
 from hoodie_operator.reconcile.verdicts import Verdict
 from hoodie_operator.reconcile.world import World
 
@@ -20,18 +21,8 @@ TYPES: Final = frozenset({ActionType.METADATA_INIT, ActionType.METADATA_DROP})
 """One of them runs on a table at a time."""
 
 
-class _OfMetadata(ABC):
+class _OfMetadata(WithoutInstant, ABC):
     """What the types share."""
-
-    def named_instant(self, me: objects.Action) -> str | None:
-        """Return None: it makes no instant."""
-        del me
-        return None
-
-    def planned_instant(self, me: objects.Action, seen: facts.TableFacts) -> str | None:
-        """Return None: it makes no instant."""
-        del me, seen
-        return None
 
     def done(
         self, me: objects.Action, seen: facts.TableFacts, found: runs.Situation

@@ -10,22 +10,13 @@ from hoodie_operator.api import objects
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import facts, runs
+from hoodie_operator.reconcile.actions.services import WithoutInstant
 from hoodie_operator.reconcile.verdicts import Verdict, stalled
 from hoodie_operator.reconcile.world import World
 
 
-class DeletePartitions:
+class DeletePartitions(WithoutInstant):
     """Retires all file groups of partitions."""
-
-    def named_instant(self, me: objects.Action) -> str | None:
-        """Return None: it names none."""
-        del me
-        return None
-
-    def planned_instant(self, me: objects.Action, seen: facts.TableFacts) -> str | None:
-        """Return None: it has no plan."""
-        del me, seen
-        return None
 
     def done(
         self, me: objects.Action, seen: facts.TableFacts, found: runs.Situation

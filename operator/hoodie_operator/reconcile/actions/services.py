@@ -40,3 +40,17 @@ class ActionService(Protocol):
         That a table takes one run at a time is checked for all types (`interlocks.check_alone`).
         """
         ...
+
+
+class WithoutInstant:
+    """An action of a type that neither names an instant nor plans one."""
+
+    def named_instant(self, me: objects.Action) -> str | None:
+        """Return None: its spec names none."""
+        del me
+        return None
+
+    def planned_instant(self, me: objects.Action, seen: facts.TableFacts) -> str | None:
+        """Return None: no attempt leaves a plan."""
+        del me, seen
+        return None
