@@ -69,11 +69,6 @@ class Run:
                 options = self.table.occ_options(filesystem_lock())
             case "non-blocking":
                 options = self.table.nbcc_options(filesystem_lock())
-        if self.table.buckets is None and combination.concurrency == "optimistic":
-            options["hoodie.write.lock.conflict.resolution.strategy"] = (
-                "org.apache.hudi.client.transaction."
-                "SimpleConcurrentFileWritesConflictResolutionStrategy"
-            )
         self.options = options
         index = combination.index.replace("record", "simple")
         self.adoption = ["--index", index] + (["--buckets", "2"] if index == "bucket" else [])

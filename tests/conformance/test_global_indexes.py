@@ -85,12 +85,7 @@ class Turns:
         self.judge, self.path, self.kind = judge, path, kind
         self.ours = peer_ours.Hoodie(table=kind.made, concurrency="occ")
         self.rows: dict[str, dict[str, object]] = {}
-        self.options = kind.made.occ_options(filesystem_lock()) | {
-            "hoodie.write.lock.conflict.resolution.strategy": (
-                "org.apache.hudi.client.transaction."
-                "SimpleConcurrentFileWritesConflictResolutionStrategy"
-            )
-        }
+        self.options = kind.made.occ_options(filesystem_lock())
 
     def theirs(self, numbers: range, ts: int, operation: str = "upsert") -> None:
         rows = rows_of(numbers, ts)

@@ -75,12 +75,7 @@ class Turns:
         self.judge, self.path, self.made, self.index = judge, path, made, index
         self.ours = peer_ours.Hoodie(table=made, concurrency="occ", settings=dict(OFTEN))
         self.model = Model(table=made, schema=SCHEMA)
-        self.options = made.occ_options(filesystem_lock()) | {
-            "hoodie.write.lock.conflict.resolution.strategy": (
-                "org.apache.hudi.client.transaction."
-                "SimpleConcurrentFileWritesConflictResolutionStrategy"
-            )
-        }
+        self.options = made.occ_options(filesystem_lock())
 
     def theirs(self, numbers: range, ts: int, operation: str = "upsert") -> None:
         rows = rows_of(numbers, ts)

@@ -96,7 +96,8 @@ class PeerTable:
 
     def occ_options(self, lock: Mapping[str, str]) -> dict[str, str]:
         """Return the options of one of several writers of which the first to commit wins."""
-        strategy = "BucketIndexConcurrentFileWritesConflictResolutionStrategy"
+        compared = "Simple" if self.buckets is None else "BucketIndex"
+        strategy = f"{compared}ConcurrentFileWritesConflictResolutionStrategy"
         return self.nbcc_options(lock) | {
             "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
             "hoodie.write.lock.conflict.resolution.strategy": (
