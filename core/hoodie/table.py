@@ -56,6 +56,7 @@ from hoodie.timeline import (
     chain,
     epochs,
     index_definitions,
+    partition_buckets,
     table_properties,
     transitions,
 )
@@ -154,13 +155,13 @@ class Table:
             for operation in plan.operations
         }
 
-    def partition_bucket_counts(self) -> str | None:
+    def hashing_config(self) -> partition_buckets.HashingConfig | None:
         """Return the bucket counts by partition that another engine gave the table; None for none.
 
-        As `regex,count;regex,count`; takes a snapshot and lists the table.
+        Takes a snapshot and lists the table.
         """
         configs = snapshots.take(self._storage, self.config).hashing_configs()
-        return configs[-1].expressions if configs else None
+        return configs[-1] if configs else None
 
     def has_partitioned_record_index(self) -> bool:
         """Return whether the metadata table has a record index of each partition; a request."""

@@ -107,15 +107,17 @@ def _in_zone(stored: table_config.TableConfig, name: str | None) -> table_config
 
 
 def _with_index(stored: table_config.TableConfig, wish: Adoption) -> table_config.TableConfig:
-    has_buckets = wish.index is table_config.IndexKind.BUCKET
-    if has_buckets and wish.buckets is None:
-        raise errors.ConfigurationError("--index bucket without --buckets: expected their number")
+    has_buckets = wish.index is not None and wish.index.has_buckets
+    if wish.index is not None and has_buckets and wish.buckets is None:
+        raise errors.ConfigurationError(
+            f"--index {_spelled(wish.index)} without --buckets: expected their number"
+        )
     for option, is_given in (
         ("--buckets", wish.buckets is not None),
         ("--bucket-fields", bool(wish.bucket_fields)),
     ):
         if is_given and not has_buckets:
-            given = "no --index" if wish.index is None else f"--index {wish.index.value.lower()}"
+            given = "no --index" if wish.index is None else f"--index {_spelled(wish.index)}"
             raise errors.ConfigurationError(
                 f"{option} with {given}: only a bucket index has buckets"
             )
@@ -124,7 +126,7 @@ def _with_index(stored: table_config.TableConfig, wish: Adoption) -> table_confi
         return stored
     declared = replace(
         stored,
-        index=None if has_buckets else wish.index,
+        index=_stated(wish.index),
         updates_partitions=not wish.keeps_partitions,
         bucket_count=wish.buckets if has_buckets else stored.bucket_count,
         hash_fields=wish.bucket_fields if has_buckets else stored.hash_fields,
@@ -137,6 +139,15 @@ def _with_index(stored: table_config.TableConfig, wish: Adoption) -> table_confi
     return declared
 
 
+def _stated(index: table_config.IndexKind) -> table_config.IndexKind | None:
+    """Return what is stored of an index: that of simple buckets is said by their number."""
+    return None if index is table_config.IndexKind.BUCKET else index
+
+
+def _spelled(index: table_config.IndexKind) -> str:
+    return index.value.lower().replace("_", "-")
+
+
 def _index_of(config: table_config.TableConfig) -> str:
     kind = config.index_kind
     if kind is None:
@@ -144,9 +155,10 @@ def _index_of(config: table_config.TableConfig) -> str:
     if kind.is_global:
         verb = "moves" if config.updates_partitions else "keeps"
         return f"index {kind.value} that {verb} records whose partition changes"
-    if kind is not table_config.IndexKind.BUCKET:
+    if not kind.has_buckets:
         return f"index {kind.value}"
-    return f"{config.bucket_count} buckets by {', '.join(config.bucket_fields)}"
+    name = "" if kind is table_config.IndexKind.BUCKET else f"index {kind.value} of "
+    return f"{name}{config.bucket_count} buckets by {', '.join(config.bucket_fields)}"
 
 
 def check_keeps_partitions(index: table_config.IndexKind | None, *, keeps_partitions: bool) -> None:
@@ -195,10 +207,10 @@ def new_table(wish: Wish, schema: schemas.TableSchema) -> table_config.TableConf
                     f"{', '.join(schema.arrow.names)}"
                 )
     check_keeps_partitions(wish.index, keeps_partitions=wish.keeps_partitions)
-    has_buckets = wish.index is table_config.IndexKind.BUCKET
+    has_buckets = wish.index.has_buckets
     if wish.buckets is not None and not has_buckets:
         raise errors.ConfigurationError(
-            f"--buckets {wish.buckets} with --index {wish.index.value.lower()}: only a bucket "
+            f"--buckets {wish.buckets} with --index {_spelled(wish.index)}: only a bucket "
             "index has buckets"
         )
     config = table_config.TableConfig(
@@ -213,7 +225,7 @@ def new_table(wish: Wish, schema: schemas.TableSchema) -> table_config.TableConf
         is_hive_style=wish.is_hive_style,
         is_url_encoded=wish.is_url_encoded,
         create_schema=schema.avro,
-        index=None if has_buckets else wish.index,
+        index=_stated(wish.index),
         updates_partitions=not wish.keeps_partitions,
         bucket_count=(wish.buckets or BUCKETS_DEFAULT) if has_buckets else None,
         hash_fields=wish.record_key if has_buckets else (),

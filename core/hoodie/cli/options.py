@@ -56,6 +56,7 @@ class IndexName(enum.Enum):
     """Kinds of indexes, as the command line spells them."""
 
     BUCKET = "bucket"
+    CONSISTENT_HASHING = "consistent-hashing"
     SIMPLE = "simple"
     BLOOM = "bloom"
     GLOBAL_SIMPLE = "global-simple"

@@ -32,7 +32,8 @@ PARTITION_METADATA_NAMES = frozenset(
 
 _TIME = r"(\d{14}(?:\d{3})?)"
 _REST_OF_BASE = rf"_([a-zA-Z0-9-]+)_{_TIME}(\.[a-zA-Z0-9]+)"
-_BASE_NAME = rf"([a-zA-Z0-9-]+){_REST_OF_BASE}"
+_BASE_FILE_ID = r"[a-zA-Z0-9-]+"
+_BASE_NAME = rf"({_BASE_FILE_ID}){_REST_OF_BASE}"
 # Log files before 0.6 have no write token.
 _LOG_NAME = rf"\.([^\0\n]+)_{_TIME}\.log\.(\d{{1,9}})(?:_(\d+-\d+-\d+))?"
 _BASE = re.compile(_BASE_NAME, re.ASCII)
@@ -46,6 +47,11 @@ _MANY = re.compile(rf"(?:\A|\0)({_ANY_NAME})(?=\0|\Z)", re.ASCII)
 _MARKER = re.compile(r"(?P<data_file>.+)\.marker\.(?:CREATE|MERGE|APPEND)")
 _FILE_ID = re.compile(r"[^\0\n_/]+")
 _TOKEN = re.compile(r"\d+-\d+-\d+", re.ASCII)
+
+
+def is_base_file_id(text: str) -> bool:
+    """Return whether a text can be the id of a file group with base files, or begin one."""
+    return re.fullmatch(_BASE_FILE_ID, text, re.ASCII) is not None
 
 
 def write_token(task: int, stage: int, attempt: int) -> str:

@@ -19,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hoodie.format import text_bytes
+
 Hashes: TypeAlias = npt.NDArray[np.uint32]
 Places: TypeAlias = npt.NDArray[np.int64]
 
@@ -46,23 +48,12 @@ def chains(keys: pa.Array | pa.ChunkedArray, count: int) -> Iterator[tuple[Place
 
 
 def _chains_of_chunk(keys: pa.Array, count: int) -> Iterator[tuple[Places, Hashes]]:
-    data, offsets = _flat(keys)
+    data, offsets = text_bytes.flat(keys)
     lengths = np.diff(offsets)
     order = np.argsort(-lengths, kind="stable")  # The longest first.
     for begin in range(0, len(order), _KEYS_AT_ONCE):
         places = order[begin : begin + _KEYS_AT_ONCE]
         yield places, _hashed(data, offsets[places], lengths[places], count)
-
-
-def _flat(keys: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Return the bytes of all keys, and where in them each begins, and the last ends."""
-    binary = keys.cast(pa.large_string()).cast(pa.large_binary())
-    assert binary.null_count == 0, "a null is not a key"
-    _, offsets_buffer, data = binary.buffers()
-    if data is None or not len(binary):
-        return np.zeros(0, np.uint8), np.zeros(len(binary) + 1, np.int64)
-    offsets = np.frombuffer(offsets_buffer, np.int64)[binary.offset :][: len(binary) + 1]
-    return np.frombuffer(data, np.uint8), offsets
 
 
 def _hashed(

@@ -191,32 +191,53 @@ def buckets_of_keys(
 ) -> Buckets:
     """Return the bucket of each record key, as Hudi finds it.
 
-    Keys whose values hold commas of their own are parsed one by one, and those where a field that
-    is not hashed holds a colon; others all at once.
-
     Raises:
         ConfigurationError: The table does not say its number of buckets, or hashes a field that is
             not in the record key.
         InvalidInputError: A key is one that Hudi cannot parse.
     """
-    if config.bucket_count is None:
+    count = config.bucket_count
+    if count is None:
         raise errors.ConfigurationError(f"table {config.name!r} has no number of buckets")
+    return by_hash_values(record_keys, config, lambda values: buckets(values, count))
+
+
+def by_hash_values(
+    record_keys: pa.Array | pa.ChunkedArray,
+    config: table_config.TableConfig,
+    number_of: Callable[[Sequence[pa.Array]], Buckets],
+) -> Buckets:
+    """Return the number of each record key that follows from its hash fields, as Hudi parses them.
+
+    Keys whose values hold commas of their own are parsed one by one, and those where a field that
+    is not hashed holds a colon; others all at once.
+
+    Args:
+        record_keys: The keys.
+        config: The table's configuration.
+        number_of: Returns the numbers of rows, of the texts of each hash field; null where a value
+            is.
+
+    Raises:
+        ConfigurationError: The table hashes a field that is not in the record key.
+        InvalidInputError: A key is one that Hudi cannot parse.
+    """
     if isinstance(record_keys, pa.ChunkedArray):
         record_keys = record_keys.combine_chunks()
-    found = buckets([record_keys], config.bucket_count)
+    found = number_of([record_keys])
     is_composite = pc.and_(
         pc.match_substring(record_keys, ","), pc.match_substring(record_keys, ":")
     ).fill_null(False)
     if is_composite.true_count == 0:
         return found
     values = pc.extract_regex(record_keys, pattern=_plain_key(config))
-    is_plain = pc.and_(is_composite, values.is_valid()).to_numpy(zero_copy_only=False)
-    columns = [_without_placeholders(column) for column in values.flatten()]
-    found[is_plain] = buckets(columns, config.bucket_count)[is_plain]
-    odd = np.flatnonzero(is_composite.to_numpy(zero_copy_only=False) & ~is_plain)
+    is_plain = pc.and_(is_composite, values.is_valid())
+    columns = [_without_placeholders(column) for column in values.filter(is_plain).flatten()]
+    found[is_plain.to_numpy(zero_copy_only=False)] = number_of(columns)
+    odd = np.flatnonzero(pc.and_not(is_composite, is_plain).to_numpy(zero_copy_only=False))
     for row in odd.tolist():
         texts = _parse(record_keys[row].as_py(), config.bucket_fields)
-        found[row] = buckets([pa.array([text]) for text in texts], config.bucket_count)[0]
+        found[row] = number_of([pa.array([text], pa.string()) for text in texts])[0]
     return found
 
 
@@ -321,11 +342,8 @@ def _plain_key(config: table_config.TableConfig) -> str:
 
 
 def _without_placeholders(values: pa.Array) -> pa.Array:
-    is_placeholder = pc.is_in(
-        values, pa.array([key_generators.NULL_VALUE, key_generators.EMPTY_VALUE])
-    )
-    # The hash of null and of the empty text is the same.
-    return pc.if_else(is_placeholder, "", values)
+    values = pc.if_else(pc.equal(values, key_generators.EMPTY_VALUE), "", values)
+    return pc.if_else(pc.equal(values, key_generators.NULL_VALUE), None, values)
 
 
 def _parse(key: str, fields: Collection[str]) -> list[str | None]:

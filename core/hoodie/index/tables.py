@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from hoodie.index import bucket, lookup, protocol
+from hoodie.index import bucket, consistent_hashing, lookup, protocol
 from hoodie.model import table_config
 
 
@@ -13,12 +13,15 @@ def index_of(
 
     Args:
         config: The table's configuration. One without a number of buckets has an index for which
-            every file group is foreign.
+            every file group is foreign; so has one with consistent hashing, but each of its
+            partitions has another (`partitions`).
         counts: Returns all numbers of buckets that its partitions have, where some have their own
             (RFC-89); empty where that is not known. By default the configuration's number.
     """
     if config.looks_keys_up:
         return lookup.LookupIndex(config)
+    if config.index is table_config.IndexKind.CONSISTENT_HASHING:
+        return consistent_hashing.ConsistentHashingIndex(config)
     return bucket.SimpleBucketIndex(config, counts)
 
 
@@ -29,5 +32,7 @@ def is_in_record_index(config: table_config.TableConfig, file_id: str) -> bool:
     what they insert into log files, on merge-on-read tables, is not in the index, and compactions
     do not add it either (`RecordIndexMapper.java`; measured on 1.2.0).
     """
-    is_shared = config.has_foreign_writers and not config.is_copy_on_write
-    return not (is_shared and bucket.is_bucket_file_id(file_id))
+    if not config.has_foreign_writers or config.is_copy_on_write:
+        return True
+    has_rings = config.index is table_config.IndexKind.CONSISTENT_HASHING
+    return not has_rings and not bucket.is_bucket_file_id(file_id)

@@ -65,10 +65,16 @@ class IndexKind(enum.Enum):
     """How writers find the file group of a record key, by Apache Hudi's constant."""
 
     BUCKET = "BUCKET"  # The key alone says it.
+    CONSISTENT_HASHING = "CONSISTENT_HASHING"  # Key and partition do; an engine of BUCKET.
     SIMPLE = "SIMPLE"  # The keys of its partition are read.
     BLOOM = "BLOOM"  # The same, but without files whose bloom filter has none of the keys.
     GLOBAL_SIMPLE = "GLOBAL_SIMPLE"  # As SIMPLE, in all partitions.
     GLOBAL_BLOOM = "GLOBAL_BLOOM"
+
+    @property
+    def has_buckets(self) -> bool:
+        """Whether a file group is found without looking into files."""
+        return self in (IndexKind.BUCKET, IndexKind.CONSISTENT_HASHING)
 
     @property
     def is_global(self) -> bool:
@@ -182,7 +188,8 @@ class TableConfig:
         index: How writers find records, as declared; None when the table does not say.
         updates_partitions: With a global index: whether a record whose partition changes moves
             there, or stays in its partition and is updated in it.
-        bucket_count: Buckets of the simple bucket index; None when the table does not say.
+        bucket_count: Buckets of the simple bucket index, or those that a partition begins with
+            under consistent hashing; None when the table does not say.
         hash_fields: Columns the bucket is computed from; the record key's by default.
         delete_marker: Column and value that mark a row as deleted; None when not configured.
         metadata_partitions: Ready partitions of the metadata table.
@@ -255,7 +262,7 @@ class TableConfig:
     @property
     def looks_keys_up(self) -> bool:
         """Whether writers find records by their keys in files, not by the keys alone."""
-        return self.index not in (None, IndexKind.BUCKET)
+        return self.index is not None and not self.index.has_buckets
 
     @property
     def has_global_index(self) -> bool:

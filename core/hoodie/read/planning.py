@@ -275,7 +275,7 @@ class _Skipping:
             elif buckets is not None and number not in buckets:
                 continue
             left.append(file_slice)
-        if foreign and self.config.bucket_count is not None:
+        if foreign and self.config.index_kind is table_config.IndexKind.BUCKET:
             foreign_groups.warn(self.table_uri, foreign)
         return left
 

@@ -6,8 +6,11 @@ writes beside them has to know both: with another index, or number, a key would 
 and with another zone times would not be in order. So what is declared is compared with the table,
 and then put where all who write here see it:
 
-    bucket           every record is compared. A bucket index never changes its number, so that
-                     what is written meanwhile proves nothing else
+    bucket           every record is compared. A bucket index never changes its number, but by
+                     counts of single partitions, which the table has; so that what is written
+                     meanwhile proves nothing else
+    consistent       every record is compared with the ring of its partition, and the number of
+    hashing          nodes with which partitions began
     simple, bloom    they find a record wherever it is, and writers of Apache Hudi with one of them
                      go well with the other. But in file groups that are all of buckets, writers
                      with a bucket index would not find what is put elsewhere
@@ -27,11 +30,9 @@ from hoodie.index import tables
 from hoodie.model import key_generators, table_config
 from hoodie.model.table_config import IndexKind
 from hoodie.services import checking, stored_keys
-from hoodie.timeline import active, clock_evidence, partition_buckets
+from hoodie.timeline import active, clock_evidence, hash_rings
 from hoodie.transaction import client, configuration, manager, preconditions
 from hoodie.write import compatibility
-
-_CONSISTENT_HASHING = ".hoodie/.bucket_index"
 
 
 def with_key_encoding(
@@ -80,26 +81,28 @@ def adopted(
     stored = dataclasses.replace(stored, properties=properties)
     if stored.index_kind is not None:
         return stored
-    if declared.index_kind is not IndexKind.BUCKET:
+    if declared.index_kind is None or not declared.index_kind.has_buckets:
         return dataclasses.replace(
             stored, index=declared.index, updates_partitions=declared.updates_partitions
         )
     return dataclasses.replace(
-        stored, bucket_count=declared.bucket_count, hash_fields=declared.bucket_fields
+        stored,
+        index=declared.index,
+        bucket_count=declared.bucket_count,
+        hash_fields=declared.bucket_fields,
     )
 
 
 def _index_properties(config: table_config.TableConfig) -> dict[str, str]:
+    found: dict[str, str] = {}
     if config.index is not None:
-        return table_config.index_properties(
+        found |= table_config.index_properties(
             config.index, updates_partitions=config.updates_partitions
         )
-    if config.index_kind is None:
-        return {}
-    return {
-        table_config.BUCKET_COUNT_KEY: str(config.bucket_count),
-        table_config.HASH_FIELDS_KEY: ",".join(config.bucket_fields),
-    }
+    if config.index_kind is not None and config.index_kind.has_buckets:
+        found[table_config.BUCKET_COUNT_KEY] = str(config.bucket_count)
+        found[table_config.HASH_FIELDS_KEY] = ",".join(config.bucket_fields)
+    return found
 
 
 def _zone_properties(config: table_config.TableConfig) -> dict[str, str]:
@@ -131,10 +134,8 @@ def check(
         ConfigurationError: Some records are in other buckets, the first finding is named; or the
             file groups are all of buckets; or times are of another zone, or the zone unknown; or
             some records have other keys or paths than their rows make.
-        UnsupportedError: The table has bucket counts by partition, or is not written for another
-            reason.
+        UnsupportedError: The table is not written.
     """
-    partition_buckets.check_none(target.storage)
     compatibility.check_table(target.config)
     refusal = preconditions.table_refusal(target.config, target.config)
     if refusal is not None:
@@ -142,10 +143,15 @@ def check(
     stored_keys.check(target, env)
     if table_config.TIME_ZONE_KEY in changes:
         _check_zone(target)
-    if table_config.INDEX_KEY in changes:
-        _check_no_buckets(target)
     if table_config.BUCKET_COUNT_KEY not in changes:
+        if table_config.INDEX_KEY in changes:
+            _check_no_buckets(target)
         return
+    if target.config.index is IndexKind.CONSISTENT_HASHING:
+        _check_rings(target)
+    else:
+        _check_no_rings(target)
+        _check_default_count(target)
     found = checking.errors_of(checking.check_buckets(target, env, progress))
     if found:
         more = f", and {len(found) - 1} more findings" if len(found) > 1 else ""
@@ -159,11 +165,7 @@ def _check_no_buckets(target: manager.Target) -> None:
     """Refuse a table whose writers have a bucket index, as far as that is seen."""
     assert target.config.index is not None
     kind = target.config.index.value.lower()
-    for info in target.storage.list(_CONSISTENT_HASHING, is_recursive=True):
-        raise errors.ConfigurationError(
-            f"{target.storage.uri} has {info.path}, of a bucket index with consistent hashing, "
-            f"expected a table without buckets for the index {kind}"
-        )
+    _check_no_rings(target)
     snapshot = snapshots.take(target.storage, target.config)
     names = [
         group[0].group.file_id
@@ -175,6 +177,39 @@ def _check_no_buckets(target: manager.Target) -> None:
         raise errors.ConfigurationError(
             f"{target.storage.uri} does not have the index {kind}: {contradiction}"
         )
+
+
+def _check_no_rings(target: manager.Target) -> None:
+    for info in target.storage.list(hash_rings.DIRECTORY, is_recursive=True):
+        raise errors.ConfigurationError(
+            f"{target.storage.uri} has {info.path}, of a bucket index with consistent hashing: "
+            "`hoodie adopt --index consistent-hashing --buckets N` states it"
+        )
+
+
+def _check_default_count(target: manager.Target) -> None:
+    """Refuse a number of buckets that the table's counts by partition contradict, if it has any."""
+    configs = snapshots.take(target.storage, target.config).hashing_configs()
+    if configs and configs[-1].default_count != target.config.bucket_count:
+        raise errors.ConfigurationError(
+            f"{configs[-1].path} of {target.storage.uri} gives other partitions "
+            f"{configs[-1].default_count} buckets, expected {target.config.bucket_count}, as is "
+            "declared"
+        )
+
+
+def _check_rings(target: manager.Target) -> None:
+    """Refuse a table whose partitions have no rings, or began with another number of nodes."""
+    tables.index_of(target.config).check()
+    snapshot = snapshots.take(target.storage, target.config)
+    for path in snapshot.view.partitions():
+        count = hash_rings.initial_count(target.storage, path)
+        if count != target.config.bucket_count and snapshot.view.latest_slices(path):
+            begun = "no ring of consistent hashing" if count is None else f"{count} buckets"
+            raise errors.ConfigurationError(
+                f"partition {path or '.'} of {target.storage.uri} began with {begun}, expected "
+                f"{target.config.bucket_count} buckets, as is declared"
+            )
 
 
 def _check_zone(target: manager.Target) -> None:

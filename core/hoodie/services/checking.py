@@ -15,7 +15,7 @@ Reads the whole table. A finding never stops the check; what cannot be read is a
 import functools
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -25,8 +25,8 @@ from hoodie import environment, errors
 from hoodie.engine import protocol as engines
 from hoodie.filegroup import listing, reading, snapshots
 from hoodie.format import file_names, log_blocks
+from hoodie.index import partitions, tables
 from hoodie.index import protocol as index_protocol
-from hoodie.index import tables
 from hoodie.maintenance import consumers
 from hoodie.model import commits, files, instants, results, schemas, settings, table_config
 from hoodie.services import metadata_tables, repeated_keys, table_stats
@@ -130,9 +130,9 @@ def _of_contents(
         for file_slice in group
         if not file_slice.is_empty
     ]
-    index = _index(target.config, snapshot)
+    index_of = _indexes(target, snapshot)
     per_slice = env.engine.map(
-        lambda file_slice: list(_of_content(target, snapshot, index, file_slice)),
+        lambda file_slice: list(_of_content(target, snapshot, index_of, file_slice)),
         slices,
         progress=progress,
     )
@@ -193,7 +193,7 @@ def _of_bucket_counts(snapshot: snapshots.Snapshot) -> Findings:
         yield _note(
             each.path,
             f"gives partitions bucket counts of their own ({each.expressions}): filters on the key "
-            "look at each count's bucket, and hoodie does not write the table",
+            "look at each count's bucket, and non-blocking writers are refused",
         )
 
 
@@ -226,6 +226,22 @@ def _index(config: table_config.TableConfig, snapshot: snapshots.Snapshot) -> in
             return ()  # A finding says why.
 
     return tables.index_of(config, counts)
+
+
+def _indexes(
+    target: manager.Target, snapshot: snapshots.Snapshot
+) -> Callable[[str], index_protocol.Index]:
+    """Return what returns the index of each partition."""
+    try:
+        configs = snapshot.hashing_configs()
+    except errors.HoodieError:
+        # A finding says why. Any bucket may be right.
+        return lambda _: tables.index_of(target.config, tuple)
+    hashing_config = configs[-1] if configs else None
+    is_committed = snapshot.committed.is_committed
+    return partitions.PartitionIndexes(
+        target.storage, target.config, hashing_config, is_committed
+    ).of
 
 
 def _commits(
@@ -565,7 +581,7 @@ def _of_bucket(
 def _of_content(
     target: manager.Target,
     snapshot: snapshots.Snapshot,
-    index: index_protocol.Index,
+    index_of: Callable[[str], index_protocol.Index],
     file_slice: files.FileSlice,
 ) -> Findings:
     corrupt: list[results.Finding] = []
@@ -587,6 +603,7 @@ def _of_content(
             on_corrupt,
         )
         rows = reader.read(file_slice, (schemas.RECORD_KEY, schemas.PARTITION_PATH))
+        index = index_of(file_slice.group.partition_path)
     except errors.HoodieError as error:
         yield from corrupt
         yield _error(str(file_slice.group), str(error))
@@ -620,7 +637,7 @@ def _of_repeated_keys(
     target: manager.Target, snapshot: snapshots.Snapshot, engine: engines.Engine
 ) -> Findings:
     """Look for keys that several file groups have, where a key does not say which is its own."""
-    index = _index(target.config, snapshot)
+    index_of = _indexes(target, snapshot)
     is_committed = snapshot.committed.is_committed
     reader = reading.SliceReader(target.storage, target.config, target.schema, is_committed)
     paths = snapshot.view.partitions()
@@ -630,7 +647,7 @@ def _of_repeated_keys(
     if target.config.has_global_index:
         by_place = [("the table", [each for _, found in by_place for each in found])]
     for place, slices in by_place:
-        if all(index.bucket_of(each.group.file_id) is not None for each in slices):
+        if all(_has_bucket(index_of, each.group) for each in slices):
             continue
         found = repeated_keys.among(reader, engine, slices)
         if found is not None:
@@ -640,6 +657,13 @@ def _of_repeated_keys(
                 f"{' and '.join(map(str, found.groups))}: an insert that did not look them up, or "
                 "two writers at once, wrote them twice; updates and deletes change each row",
             )
+
+
+def _has_bucket(index_of: Callable[[str], index_protocol.Index], group: files.FileGroupId) -> bool:
+    try:
+        return index_of(group.partition_path).bucket_of(group.file_id) is not None
+    except errors.HoodieError:
+        return False  # A finding says why.
 
 
 def _error(subject: str, message: str) -> results.Finding:

@@ -8,6 +8,7 @@ each option is for is told in docs/spark-writers.md.
 from hoodie import errors
 from hoodie.filegroup import metadata_records
 from hoodie.model import file_statistics, key_changes, key_generators, settings, table_config
+from hoodie.timeline import partition_buckets
 from hoodie.transaction import writer_batches
 from hoodie.transaction.locks import addresses, hudi_options
 from hoodie.write import compatibility
@@ -19,9 +20,19 @@ _BY_BUCKET, _BY_FILE_GROUP = (
 )
 
 
-def mode_of(config: table_config.TableConfig) -> settings.ConcurrencyMode:
-    """Return the mode in which several writers write a table of its type and index."""
-    if config.is_copy_on_write or config.looks_keys_up:
+def mode_of(
+    config: table_config.TableConfig, hashing_config: partition_buckets.HashingConfig | None
+) -> settings.ConcurrencyMode:
+    """Return the mode in which several writers write a table of its type and index.
+
+    Args:
+        config: The table's configuration.
+        hashing_config: Bucket counts by partition; None for one of all.
+    """
+    has_fixed_buckets = (
+        config.index_kind is table_config.IndexKind.BUCKET and hashing_config is None
+    )
+    if config.is_copy_on_write or not has_fixed_buckets:
         return settings.ConcurrencyMode.OPTIMISTIC
     return settings.ConcurrencyMode.NON_BLOCKING
 
@@ -32,6 +43,7 @@ def options(
     lock: addresses.LockAddress,
     *,
     has_partitioned_record_index: bool = False,
+    hashing_config: partition_buckets.HashingConfig | None = None,
 ) -> dict[str, str]:
     """Return the options of a writer, without the operation.
 
@@ -40,6 +52,7 @@ def options(
         mode: The one of all writers of the table.
         lock: The table lock of all of them.
         has_partitioned_record_index: Whether a record index is one of each partition.
+        hashing_config: Bucket counts by partition; None for one of all.
 
     Raises:
         ConfigurationError: The table is not for that mode.
@@ -54,7 +67,7 @@ def options(
     return (
         _table(config)
         | _merging(config)
-        | _index(config)
+        | _index(config, hashing_config)
         | _metadata(config, has_partitioned_record_index=has_partitioned_record_index)
         | _concurrency(config, mode)
         | hudi_options.to_options(lock)
@@ -125,19 +138,25 @@ _PARTITION_UPDATES = (
 )
 
 
-def _index(config: table_config.TableConfig) -> dict[str, str]:
+def _index(
+    config: table_config.TableConfig, hashing_config: partition_buckets.HashingConfig | None
+) -> dict[str, str]:
     if config.looks_keys_up:
         assert config.index is not None
         found = {"hoodie.index.type": config.index.value}
         if config.has_global_index:
             found |= dict.fromkeys(_PARTITION_UPDATES, _flag(config.updates_partitions))
         return found
-    return {
+    has_rings = config.index is table_config.IndexKind.CONSISTENT_HASHING
+    found = {
         "hoodie.index.type": "BUCKET",
-        "hoodie.index.bucket.engine": "SIMPLE",
+        "hoodie.index.bucket.engine": "CONSISTENT_HASHING" if has_rings else "SIMPLE",
         table_config.BUCKET_COUNT_KEY: str(config.bucket_count),
         table_config.HASH_FIELDS_KEY: ",".join(config.bucket_fields),
     }
+    if hashing_config is not None:
+        found["hoodie.bucket.index.partition.expressions"] = hashing_config.expressions
+    return found
 
 
 _INDEXES = {
@@ -189,7 +208,7 @@ def _concurrency(
         found["hoodie.clean.failed.writes.policy"] = "LAZY"
     if mode is settings.ConcurrencyMode.OPTIMISTIC:
         found["hoodie.write.lock.conflict.resolution.strategy"] = (
-            _BY_FILE_GROUP if config.looks_keys_up else _BY_BUCKET
+            _BY_BUCKET if config.index_kind is table_config.IndexKind.BUCKET else _BY_FILE_GROUP
         )
     return found
 

@@ -9,10 +9,11 @@ commit with the file's instant. The file counts once that has completed; the pro
 keep the count that they had. Older files go to a folder beside it when their instants are archived.
 
 Which expression fits a partition depends on Java's regular expressions. Readers do not decide it:
-a key is in the bucket of one of the few counts, and they look at all of these. Writers would have
-to, so they refuse such a table: by another count a key would be in it twice.
+a key is in the bucket of one of the few counts, and they look at all of these. Writers do
+(`format.java_patterns`): by another count a key would be in a partition twice. A write during which
+the counts change is a conflict (`write.partition_indexes`).
 
-Source: RFC-89; `PartitionBucketIndexHashingConfig.java`, `RegexRuleEngine.java`.
+Source: RFC-89; `PartitionBucketIndexHashingConfig.java`, `PartitionBucketIndexCalculator.java`.
 """
 
 import contextlib
@@ -21,6 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hoodie import errors
+from hoodie.format import java_patterns
 from hoodie.model import instants
 from hoodie.storage.protocol import Storage
 
@@ -38,12 +40,41 @@ class HashingConfig:
     Attributes:
         path: The file.
         expressions: As it is stored.
-        counts: The default, and that of each expression; sorted, each once.
+        rules: Each regular expression, and the count of the partitions in whose paths it is found,
+            unless an earlier one is.
+        default_count: That of other partitions.
     """
 
     path: str
     expressions: str
-    counts: tuple[int, ...]
+    rules: tuple[tuple[str, int], ...]
+    default_count: int
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """All counts; sorted, each once."""
+        return tuple(sorted({self.default_count, *(count for _, count in self.rules)}))
+
+    def check(self) -> None:
+        """Refuse expressions that may mean something else here than in Java.
+
+        Raises:
+            UnsupportedError: There is one.
+            FormatError: One is no regular expression.
+        """
+        for pattern, _ in self.rules:
+            java_patterns.compiled(pattern)
+
+    def count_of(self, partition_path: str) -> int:
+        """Return the bucket count of a partition.
+
+        Raises:
+            UnsupportedError, FormatError: As `check`.
+        """
+        for pattern, count in self.rules:
+            if java_patterns.compiled(pattern).search(partition_path):
+                return count
+        return self.default_count
 
 
 def is_hashing_config(path: str) -> bool:
@@ -82,23 +113,44 @@ def read(
     return tuple(found)
 
 
+def in_force(
+    storage: Storage, is_committed: Callable[[instants.InstantTime], bool]
+) -> HashingConfig | None:
+    """Return the bucket counts that a table has; None for one count of all partitions. A list.
+
+    Args:
+        storage: The table's.
+        is_committed: Whether the replace commit of a requested time has completed.
+
+    Raises:
+        ConflictError: It is being given others: what is written meanwhile may be lost, since the
+            procedure looks at no other writes.
+        FormatError, UnsupportedError: As `read`.
+    """
+    paths = listed(storage)
+    pending = [each for each in paths if not is_committed(_instant(each))]
+    if pending:
+        raise errors.ConflictError(
+            f"{storage.uri} is being given bucket counts by partition (RFC-89, {pending[-1]}): "
+            "write again once its replace commit has ended; if nobody executes that any more, "
+            "`hoodie rollback` takes it back"
+        )
+    found = read(storage, paths, is_committed)
+    return found[-1] if found else None
+
+
 def check_none(storage: Storage) -> None:
-    """Refuse to write a table that has bucket counts by partition, or is just given them.
+    """Refuse to make a table exclusive that has bucket counts by partition, or is given them.
 
     Raises:
         UnsupportedError: It has them.
     """
     found = listed(storage)
     if found:
-        raise refusal(storage.uri, found[-1])
-
-
-def refusal(table_uri: str, file: str = DIRECTORY) -> errors.UnsupportedError:
-    """Return why a table with bucket counts by partition, which a file says, is not written."""
-    return errors.UnsupportedError(
-        f"{table_uri} has bucket counts by partition (RFC-89, {file}), expected one count for all "
-        "partitions: hoodie reads such a table and does not write it. Write it with Apache Hudi"
-    )
+        raise errors.UnsupportedError(
+            f"{storage.uri} has bucket counts by partition (RFC-89, {found[-1]}), expected one "
+            "count for all partitions in a table that hoodie alone writes: Apache Hudi changes them"
+        )
 
 
 def delete(storage: Storage, requested_time: instants.InstantTime) -> None:
@@ -123,9 +175,15 @@ def _decode(path: str, content: bytes) -> HashingConfig:
         expressions = str(stored["expressions"])
         # As Java splits it: no regular expression with a comma or semicolon can be given.
         parts = [each.split(",") for each in expressions.split(";") if each.strip()]
-        counts = {int(stored["defaultBucketNumber"]), *(int(count) for _, count in parts)}
+        rules = tuple((pattern.strip(), int(count)) for pattern, count in parts)
+        default_count = int(stored["defaultBucketNumber"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise errors.FormatError(f"{path} is not a hashing config: {error!r}") from error
-    if min(counts) < 1:
-        raise errors.FormatError(f"{path} has a bucket count of {min(counts)}, expected 1 or more")
-    return HashingConfig(path=path, expressions=expressions, counts=tuple(sorted(counts)))
+    found = HashingConfig(
+        path=path, expressions=expressions, rules=rules, default_count=default_count
+    )
+    if min(found.counts) < 1:
+        raise errors.FormatError(
+            f"{path} has a bucket count of {min(found.counts)}, expected 1 or more"
+        )
+    return found

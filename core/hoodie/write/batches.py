@@ -4,7 +4,7 @@ Nothing here touches the table, so a batch that does not fit is refused before a
 Rows keep their order within a file group: of two rows with one key the later is the newer one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.filegroup import block_decoding, projecting
-from hoodie.index import tables
+from hoodie.index import protocol, tables
 from hoodie.model import commits, instants, schemas, table_config
 from hoodie.write import keys
 
@@ -135,6 +135,27 @@ def of_stored(
     )
 
 
+def by_indexes(batch: Batch, index_of: Callable[[str], protocol.Index]) -> Batch:
+    """Return a batch of a table whose partitions have buckets of their own, split by these.
+
+    Args:
+        batch: Split in any way by which each row is in one group.
+        index_of: Returns the index of a partition.
+    """
+    rows: dict[str, list[npt.NDArray[np.int64]]] = {}
+    for group in batch.groups:
+        rows.setdefault(group.partition_path, []).append(group.rows)
+    found = []
+    for path, parts in rows.items():
+        of_partition = np.sort(np.concatenate(parts))
+        buckets = index_of(path).tag(batch.record_keys.take(pa.array(of_partition)))
+        found += [
+            GroupRows(partition_path=path, bucket=bucket, rows=of_partition[places])
+            for bucket, places in _places(buckets)
+        ]
+    return replace(batch, groups=tuple(found))
+
+
 def in_columns(batch: Batch, schema: schemas.TableSchema) -> Batch:
     """Return a batch in the columns that the table has by now: at least the batch's own.
 
@@ -216,14 +237,18 @@ def _split(
     group = codes.astype(np.int64) * bucket_count + buckets
     if len(names) * bucket_count <= np.iinfo(np.uint16).max:
         group = group.astype(np.uint16)  # numpy sorts two bytes by radix
-    order = np.argsort(group, kind="stable")
-    present, starts = np.unique(group[order], return_index=True)
-    ends = np.append(starts[1:], len(order))
     return tuple(
         GroupRows(
-            partition_path=names[int(number) // bucket_count],
-            bucket=int(number) % bucket_count,
-            rows=order[start:end],
+            partition_path=names[number // bucket_count], bucket=number % bucket_count, rows=places
         )
-        for number, start, end in zip(present, starts, ends, strict=True)
+        for number, places in _places(group)
     )
+
+
+def _places(numbers: npt.NDArray[np.integer]) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+    """Yield each number, ascending, and where it is."""
+    order = np.argsort(numbers, kind="stable")
+    present, starts = np.unique(numbers[order], return_index=True)
+    ends = np.append(starts[1:], len(order))
+    for number, start, end in zip(present.tolist(), starts, ends, strict=True):
+        yield number, order[start:end]

@@ -88,6 +88,18 @@ def check_table(
         )
 
 
+def counts_refusal(
+    table_uri: str, mode: settings.ConcurrencyMode
+) -> errors.ConfigurationError | None:
+    """Return why a table with bucket counts by partition is not for a mode; None if it is."""
+    if mode is not settings.ConcurrencyMode.NON_BLOCKING:
+        return None
+    return errors.ConfigurationError(
+        f"{table_uri} has bucket counts by partition (RFC-89), which change: {mode.value} needs "
+        "one count for all partitions. Expected a single or an optimistic writer"
+    )
+
+
 def _lacking_index(config: table_config.TableConfig, *, is_non_blocking: bool) -> Iterator[str]:
     """Yield what the table's index lacks."""
     if config.index_kind is None:
@@ -104,8 +116,11 @@ def _lacking_index(config: table_config.TableConfig, *, is_non_blocking: bool) -
             "records that stay in their partition, or whole ones: it has partial updates and "
             f"{table_config.PARTITION_UPDATES_KEY}=true"
         )
-    elif config.looks_keys_up and is_non_blocking:
-        # Each of two writers that insert a key would choose a file group of its own.
+    elif config.index is table_config.IndexKind.CONSISTENT_HASHING and config.bucket_count is None:
+        yield f"{table_config.BUCKET_COUNT_KEY}, with which its partitions begin"
+    elif kind != table_config.IndexKind.BUCKET.value and is_non_blocking:
+        # Each of two writers that insert a key would choose a file group of its own; and a
+        # clustering that splits a bucket retires file groups that writers log to meanwhile.
         yield f"a simple bucket index, it has index {kind}"
 
 
@@ -122,8 +137,8 @@ def _missing_index(config: table_config.TableConfig, *, is_non_blocking: bool) -
         )
     return (
         "its index to be stated, which Apache Hudi does not store with a table: by `hoodie adopt "
-        "URI --index simple`, or bloom, global-simple or global-bloom, or bucket with --buckets N "
-        "(docs/spark-writers.md)"
+        "URI --index simple`, or bloom, global-simple or global-bloom, or bucket or "
+        "consistent-hashing with --buckets N (docs/spark-writers.md)"
     )
 
 

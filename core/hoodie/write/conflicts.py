@@ -43,6 +43,7 @@ protocol.md: Conflicts of optimistic writers.
 from collections.abc import Collection, Iterable, Mapping
 
 from hoodie import errors
+from hoodie.filegroup import snapshots
 from hoodie.index import protocol, tables
 from hoodie.model import commits, files, instants, settings, table_config
 from hoodie.timeline import active, contents, partition_buckets
@@ -100,6 +101,38 @@ def commit_check(
     return lambda scope, write, metadata: check(client, scope, write, metadata, untouched, replaced)
 
 
+def counts_check(
+    client: Client, begun: partition_buckets.HashingConfig | None
+) -> lifecycle.CommitCheck:
+    """Return the check that bucket counts by partition are those with which a write began.
+
+    What changes them is a replace commit: nothing is requested where none is pending, or has
+    completed since.
+    """
+
+    def ask(
+        scope: table_lock.LockScope, write: OpenAction, metadata: commits.CommitMetadata
+    ) -> None:
+        del metadata
+        known = write.timeline.write_completion_times
+        others = candidates(known, scope.timeline, write.requested_time, write.config.table_type)
+        pending = scope.timeline.pending_of(instants.Action.REPLACE_COMMIT)
+        if not any(each.action is instants.Action.REPLACE_COMMIT for each in (*others, *pending)):
+            return
+        committed = snapshots.CommittedFiles(
+            client.storage, snapshots.committed_instants(scope.timeline)
+        )
+        now = partition_buckets.in_force(client.storage, committed.is_committed)
+        if now != begun:
+            raise errors.WriteConflictError(
+                f"the bucket counts by partition of {client.storage.uri} changed while "
+                f"{write.inflight} of {_writer(client.author.writer_id)} was written: they are "
+                f"{now.expressions if now else 'one for all'} now. Write the batch again"
+            )
+
+    return ask
+
+
 def check(
     client: Client,
     scope: table_lock.LockScope,
@@ -120,7 +153,6 @@ def check(
 
     Raises:
         WriteConflictError: It does.
-        UnsupportedError: The table was given bucket counts by partition.
     """
     mine = [*groups_of([*metadata.stats, *untouched]), *replaced.groups]
     index = tables.index_of(write.config)
@@ -139,8 +171,6 @@ def check(
     table_type = write.config.table_type
     for other in candidates(known, scope.timeline, write.requested_time, table_type):
         is_replacement = other.action is instants.Action.REPLACE_COMMIT
-        if is_replacement:
-            partition_buckets.check_none(client.storage)
         compared = mine if is_replacement else exclusive
         if not compared and replaced == replacements.NOTHING:
             continue

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from hoodie import errors
 from hoodie.filegroup import listing, snapshots
 from hoodie.format import file_names, properties
-from hoodie.index import tables
+from hoodie.index import partitions
 from hoodie.model import files, instants, table_config
 from hoodie.storage import protocol
 
@@ -31,6 +31,7 @@ class Placement:
         committed: snapshots.CommittedFiles,
         replaced: Mapping[files.FileGroupId, instants.InstantTime],
         instant_time: instants.InstantTime,
+        indexes: partitions.PartitionIndexes,
     ) -> None:
         """Place rows into the table as a timeline shows it.
 
@@ -40,18 +41,17 @@ class Placement:
             committed: Tells committed groups from leftovers of failed writes.
             replaced: When each group that a replace commit retired was retired.
             instant_time: The write's own.
+            indexes: Of its partitions.
         """
         self._storage = storage
         self._listing = listing.of_table(storage, config)
-        self._index = tables.index_of(config)
+        self._indexes = indexes
         self._committed = committed
         self._replaced = replaced
+        self._retired: dict[str, list[files.FileGroupId]] = {}
+        for group in replaced:
+            self._retired.setdefault(group.partition_path, []).append(group)
         self._retired_at: dict[tuple[str, int], instants.InstantTime] = {}
-        for group, time in replaced.items():
-            number = self._index.bucket_of(group.file_id)
-            if number is not None:
-                place = (group.partition_path, number)
-                self._retired_at[place] = max(time, self._retired_at.get(place, time))
         self._instant_time = instant_time
         self._partitions: dict[str, _Files] = {}
         self._created: set[str] = set()
@@ -74,9 +74,15 @@ class Placement:
         if is_created:
             self._create(partition_path)
         self._partitions[partition_path] = by_group
+        index = self._indexes.of(partition_path)
         for group in sorted(by_group):
-            number = self._index.bucket_of(group.file_id)
+            number = index.bucket_of(group.file_id)
             self._groups.setdefault((partition_path, number), []).append(group)
+        for group in self._retired.get(partition_path, ()):
+            number = index.bucket_of(group.file_id)
+            if number is not None:
+                place, time = (partition_path, number), self._replaced[group]
+                self._retired_at[place] = max(time, self._retired_at.get(place, time))
 
     def foreign_groups(self, partition_path: str) -> list[files.FileGroupId]:
         """Return the live groups of no bucket in a prepared partition."""
@@ -106,7 +112,7 @@ class Placement:
         if live:
             return live[0]
         retired_at = self._retired_at.get((partition_path, bucket_number))
-        file_id = self._index.new_file_id(bucket_number, retired_at)
+        file_id = self._indexes.of(partition_path).new_file_id(bucket_number, retired_at)
         return files.FileGroupId(partition_path, file_id)
 
     def base_file_of(self, group: files.FileGroupId) -> files.BaseFile | None:
@@ -139,6 +145,7 @@ class Placement:
         ]
 
     def _create(self, partition_path: str) -> None:
+        self._indexes.begin(partition_path)
         if partition_path in self._created or self._listing.is_partition(partition_path):
             return
         self._created.add(partition_path)

@@ -33,7 +33,6 @@ from hoodie.model import (
     settings,
     table_config,
 )
-from hoodie.storage import protocol
 from hoodie.timeline import active, index_definitions, partition_buckets
 from hoodie.transaction import client, lifecycle, manager, stored_schemas
 from hoodie.write import (
@@ -139,6 +138,7 @@ class WriteSession:
                 self._write,
                 metadata,
                 [
+                    *self._counts_checks(),
                     conflicts.commit_check(self._client, untouched, replaced),
                     inserted_keys.commit_check(self._client, absent, self.task.stored_schema),
                 ],
@@ -161,6 +161,11 @@ class WriteSession:
             findings=(*findings, *compaction.findings),
             planned_compaction=compaction.planned,
         )
+
+    def _counts_checks(self) -> Sequence[lifecycle.CommitCheck]:
+        if not _may_have_own_counts(self.task.config):
+            return ()
+        return (conflicts.counts_check(self._client, self.task.hashing_config),)
 
     def _replaced(self, stats: Sequence[commits.WriteStat]) -> replacements.Replaced:
         if self._replacement is None:
@@ -256,10 +261,9 @@ def begin(
     """
     transaction = options.transaction
     compatibility.check_table(target.config, transaction.settings.concurrency)
-    if target.config.has_foreign_writers:
-        partition_buckets.check_none(target.storage)
     if options.replacement is not None:
         replacements.check_mode(options.operation, transaction.settings.concurrency)
+        replacements.check_index(options.operation, target.config)
     stream = _stream(target.config, options, columns)
     transaction_client = _open_client(target, transaction, env, stream)
     try:
@@ -276,7 +280,6 @@ def begin(
         transaction_client.close()
         raise
     try:
-        _check_buckets(target.storage, opened.timeline)
         columns_begun = schema_conflicts.begun(
             target.storage, opened.timeline, opened.ledger.found_in
         )
@@ -302,14 +305,33 @@ def begin(
     return session
 
 
-def _check_buckets(storage: protocol.Storage, timeline: active.ActiveTimeline) -> None:
-    """Refuse a table that was given bucket counts by partition right before a write began.
+def _may_have_own_counts(config: table_config.TableConfig) -> bool:
+    """Return whether partitions may have bucket counts of their own, which Apache Hudi gives."""
+    return config.has_foreign_writers and config.index_kind is table_config.IndexKind.BUCKET
 
-    What gives them completes a replace commit: those that complete later conflict with the write
-    (`write.conflicts`).
+
+def _hashing_config(
+    target: manager.Target, options: WriteOptions, timeline: active.ActiveTimeline
+) -> partition_buckets.HashingConfig | None:
+    """Return the bucket counts by partition of a table as a write of it begins.
+
+    Raises:
+        ConfigurationError: It has some, and the writer is non-blocking.
+        ConflictError: It is being given some.
+        UnsupportedError: It has some, and what they say is not understood.
     """
-    if any(each.action is instants.Action.REPLACE_COMMIT for each in timeline.instants):
-        partition_buckets.check_none(storage)
+    if not _may_have_own_counts(target.config):
+        return None
+    committed = snapshots.CommittedFiles(target.storage, snapshots.committed_instants(timeline))
+    found = partition_buckets.in_force(target.storage, committed.is_committed)
+    if found is None:
+        return None
+    found.check()
+    mode = options.transaction.settings.concurrency
+    refusal = compatibility.counts_refusal(target.storage.uri, mode)
+    if refusal is not None:
+        raise refusal
+    return found
 
 
 def write(
@@ -550,6 +572,7 @@ def _task(
         committed=snapshots.committed_instants(opened.timeline),
         replaced=snapshots.replaced_groups(target.storage, opened.timeline),
         known=_known(target, options, opened.timeline),
+        hashing_config=_hashing_config(target, options, opened.timeline),
         detection=_detection(target, options.transaction, opened),
         statistics=index_definitions.wanted_statistics(target.storage, target.config, stored.arrow),
         tracks_keys=key_changes.RECORD_INDEX in target.config.metadata_partitions,

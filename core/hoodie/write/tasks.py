@@ -29,7 +29,7 @@ from hoodie.filegroup import (
     writing,
 )
 from hoodie.format import file_names
-from hoodie.index import foreign_groups, tables
+from hoodie.index import foreign_groups, partitions, tables
 from hoodie.model import (
     commits,
     file_statistics,
@@ -41,6 +41,7 @@ from hoodie.model import (
     table_config,
 )
 from hoodie.storage import protocol
+from hoodie.timeline import partition_buckets
 from hoodie.transaction import heartbeats, markers
 from hoodie.write import batches, early_conflicts, lookups, placement, tagging
 
@@ -63,6 +64,7 @@ class WriteTask:
         committed: As the write began; tells committed file groups from leftovers.
         replaced: When each file group that a replace commit retired was retired.
         known: Slices whose keys an insert leaves out; none unless it drops duplicates.
+        hashing_config: Bucket counts by partition, as the write began; None for one of all.
         detection: How to find conflicts before writing; None for not.
         statistics: Which ones are gathered of the data files.
         tracks_keys: Whether stats have the keys that the write adds and removes.
@@ -79,6 +81,7 @@ class WriteTask:
     committed: snapshots.CommittedInstants
     replaced: Mapping[files.FileGroupId, instants.InstantTime]
     known: Mapping[files.FileGroupId, files.FileSlice] = field(default_factory=dict)
+    hashing_config: partition_buckets.HashingConfig | None = None
     detection: early_conflicts.Detection | None = None
     statistics: file_statistics.Wanted = file_statistics.NOTHING
     tracks_keys: bool = False
@@ -101,12 +104,19 @@ class WriteToken:
 
 def prepare(task: WriteTask, data: pa.Table) -> batches.Batch:
     """Return rows ready to be written by a task; see `batches.prepare`."""
-    return batches.prepare(
+    batch = batches.prepare(
         data,
         task.config,
         task.schema,
         task.operation,
         fills_columns=task.settings.adds_columns,
+    )
+    if task.hashing_config is None:
+        return batch
+    # Rows of one bucket go to one task.
+    return batches.by_indexes(
+        batch,
+        lambda path: partitions.with_own_count(task.config, task.hashing_config, path),
     )
 
 
@@ -122,7 +132,7 @@ def run(
 
     Args:
         task: The write.
-        batch: Made by `batches.prepare` with the task's configuration, schema and operation.
+        batch: Made by `prepare`, or by `batches.prepare` before the write began.
         token: No other call for this instant may have the same.
         storage: The table's.
         engine: Runs the file groups; threads of this process.
@@ -138,7 +148,14 @@ def run(
         batch = batches.with_generated_keys(batch, task.instant_time, token.task)
     task = replace(task, schema=task.stored_schema)
     committed = snapshots.CommittedFiles(storage, task.committed)
-    groups = placement.Placement(storage, task.config, committed, task.replaced, task.instant_time)
+    indexes = partitions.PartitionIndexes(
+        storage, task.config, task.hashing_config, committed.is_committed
+    )
+    groups = placement.Placement(
+        storage, task.config, committed, task.replaced, task.instant_time, indexes
+    )
+    if not indexes.are_all_alike:
+        batch = batches.by_indexes(batch, indexes.of)
     is_cow = task.config.is_copy_on_write
     is_bulk = task.operation is commits.Operation.BULK_INSERT
     placed = _placed(task, batch, groups, token, storage, engine)
@@ -152,8 +169,8 @@ def run(
 
     # Apache Hudi finds column statistics by names of files alone, and a bucket has the same file id
     # in each partition.
-    partitions = dict.fromkeys(group.partition_path for group in batch.groups)
-    stages = {path: token.stage + number for number, path in enumerate(partitions)}
+    paths = dict.fromkeys(group.partition_path for group in batch.groups)
+    stages = {path: token.stage + number for number, path in enumerate(paths)}
 
     def write_group(place: int) -> tuple[commits.Written, ...]:
         group = batch.groups[place]
@@ -273,8 +290,8 @@ def _routed(
     engine: engine_protocol.Engine,
 ) -> batches.Batch:
     """Return the batch with rows of keys in groups of no bucket sent there; warn of such groups."""
-    partitions = dict.fromkeys(group.partition_path for group in batch.groups)
-    foreign = {path: groups.foreign_groups(path) for path in partitions}
+    paths = dict.fromkeys(group.partition_path for group in batch.groups)
+    foreign = {path: groups.foreign_groups(path) for path in paths}
     named = [group for found in foreign.values() for group in found]
     if not named:
         return batch

@@ -43,7 +43,7 @@ class IndexType(enum.Enum):
 
 
 class BucketEngine(enum.Enum):
-    """Whether the number of buckets is fixed."""
+    """Whether the number of buckets is fixed, or each partition has a ring of its own."""
 
     SIMPLE = "Simple"
     CONSISTENT_HASHING = "ConsistentHashing"
@@ -209,8 +209,20 @@ class Merge(fields.Block):
 class Bucket(fields.Block):
     """The hash buckets of a partition."""
 
-    engine: BucketEngine = BucketEngine.SIMPLE
-    count: int = Field(ge=1, le=100_000, description="Buckets in each partition.")
+    engine: BucketEngine = Field(
+        default=BucketEngine.SIMPLE,
+        description=(
+            "Simple: their number is fixed. ConsistentHashing: clusterings of Apache Hudi split "
+            "and merge the buckets of a partition; for merge-on-read tables."
+        ),
+    )
+    count: int = Field(
+        ge=1,
+        le=100_000,
+        description=(
+            "Buckets in each partition; with ConsistentHashing those with which it begins."
+        ),
+    )
     hash_fields: tuple[fields.ColumnName, ...] | None = Field(
         alias="fields",
         default=None,
@@ -226,7 +238,7 @@ class WriteIndex(fields.Block):
     type: IndexType = Field(
         default=IndexType.BUCKET,
         description=(
-            "Bucket: by hashing the key, in buckets whose number is fixed. Simple and Bloom, as "
+            "Bucket: by hashing the key. Simple and Bloom, as "
             "tables of Apache Hudi have by default: by the keys in the files of the partition, "
             "Bloom with a bloom filter in each base file. GlobalSimple and GlobalBloom: by those "
             "of all partitions, so that a key is unique in the table."
@@ -629,20 +641,24 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
         rules.Rule(
             name="supported-index",
             field="writeIndex",
-            message=(
-                "must be of type Bucket and have a bucket with engine Simple, or be of another "
-                "type and have none: other engines are not supported yet"
+            message="must have a bucket with type Bucket, and none with another type",
+            cel="(self.writeIndex.type == 'Bucket') == has(self.writeIndex.bucket)",
+            holds=lambda spec: (
+                (spec.write_index.type is IndexType.BUCKET) == (spec.write_index.bucket is not None)
             ),
+        ),
+        rules.Rule(
+            name="table-of-rings",
+            field="writeIndex.bucket.engine",
+            message="ConsistentHashing needs tableType MergeOnRead",
             cel=(
-                f"({_SIMPLE_BUCKET_CEL}) "
-                "|| (self.writeIndex.type != 'Bucket' && !has(self.writeIndex.bucket))"
+                "!has(self.writeIndex.bucket) || self.writeIndex.bucket.engine == 'Simple' "
+                "|| self.tableType == 'MergeOnRead'"
             ),
             holds=lambda spec: (
-                spec.is_simple_bucket
-                or (
-                    spec.write_index.type is not IndexType.BUCKET
-                    and spec.write_index.bucket is None
-                )
+                spec.write_index.bucket is None
+                or spec.write_index.bucket.engine is BucketEngine.SIMPLE
+                or not spec.is_copy_on_write
             ),
         ),
         rules.Rule(

@@ -45,8 +45,11 @@ _MODES = {
     hudi_table.ConcurrencyMode.OPTIMISTIC: settings.ConcurrencyMode.OPTIMISTIC,
     hudi_table.ConcurrencyMode.NON_BLOCKING: settings.ConcurrencyMode.NON_BLOCKING,
 }
+_ENGINES = {
+    hudi_table.BucketEngine.SIMPLE: None,  # The number of buckets says it.
+    hudi_table.BucketEngine.CONSISTENT_HASHING: table_config.IndexKind.CONSISTENT_HASHING,
+}
 _INDEXES = {
-    hudi_table.IndexType.BUCKET: None,  # The number of buckets says it.
     hudi_table.IndexType.SIMPLE: table_config.IndexKind.SIMPLE,
     hudi_table.IndexType.BLOOM: table_config.IndexKind.BLOOM,
     hudi_table.IndexType.GLOBAL_SIMPLE: table_config.IndexKind.GLOBAL_SIMPLE,
@@ -218,7 +221,7 @@ def _config(spec: hudi_table.HudiTableSpec, name: str) -> table_config.TableConf
         create_schema=schema.avro,
         bucket_count=bucket.count if bucket else None,
         hash_fields=(bucket.hash_fields or ()) if bucket else (),
-        index=_INDEXES[spec.write_index.type],
+        index=_INDEXES[spec.write_index.type] if bucket is None else _ENGINES[bucket.engine],
         updates_partitions=spec.write_index.updates_partitions,
         has_foreign_writers=spec.concurrency.external_writers,
     )

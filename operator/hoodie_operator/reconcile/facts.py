@@ -162,7 +162,8 @@ class TableFacts:
         savepoints: In the order of their completion.
         archived: Batches that archived commits held, by writer id: see `digests`.
         ledger: Batches by writer id that the table remembers beyond its active timeline.
-        has_partition_buckets: Whether it has bucket counts by partition, which no run writes.
+        has_partition_buckets: Whether it has bucket counts by partition, which non-blocking
+            writers do not write.
         batch_settings: The hash that the newest commit of each writer carries, by writer id.
         passed_consumers: Consumers that hold cleaning back, and that it has passed, by name.
         interference: What other engines did to a table with a chain that its users should know.

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from hoodie import errors
 from hoodie.contract import job_specs
 from hoodie.model import settings, table_config
-from hoodie.timeline import partition_buckets
 from hoodie.transaction import preconditions
+from hoodie.write import compatibility
 from hoodie_operator.api import hudi_table, kinds, lock_provider, objects
 from hoodie_operator.api.conditions import Type
 from hoodie_operator.api.reasons import Reason
@@ -332,7 +332,7 @@ def _compared(
     message = f"{count} commit{'' if count == 1 else 's'} at {wanted.uri}"
     refusal = preconditions.table_refusal(seen.config, seen.config)
     if refusal is None and seen.has_partition_buckets:
-        refusal = partition_buckets.refusal(wanted.uri)
+        refusal = compatibility.counts_refusal(wanted.uri, wanted.settings.concurrency)
     if refusal is not None:
         message += f"; the table is read-only: {refusal}"
     message += _writers_differ(wanted, seen.config)

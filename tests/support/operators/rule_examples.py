@@ -228,13 +228,22 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
             edited(TABLE, writeIndex={"type": "Bloom"}),
             edited(TABLE, writeIndex={"type": "GlobalSimple"}),
             edited(TABLE, writeIndex={"type": "GlobalBloom"}),
+            edited(TABLE, writeIndex__bucket__engine="ConsistentHashing"),
         ],
         refused=[
             edited(TABLE, writeIndex={}),
             edited(TABLE, writeIndex__type="Simple"),
             edited(TABLE, writeIndex__type="Bloom"),
             edited(TABLE, writeIndex__type="GlobalBloom"),
+        ],
+    ),
+    ("HudiTable", "table-of-rings"): Examples(
+        accepted=[
             edited(TABLE, writeIndex__bucket__engine="ConsistentHashing"),
+            edited(TABLE, tableType="CopyOnWrite"),
+        ],
+        refused=[
+            edited(TABLE, tableType="CopyOnWrite", writeIndex__bucket__engine="ConsistentHashing"),
         ],
     ),
     ("HudiTable", "kept-partitions"): Examples(

@@ -95,6 +95,23 @@ class Replacements:
         stat = self._write(at, partition, file_id, self._with_meta(at, partition, rows))
         self._replace("INSERT_OVERWRITE", retired, [stat], at)
 
+    def overwrite_groups(
+        self, retired: Iterable[files.FileGroupId], rows: Mapping[files.FileGroupId, Rows]
+    ) -> instants.InstantTime:
+        """Retire some groups and write rows into new ones; return the requested time."""
+        at = self._next_time()
+        stats = [
+            self._write(
+                at,
+                group.partition_path,
+                group.file_id,
+                self._with_meta(at, group.partition_path, of),
+            )
+            for group, of in rows.items()
+        ]
+        self._replace("CLUSTER", retired, stats, at)
+        return at
+
     def cluster(self, partition: str, file_id: str | None = None) -> str:
         """Move all rows of a partition into one group of no bucket; return its id."""
         file_id = file_id or FOREIGN_ID.format(next(_NUMBERS))

@@ -21,8 +21,10 @@ is unique in the table, and a row whose partition changes moves there. --keep-pa
 writers that set hoodie.simple.index.update.partition.path, or that of their index, to false, as
 it is by default with a record index: such a row is updated where it is.
 
-bucket is for tables with hoodie.index.type=BUCKET. Of such a table all keys are read, and it is
-refused if one is in another bucket than it belongs to.
+bucket is for tables with hoodie.index.type=BUCKET, consistent-hashing for those that also have
+hoodie.index.bucket.engine=CONSISTENT_HASHING. Of such a table all keys are read, and it is refused
+if one is in another bucket than it belongs to. --buckets is what its writers give as
+hoodie.bucket.index.num.buckets; counts of single partitions (RFC-89) are found in the table.
 
 The instants of a table have the local times of its writers, unless hoodie.table.timeline.timezone
 is UTC. Then --time-zone says which zone that is, by its name in the IANA database: UTC if the JVMs
@@ -56,13 +58,17 @@ def adopt(  # noqa: PLR0913 - one for each option
     keep_partitions: options.KeepsPartitions = False,
     buckets: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="With --index bucket: buckets of each partition."),
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="With --index bucket or consistent-hashing: buckets of each partition.",
+        ),
     ] = None,
     bucket_fields: Annotated[
         str | None,
         typer.Option(
             metavar="F[,F]",
-            help="With --index bucket: the columns that are hashed.",
+            help="With --index bucket or consistent-hashing: the columns that are hashed.",
             show_default="the record key",
         ),
     ] = None,

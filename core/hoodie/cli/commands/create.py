@@ -21,11 +21,13 @@ from hoodie.transaction import authors
 
 DETAILS = """The columns come from an Avro schema (.avsc) or a parquet file. Rows are identified by
 the record key, stored by partition, and distributed over the buckets of each partition. The number
-of buckets can never be changed. With --index simple or bloom, as tables of Apache Hudi's defaults
-have it, there are no buckets: a write reads the keys of the partitions that it touches, new rows
-fill up small files first, and writers are one at a time or optimistic. With --index global-simple
-or global-bloom a key is unique in the table, and a write reads the keys of all partitions: a row
-whose partition changes moves there, or stays where it is with --keep-partitions.
+of buckets can never be changed; with --index consistent-hashing, which needs a merge-on-read table,
+clusterings of Apache Hudi split and merge them, and writers are one at a time or optimistic. With
+--index simple or bloom, as tables of Apache Hudi's defaults have it, there are no buckets: a write
+reads the keys of the partitions that it touches, new rows fill up small files first, and writers
+are one at a time or optimistic. With --index global-simple or global-bloom a key is unique in the
+table, and a write reads the keys of all partitions: a row whose partition changes moves there, or
+stays where it is with --keep-partitions.
 """
 EXAMPLES = """Examples:
 
@@ -121,8 +123,9 @@ def create(  # noqa: PLR0913 - a parameter an option
     index: Annotated[
         options.IndexName,
         typer.Option(
-            help="How writers find rows: bucket, by the key alone; simple or bloom, by reading the "
-            "keys of the partition's files; global-simple or global-bloom, of all partitions."
+            help="How writers find rows: bucket or consistent-hashing, by the key alone; simple or "
+            "bloom, by reading the keys of the partition's files; global-simple or global-bloom, "
+            "of all partitions."
         ),
     ] = options.IndexName.BUCKET,
     keep_partitions: options.KeepsPartitions = False,
@@ -131,7 +134,7 @@ def create(  # noqa: PLR0913 - a parameter an option
         typer.Option(
             metavar="N",
             min=1,
-            help="Buckets, and so file groups, of each partition.",
+            help="Buckets, and so file groups, of each partition, or those that it begins with.",
             show_default=f"{configurations.BUCKETS_DEFAULT}, with a bucket index",
         ),
     ] = None,

@@ -8,6 +8,7 @@ from hoodie import environment, errors, table
 from hoodie.cli import command, options, output, progress, run_settings, tables
 from hoodie.cli.views import configuration
 from hoodie.services import spark_options
+from hoodie.timeline import partition_buckets
 
 DETAILS = """With --spark-options, prints the options with which Apache Hudi 1.2 on Spark writes
 this table concurrently with hoodie's writers, one KEY=VALUE per line. All writers of the table must
@@ -45,22 +46,20 @@ def describe(
         raise errors.InvalidInputError("--lock and --concurrency require --spark-options")
     with progress.Display() as display:
         opened = tables.open_table(uri, environment.system(), display)
-        by_partition = opened.partition_bucket_counts()
+        hashing_config = opened.hashing_config()
     if shows_spark_options:
-        if by_partition is not None:
-            raise errors.UnsupportedError(
-                f"{opened.uri} has bucket counts by partition ({by_partition}), expected one count "
-                "for all: hoodie does not write it, so no options serve writers beside its own"
-            )
         if not opened.config.has_foreign_writers:
             raise errors.ConfigurationError(
                 f"{opened.uri} is written by hoodie only: `hoodie configure {opened.uri} "
                 "--foreign-writers` admits Apache Hudi"
             )
-        _show_spark_options(opened, lock, concurrency, as_json=as_json)
+        _show_spark_options(opened, hashing_config, lock, concurrency, as_json=as_json)
         return
     shown = configuration.document(
-        opened.uri, opened.config, opened.schema.arrow, by_partition=by_partition
+        opened.uri,
+        opened.config,
+        opened.schema.arrow,
+        by_partition=hashing_config.expressions if hashing_config else None,
     )
     if as_json:
         output.document(shown)
@@ -72,12 +71,13 @@ def describe(
 
 def _show_spark_options(
     opened: table.Table,
+    hashing_config: partition_buckets.HashingConfig | None,
     lock: str | None,
     concurrency: options.Concurrency | None,
     *,
     as_json: bool,
 ) -> None:
-    mode = spark_options.mode_of(opened.config)
+    mode = spark_options.mode_of(opened.config, hashing_config)
     if concurrency is not None:
         mode = options.CONCURRENCY_MODES[concurrency]
     run = run_settings.parse(None, lock, options.Concurrency(options.name_of(mode)))
@@ -86,6 +86,7 @@ def _show_spark_options(
         mode,
         run.lock,
         has_partitioned_record_index=opened.has_partitioned_record_index(),
+        hashing_config=hashing_config,
     )
     if as_json:
         output.document(configuration.SparkOptionsDocument(table=opened.uri, options=found))

@@ -141,18 +141,23 @@ def facts(shown: Document) -> grids.Grid:
             "partial updates",
             "null keeps the older value" if shown.has_partial_updates else "no",
         ),
-        ("index", _index(shown)) if shown.buckets is None else ("buckets", str(shown.buckets)),
+        ("buckets", str(shown.buckets)) if _is_simple(shown) else ("index", _index(shown)),
         ("times", shown.time_zone or "local ones, the zone is not stated (hoodie adopt)"),
         ("written by", writers(shown)),
     ]
     if shown.key_generator not in _PLAIN_GENERATORS:
         rows.append(("key generator", shown.key_generator))
     if shown.buckets_by_partition is not None:
-        rows.append(("by partition", f"{shown.buckets_by_partition} (not written by hoodie)"))
+        rows.append(("by partition", shown.buckets_by_partition))
     return grids.Grid(
         columns=(grids.Column(heading="property"), grids.Column(heading="value", width_min=20)),
         rows=tuple(rows),
     )
+
+
+def _is_simple(shown: Document) -> bool:
+    """Return whether the number of buckets says all of the index."""
+    return shown.index == table_config.IndexKind.BUCKET.value and shown.buckets is not None
 
 
 def _index(shown: Document) -> str:
@@ -160,6 +165,8 @@ def _index(shown: Document) -> str:
         return "not stated (hoodie adopt)"
     if shown.properties.get(table_config.PARTITION_UPDATES_KEY) == "false":
         return f"{shown.index}, records keep their partition"
+    if shown.buckets is not None:
+        return f"{shown.index}, partitions begin with {shown.buckets} buckets"
     return shown.index
 
 

@@ -1,7 +1,9 @@
-"""Tables with bucket counts by partition: filters on the key find all, writes are refused."""
+"""Tables with bucket counts by partition: filters on the key find all, writes keep to them."""
 
 import logging
 import os
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from hoodie.read import where
 from hoodie.services import adoption
 from hoodie.timeline import partition_buckets
 from hoodie.transaction import manager
-from hoodie.write import sessions
+from hoodie.write import sessions, tasks
 from support.peer.replacements import Replacements
 from support.tables.tables import CONFIG, QUICK, SmallTable
 
@@ -23,7 +25,18 @@ ROWS = [
 ]
 COUNTS = {"p": 7}
 MODES = list(settings.ConcurrencyMode)
+SINGLE, OPTIMISTIC, NON_BLOCKING = (
+    settings.ConcurrencyMode.SINGLE_WRITER,
+    settings.ConcurrencyMode.OPTIMISTIC,
+    settings.ConcurrencyMode.NON_BLOCKING,
+)
 REFUSED = "bucket counts by partition"
+
+
+@pytest.fixture(params=list(table_config.TableType))
+def table_type(request: pytest.FixtureRequest) -> table_config.TableType:
+    assert isinstance(request.param, table_config.TableType)
+    return request.param
 
 
 @pytest.fixture
@@ -75,27 +88,77 @@ def test_rescale_that_has_not_completed_changes_nothing_for_readers(small: Small
     assert_filters_lose_nothing(small)
 
 
-@pytest.mark.parametrize(
-    "operation",
-    [each for each in commits.Operation if each is not commits.Operation.DELETE_PARTITION],
-)
-@pytest.mark.parametrize("mode", MODES)
-def test_writes_are_refused_before_they_begin(
-    small: SmallTable, operation: commits.Operation, mode: settings.ConcurrencyMode
+def live_ids(small: SmallTable, partition: str) -> set[int]:
+    """Return the buckets of the file groups that a reader sees."""
+    return {int(each.file_id[:8]) for each in Replacements(small).live_groups(partition)}
+
+
+@pytest.mark.parametrize("mode", [SINGLE, OPTIMISTIC])
+def test_writes_go_to_the_buckets_of_each_partition(
+    tmp_path: Path, mode: settings.ConcurrencyMode, table_type: table_config.TableType
 ) -> None:
+    small = SmallTable(tmp_path / "t", replace(CONFIG, table_type=table_type))
+    small.upsert(ROWS, concurrency=SINGLE)
+    Replacements(small).rescale(COUNTS)
+    changed = [{**row, "a": 100} for row in ROWS[::2]]
+    new = [{"id": f"n{number}", "part": "p", "a": 1, "b": "y"} for number in range(20)]
+    small.upsert([*changed, *new], concurrency=mode)
+    small.delete([{"id": row["id"], "part": row["part"]} for row in ROWS[:3]], concurrency=mode)
+    small.upsert([{**new[0], "part": "r"}], concurrency=mode, operation=commits.Operation.INSERT)
+    expected = {(row["part"], row["id"]): row for row in [*ROWS, *changed, *new]}
+    for row in ROWS[:3]:
+        del expected[row["part"], row["id"]]
+    expected["r", "n0"] = {**new[0], "part": "r"}
+    found = small.rows()
+    assert {(row["part"], row["id"]): row for row in found} == expected
+    assert len(found) == len(expected)
+    assert small.problems() == []
+    assert live_ids(small, "p") == set(range(7))
+    assert live_ids(small, "q") == {0, 1}
+    assert_filters_lose_nothing_of(small, expected)
+
+
+def assert_filters_lose_nothing_of(
+    small: SmallTable, expected: Mapping[tuple[object, object], object]
+) -> None:
+    for part, key in expected:
+        found = small.rows(where=where.parse(f"id = '{key}' and part = '{part}'"))
+        assert found == [expected[part, key]]
+
+
+def test_overwrite_makes_the_buckets_of_each_partition(small: SmallTable) -> None:
+    Replacements(small).rescale(COUNTS)
+    overwrite = commits.Operation.INSERT_OVERWRITE
+    small.upsert(ROWS, operation=overwrite, concurrency=SINGLE)
+    assert small.problems() == []
+    assert live_ids(small, "p") == set(range(7))
+    small.upsert(ROWS, concurrency=SINGLE)
+    assert small.rows() == sorted(ROWS, key=lambda row: str(row["id"]))
+    assert small.problems() == []
+
+
+def test_non_blocking_writes_are_refused(small: SmallTable) -> None:
     Replacements(small).rescale(COUNTS)
     before = small.rows()
-    files = small.table.timeline().files
-    with pytest.raises(errors.UnsupportedError, match=REFUSED):
-        small.upsert(ROWS, operation=operation, concurrency=mode)
+    with pytest.raises(errors.ConfigurationError, match=REFUSED):
+        small.upsert(ROWS, concurrency=NON_BLOCKING)
     assert small.rows() == before
-    assert small.table.timeline().files == files
 
 
-def test_write_is_refused_while_counts_are_being_given(small: SmallTable) -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_write_is_refused_while_counts_are_being_given(
+    small: SmallTable, mode: settings.ConcurrencyMode
+) -> None:
     Replacements(small).rescale(COUNTS, is_completed=False)
-    with pytest.raises(errors.UnsupportedError, match=REFUSED):
-        small.upsert(ROWS)
+    with pytest.raises(errors.ConflictError, match="is being given"):
+        small.upsert(ROWS, concurrency=mode)
+
+
+def test_expression_that_java_may_understand_otherwise_is_refused(small: SmallTable) -> None:
+    Replacements(small).rescale({r"\p{Lower}": 3})
+    with pytest.raises(errors.UnsupportedError, match="character 1"):
+        small.upsert(ROWS, concurrency=SINGLE)
+    assert len(small.rows()) == len(ROWS)
 
 
 def test_counts_are_taken_back_with_the_instant_that_gives_them(small: SmallTable) -> None:
@@ -110,40 +173,40 @@ def test_counts_are_taken_back_with_the_instant_that_gives_them(small: SmallTabl
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("is_completed", [True, False])
 def test_write_that_began_before_is_not_published(
-    small: SmallTable, mode: settings.ConcurrencyMode
+    small: SmallTable, mode: settings.ConcurrencyMode, *, is_completed: bool
 ) -> None:
     options = small.options(concurrency=mode)
     session = small.table.begin_write(options, ["id", "part", "a", "b"])
     assert isinstance(session, sessions.WriteSession)
     new = [{"id": "new", "part": "r", "a": 1, "b": "y"}]
     stats = small.write_files(session, new)
-    Replacements(small).rescale(COUNTS)
-    with pytest.raises(errors.UnsupportedError, match=REFUSED):
+    Replacements(small).rescale(COUNTS, is_completed=is_completed)
+    refused = errors.WriteConflictError if is_completed else errors.ConflictError
+    with pytest.raises(refused, match="bucket counts by partition"):
         session.commit(stats)
     assert_filters_lose_nothing(small)
     assert len(small.rows()) == len(ROWS)
 
 
-def test_write_that_begins_right_after_is_aborted(
+def test_write_that_lost_to_new_counts_is_written_again_by_them(
     small: SmallTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The counts come between the first look and the begin."""
-    looks: list[str] = []
-    check_none = partition_buckets.check_none
+    run = tasks.run
 
-    def look(storage: object) -> None:
-        looks.append("")
-        if len(looks) == 1:
-            Replacements(small).rescale(COUNTS)
-            return
-        check_none(storage)  # type: ignore[arg-type] # as it is called
+    def run_beside(*arguments: object) -> list[commits.Written]:
+        monkeypatch.setattr(tasks, "run", run)
+        written = run(*arguments)  # type: ignore[arg-type] # as it is called
+        Replacements(small).rescale({"p": 5})
+        return written
 
-    monkeypatch.setattr(partition_buckets, "check_none", look)
-    with pytest.raises(errors.UnsupportedError, match=REFUSED):
-        small.upsert(ROWS)
-    assert len(looks) == 2
-    assert len(small.rows()) == len(ROWS)
+    monkeypatch.setattr(tasks, "run", run_beside)
+    new = [{"id": f"n{number}", "part": "p", "a": 1, "b": "y"} for number in range(20)]
+    small.upsert(new, concurrency=OPTIMISTIC, conflict_retries_max=1)
+    assert len(small.rows()) == len(ROWS) + len(new)
+    assert live_ids(small, "p") == set(range(5))
+    assert small.problems() == []
 
 
 def test_compaction_and_check_go_on(small: SmallTable) -> None:
@@ -154,7 +217,9 @@ def test_compaction_and_check_go_on(small: SmallTable) -> None:
     assert small.problems() == []
     (note,) = [each for each in small.table.check(QUICK) if "hashing_config" in each.subject]
     assert "p,7" in note.message
-    assert small.table.partition_bucket_counts() == "p,7"
+    config = small.table.hashing_config()
+    assert config is not None
+    assert config.expressions == "p,7"
 
 
 def test_check_names_records_that_no_count_explains(small: SmallTable) -> None:
@@ -176,9 +241,16 @@ def test_check_reports_a_damaged_file_and_goes_on(small: SmallTable) -> None:
         small.rows(where=where.parse("id = '3'"))
 
 
-def test_table_with_such_counts_is_not_adopted(small: SmallTable) -> None:
+@pytest.mark.parametrize("bucket_count", [2, 3])
+def test_table_with_such_counts_is_adopted_by_the_count_of_others(
+    small: SmallTable, bucket_count: int
+) -> None:
     Replacements(small).rescale(COUNTS)
     storage = small.env.open_storage(str(small.path))
-    target = manager.Target(storage=storage, config=CONFIG, schema=small.table.schema)
-    with pytest.raises(errors.UnsupportedError, match=REFUSED):
+    config = replace(CONFIG, bucket_count=bucket_count)
+    target = manager.Target(storage=storage, config=config, schema=small.table.schema)
+    if bucket_count == CONFIG.bucket_count:
+        adoption.check(target, [table_config.BUCKET_COUNT_KEY], small.env)
+        return
+    with pytest.raises(errors.ConfigurationError, match="gives other partitions 2 buckets"):
         adoption.check(target, [table_config.BUCKET_COUNT_KEY], small.env)
