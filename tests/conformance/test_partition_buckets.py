@@ -1,5 +1,6 @@
 """Tables of ours to which Apache Hudi gives bucket counts by partition (RFC-89)."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,6 @@ from support.peer.peer_rows import assert_same_rows
 MERGE_ON_READ = replace(BASE, name="by_partition")
 TABLES = {"mor": MERGE_ON_READ, "cow": replace(MERGE_ON_READ, merge_on_read=False)}
 KEY = ["part", "id"]
-REFUSED = "bucket counts by partition"
 
 
 def rows_of(numbers: range, ts: int) -> pa.Table:
@@ -44,38 +44,102 @@ def assert_read_by_both(judge: Judge, path: Path, expected: pa.Table) -> None:
 
 
 @pytest.mark.parametrize("kind", TABLES)
-def test_table_with_bucket_counts_by_partition_is_read_and_not_written(
+def test_table_with_bucket_counts_by_partition_is_written_by_both(
     kind: str, judge: Judge, tmp_path: Path
 ) -> None:
     table, path, name = TABLES[kind], tmp_path / "table", f"by_partition_{kind}"
-    ours = peer_ours.Hoodie(table=table)
+    ours = peer_ours.Hoodie(table=table, concurrency="occ")
     first = rows_of(range(24), 1000)
     ours.write(path, first, "upsert")
     judge.execute(f"CREATE TABLE {name} USING hudi LOCATION '{path}'")
-    manage(judge, name, "overwrite => 'north,5;south,3', bucket_number => 2")
-    assert len(list(path.glob("north/*.parquet"))) > 2
-    assert_read_by_both(judge, path, first)
-    with pytest.raises(peer_ours.CommandFailedError, match=REFUSED):
-        ours.write(path, rows_of(range(30), 2000), "upsert")
+    expressions = "nor.h$,5;^south,3"
+    manage(judge, name, f"overwrite => '{expressions}', bucket_number => 2")
+    assert_sound(path)
     assert_read_by_both(judge, path, first)
 
-    second = rows_of(range(30), 3000)
-    judge.write(path, second, options_of(table, "north,5;south,3"))
-    assert_read_by_both(judge, path, second)
+    second = rows_of(range(12, 36), 2000)
+    ours.write(path, second, "upsert")
+    third = rows_of(range(30, 48), 3000)
+    judge.write(path, third, options_of(table, expressions))
+    expected = merged(first, second, third)
+    assert_read_by_both(judge, path, expected)
+    assert_sound(path)
+    gone = rows_of(range(10, 16), 4000)
+    ours.write(path, gone, "delete")
+    expected = without(expected, gone)
+    assert_read_by_both(judge, path, expected)
+    if table.merge_on_read:
+        peer_ours.hoodie("compact", path)
+    assert_read_by_both(judge, path, expected)
+
     manage(judge, name, "add => 'west,4'")
-    assert_read_by_both(judge, path, second)
-    with pytest.raises(peer_ours.CommandFailedError, match=REFUSED):
-        ours.write(path, second, "insert")
-    assert_read_by_both(judge, path, second)
+    assert_read_by_both(judge, path, expected)
+    fourth = rows_of(range(40, 60), 5000)
+    ours.write(path, fourth, "upsert")
+    fifth = rows_of(range(50, 70), 6000)
+    judge.write(path, fifth, options_of(table, f"west,4;{expressions}"))
+    assert_read_by_both(judge, path, merged(expected, fourth, fifth))
+    assert_sound(path)
+    assert buckets_of(path)["north"] > 2
 
     shown = peer_ours.hoodie("describe", path)
-    assert shown["buckets_by_partition"] == "west,4;north,5;south,3"
-    with pytest.raises(peer_ours.CommandFailedError, match=REFUSED):
-        peer_ours.hoodie("describe", path, "--spark-options")
+    assert shown["buckets_by_partition"] == f"west,4;{expressions}"
+    options = peer_ours.hoodie("describe", path, "--spark-options", "--lock", "filesystem")
+    options = options["options"]
+    assert options["hoodie.bucket.index.partition.expressions"] == f"west,4;{expressions}"
+    assert options["hoodie.write.concurrency.mode"] == "OPTIMISTIC_CONCURRENCY_CONTROL"
+    judge.write(path, rows_of(range(3), 7000), options)
+    expected = merged(expected, fourth, fifth, rows_of(range(3), 7000))
+    assert_read_by_both(judge, path, expected)
     checked = peer_ours.hoodie("check", path)
     assert checked["findings"] == []
     (note,) = [each for each in checked["notes"] if "hashing_config" in each["subject"]]
-    assert "west,4;north,5;south,3" in note["message"]
+    assert expressions in note["message"]
+
+
+def test_non_blocking_writers_of_such_a_table_are_refused(judge: Judge, tmp_path: Path) -> None:
+    path, name = tmp_path / "table", "by_partition_nbcc"
+    ours = peer_ours.Hoodie(table=MERGE_ON_READ)
+    first = rows_of(range(24), 1000)
+    ours.write(path, first, "upsert")
+    judge.execute(f"CREATE TABLE {name} USING hudi LOCATION '{path}'")
+    manage(judge, name, "overwrite => 'north,5', bucket_number => 2")
+    with pytest.raises(peer_ours.CommandFailedError, match="bucket counts by partition"):
+        ours.write(path, rows_of(range(30), 2000), "upsert")
+    assert_read_by_both(judge, path, first)
+
+
+def test_counts_in_the_options_of_writers_alone_are_not_adopted(
+    judge: Judge, tmp_path: Path
+) -> None:
+    """Apache Hudi's data source stores nothing of them with the table."""
+    path = tmp_path / "table"
+    judge.write(path, rows_of(range(24), 1000), options_of(MERGE_ON_READ, "north,5"))
+    assert not (path / ".hoodie" / ".bucket_index").exists()
+    with pytest.raises(peer_ours.CommandFailedError, match="the table has 2"):
+        peer_ours.hoodie("adopt", path, "--index", "bucket", "--buckets", "2")
+
+
+def assert_sound(path: Path) -> None:
+    """Check among others that each record is in its bucket, of those of its partition."""
+    assert peer_ours.hoodie("check", path)["findings"] == []
+
+
+def buckets_of(path: Path) -> Mapping[str, int]:
+    """Return the number of file groups that readers see in each partition."""
+    shown = peer_ours.hoodie("slices", path)["slices"]
+    return Counter(each["partition"] for each in shown)
+
+
+def merged(*batches: pa.Table) -> pa.Table:
+    found = {(each["part"], each["id"]): each for one in batches for each in one.to_pylist()}
+    return pa.Table.from_pylist(list(found.values()), SCHEMA)
+
+
+def without(rows: pa.Table, gone: pa.Table) -> pa.Table:
+    keys = {(each["part"], each["id"]) for each in gone.to_pylist()}
+    left = [each for each in rows.to_pylist() if (each["part"], each["id"]) not in keys]
+    return pa.Table.from_pylist(left, SCHEMA)
 
 
 def options_of(table: PeerTable, expressions: str) -> Mapping[str, str]:

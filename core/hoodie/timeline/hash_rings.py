@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from hoodie import errors
 from hoodie.format import file_names
-from hoodie.model import files, instants
+from hoodie.model import instants
 from hoodie.storage.protocol import Storage
 
 VALUE_MAX = 0x7FFFFFFF
@@ -88,7 +88,7 @@ def read(
         FormatError: The file is damaged.
         UnsupportedError: It is of a later version.
     """
-    folder = files.join(DIRECTORY, partition_path)
+    folder = _folder(partition_path)
     names = {info.path.rpartition("/")[2] for info in storage.list(folder)}
     found = sorted(each.removesuffix(_SUFFIX) for each in names if each.endswith(_SUFFIX))
     for instant in reversed(found):
@@ -105,7 +105,7 @@ def initial_count(storage: Storage, partition_path: str) -> int | None:
     Raises:
         FormatError, UnsupportedError: As `read`.
     """
-    path = files.join(DIRECTORY, files.join(partition_path, f"{_INITIAL}{_SUFFIX}"))
+    path = f"{_folder(partition_path)}/{_INITIAL}{_SUFFIX}"
     try:
         return len(_decode(path, storage.read(path)).values)
     except errors.NotFoundError:
@@ -115,8 +115,12 @@ def initial_count(storage: Storage, partition_path: str) -> int | None:
 def create(storage: Storage, partition_path: str, ring: Ring) -> None:
     """Create the initial ring of a partition; nothing where another writer was faster."""
     with contextlib.suppress(errors.AlreadyExistsError):
-        path = files.join(DIRECTORY, files.join(partition_path, f"{_INITIAL}{_SUFFIX}"))
+        path = f"{_folder(partition_path)}/{_INITIAL}{_SUFFIX}"
         storage.create(path, _encode(partition_path, ring))
+
+
+def _folder(partition_path: str) -> str:
+    return f"{DIRECTORY}/{partition_path}" if partition_path else DIRECTORY
 
 
 def _encode(partition_path: str, ring: Ring) -> bytes:

@@ -295,6 +295,9 @@ def _routed(
     named = [group for found in foreign.values() for group in found]
     if not named:
         return batch
+    for group in batch.groups:
+        # Its bucket may have rows that are hidden: those of the same keys would not meet them.
+        groups.group_of(group.partition_path, group.bucket)
     foreign_groups.warn(storage.uri, named)
     snapshot = snapshots.take(storage, task.config)
     slices = {

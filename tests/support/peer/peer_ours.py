@@ -84,6 +84,8 @@ def create(path: Path, table: PeerTable, schema: pa.Schema, options: Sequence[st
         arguments += ["--index", table.extra.get("hoodie.index.type", "SIMPLE").lower()]
     else:
         arguments += ["--buckets", str(table.buckets)]
+    if table.extra.get("hoodie.index.bucket.engine") == "CONSISTENT_HASHING":
+        arguments += ["--index", "consistent-hashing"]
     arguments += ["--table-version", str(table.table_version)]
     hoodie(*arguments, *options)
 
@@ -130,7 +132,8 @@ class Hoodie:
             create(path, self.table, rows.schema, self.creation)
         if operation == "delete":
             ordering = [self.table.ordering] if self.orders_deletes and self.table.ordering else []
-            rows = rows.select([*self.table.partition_by, *self.table.record_key, *ordering])
+            names = [*self.table.partition_by, *self.table.record_key, *ordering]
+            rows = rows.select(list(dict.fromkeys(names)))
         self.writes += 1
         input_file = path.parent / f"input-{self.writes}.parquet"
         pq.write_table(rows, input_file)

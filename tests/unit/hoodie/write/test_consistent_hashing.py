@@ -66,6 +66,17 @@ def test_upserts_inserts_and_deletes_go_to_the_nodes_of_the_ring(
     assert (small.path / hash_rings.DIRECTORY / "r" / "00000000000000.hashing_meta").exists()
 
 
+def test_table_without_partitions_has_one_ring(tmp_path: Path) -> None:
+    small = SmallTable(tmp_path / "t", replace(RINGS, partition_fields=()))
+    rows = ROWS[:30]
+    small.upsert(rows, concurrency=SINGLE)
+    small.upsert(rows[:3], concurrency=OPTIMISTIC)
+    assert by_key(small.rows()) == by_key([*rows])
+    assert live_ids(small, "") == set(hash_rings.initial("", 3).file_ids)
+    assert (small.path / hash_rings.DIRECTORY / "00000000000000.hashing_meta").exists()
+    assert small.problems() == []
+
+
 def split(small: SmallTable, partition: str, *, is_completed: bool = True) -> str:
     """Split the first node of a partition in two, as a clustering does; return its file id."""
     here = Replacements(small)
