@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from hoodie.filegroup import snapshots, writing
 from hoodie.format import file_names, timeline_avro
-from hoodie.index import bucket
+from hoodie.index import bucket, consistent_hashing
 from hoodie.model import commits, files, instants, schemas
 from hoodie.model.settings import WriteSettings
-from hoodie.timeline import active, partition_buckets, transitions
+from hoodie.timeline import active, hash_rings, partition_buckets, transitions
 from support.tables.tables import Rows, SmallTable
 
 CLUSTERING_SCHEMA = {
@@ -95,22 +95,47 @@ class Replacements:
         stat = self._write(at, partition, file_id, self._with_meta(at, partition, rows))
         self._replace("INSERT_OVERWRITE", retired, [stat], at)
 
-    def overwrite_groups(
-        self, retired: Iterable[files.FileGroupId], rows: Mapping[files.FileGroupId, Rows]
-    ) -> instants.InstantTime:
-        """Retire some groups and write rows into new ones; return the requested time."""
+    def split(self, partition: str, node: int = 0) -> str:
+        """Split a node of a partition's ring in two, as a clustering does; return its file id.
+
+        Args:
+            partition: Its path; rows were written there.
+            node: The number of the node. Its rows go to two new file groups.
+        """
+        committed = snapshots.take(self.storage, self.small.table.config).committed
+        ring = hash_rings.read(self.storage, partition, committed.is_committed)
+        assert ring is not None
+        low = ring.values[node - 1] if node else 0
+        new = [FOREIGN_ID.format(next(_NUMBERS)).removesuffix("-0") for _ in range(2)]
+        nodes = dict(zip(ring.values, ring.prefixes, strict=True))
+        nodes |= {(low + ring.values[node]) // 2: new[0], ring.values[node]: new[1]}
+        ordered = sorted(nodes.items())
+        later = hash_rings.Ring(
+            values=tuple(value for value, _ in ordered),
+            prefixes=tuple(prefix for _, prefix in ordered),
+        )
         at = self._next_time()
-        stats = [
-            self._write(
-                at,
-                group.partition_path,
-                group.file_id,
-                self._with_meta(at, group.partition_path, of),
-            )
-            for group, of in rows.items()
+        names = [*schemas.META_COLUMNS, *self.small.table.schema.arrow.names]
+        found = self.small.table.read(names).read_all()
+        rows = found.filter(pc.equal(found.column(schemas.PARTITION_PATH), partition))
+        index = consistent_hashing.ConsistentHashingIndex(self.small.table.config, later)
+        tags = index.tag(rows.column(schemas.RECORD_KEY))
+        stats = []
+        for prefix in new:
+            number = later.prefixes.index(prefix)
+            some = rows.filter(tags == number)
+            if some.num_rows:
+                stats.append(self._write(at, partition, later.file_ids[number], some))
+        retired = ring.file_ids[node]
+        gone = [each for each in self.live_groups(partition) if each.file_id == retired]
+        self._replace("CLUSTER", gone, stats, at)
+        stored = [
+            {"value": value, "fileIdPrefix": prefix, "tag": "NORMAL"} for value, prefix in ordered
         ]
-        self._replace("CLUSTER", retired, stats, at)
-        return at
+        content = json.dumps({"version": 0, "partitionPath": partition, "nodes": stored})
+        folder = files.join(hash_rings.DIRECTORY, partition) if partition else hash_rings.DIRECTORY
+        self.storage.create(f"{folder}/{at}.hashing_meta", content.encode())
+        return retired
 
     def cluster(self, partition: str, file_id: str | None = None) -> str:
         """Move all rows of a partition into one group of no bucket; return its id."""

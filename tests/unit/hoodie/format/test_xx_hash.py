@@ -1,4 +1,4 @@
-"""XXH32: vectors of its specification, of `HashID.getXXHash32`, and all lengths beside each other."""
+"""XXH32: vectors of its specification, and texts of all lengths beside each other."""
 
 import pyarrow as pa
 import pytest

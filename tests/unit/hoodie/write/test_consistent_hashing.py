@@ -1,14 +1,12 @@
 """Writes to tables with consistent hashing, whose buckets clusterings of others split."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hoodie import errors
-from hoodie.index import consistent_hashing
-from hoodie.model import commits, files, settings, table_config
+from hoodie.model import commits, settings, table_config
 from hoodie.timeline import hash_rings
 from hoodie.write import sessions
 from support.peer.replacements import Replacements
@@ -77,42 +75,8 @@ def test_table_without_partitions_has_one_ring(tmp_path: Path) -> None:
     assert small.problems() == []
 
 
-def split(small: SmallTable, partition: str, *, is_completed: bool = True) -> str:
-    """Split the first node of a partition in two, as a clustering does; return its file id."""
-    here = Replacements(small)
-    ring = hash_rings.initial(partition, 3)
-    values = (ring.values[0] // 2, *ring.values)
-    prefixes = ("aaaaaaaa-0", "bbbbbbbb-0", *ring.prefixes[1:])
-    nodes = [
-        {"value": value, "fileIdPrefix": prefix, "tag": "NORMAL"}
-        for value, prefix in zip(values, prefixes, strict=True)
-    ]
-    retired = files.FileGroupId(partition, ring.file_ids[0])
-    if not is_completed:
-        here.plan_clustering([retired])
-        return retired.file_id
-    rows = [row for row in small.rows() if row["part"] == partition]
-    index = consistent_hashing.ConsistentHashingIndex(
-        RINGS, hash_rings.Ring(values=values, prefixes=prefixes)
-    )
-    tags = index.tag(small.data(rows).column("id")).tolist()
-    at = here.overwrite_groups(
-        [retired],
-        {
-            files.FileGroupId(partition, f"{prefixes[number]}-0"): [
-                row for row, tag in zip(rows, tags, strict=True) if tag == number
-            ]
-            for number in (0, 1)
-        },
-    )
-    content = json.dumps({"version": 0, "partitionPath": partition, "nodes": nodes})
-    path = f"{hash_rings.DIRECTORY}/{partition}/{at}.hashing_meta"
-    here.storage.create(path, content.encode())
-    return retired.file_id
-
-
 def test_writes_follow_a_ring_that_was_split(small: SmallTable) -> None:
-    retired = split(small, "p")
+    retired = Replacements(small).split("p")
     assert by_key(small.rows()) == by_key([*ROWS])
     changed = [{**row, "a": 100} for row in ROWS]
     small.upsert(changed, concurrency=OPTIMISTIC)
@@ -126,14 +90,15 @@ def test_write_to_a_node_that_is_split_meanwhile_is_a_conflict(small: SmallTable
     session = small.table.begin_write(options, ["id", "part", "a", "b"])
     assert isinstance(session, sessions.WriteSession)
     written = small.write_files(session, ROWS)
-    split(small, "p")
+    Replacements(small).split("p")
     with pytest.raises(errors.WriteConflictError):
         session.commit(written)
     assert by_key(small.rows()) == by_key([*ROWS])
 
 
 def test_write_to_a_node_that_is_to_be_split_waits_for_that(small: SmallTable) -> None:
-    split(small, "p", is_completed=False)
+    here = Replacements(small)
+    here.plan_clustering(here.live_groups("p")[:1])
     with pytest.raises(errors.WriteConflictError, match="to retire"):
         small.upsert(ROWS, concurrency=OPTIMISTIC)
     small.upsert([row for row in ROWS if row["part"] == "q"], concurrency=OPTIMISTIC)
