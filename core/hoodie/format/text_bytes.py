@@ -12,7 +12,7 @@ def flat(texts: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]
         texts: None of them null; a dictionary of them is allowed.
     """
     binary = texts.cast(pa.large_string()).cast(pa.large_binary())
-    assert binary.null_count == 0, "a null is no text"
+    assert binary.null_count == 0, "a null is not a text"
     _, offsets_buffer, data = binary.buffers()
     if data is None or not len(binary):
         return np.zeros(0, np.uint8), np.zeros(len(binary) + 1, np.int64)

@@ -21,7 +21,8 @@ _BY_BUCKET, _BY_FILE_GROUP = (
 
 
 def mode_of(
-    config: table_config.TableConfig, hashing_config: partition_buckets.HashingConfig | None
+    config: table_config.TableConfig,
+    hashing_config: partition_buckets.HashingConfig | None = None,
 ) -> settings.ConcurrencyMode:
     """Return the mode in which several writers write a table of its type and index.
 

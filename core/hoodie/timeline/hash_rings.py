@@ -153,7 +153,7 @@ def _decode(path: str, content: bytes) -> Ring:
         # Of two nodes with one value Apache Hudi keeps the later.
         nodes = {int(each["value"]): _prefix(each) for each in stored["nodes"]}
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise errors.FormatError(f"{path} is no ring of consistent hashing: {error!r}") from error
+        raise errors.FormatError(f"{path} is not the nodes of a ring: {error!r}") from error
     if not nodes or min(nodes) < 0 or max(nodes) > VALUE_MAX:
         raise errors.FormatError(
             f"{path} has {len(nodes)} nodes of values {sorted(nodes)[:3]}, expected some from 0 to "

@@ -132,8 +132,8 @@ def in_force(
     if pending:
         raise errors.ConflictError(
             f"{storage.uri} is being given bucket counts by partition (RFC-89, {pending[-1]}): "
-            "write again once its replace commit has ended; if nobody executes that any more, "
-            "`hoodie rollback` takes it back"
+            "write again once its replace commit has ended; `hoodie rollback` rolls back one whose "
+            "process has died"
         )
     found = read(storage, paths, is_committed)
     return found[-1] if found else None

@@ -14,7 +14,7 @@ import pyarrow as pa
 from hoodie import errors, identity
 from hoodie.filegroup import metadata_listing, snapshots
 from hoodie.format import file_names, timeline_avro
-from hoodie.index import bucket
+from hoodie.index import bucket, partitions
 from hoodie.maintenance.archiving import planning as archive_planning
 from hoodie.maintenance.archiving import service as archiving
 from hoodie.maintenance.cleaning import retention
@@ -886,7 +886,10 @@ def _rewrite(
     known = snapshots.committed_instants(opened.timeline)
     committed = snapshots.CommittedFiles(writer.storage, known)
     time = opened.requested_time
-    present = placement.Placement(writer.storage, opened.config, committed, {}, time)
+    indexes = partitions.PartitionIndexes(
+        writer.storage, opened.config, None, committed.is_committed
+    )
+    present = placement.Placement(writer.storage, opened.config, committed, {}, time, indexes)
     for path in sorted({each.partition_path for each in groups}):
         present.prepare(path)
     stats = []

@@ -156,7 +156,7 @@ def test_table_that_is_not_written_for_another_reason_is_refused(tmp_path: Path)
 def test_index_that_this_release_does_not_write_is_refused(tmp_path: Path) -> None:
     small = unstated(tmp_path, SIMPLE, **{table_config.INDEX_KEY: "INMEMORY"})
     assert len(small.rows()) == len(ROWS)
-    with pytest.raises(errors.UnsupportedError, match=r"BUCKET, SIMPLE, BLOOM.*INMEMORY"):
+    with pytest.raises(errors.UnsupportedError, match=r"BUCKET, CONSISTENT.*INMEMORY"):
         small.upsert(ROWS, **ALONE)
 
 
