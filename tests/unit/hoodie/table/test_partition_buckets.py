@@ -18,7 +18,7 @@ from hoodie.write import sessions, tasks
 from support.peer.replacements import Replacements
 from support.tables.tables import CONFIG, QUICK, SmallTable
 
-ROWS = [
+ROWS: list[dict[str, object]] = [
     {"id": str(number), "part": part, "a": number, "b": "x"}
     for part in ("p", "q")
     for number in range(20)
@@ -105,7 +105,9 @@ def test_writes_go_to_the_buckets_of_each_partition(
     small.upsert([*changed, *new], concurrency=mode)
     small.delete([{"id": row["id"], "part": row["part"]} for row in ROWS[:3]], concurrency=mode)
     small.upsert([{**new[0], "part": "r"}], concurrency=mode, operation=commits.Operation.INSERT)
-    expected = {(row["part"], row["id"]): row for row in [*ROWS, *changed, *new]}
+    expected: dict[tuple[object, object], dict[str, object]] = {
+        (row["part"], row["id"]): row for row in [*ROWS, *changed, *new]
+    }
     for row in ROWS[:3]:
         del expected[row["part"], row["id"]]
     expected["r", "n0"] = {**new[0], "part": "r"}
