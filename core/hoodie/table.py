@@ -568,6 +568,7 @@ class Table:
         declared: table_config.TableConfig,
         transaction: manager.TransactionOptions,
         *,
+        hashing_config: partition_buckets.HashingConfig | None = None,
         is_preview: bool = False,
     ) -> Mapping[str, str]:
         """Have the table state its index and its time zone; return the properties that it lacked.
@@ -575,6 +576,7 @@ class Table:
         Args:
             declared: The table's configuration, with the index, and the zone of local times.
             transaction: On whose behalf.
+            hashing_config: Bucket counts by partition that its writers have, and it does not say.
             is_preview: Whether the table is only compared with them.
 
         Raises:
@@ -587,8 +589,11 @@ class Table:
         if not changes:
             return changes
         target = replace(self._target, config=adoption.adopted(self.config, declared))
-        adoption.check(target, changes, self._env)
+        adoption.check(target, changes, self._env, hashing_config=hashing_config)
         if not is_preview:
+            if hashing_config is not None:
+                # First: a writer that knows the index knows them.
+                partition_buckets.create(self._storage, hashing_config)
             with closing(manager.open_client(target, transaction, self._env)) as client:
                 adoption.record(target, changes, client)
         return changes
@@ -672,6 +677,7 @@ def create_table(
     config: table_config.TableConfig,
     schema: schemas.TableSchema,
     env: environment.Environment,
+    hashing_config: partition_buckets.HashingConfig | None = None,
 ) -> Table:
     """Create a table.
 
@@ -680,20 +686,23 @@ def create_table(
         config: Its configuration; the schema is put into it.
         schema: Its columns.
         env: The environment.
+        hashing_config: Bucket counts by partition; None for one count of all.
 
     Raises:
         AlreadyExistsError: There is a table, or one above or below that place.
         InvalidInputError: A key, partition or ordering field is no column, or of a type that has
-            no one text.
+            no one text; or bucket counts by partition do not go with the rest.
         UnsupportedError: A column has a logical type that readers would ignore.
     """
-    definition.check(config, schema)
+    definition.check(config, schema, hashing_config)
     schemas.check_logical_types(schema)
     storage = env.open_storage(uri)
     definition.check_place(storage, env)
     if table_properties.is_table(storage):
         raise errors.AlreadyExistsError(f"there already is a table in {storage.uri}")
     stored = replace(config, create_schema=schemas.with_fixed_decimals(schema).avro)
+    if hashing_config is not None:
+        partition_buckets.create(storage, hashing_config)
     stored = chain.begin(storage, stored, "creation")
     table_properties.create(storage, stored, env.clock)
     return open_table(uri, env)

@@ -109,15 +109,49 @@ def test_non_blocking_writers_of_such_a_table_are_refused(judge: Judge, tmp_path
     assert_read_by_both(judge, path, first)
 
 
-def test_counts_in_the_options_of_writers_alone_are_not_adopted(
+def test_counts_in_the_options_of_writers_alone_are_declared(judge: Judge, tmp_path: Path) -> None:
+    """Apache Hudi's data source stores nothing of them with the table."""
+    path, options = tmp_path / "table", options_of(MERGE_ON_READ, "north,5")
+    first = rows_of(range(24), 1000)
+    judge.write(path, first, options)
+    assert not (path / ".hoodie" / ".bucket_index").exists()
+    adopt = ("adopt", path, "--index", "bucket", "--buckets", "2")
+    with pytest.raises(peer_ours.CommandFailedError, match="the table has 2"):
+        peer_ours.hoodie(*adopt)
+    with pytest.raises(peer_ours.CommandFailedError, match="belong to a bucket other than"):
+        peer_ours.hoodie(*adopt, "--buckets-by-partition", "north,6")
+    peer_ours.hoodie(*adopt, "--buckets-by-partition", "north,5")
+    second = rows_of(range(12, 36), 2000)
+    peer_ours.Hoodie(table=MERGE_ON_READ, concurrency="occ").write(path, second, "upsert")
+    third = rows_of(range(30, 48), 3000)
+    judge.write(path, third, options)
+    assert_read_by_both(judge, path, merged(first, second, third))
+    assert_sound(path)
+
+
+def test_table_that_is_created_with_such_counts_is_written_by_both(
     judge: Judge, tmp_path: Path
 ) -> None:
-    """Apache Hudi's data source stores nothing of them with the table."""
-    path = tmp_path / "table"
-    judge.write(path, rows_of(range(24), 1000), options_of(MERGE_ON_READ, "north,5"))
-    assert not (path / ".hoodie" / ".bucket_index").exists()
-    with pytest.raises(peer_ours.CommandFailedError, match="the table has 2"):
-        peer_ours.hoodie("adopt", path, "--index", "bucket", "--buckets", "2")
+    path, name = tmp_path / "table", "by_partition_created"
+    ours = peer_ours.Hoodie(
+        table=MERGE_ON_READ, concurrency="occ", creation=("--buckets-by-partition", "nor.h$,5")
+    )
+    first = rows_of(range(24), 1000)
+    ours.write(path, first, "upsert")
+    assert buckets_of(path)["north"] > 2
+    second = rows_of(range(12, 36), 2000)
+    judge.write(path, second, options_of(MERGE_ON_READ, "nor.h$,5"))
+    third = rows_of(range(30, 48), 3000)
+    ours.write(path, third, "upsert")
+    assert_read_by_both(judge, path, merged(first, second, third))
+    judge.execute(f"CREATE TABLE {name} USING hudi LOCATION '{path}'")
+    manage(judge, name, "add => 'west,4'")
+    fourth = rows_of(range(40, 60), 4000)
+    ours.write(path, fourth, "upsert")
+    assert_read_by_both(judge, path, merged(first, second, third, fourth))
+    shown = peer_ours.hoodie("describe", path)["buckets_by_partition"]
+    assert shown == "west,4;nor.h$,5"
+    assert_sound(path)
 
 
 def assert_sound(path: Path) -> None:

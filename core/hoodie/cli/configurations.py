@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from hoodie import errors
 from hoodie.model import key_generators, schemas, table_config, time_zones
 from hoodie.storage import locations
+from hoodie.timeline import partition_buckets
 from hoodie.write import keys
 
 BUCKETS_DEFAULT = 8
@@ -172,6 +173,25 @@ def check_keeps_partitions(index: table_config.IndexKind | None, *, keeps_partit
             "--keep-partitions without a global index: expected --index global-simple or "
             "global-bloom, with which a key is found in other partitions"
         )
+
+
+def hashing_config(
+    config: table_config.TableConfig, expressions: str | None
+) -> partition_buckets.HashingConfig | None:
+    """Return the bucket counts by partition that an option declares; None for none.
+
+    Raises:
+        InvalidInputError: They are malformed.
+        UnsupportedError: An expression may mean something else in Java.
+        ConfigurationError: The table has no number of buckets.
+    """
+    if expressions is None:
+        return None
+    if config.bucket_count is None:
+        raise errors.ConfigurationError(
+            "--buckets-by-partition without a bucket index: expected --index bucket"
+        )
+    return partition_buckets.declared(expressions, config.bucket_count)
 
 
 def name_of(uri: str) -> str:

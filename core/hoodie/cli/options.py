@@ -65,6 +65,15 @@ class IndexName(enum.Enum):
 
 INDEX_KINDS = {name: table_config.IndexKind[name.name] for name in IndexName}
 
+BucketsByPartition = Annotated[
+    str | None,
+    typer.Option(
+        "--buckets-by-partition",
+        metavar="REGEX,N[;REGEX,N...]",
+        help="With --index bucket: buckets of the partitions in whose paths a regular expression "
+        "of Java is found, the first that is.",
+    ),
+]
 KeepsPartitions = Annotated[
     bool,
     typer.Option(

@@ -30,7 +30,7 @@ from hoodie.index import tables
 from hoodie.model import key_generators, table_config
 from hoodie.model.table_config import IndexKind
 from hoodie.services import checking, stored_keys
-from hoodie.timeline import active, clock_evidence, hash_rings
+from hoodie.timeline import active, clock_evidence, hash_rings, partition_buckets
 from hoodie.transaction import client, configuration, manager, preconditions
 from hoodie.write import compatibility
 
@@ -118,6 +118,7 @@ def check(
     changes: Collection[str],
     env: environment.Environment,
     progress: protocol.Progress | None = None,
+    hashing_config: partition_buckets.HashingConfig | None = None,
 ) -> None:
     """Compare what a table is to say with the table.
 
@@ -129,6 +130,7 @@ def check(
         changes: The properties that it lacks.
         env: The engine that reads file groups.
         progress: Told of file groups that were read.
+        hashing_config: Bucket counts by partition that it is to say as well.
 
     Raises:
         ConfigurationError: Some records are in other buckets, the first finding is named; or the
@@ -143,6 +145,8 @@ def check(
     stored_keys.check(target, env)
     if table_config.TIME_ZONE_KEY in changes:
         _check_zone(target)
+    if hashing_config is not None:
+        _check_new_counts(target, changes, hashing_config)
     if table_config.BUCKET_COUNT_KEY not in changes:
         if table_config.INDEX_KEY in changes:
             _check_no_buckets(target)
@@ -152,7 +156,7 @@ def check(
     else:
         _check_no_rings(target)
         _check_default_count(target)
-    found = checking.errors_of(checking.check_buckets(target, env, progress))
+    found = checking.errors_of(checking.check_buckets(target, env, progress, hashing_config))
     if found:
         more = f", and {len(found) - 1} more findings" if len(found) > 1 else ""
         raise errors.ConfigurationError(
@@ -184,6 +188,28 @@ def _check_no_rings(target: manager.Target) -> None:
         raise errors.ConfigurationError(
             f"{target.storage.uri} has {info.path}, of a bucket index with consistent hashing: "
             "`hoodie adopt --index consistent-hashing --buckets N` states it"
+        )
+
+
+def _check_new_counts(
+    target: manager.Target,
+    changes: Collection[str],
+    hashing_config: partition_buckets.HashingConfig,
+) -> None:
+    """Refuse counts by partition of a table with another index, or that has some already."""
+    if target.config.index_kind is not IndexKind.BUCKET:
+        raise errors.ConfigurationError(
+            f"bucket counts by partition of {target.storage.uri}: expected the index bucket"
+        )
+    configs = snapshots.take(target.storage, target.config).hashing_configs()
+    stored = configs[-1].expressions if configs else "one count for all"
+    if stored != hashing_config.expressions and (
+        configs or table_config.BUCKET_COUNT_KEY not in changes
+    ):
+        raise errors.ConfigurationError(
+            f"{target.storage.uri} states bucket counts by partition: {stored}, not "
+            f"{hashing_config.expressions}. What is stated is changed by Apache Hudi's "
+            "partition_bucket_index_manager alone"
         )
 
 

@@ -12,6 +12,7 @@
 Reads the whole table. A finding never stops the check; what cannot be read is a finding.
 """
 
+import dataclasses
 import functools
 import itertools
 from collections import defaultdict
@@ -95,6 +96,7 @@ def check_buckets(
     target: manager.Target,
     env: environment.Environment,
     progress: engines.Progress | None = None,
+    hashing_config: partition_buckets.HashingConfig | None = None,
 ) -> list[results.Finding]:
     """Return what is wrong with a table's buckets: file groups, and the records in them.
 
@@ -104,8 +106,11 @@ def check_buckets(
         target: The table, with the number of buckets that it is to have.
         env: The engine that reads file groups.
         progress: Told of file groups that were read.
+        hashing_config: Bucket counts by partition that it is to have as well.
     """
     snapshot = snapshots.take(target.storage, target.config)
+    if hashing_config is not None:
+        snapshot = dataclasses.replace(snapshot, hashing_configs=lambda: (hashing_config,))
     index = _index(target.config, snapshot)
     found: list[results.Finding] = []
     for path in snapshot.listing.partitions():

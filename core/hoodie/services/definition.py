@@ -10,13 +10,22 @@ from hoodie.index import tables
 from hoodie.model import schemas, table_config
 from hoodie.storage import locations, protocol
 from hoodie.storage import paths as storage_paths
-from hoodie.timeline import active, schema_history, table_properties
+from hoodie.timeline import active, partition_buckets, schema_history, table_properties
 from hoodie.transaction import stored_schemas
 from hoodie.write import keys
 
 
-def check(config: table_config.TableConfig, schema: schemas.TableSchema) -> None:
+def check(
+    config: table_config.TableConfig,
+    schema: schemas.TableSchema,
+    hashing_config: partition_buckets.HashingConfig | None = None,
+) -> None:
     """Refuse a new table that could not be written, or not be read by Apache Hudi afterwards.
+
+    Args:
+        config: Its configuration.
+        schema: Its columns.
+        hashing_config: Bucket counts by partition; None for one count of all.
 
     Raises:
         InvalidInputError: A field is no column, or of a type that has no one text; or the settings
@@ -27,6 +36,8 @@ def check(config: table_config.TableConfig, schema: schemas.TableSchema) -> None
         raise errors.InvalidInputError("a table needs a record key of at least one column")
     _check_merging(config)
     tables.index_of(config).check()
+    if hashing_config is not None:
+        _check_counts(config, hashing_config)
     for role, names in (
         ("record key", config.record_key_fields),
         ("partition", config.partition_fields),
@@ -89,6 +100,23 @@ def load_schema(storage: protocol.Storage, config: table_config.TableConfig) -> 
             f"table {config.name!r} has no schema: no commit and no hoodie.table.create.schema"
         )
     return schemas.from_avro(config.create_schema)
+
+
+def _check_counts(
+    config: table_config.TableConfig, hashing_config: partition_buckets.HashingConfig
+) -> None:
+    lacking = None
+    if config.index_kind is not table_config.IndexKind.BUCKET:
+        lacking = "the index bucket"
+    elif not config.partition_fields:
+        lacking = "partitions"
+    elif not config.has_foreign_writers:
+        # Its writers do not look for counts, which Apache Hudi changes.
+        lacking = "a table that other engines may write"
+    if lacking is not None:
+        raise errors.InvalidInputError(
+            f"bucket counts by partition ({hashing_config.expressions}): expected {lacking}"
+        )
 
 
 def _check_merging(config: table_config.TableConfig) -> None:

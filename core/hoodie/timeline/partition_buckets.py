@@ -4,6 +4,7 @@
         JSON: `expressions` ("regex,count;regex,count", the first that is found in the partition
         path counts), `defaultBucketNumber` for partitions that none is found in, `rule`, `version`
 
+A table that is created with such counts has a file of 14 zeros, which counts from the beginning.
 The procedure writes the file, rewrites every partition whose count changes, and completes a replace
 commit with the file's instant. The file counts once that has completed; the properties of the table
 keep the count that they had. Older files go to a folder beside it when their instants are archived.
@@ -29,6 +30,7 @@ from hoodie.storage.protocol import Storage
 DIRECTORY = ".hoodie/.bucket_index/partition_bucket_index_meta/configs"
 
 _SUFFIX = ".hashing_config"
+_INITIAL = "0" * 14
 _KIND = ("REGEX", 1)
 """Rule and version that are known."""
 
@@ -77,6 +79,64 @@ class HashingConfig:
         return self.default_count
 
 
+def declared(expressions: str, default_count: int) -> HashingConfig:
+    """Return the bucket counts by partition that a user declares for a table.
+
+    Args:
+        expressions: As `regex,count;regex,count`.
+        default_count: The count of other partitions.
+
+    Raises:
+        InvalidInputError: They are malformed.
+        UnsupportedError: An expression may mean something else in Java.
+    """
+    path = f"{DIRECTORY}/{_INITIAL}{_SUFFIX}"
+    try:
+        rules = _rules(expressions)
+        found = HashingConfig(
+            path=path, expressions=expressions, rules=rules, default_count=default_count
+        )
+        found.check()
+    except (ValueError, errors.FormatError) as error:
+        raise errors.InvalidInputError(
+            f"bucket counts by partition {expressions!r:.200}: expected REGEX,COUNT;REGEX,COUNT "
+            f"with regular expressions of Java ({error})"
+        ) from error
+    if not rules or min(found.counts) < 1:
+        raise errors.InvalidInputError(
+            f"bucket counts by partition {expressions!r:.200}: expected one at least, and counts "
+            "of 1 or more"
+        )
+    return found
+
+
+def create(storage: Storage, config: HashingConfig) -> None:
+    """Create the file of declared counts; nothing where it is there with the same content.
+
+    Raises:
+        ConflictError: It is there with another one.
+    """
+    content = json.dumps(
+        {
+            "expressions": config.expressions,
+            "defaultBucketNumber": config.default_count,
+            "rule": _KIND[0].lower(),
+            "version": _KIND[1],
+            "instant": _INITIAL,
+        },
+        indent=2,
+    ).encode()
+    try:
+        storage.create(config.path, content)
+    except errors.AlreadyExistsError:
+        stored = _decode(config.path, storage.read(config.path))
+        if stored != config:
+            raise errors.ConflictError(
+                f"{config.path} of {storage.uri} says {stored.expressions} and "
+                f"{stored.default_count} else, not {config.expressions} and {config.default_count}"
+            ) from None
+
+
 def is_hashing_config(path: str) -> bool:
     """Return whether a file of a table is such a file."""
     folder, _, name = path.rpartition("/")
@@ -106,7 +166,7 @@ def read(
     """
     found = []
     for path in sorted(paths):
-        if is_committed(_instant(path)):
+        if _counts(path, is_committed):
             # One that is gone was archived: a later one has been in force for a while.
             with contextlib.suppress(errors.NotFoundError):
                 found.append(_decode(path, storage.read(path)))
@@ -128,7 +188,7 @@ def in_force(
         FormatError, UnsupportedError: As `read`.
     """
     paths = listed(storage)
-    pending = [each for each in paths if not is_committed(_instant(each))]
+    pending = [each for each in paths if not _counts(each, is_committed)]
     if pending:
         raise errors.ConflictError(
             f"{storage.uri} is being given bucket counts by partition (RFC-89, {pending[-1]}): "
@@ -158,10 +218,15 @@ def delete(storage: Storage, requested_time: instants.InstantTime) -> None:
     storage.delete(f"{DIRECTORY}/{requested_time}{_SUFFIX}")
 
 
-def _instant(path: str) -> instants.InstantTime:
-    # The first file of a table that was created with such counts has 14 zeros; no commit has them,
-    # and they are older than all that were archived.
-    return instants.InstantTime(path.rpartition("/")[2].removesuffix(_SUFFIX))
+def _counts(path: str, is_committed: Callable[[instants.InstantTime], bool]) -> bool:
+    instant = path.rpartition("/")[2].removesuffix(_SUFFIX)
+    return instant == _INITIAL or is_committed(instants.InstantTime(instant))
+
+
+def _rules(expressions: str) -> tuple[tuple[str, int], ...]:
+    # As Java splits it: no regular expression with a comma or semicolon can be given.
+    parts = [each.split(",") for each in expressions.split(";") if each.strip()]
+    return tuple((pattern.strip(), int(count)) for pattern, count in parts)
 
 
 def _decode(path: str, content: bytes) -> HashingConfig:
@@ -173,9 +238,7 @@ def _decode(path: str, content: bytes) -> HashingConfig:
                 f"{path} has rule {kind[0]} of version {kind[1]}, expected {_KIND[0]} of {_KIND[1]}"
             )
         expressions = str(stored["expressions"])
-        # As Java splits it: no regular expression with a comma or semicolon can be given.
-        parts = [each.split(",") for each in expressions.split(";") if each.strip()]
-        rules = tuple((pattern.strip(), int(count)) for pattern, count in parts)
+        rules = _rules(expressions)
         default_count = int(stored["defaultBucketNumber"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise errors.FormatError(f"{path} is not a hashing config: {error!r}") from error

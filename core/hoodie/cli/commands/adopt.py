@@ -24,7 +24,9 @@ it is by default with a record index: such a row is updated where it is.
 bucket is for tables with hoodie.index.type=BUCKET, consistent-hashing for those that also have
 hoodie.index.bucket.engine=CONSISTENT_HASHING. Of such a table all keys are read, and it is refused
 if one is in another bucket than it belongs to. --buckets is what its writers give as
-hoodie.bucket.index.num.buckets; counts of single partitions (RFC-89) are found in the table.
+hoodie.bucket.index.num.buckets. Counts of single partitions (RFC-89) are found in the table, unless
+its writers alone have them: --buckets-by-partition is what they give as
+hoodie.bucket.index.partition.expressions.
 
 The instants of a table have the local times of its writers, unless hoodie.table.timeline.timezone
 is UTC. Then --time-zone says which zone that is, by its name in the IANA database: UTC if the JVMs
@@ -43,6 +45,7 @@ EXAMPLES = """Examples:
   hoodie adopt /data/trips --index simple
   hoodie adopt /data/trips --index simple --time-zone Europe/Berlin
   hoodie adopt /data/trips --index bucket --buckets 16
+  hoodie adopt /data/trips --index bucket --buckets 16 --buckets-by-partition '^2026,64'
   hoodie adopt /data/trips --index global-bloom --keep-partitions
   hoodie adopt /data/trips --key-option hoodie.keygen.timebased.output.timezone=UTC
 """
@@ -64,6 +67,7 @@ def adopt(  # noqa: PLR0913 - one for each option
             help="With --index bucket or consistent-hashing: buckets of each partition.",
         ),
     ] = None,
+    buckets_by_partition: options.BucketsByPartition = None,
     bucket_fields: Annotated[
         str | None,
         typer.Option(
@@ -112,7 +116,12 @@ def adopt(  # noqa: PLR0913 - one for each option
             )
         display.phase("comparing the table with what is declared")
         config = configurations.adopted(opened.config, declared)
-        changes = opened.adopt(config, run.transaction(authors.Author()), is_preview=dry_run)
+        changes = opened.adopt(
+            config,
+            run.transaction(authors.Author()),
+            hashing_config=configurations.hashing_config(config, buckets_by_partition),
+            is_preview=dry_run,
+        )
     shown = adoptions.document(opened.uri, config, changes, is_done=not dry_run)
     if as_json:
         output.document(shown)

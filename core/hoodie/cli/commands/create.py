@@ -138,6 +138,7 @@ def create(  # noqa: PLR0913 - a parameter an option
             show_default=f"{configurations.BUCKETS_DEFAULT}, with a bucket index",
         ),
     ] = None,
+    buckets_by_partition: options.BucketsByPartition = None,
     table_version: Annotated[
         VersionName,
         typer.Option(help="Table version: 9 for Hudi 1.1 and later, 8 for readers of Hudi 1.0."),
@@ -219,9 +220,10 @@ def create(  # noqa: PLR0913 - a parameter an option
         ),
         columns,
     )
+    hashing_config = configurations.hashing_config(config, buckets_by_partition)
     with progress.Display() as display:
         display.phase("creating the table")
-        created = table.create_table(uri, config, columns, env)
+        created = table.create_table(uri, config, columns, env, hashing_config)
         if metadata_table:
             display.phase("making the metadata table")
             created = created.initialise_metadata(run.transaction(authors.Author()))

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from hoodie import errors
-from hoodie.model import commits, predicates, settings, table_config
+from hoodie import environment, errors, table
+from hoodie.model import commits, predicates, schemas, settings, table_config
 from hoodie.read import where
 from hoodie.services import adoption
 from hoodie.timeline import partition_buckets
 from hoodie.transaction import manager
 from hoodie.write import sessions, tasks
 from support.peer.replacements import Replacements
-from support.tables.tables import CONFIG, QUICK, SmallTable
+from support.tables.tables import COLUMNS, CONFIG, QUICK, SmallTable
 
 ROWS: list[dict[str, object]] = [
     {"id": str(number), "part": part, "a": number, "b": "x"}
@@ -256,3 +256,75 @@ def test_table_with_such_counts_is_adopted_by_the_count_of_others(
         return
     with pytest.raises(errors.ConfigurationError, match="gives other partitions 2 buckets"):
         adoption.check(target, [table_config.BUCKET_COUNT_KEY], small.env)
+
+
+def declared(expressions: str = "p,7") -> partition_buckets.HashingConfig:
+    assert CONFIG.bucket_count is not None
+    return partition_buckets.declared(expressions, CONFIG.bucket_count)
+
+
+def test_table_is_created_with_counts(tmp_path: Path) -> None:
+    env = environment.system(parallelism=2)
+    schema = schemas.from_arrow(COLUMNS, CONFIG.name)
+    created = table.create_table(str(tmp_path / "t"), CONFIG, schema, env, declared("^p$,7"))
+    small = SmallTable.__new__(SmallTable)
+    small.path, small.env, small.table = tmp_path / "t", env, created
+    small.upsert(ROWS, concurrency=SINGLE)
+    small.upsert(ROWS, concurrency=OPTIMISTIC)
+    assert live_ids(small, "p") == set(range(7))
+    assert live_ids(small, "q") == {0, 1}
+    assert small.problems() == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"partition_fields": ()},
+        {"has_foreign_writers": False},
+        {"bucket_count": None, "index": table_config.IndexKind.SIMPLE},
+        {"index": table_config.IndexKind.CONSISTENT_HASHING},
+    ],
+)
+def test_counts_that_do_not_go_with_a_table_are_refused(
+    tmp_path: Path, changes: dict[str, object]
+) -> None:
+    config = replace(CONFIG, **changes)  # type: ignore[arg-type] # as they are named
+    schema = schemas.from_arrow(COLUMNS, CONFIG.name)
+    with pytest.raises(errors.InvalidInputError, match=REFUSED):
+        table.create_table(str(tmp_path / "t"), config, schema, environment.system(), declared())
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("expressions", ["", "p", "p,x", "p,0", "p,1,2", "(,3", "p,-1"])
+def test_malformed_counts_are_refused(expressions: str) -> None:
+    with pytest.raises(errors.InvalidInputError, match=REFUSED):
+        declared(expressions)
+
+
+def test_counts_that_contradict_those_of_a_table_are_refused(small: SmallTable) -> None:
+    Replacements(small).rescale(COUNTS)
+    storage = small.env.open_storage(str(small.path))
+    target = manager.Target(storage=storage, config=CONFIG, schema=small.table.schema)
+    changes = [table_config.BUCKET_COUNT_KEY]
+    adoption.check(target, changes, small.env, hashing_config=declared("p,7"))
+    with pytest.raises(errors.ConfigurationError, match="states bucket counts by partition: p,7"):
+        adoption.check(target, changes, small.env, hashing_config=declared("p,8"))
+
+
+def test_counts_of_a_table_that_states_one_count_are_refused(small: SmallTable) -> None:
+    storage = small.env.open_storage(str(small.path))
+    target = manager.Target(storage=storage, config=CONFIG, schema=small.table.schema)
+    with pytest.raises(errors.ConfigurationError, match=r"states .* one count for all"):
+        adoption.check(target, [], small.env, hashing_config=declared("p,7"))
+    with pytest.raises(errors.ConfigurationError, match="is not distributed"):
+        adoption.check(
+            target, [table_config.BUCKET_COUNT_KEY], small.env, hashing_config=declared("p,7")
+        )
+
+
+def test_declared_counts_are_put_once(small: SmallTable) -> None:
+    storage = small.env.open_storage(str(small.path))
+    partition_buckets.create(storage, declared("p,7"))
+    partition_buckets.create(storage, declared("p,7"))
+    with pytest.raises(errors.ConflictError, match="says p,7"):
+        partition_buckets.create(storage, declared("p,8"))
