@@ -30,8 +30,8 @@ def check(columns: Sequence[str], schema: pa.Schema, operation: commits.Operatio
         operation: What the write does.
 
     Raises:
-        InvalidInputError: It is no bulk insert; or a column is named twice, or has no order.
-        NotFoundError: There is no such column.
+        InvalidInputError: It is no bulk insert; or a column is named twice, is not there, or has no
+            order.
     """
     if not columns:
         return
@@ -65,7 +65,7 @@ def _check_column(name: str, schema: pa.Schema) -> None:
         )
     similar = difflib.get_close_matches(name, schema.names, n=_NAMED_MAX)
     known = f"similar: {', '.join(similar)}" if similar else f"they are {', '.join(schema.names)}"
-    raise errors.NotFoundError(
+    raise errors.InvalidInputError(
         f"rows cannot be sorted by {name!r}, expected a column of the table; {known}"
     )
 

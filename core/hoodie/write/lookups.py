@@ -4,8 +4,8 @@
     delete        the file groups that hold its keys; a key that is nowhere is deleted nowhere
     insert        rows are placed without a look-up, so that a key may be there twice, as with
                   Apache Hudi; with `drops_duplicates` after one, without the rows of known keys
-    bulk insert   as insert, to new file groups alone; so are overwrites, without a look-up. A sorted
-                  one gives each a range of the order of its partition's rows
+    bulk insert   as insert, to new file groups alone; so are overwrites, without a look-up. If
+                  it sorts its rows, each group takes a range of them
 
 A row that says that it is deleted, and whose key is nowhere, is left out. With a global index keys
 are looked up in all partitions, and rows may move from one to another (`write.partition_moves`).

@@ -255,7 +255,6 @@ def begin(
             or a non-blocking writer replaces file groups.
         InvalidInputError: Partitions are given to an operation without, or the other way round; or
             rows cannot be sorted by the columns of `sort_by`.
-        NotFoundError: One of these is not there.
         ConflictError: The same writer, or one that must be alone, is active.
         UnsupportedError: The table is not one that we write.
     """

@@ -113,7 +113,8 @@ _TABLE: Spec = {
 _WRITER: Spec = {
     "tableRef": _REFERENCE,
     "writerId": "loader",
-    "operation": "Upsert",
+    "operation": "BulkInsert",
+    "sortBy": ["day", "amount"],
     "source": {
         "files": {
             "path": "in/*.csv",

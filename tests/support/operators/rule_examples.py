@@ -467,6 +467,20 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
             edited(WRITER, source__files__addColumns=True, source__files__format="JSON"),
         ],
     ),
+    ("Writer", "sort-by-of-bulk-insert"): Examples(
+        accepted=[
+            edited(WRITER, operation="BulkInsert"),
+            edited(WRITER, operation="BulkInsert", sortBy=["day", "amount"]),
+        ],
+        refused=[
+            edited(WRITER, sortBy=["day"]),
+            edited(WRITER, operation="Insert", sortBy=["day"]),
+        ],
+    ),
+    ("Writer", "sort-columns-once"): Examples(
+        accepted=[edited(WRITER, operation="BulkInsert", sortBy=["day", "Day"])],
+        refused=[edited(WRITER, operation="BulkInsert", sortBy=["day", "amount", "day"])],
+    ),
     ("CompactionPolicy", "one-target"): Examples(
         accepted=[POLICY, edited(POLICY, target={"tableSelector": {"matchLabels": {"a": "b"}}})],
         refused=[

@@ -16,7 +16,7 @@ from hoodie.filegroup import sorting
 from hoodie.model import commits, schemas, settings, table_config
 from hoodie.read import planning
 from hoodie.read import where as where_text
-from support.tables.tables import CONFIG, COLUMNS, Rows, SmallTable
+from support.tables.tables import COLUMNS, CONFIG, Rows, SmallTable
 
 KINDS = list(table_config.TableType)
 VERSIONS = (8, 9)
@@ -216,29 +216,27 @@ NESTED = pa.schema(
 
 
 @pytest.mark.parametrize(
-    ("columns", "kind", "message"),
+    ("columns", "message"),
     [
-        (("a", "a"), errors.InvalidInputError, "column 'a' twice"),
-        (("place",), errors.InvalidInputError, "'place', whose type struct<city: string> has no"),
-        (("tags",), errors.InvalidInputError, "'tags', whose type"),
-        (("counts",), errors.InvalidInputError, "'counts', whose type"),
-        (("place.city",), errors.InvalidInputError, "a field within column 'place'"),
-        (("plcae",), errors.NotFoundError, "expected a column of the table; similar: place"),
-        (("",), errors.NotFoundError, "they are id, part, a, b, place, tags, counts"),
-        (("_hoodie_record_key",), errors.NotFoundError, "expected a column of the table"),
-        (("A",), errors.NotFoundError, "by 'A'"),
+        (("a", "a"), "column 'a' twice"),
+        (("place",), "'place', whose type struct<city: string> has no"),
+        (("tags",), "'tags', whose type"),
+        (("counts",), "'counts', whose type"),
+        (("place.city",), "a field within column 'place'"),
+        (("plcae",), "expected a column of the table; similar: place"),
+        (("",), "they are id, part, a, b, place, tags, counts"),
+        (("_hoodie_record_key",), "expected a column of the table"),
+        (("A",), "by 'A'"),
     ],
 )
-def test_columns_without_an_order_are_refused(
-    columns: tuple[str, ...], kind: type[errors.HoodieError], message: str
-) -> None:
-    with pytest.raises(kind, match=message):
+def test_columns_without_an_order_are_refused(columns: tuple[str, ...], message: str) -> None:
+    with pytest.raises(errors.InvalidInputError, match=message):
         sorting.check(columns, NESTED, BULK_INSERT)
 
 
 def test_write_that_cannot_be_sorted_leaves_no_trace(tmp_path: Path) -> None:
     small = SmallTable(tmp_path / "t", LOOKED_UP)
-    with pytest.raises(errors.NotFoundError, match="rows cannot be sorted by 'c'"):
+    with pytest.raises(errors.InvalidInputError, match="rows cannot be sorted by 'c'"):
         bulk(small, MIXED[:3], "c")
     options = replace(small.options(concurrency=SINGLE), sort_by=("a",))
     with pytest.raises(errors.InvalidInputError, match="operation upsert cannot be sorted by a"):
