@@ -175,6 +175,17 @@ class DeletePartitions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteRows:
+    """Delete the rows that match when the run begins its write.
+
+    Attributes:
+        where: The filter, as `hoodie.read.where` parses it.
+    """
+
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigureTable:
     """Change which engines write the table.
 
@@ -231,6 +242,7 @@ Work: TypeAlias = (
     | CreateSavepoint
     | DeleteSavepoints
     | DeletePartitions
+    | DeleteRows
     | ConfigureTable
     | InitialiseMetadata
     | DropMetadata
@@ -331,6 +343,7 @@ def decode_spec(content: bytes, source: str) -> JobSpec:
             | Archive()
             | CreateSavepoint()
             | DeletePartitions()
+            | DeleteRows()
             | InitialiseMetadata()
             | DropMetadata()
             | DropTable()

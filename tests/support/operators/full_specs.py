@@ -258,6 +258,7 @@ FULL: Mapping[str, Sequence[Spec]] = {
             "type": "DeletePartitions",
             "deletePartitions": {"partitions": ["eu", "region=eu/day=1"]},
         },
+        {"tableRef": _REFERENCE, "type": "DeleteRows", "deleteRows": {"where": "amount < 0"}},
         {"tableRef": _REFERENCE, "type": "MetadataInit", "metadataInit": {"rebuild": True}},
         {
             "tableRef": _REFERENCE,

@@ -42,6 +42,11 @@ DELETE_PARTITIONS: Spec = {
     "type": "DeletePartitions",
     "deletePartitions": {"partitions": ["region=eu/day=2026-11-27"]},
 }
+DELETE_ROWS: Spec = {
+    "tableRef": {"name": "flights"},
+    "type": "DeleteRows",
+    "deleteRows": {"where": "origin = 'ORD' and delay is null"},
+}
 VALID: Mapping[str, Spec] = {
     "HudiTable": TABLE,
     "Writer": WRITER,
@@ -668,6 +673,13 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
         accepted=[ACTION, DELETE_PARTITIONS],
         refused=[edited(DELETE_PARTITIONS, deletePartitions=None)],
     ),
+    ("TableAction", "deleteRows-block"): Examples(
+        accepted=[DELETE_ROWS], refused=[edited(DELETE_ROWS, type="Compaction")]
+    ),
+    ("TableAction", "rows-to-delete"): Examples(
+        accepted=[ACTION, DELETE_ROWS],
+        refused=[edited(DELETE_ROWS, deleteRows=None)],
+    ),
     ("TableAction", "configure-block"): Examples(
         accepted=[edited(ACTION, type="Configure", configure={"chain": False})],
         refused=[edited(ACTION, configure={})],
@@ -709,6 +721,9 @@ BETWEEN: Mapping[tuple[str, str], TransitionExamples] = {
     ),
     ("TableAction", "immutable-deletePartitions"): changes(
         DELETE_PARTITIONS, "deletePartitions__partitions", ["a"], ["b"]
+    ),
+    ("TableAction", "immutable-deleteRows"): changes(
+        DELETE_ROWS, "deleteRows__where", "delay < 0", "delay <= 0"
     ),
     ("TableAction", "immutable-configure"): changes(
         edited(ACTION, type="Configure"), "configure", None, {"chain": False}
