@@ -107,6 +107,7 @@ def write_batch(
         batch_id=batch.id,
         extra={**batch.extra_metadata, **carried},
         compaction=compaction_options.from_properties(settings.compaction),
+        sort_by=work.sort_by,
     )
     retries.until_won(
         lambda: _write_once(run, opened, schema, runtime, data, options),

@@ -555,3 +555,23 @@ def test_check_reports_what_another_engine_did_without_the_lock(
     fine(hoodie("write", table, "--input", trips))
     document = fine(hoodie("timeline", table, "--chain", "--json")).document
     assert document["epochs"][-1]["foreign"] == [f"{theirs}_{completion}.deltacommit"]
+
+
+def test_bulk_insert_sorts_its_rows(hoodie: Run, table: Path, trips: Path) -> None:
+    bulk = ("write", table, "--input", trips, "--operation", "bulk_insert")
+    upsert = fine_refusal(hoodie("write", table, "--input", trips, "--sort-by", "fare"))
+    assert "rows of operation upsert cannot be sorted by fare" in upsert
+    unknown = fine_refusal(hoodie(*bulk, "--sort-by", "city,fair"))
+    assert "by 'fair', expected a column of the table; similar: fare" in unknown
+    assert "'fare' is given twice" in fine_refusal(hoodie(*bulk, "--sort-by", "fare,fare"))
+    assert "a name is empty" in fine_refusal(hoodie(*bulk, "--sort-by", ""))
+    fine(hoodie(*bulk, "--sort-by", "city, fare"))
+    for path in table.rglob("*.parquet"):
+        rows = parquet.read_table(path, columns=["city", "fare"], partitioning=None).to_pylist()
+        assert rows == sorted(rows, key=lambda row: (row["city"], row["fare"]))
+    assert len(ids(hoodie("read", table, "--json"))) == 3
+
+
+def fine_refusal(answer: Answer) -> str:
+    assert answer.code == 20, answer.err
+    return answer.err

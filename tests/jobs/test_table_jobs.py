@@ -605,3 +605,43 @@ def test_partitions_are_deleted_once(tmp_path: Path, table_type: table_config.Ta
     eu = job_specs.DeletePartitions(partitions=("eu",))
     with pytest.raises(errors.ConfigurationError, match=r"is refused|needs table"):
         workshop.run(workshop.spec(eu, attempt=3))
+
+
+@pytest.mark.parametrize("table_type", list(table_config.TableType))
+@pytest.mark.parametrize("index", [None, table_config.IndexKind.SIMPLE])
+def test_rows_that_match_are_deleted_once(
+    tmp_path: Path, table_type: table_config.TableType, index: table_config.IndexKind | None
+) -> None:
+    workshop = Workshop(tmp_path)
+    count = None if index else workshop.config.bucket_count
+    workshop.config = replace(
+        workshop.config, table_type=table_type, index=index, bucket_count=count
+    )
+    workshop.create()
+    optimistic = settings.WriteSettings(
+        clock_wait_ms=0, concurrency=settings.ConcurrencyMode.OPTIMISTIC
+    )
+    rows = workshop.file("1", "a,eu,1,x\nb,us,2,y\nc,asia,3,\nd,eu,4,\n")
+    workshop.write(rows, settings=optimistic)
+
+    def spec(where: str, attempt: int, **changes: object) -> job_specs.JobSpec:
+        found = {"settings": optimistic, "writer_id": None, "action_id": "forget"} | changes
+        return workshop.spec(job_specs.DeleteRows(where=where), attempt=attempt, **found)
+
+    where = "note is null and amount < 4 or region = 'us'"
+    result = workshop.run(spec(where, 1))
+    assert (result.commit_count, result.deletes) == (1, 2)
+    assert sorted(workshop.rows()) == ["a", "d"]
+    again = workshop.run(spec(where, 2))
+    assert (again.commit_count, again.reason) == (0, "no rows match")
+    for wrong, kind, message in (
+        ("amount <", errors.InvalidInputError, "amount <"),
+        ("nothing = 1", errors.NotFoundError, "there is no column 'nothing'"),
+        ("amount = 'x'", errors.InvalidInputError, "amount"),
+    ):
+        with pytest.raises(kind, match=message):
+            workshop.run(spec(wrong, 3))
+    non_blocking = replace(optimistic, concurrency=settings.ConcurrencyMode.NON_BLOCKING)
+    with pytest.raises(errors.ConfigurationError, match="would be lost"):
+        workshop.run(spec("amount = 1", 4, settings=non_blocking))
+    assert sorted(workshop.rows()) == ["a", "d"]

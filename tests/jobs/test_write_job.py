@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from hoodie import errors
@@ -283,6 +284,52 @@ def test_batches_replace_partitions_or_the_table(
         assert workshop.run(replace(spec, attempt=2 * attempt + 2)).skipped_count == 1
         kept[operation] = sorted(workshop.rows())
     assert list(kept.values()) == [["a", "b", "c"], ["b", "d"], ["e", "f"]]
+
+
+@pytest.mark.parametrize("table_type", list(table_config.TableType))
+@pytest.mark.parametrize("is_small", [True, False])
+def test_bulk_insert_sorts_each_partition_on_every_engine(
+    tmp_path: Path,
+    engine: engine_specs.EngineKind,
+    monkeypatch: pytest.MonkeyPatch,
+    table_type: table_config.TableType,
+    *,
+    is_small: bool,
+) -> None:
+    if not is_small:
+        monkeypatch.setattr(small, "INPUT_BYTES_MAX", 0)
+    workshop = Workshop(tmp_path)
+    workshop.config = replace(
+        workshop.config,
+        table_type=table_type,
+        index=table_config.IndexKind.SIMPLE,
+        bucket_count=None,
+    )
+    workshop.create()
+    amounts = [n * 71 % 300 for n in range(300)]
+    lines = (f"k{n},{'eu' if n % 2 else 'us'},{amount},x\n" for n, amount in enumerate(amounts))
+    work = batches_of(
+        workshop.file("in", "".join(lines)),
+        operation=commits.Operation.BULK_INSERT,
+        sort_by=("amount",),
+    )
+    some = settings.WriteSettings(
+        clock_wait_ms=0,
+        concurrency=settings.ConcurrencyMode.OPTIMISTIC,
+        base_file_bytes_max=1500,
+    )
+    assert workshop.run(workshop.spec(work, engine, settings=some)).commit_count == 1
+    assert {row[2] for row in workshop.rows().values()} == set(amounts)
+    found: dict[str, list[tuple[int, list[int]]]] = {}
+    for path in Path(workshop.uri).rglob("*.parquet"):
+        values = parquet.read_table(path, partitioning=None).column("amount").to_pylist()
+        number = int(path.name.partition("_")[0].rpartition("-")[2])
+        found.setdefault(path.parent.name, []).append((number, values))
+    for files in found.values():
+        assert len(files) > 2
+        in_order = [value for _, values in sorted(files) for value in values]
+        assert in_order == sorted(in_order)
+    assert sum(len(values) for files in found.values() for _, values in files) == 300
 
 
 @pytest.mark.parametrize("index", [each for each in table_config.IndexKind if each.is_global])

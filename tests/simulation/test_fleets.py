@@ -14,7 +14,14 @@ from hoodie.model.instants import Action, InstantTime, State
 from hoodie.timeline import history_writing, transitions
 from hoodie.transaction import lifecycle
 from hoodie.write import conflicts
-from support.simulation import chance, invariants, schedule, schedule_shrinking, schedule_world
+from support.simulation import (
+    chance,
+    invariants,
+    schedule,
+    schedule_lookups,
+    schedule_shrinking,
+    schedule_world,
+)
 from support.simulation.invariants import LockEvent
 from support.simulation.schedule_fleet import Fleet
 from support.simulation.schedule_plans import (
@@ -40,6 +47,7 @@ SEEDS = {
     Scenario.LOOKED_UP: 40,
     Scenario.EVERYWHERE: 40,
     Scenario.REPLACED: 40,
+    Scenario.SELECTED: 40,
     Scenario.LATE: 30,
     Scenario.LATE_COPY_ON_WRITE: 30,
     Scenario.IN_PLACE: 30,
@@ -125,6 +133,21 @@ def test_record_indexes_are_judged(first: int) -> None:
         fleet.run()
         judged.append(fleet.world.keys.judged)
     assert all(judged), judged
+
+
+def test_deletes_by_a_filter_are_judged() -> None:
+    """Else that the right rows are left would prove nothing: many delete some, many lose first."""
+    deleted, lost = 0, 0
+    for seed in range(40):
+        fleet = Fleet(plan_of(Scenario.SELECTED, seed))
+        fleet.run()
+        assert isinstance(fleet.world, schedule_lookups.LookupWorld)
+        found = fleet.world.selections
+        completed = found.keys() & set(fleet.world.seen[-1].writes)
+        deleted += sum(found[write].rows.num_rows > 0 for write in completed)
+        lost += len(found) - len(completed)
+    assert deleted > 20, (deleted, lost)
+    assert lost > 5, (deleted, lost)
 
 
 def test_reads_by_a_metadata_table_are_judged_while_it_is_compacted() -> None:

@@ -44,6 +44,7 @@ class WriteBatches:
             at least this long, so that readers see changes at most that often. 0 for as fast as
             can be.
         settings: Of each batch, until the file of `batch_settings_path` has others.
+        sort_by: Columns by which a bulk insert sorts the rows of each batch; none for no order.
     """
 
     operation: commits.Operation
@@ -51,6 +52,7 @@ class WriteBatches:
     batches: tuple[input_sources.Batch, ...]
     commit_interval_ms: int = 0
     settings: batch_settings.BatchSettings = field(default_factory=batch_settings.BatchSettings)
+    sort_by: tuple[str, ...] = ()
 
 
 class CompactionStep(enum.Enum):
@@ -173,6 +175,17 @@ class DeletePartitions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteRows:
+    """Delete the rows that match when the run begins its write.
+
+    Attributes:
+        where: The filter, as `hoodie.read.where` parses it.
+    """
+
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigureTable:
     """Change which engines write the table.
 
@@ -229,6 +242,7 @@ Work: TypeAlias = (
     | CreateSavepoint
     | DeleteSavepoints
     | DeletePartitions
+    | DeleteRows
     | ConfigureTable
     | InitialiseMetadata
     | DropMetadata
@@ -329,6 +343,7 @@ def decode_spec(content: bytes, source: str) -> JobSpec:
             | Archive()
             | CreateSavepoint()
             | DeletePartitions()
+            | DeleteRows()
             | InitialiseMetadata()
             | DropMetadata()
             | DropTable()

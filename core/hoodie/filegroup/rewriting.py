@@ -3,7 +3,8 @@
 The batch is merged as a compaction merges a log file that holds it, so both kinds of tables decide
 alike which version of a row wins. Rows that the batch does not change keep their commit time and
 sequence number. An insert may add its rows without looking for their keys, as Apache Hudi does it:
-that is faster, and leaves two rows with one key where the key was there.
+that is faster, and leaves two rows with one key where the key was there. What it adds may be
+sorted (`sorting.py`), once its rows of one key were combined: that takes them as they came.
 
 Base rows stream through; what stays in memory is the batch. A group whose rows were all deleted
 keeps a base file without rows: without it the older one would be read.
@@ -26,6 +27,7 @@ from hoodie.filegroup import (
     merging,
     ordering,
     reading,
+    sorting,
     writing,
 )
 from hoodie.model import commits, files, key_changes, schemas, settings, table_config
@@ -64,6 +66,8 @@ def rewrite(
         added, counts = _added(
             changed, columns, rules, combines=write_settings.combines_rows_of_inserts
         )
+        if batch.sort_by:
+            added = added.take(sorting.positions(added, batch.sort_by))
         stat = writing.write_base_file(target, _chained(base_rows, added), schema, write_settings)
         keys = None
         if target.tracks_keys:

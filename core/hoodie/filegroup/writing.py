@@ -84,6 +84,7 @@ class LogRows:
         deleted_ordering: An ordering value for each deleted key, a tuple of arrays where there are
             several ordering fields; None to delete whatever came before.
         is_insert: Whether the rows are known to be new.
+        sort_by: Columns by which such rows are sorted in a base file; none for their own order.
     """
 
     data: pa.Table
@@ -91,6 +92,7 @@ class LogRows:
     deleted_keys: pa.Array | None = None
     deleted_ordering: pa.Array | tuple[pa.Array, ...] | None = None
     is_insert: bool = False
+    sort_by: tuple[str, ...] = ()
 
 
 def readable_by_hudi(

@@ -6,7 +6,8 @@
 
 Inserts become base files in tables of both types, as with Apache Hudi: its simple and bloom indexes
 do not look for keys in log files. So in a merge-on-read table only file groups without log files
-count as small. All rows of a key go to one file group.
+count as small. All rows of a key go to one file group. Keys are taken in the order of their first
+rows: that of the batch, or that by which a bulk insert sorts its rows.
 
 The size of a row is that in the largest base files of the partition, footers left out, which would
 count for much in small ones; without files it is that in memory, which is more. Source:

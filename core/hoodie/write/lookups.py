@@ -4,7 +4,8 @@
     delete        the file groups that hold its keys; a key that is nowhere is deleted nowhere
     insert        rows are placed without a look-up, so that a key may be there twice, as with
                   Apache Hudi; with `drops_duplicates` after one, without the rows of known keys
-    bulk insert   as insert, to new file groups alone; so are overwrites, without a look-up
+    bulk insert   as insert, to new file groups alone; so are overwrites, without a look-up. If
+                  it sorts its rows, each group takes a range of them
 
 A row that says that it is deleted, and whose key is nowhere, is left out. With a global index keys
 are looked up in all partitions, and rows may move from one to another (`write.partition_moves`).
@@ -24,7 +25,7 @@ import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.engine import protocol as engine_protocol
-from hoodie.filegroup import block_decoding, held_keys, key_footers, snapshots
+from hoodie.filegroup import block_decoding, held_keys, key_footers, snapshots, sorting
 from hoodie.model import commits, files, instants, key_changes, schemas, settings, table_config
 from hoodie.storage import protocol
 from hoodie.timeline import contents
@@ -48,6 +49,7 @@ class Lookup:
         settings: The writer's.
         write_id: Of the write; a UUID.
         task: Of those that write, the number of this one.
+        sort_by: Columns in whose order new file groups take new rows; none for that of the batch.
     """
 
     config: table_config.TableConfig
@@ -56,6 +58,7 @@ class Lookup:
     settings: settings.WriteSettings
     write_id: str
     task: int = 0
+    sort_by: tuple[str, ...] = ()
 
 
 def looks_up(operation: commits.Operation, write_settings: settings.WriteSettings) -> bool:
@@ -215,7 +218,7 @@ def _chosen(
     chosen: list[batches.GroupRows] = []
     for group, of_partition in zip(new, sizes, strict=True):
         some = small.among(seen.slices[group.partition_path])
-        for share in _shared(batch, group, some, of_partition):
+        for share in _shared(batch, how.sort_by, group, some, of_partition):
             if share.file_id is not None:
                 chosen.append(share)
                 continue
@@ -382,16 +385,22 @@ def _row_bytes(
 
 def _shared(
     batch: batches.Batch,
+    sort_by: Sequence[str],
     group: batches.GroupRows,
     small: Sequence[inserts.SmallFile],
     sizes: inserts.Sizes,
 ) -> Iterator[batches.GroupRows]:
     """Yield the rows of the file groups that take new rows; without an id those of new ones."""
-    encoded = batch.record_keys.take(pa.array(group.rows)).dictionary_encode()
+    rows = group.rows
+    if sort_by:
+        columns = batch.data.select(sort_by).take(pa.array(rows))
+        rows = rows[sorting.positions(columns, sort_by).to_numpy()]
+    encoded = batch.record_keys.take(pa.array(rows)).dictionary_encode()
     shares = list(inserts.shares(len(encoded.dictionary), small, sizes))
     codes = encoded.indices.to_numpy().astype(np.int64)
-    for number, rows in tagging.by_number(inserts.numbers_of(codes, shares), group.rows):
-        yield replace(group, file_id=shares[number].file_id, rows=rows, is_base_file=True)
+    for number, some in tagging.by_number(inserts.numbers_of(codes, shares), rows):
+        file_id = shares[number].file_id
+        yield replace(group, file_id=file_id, rows=np.sort(some), is_base_file=True)
 
 
 def _joined(groups: Sequence[batches.GroupRows]) -> Iterator[batches.GroupRows]:

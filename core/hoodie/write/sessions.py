@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from hoodie import environment, errors
-from hoodie.filegroup import snapshots, writing
+from hoodie.filegroup import snapshots, sorting, writing
 from hoodie.maintenance.compaction import inline
 from hoodie.maintenance.findings import caught
 from hoodie.maintenance.rollback import failed_writes
@@ -63,6 +63,8 @@ class WriteOptions:
         batch_id: The writer's batch; one that the table holds is not written again. None for none.
         extra: Put into the commit's extra metadata.
         compaction: Which compactions the writer plans after its commit, if it does.
+        sort_by: Columns by which a bulk insert sorts its rows (`filegroup.sorting`); none for the
+            order of the batch.
     """
 
     operation: commits.Operation
@@ -71,6 +73,7 @@ class WriteOptions:
     batch_id: str | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
     compaction: compaction_options.CompactionOptions = compaction_options.DEFAULTS
+    sort_by: tuple[str, ...] = ()
 
     @property
     def replacement(self) -> replacements.Replacement | None:
@@ -255,12 +258,14 @@ def begin(
     Raises:
         ConfigurationError: The table is not for this mode, or an active writer's columns overlap;
             or a non-blocking writer replaces file groups.
-        InvalidInputError: Partitions are given to an operation without, or the other way round.
+        InvalidInputError: Partitions are given to an operation without, or the other way round; or
+            rows cannot be sorted by the columns of `sort_by`.
         ConflictError: The same writer, or one that must be alone, is active.
         UnsupportedError: The table is not one that we write.
     """
     transaction = options.transaction
     compatibility.check_table(target.config, transaction.settings.concurrency)
+    sorting.check(options.sort_by, target.schema.arrow, options.operation)
     if options.replacement is not None:
         replacements.check_mode(options.operation, transaction.settings.concurrency)
         replacements.check_index(options.operation, target.config)
@@ -576,6 +581,7 @@ def _task(
         detection=_detection(target, options.transaction, opened),
         statistics=index_definitions.wanted_statistics(target.storage, target.config, stored.arrow),
         tracks_keys=key_changes.RECORD_INDEX in target.config.metadata_partitions,
+        sort_by=options.sort_by,
     )
 
 

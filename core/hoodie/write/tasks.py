@@ -68,6 +68,7 @@ class WriteTask:
         detection: How to find conflicts before writing; None for not.
         statistics: Which ones are gathered of the data files.
         tracks_keys: Whether stats have the keys that the write adds and removes.
+        sort_by: Columns by which a bulk insert sorts the rows of base files; none for no order.
     """
 
     table_uri: str
@@ -85,6 +86,7 @@ class WriteTask:
     detection: early_conflicts.Detection | None = None
     statistics: file_statistics.Wanted = file_statistics.NOTHING
     tracks_keys: bool = False
+    sort_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,6 +280,7 @@ def _looked_up(
         settings=task.settings,
         write_id=task.write_id,
         task=token.task,
+        sort_by=task.sort_by,
     )
     return lookups.placed(how, batch, groups, storage, engine)
 
@@ -460,6 +463,7 @@ def _changes(task: WriteTask, batch: batches.Batch, group: batches.GroupRows) ->
         # Whatever their ordering values are: the rows that move are not older.
         deleted_keys=batch.record_keys.take(leaving) if len(leaving) else None,
         is_insert=task.operation.adds_rows,
+        sort_by=task.sort_by,
     )
 
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Final
 
 import pydantic
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
+from hoodie.read import where as where_text
 from hoodie_operator.api import (
     attempts,
     compaction_plan,
@@ -33,6 +34,7 @@ class ActionType(enum.Enum):
     CREATE_SAVEPOINT = "CreateSavepoint"
     DELETE_SAVEPOINTS = "DeleteSavepoints"
     DELETE_PARTITIONS = "DeletePartitions"
+    DELETE_ROWS = "DeleteRows"
     CONFIGURE = "Configure"
     METADATA_INIT = "MetadataInit"
     METADATA_DROP = "MetadataDrop"
@@ -135,6 +137,25 @@ class DeletePartitionsParameters(fields.Block):
     )
 
 
+def _checked_where(text: str) -> str:
+    where_text.parse(text)
+    return text
+
+
+class DeleteRowsParameters(fields.Block):
+    """Parameters of the deletion of rows."""
+
+    where: Annotated[
+        str, StringConstraints(min_length=1, max_length=4096), AfterValidator(_checked_where)
+    ] = Field(
+        description=(
+            "Filter of the rows to delete, on any columns, such as city = 'Rome' and fare < 0. "
+            "The rows that match when the run begins are deleted in one commit. The grammar is "
+            "that of hoodie read --where."
+        ),
+    )
+
+
 class ConfigureParameters(fields.Block):
     """Parameters of a change of the table's configuration."""
 
@@ -172,6 +193,7 @@ class TableActionSpec(fields.Block):
     create_savepoint: CreateSavepointParameters | None = None
     delete_savepoints: DeleteSavepointsParameters | None = None
     delete_partitions: DeletePartitionsParameters | None = None
+    delete_rows: DeleteRowsParameters | None = None
     configure: ConfigureParameters | None = None
     metadata_init: MetadataInitParameters | None = None
     dry_run: bool = Field(
@@ -229,6 +251,7 @@ class ActionResult(fields.Block):
     files: int | None = None
     bytes: int | None = None
     records: int | None = None
+    deletes: int | None = Field(default=None, description="Number of deleted rows.")
     duration_ms: int | None = None
     lock_wait_ms: int | None = None
     lock_hold_ms: int | None = None
@@ -257,6 +280,7 @@ _PARAMETERS: Final[Mapping[ActionType, Callable[[TableActionSpec], fields.Block 
     ActionType.CREATE_SAVEPOINT: lambda spec: spec.create_savepoint,
     ActionType.DELETE_SAVEPOINTS: lambda spec: spec.delete_savepoints,
     ActionType.DELETE_PARTITIONS: lambda spec: spec.delete_partitions,
+    ActionType.DELETE_ROWS: lambda spec: spec.delete_rows,
     ActionType.CONFIGURE: lambda spec: spec.configure,
     ActionType.METADATA_INIT: lambda spec: spec.metadata_init,
 }
@@ -322,6 +346,15 @@ RULES: rules.Rules[TableActionSpec] = rules.Rules(
             cel="self.type != 'DeletePartitions' || has(self.deletePartitions)",
             holds=lambda spec: (
                 spec.type is not ActionType.DELETE_PARTITIONS or spec.delete_partitions is not None
+            ),
+        ),
+        rules.Rule(
+            name="rows-to-delete",
+            field="deleteRows",
+            message="is required with type DeleteRows",
+            cel="self.type != 'DeleteRows' || has(self.deleteRows)",
+            holds=lambda spec: (
+                spec.type is not ActionType.DELETE_ROWS or spec.delete_rows is not None
             ),
         ),
         rules.Rule(

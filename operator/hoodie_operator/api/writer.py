@@ -139,6 +139,16 @@ class WriterSpec(fields.Block):
             "partitions, or whole tables. Neither goes with mode NonBlocking."
         ),
     )
+    sort_by: tuple[fields.ColumnName, ...] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=16,
+        description=(
+            "With operation BulkInsert: columns by which the rows of a commit are sorted within "
+            "each partition, so that files hold ranges of their values and filters on them read "
+            "few files. Not nested columns."
+        ),
+    )
     source: Source
     runtime: execution.Runtime = execution.Runtime()
     pacing: Pacing = Pacing()
@@ -263,6 +273,20 @@ RULES: rules.Rules[WriterSpec] = rules.Rules(
             holds=lambda spec: (
                 not spec.source.files.add_columns or spec.source.files.format is FileFormat.PARQUET
             ),
+        ),
+        rules.Rule(
+            name="sort-by-of-bulk-insert",
+            field="sortBy",
+            message="is valid with operation BulkInsert only",
+            cel="!has(self.sortBy) || self.operation == 'BulkInsert'",
+            holds=lambda spec: spec.sort_by is None or spec.operation is Operation.BULK_INSERT,
+        ),
+        rules.Rule(
+            name="sort-columns-once",
+            field="sortBy",
+            message="must not contain a name twice",
+            cel="!has(self.sortBy) || self.sortBy.all(f, self.sortBy.exists_one(g, g == f))",
+            holds=lambda spec: len(set(spec.sort_by or ())) == len(spec.sort_by or ()),
         ),
         *execution.runtime_rules(lambda spec: spec.runtime),
     ),

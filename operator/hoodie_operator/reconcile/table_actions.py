@@ -193,6 +193,7 @@ def _result(world: World, me: objects.Action) -> table_action.ActionResult | Non
         files=last.files,
         bytes=last.bytes,
         records=last.records,
+        deletes=last.deletes or None,
         duration_ms=last.duration_ms,
         lock_wait_ms=last.lock_wait_ms,
         lock_hold_ms=last.lock_hold_ms,

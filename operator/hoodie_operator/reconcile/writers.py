@@ -220,6 +220,7 @@ def _work(
         batches=batches,
         commit_interval_ms=fields.duration_ms(interval) if interval else 0,
         settings=batch_settings.of_writer(me, table),
+        sort_by=me.spec.sort_by or (),
     )
 
 

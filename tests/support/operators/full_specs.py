@@ -113,7 +113,8 @@ _TABLE: Spec = {
 _WRITER: Spec = {
     "tableRef": _REFERENCE,
     "writerId": "loader",
-    "operation": "Upsert",
+    "operation": "BulkInsert",
+    "sortBy": ["day", "amount"],
     "source": {
         "files": {
             "path": "in/*.csv",
@@ -257,6 +258,7 @@ FULL: Mapping[str, Sequence[Spec]] = {
             "type": "DeletePartitions",
             "deletePartitions": {"partitions": ["eu", "region=eu/day=1"]},
         },
+        {"tableRef": _REFERENCE, "type": "DeleteRows", "deleteRows": {"where": "amount < 0"}},
         {"tableRef": _REFERENCE, "type": "MetadataInit", "metadataInit": {"rebuild": True}},
         {
             "tableRef": _REFERENCE,

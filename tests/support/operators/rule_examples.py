@@ -42,6 +42,11 @@ DELETE_PARTITIONS: Spec = {
     "type": "DeletePartitions",
     "deletePartitions": {"partitions": ["region=eu/day=2026-11-27"]},
 }
+DELETE_ROWS: Spec = {
+    "tableRef": {"name": "flights"},
+    "type": "DeleteRows",
+    "deleteRows": {"where": "origin = 'ORD' and delay is null"},
+}
 VALID: Mapping[str, Spec] = {
     "HudiTable": TABLE,
     "Writer": WRITER,
@@ -476,6 +481,20 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
             edited(WRITER, source__files__addColumns=True, source__files__format="JSON"),
         ],
     ),
+    ("Writer", "sort-by-of-bulk-insert"): Examples(
+        accepted=[
+            edited(WRITER, operation="BulkInsert"),
+            edited(WRITER, operation="BulkInsert", sortBy=["day", "amount"]),
+        ],
+        refused=[
+            edited(WRITER, sortBy=["day"]),
+            edited(WRITER, operation="Insert", sortBy=["day"]),
+        ],
+    ),
+    ("Writer", "sort-columns-once"): Examples(
+        accepted=[edited(WRITER, operation="BulkInsert", sortBy=["day", "Day"])],
+        refused=[edited(WRITER, operation="BulkInsert", sortBy=["day", "amount", "day"])],
+    ),
     ("CompactionPolicy", "one-target"): Examples(
         accepted=[POLICY, edited(POLICY, target={"tableSelector": {"matchLabels": {"a": "b"}}})],
         refused=[
@@ -663,6 +682,13 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
         accepted=[ACTION, DELETE_PARTITIONS],
         refused=[edited(DELETE_PARTITIONS, deletePartitions=None)],
     ),
+    ("TableAction", "deleteRows-block"): Examples(
+        accepted=[DELETE_ROWS], refused=[edited(DELETE_ROWS, type="Compaction")]
+    ),
+    ("TableAction", "rows-to-delete"): Examples(
+        accepted=[ACTION, DELETE_ROWS],
+        refused=[edited(DELETE_ROWS, deleteRows=None)],
+    ),
     ("TableAction", "configure-block"): Examples(
         accepted=[edited(ACTION, type="Configure", configure={"chain": False})],
         refused=[edited(ACTION, configure={})],
@@ -704,6 +730,9 @@ BETWEEN: Mapping[tuple[str, str], TransitionExamples] = {
     ),
     ("TableAction", "immutable-deletePartitions"): changes(
         DELETE_PARTITIONS, "deletePartitions__partitions", ["a"], ["b"]
+    ),
+    ("TableAction", "immutable-deleteRows"): changes(
+        DELETE_ROWS, "deleteRows__where", "delay < 0", "delay <= 0"
     ),
     ("TableAction", "immutable-configure"): changes(
         edited(ACTION, type="Configure"), "configure", None, {"chain": False}

@@ -126,8 +126,8 @@ class Hoodie:
     orders_deletes: bool = False
     writes: int = 0
 
-    def write(self, path: Path, rows: pa.Table, operation: str) -> None:
-        """Write rows."""
+    def write(self, path: Path, rows: pa.Table, operation: str, *options: str) -> None:
+        """Write rows, with further options of `hoodie write`."""
         if not (path / ".hoodie").exists():
             create(path, self.table, rows.schema, self.creation)
         if operation == "delete":
@@ -142,7 +142,7 @@ class Hoodie:
         arguments = write_arguments(path, input_file, operation, settings)
         concurrency = self.concurrency or ("nbcc" if self.table.merge_on_read else "occ")
         arguments += ["--concurrency", concurrency, "--writer-id", "ours"]
-        hoodie(*arguments, "--lock", self.lock)
+        hoodie(*arguments, *options, "--lock", self.lock)
 
     def schedule_compaction(self, path: Path) -> str | None:
         """Write a plan; return its instant."""

@@ -94,6 +94,7 @@ class Fleet:
             has_statistics=plan.has_statistics,
         )
         self.world.replacement_rate = plan.replacement_rate
+        self.world.selection_rate = plan.selection_rate
         self.world.page_names = plan.page_names
         self.world.lock.loss_rate = plan.loss_rate
         self.world.keeps_attempts = plan.kept_attempt_rate > 0
@@ -497,7 +498,8 @@ class Fleet:
 def _kind_of_world(plan: Plan) -> type[World]:
     if plan.rows is None:
         return World
-    has_lookups = plan.rows.looks_keys_up or plan.replacement_rate > 0
+    draws_operations = plan.replacement_rate > 0 or plan.selection_rate > 0
+    has_lookups = plan.rows.looks_keys_up or draws_operations
     return schedule_lookups.LookupWorld if has_lookups else schedule_rows.RowsWorld
 
 

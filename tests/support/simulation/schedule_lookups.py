@@ -1,23 +1,36 @@
 """A table in a simulated world whose data files are real, and whose writers see the keys in them.
 
 Each write puts and deletes a few keys that all share, and puts a row of its own; or it replaces all
-rows by those that it puts. With a global index each row is of one of two partitions. Where each
+rows by those that it puts; or it reads which rows a filter keeps, once it has begun, and deletes
+these. With a global index each row is of one of two partitions. Where each
 goes, and what of other writes it conflicts with, is the library's to decide. Optimistic writes are
 serial in the order of their completion, so what a read has to find follows from the writes that it
-saw; but rows that another has added in new file groups since a replacement began outlive it.
+saw; but rows that another has added in new file groups since a replacement began outlive it, as do
+those that match a filter and were added since the rows that it keeps were read.
 """
 
 import functools
+import operator
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from hoodie.filegroup import reading, snapshots
-from hoodie.model import commits, file_statistics, files, instants, schemas, table_config
+from hoodie.model import (
+    commits,
+    file_statistics,
+    files,
+    instants,
+    predicates,
+    schemas,
+    table_config,
+)
+from hoodie.read import planning
+from hoodie.read import tasks as read_tasks
 from hoodie.storage import protocol
 from hoodie.timeline import active
 from hoodie.transaction import heartbeats, lifecycle
@@ -35,6 +48,14 @@ KEYS = ("k1", "k2", "k3", "k4")
 _HOUR_MS = 3_600_000
 _MANY = ("nothing", "put", "put", "delete")
 _FEW = (*["nothing"] * 6, "put", "put", "delete")
+
+_MEANING: Mapping[predicates.Comparator, Callable[[object, object], bool]] = {
+    predicates.Comparator.EQ: operator.eq,
+    predicates.Comparator.NE: operator.ne,
+    predicates.Comparator.LT: operator.lt,
+    predicates.Comparator.GE: operator.ge,
+}
+_COMPARATORS = tuple(_MEANING)
 
 Changes = Mapping[str, int | None]
 """The value that a write gives each key; None deletes it."""
@@ -68,6 +89,21 @@ class Seen:
     rows: tuple[tuple[str, int], ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which rows a write deletes.
+
+    Attributes:
+        where: Keeps them.
+        seen: The writes that the read which found them saw.
+        rows: Their record keys and partition paths.
+    """
+
+    where: predicates.Compare
+    seen: frozenset[instants.InstantTime]
+    rows: pa.Table
+
+
 class LookupWorld(World):
     """One table, its lock service, and the processes that use them."""
 
@@ -77,6 +113,7 @@ class LookupWorld(World):
         self.seen: list[Seen] = []
         self.drawn: dict[instants.InstantTime, Changes] = {}
         self.known: dict[instants.InstantTime, frozenset[instants.InstantTime]] = {}
+        self.selections: dict[instants.InstantTime, Selection] = {}
         # Watches of another run in this process would have looked already.
         heartbeats.watch.cache_clear()
         super().__init__(time, **options)
@@ -86,8 +123,13 @@ class LookupWorld(World):
     ) -> Sequence[commits.Written]:
         del groups
         source = random.Random(f"{self.time.seed} {writer.author.writer_id} {opened.batch_id}")
-        changes = self._changes(writer, opened, source)
         operation = self.operation_of(writer, opened.batch_id)
+        selection = None
+        changes: Changes = {}
+        if operation is commits.Operation.DELETE:
+            selection = self._selection(writer, opened, source)
+        else:
+            changes = self._changes(writer, opened, source)
         if operation.replaces:
             self.known[opened.requested_time] = self._known_to(opened)
             changes = {key: value for key, value in changes.items() if value is not None}
@@ -112,14 +154,53 @@ class LookupWorld(World):
             statistics=file_statistics.wanted(opened.config, SCHEMA.arrow, None),
             tracks_keys=self.has_record_index,
         )
+        if selection is not None:
+            batch = batches.of_stored(selection.rows, how.config, SCHEMA)
+        else:
+            batch = self._batch(how, changes, source)
+        token = tasks.WriteToken(task=task, stage=opened.stage)
+        return tasks.run(how, batch, token, writer.storage, self.process_of(writer).engine)
+
+    def _batch(
+        self, how: tasks.WriteTask, changes: Changes, source: random.Random
+    ) -> batches.Batch:
         rows = [
             {"id": key, "part": self._part_of(key, source), "v": value or 0, FLAG: value is None}
             for key, value in changes.items()
         ]
         data = pa.Table.from_pylist(rows, COLUMNS)
-        batch = batches.prepare(data, how.config, SCHEMA, how.operation)
-        token = tasks.WriteToken(task=task, stage=opened.stage)
-        return tasks.run(how, batch, token, writer.storage, self.process_of(writer).engine)
+        return batches.prepare(data, how.config, SCHEMA, how.operation)
+
+    def _selection(self, writer: Client, opened: OpenAction, source: random.Random) -> Selection:
+        """Return what a write deletes, which is read once: all of its tasks delete the same."""
+        found = self.selections.get(opened.requested_time)
+        if found is None:
+            numbers = sorted({_number(f"w{w} b{b}") for w in range(3) for b in range(3)})
+            comparator = source.choice(_COMPARATORS)
+            where = predicates.Compare("v", comparator, source.choice(numbers))
+            select = functools.partial(self._select, storage=writer.storage, where=where)
+            if self.is_cleaned:
+                found = snapshots.consistent(writer.storage, self.config, select)
+            else:
+                found = select(snapshots.take(writer.storage, self.config, has_committed_only=True))
+            self.selections[opened.requested_time] = found
+        return found
+
+    def _select(
+        self, snapshot: snapshots.Snapshot, storage: protocol.Storage, where: predicates.Compare
+    ) -> Selection:
+        """Return the rows of a snapshot that a filter keeps, read as by `Table.read`."""
+        columns = (schemas.RECORD_KEY, schemas.PARTITION_PATH)
+        query = read_tasks.Query(columns=columns, where=where)
+        planned = planning.plan(storage.uri, self.config, SCHEMA, snapshot, query)
+        slices = reading.SliceReader(storage, self.config, SCHEMA, snapshot.committed.is_committed)
+        fields = [read_tasks.full_schema(SCHEMA).field(name) for name in columns]
+        rows = [slices.read(each, columns, where) for each in planned.slices]
+        return Selection(
+            where=where,
+            seen=frozenset(self._writes_of(snapshot)),
+            rows=pa.concat_tables([pa.schema(fields).empty_table(), *rows]),
+        )
 
     def key_checks(
         self, writer: Client, written: Sequence[commits.Written]
@@ -168,6 +249,8 @@ class LookupWorld(World):
             known = self.known.get(write, frozenset())
             for key in [key for key in expected if last[key] in known]:
                 del expected[key]
+            if write in self.selections:
+                self._delete_selected(self.selections[write], expected, last)
             for key, value in self.drawn[write].items():
                 last[key] = write
                 if value is None:
@@ -175,6 +258,19 @@ class LookupWorld(World):
                 else:
                     expected[key] = value
         assert dict(found.rows) == expected, f"expected {expected}: {found}"
+
+    def _delete_selected(
+        self,
+        selection: Selection,
+        expected: dict[str, int],
+        last: Mapping[str, instants.InstantTime],
+    ) -> None:
+        """Delete rows that match and were last changed before they were read; others stay."""
+        compare = _MEANING[selection.where.comparator]
+        matching = [key for key, value in expected.items() if compare(value, selection.where.value)]
+        for key in matching:
+            if last[key] in selection.seen:
+                del expected[key]
 
     def _known_to(self, opened: OpenAction) -> frozenset[instants.InstantTime]:
         """Return the writes that had completed when one began, archived ones too."""
@@ -191,13 +287,20 @@ class LookupWorld(World):
             for file_slice in snapshot.view.latest_slices(path)
             for row in slices.read(file_slice, ["id", "v"]).to_pylist()
         ]
+        return Seen(writes=self._writes_of(snapshot), rows=tuple(rows))
+
+    def _writes_of(self, snapshot: snapshots.Snapshot) -> tuple[instants.InstantTime, ...]:
+        """Return the writes that a snapshot shows, in the order of completion."""
         completed = {time: snapshot.timeline.completion_time(time) for time in list(self.drawn)}
         writes = sorted((str(at), time) for time, at in completed.items() if at is not None)
-        return Seen(writes=tuple(time for _, time in writes), rows=tuple(rows))
+        return tuple(time for _, time in writes)
 
     def operation_of(self, writer: Client, batch_id: str | None) -> commits.Operation:
         name = f"operation {self.time.seed} {writer.author.writer_id} {batch_id}"
         source = random.Random(name)
+        if self.selection_rate:
+            is_selected = source.random() < self.selection_rate
+            return commits.Operation.DELETE if is_selected else commits.Operation.UPSERT
         if source.random() >= self.replacement_rate:
             return commits.Operation.UPSERT
         return source.choice(
@@ -212,8 +315,9 @@ class LookupWorld(World):
 
     def _changes(self, writer: Client, opened: OpenAction, source: random.Random) -> Changes:
         """Return what a writer's batch does: the same whenever it is tried."""
-        number = sum(map(ord, f"{writer.author.writer_id} {opened.batch_id}"))
-        changes: dict[str, int | None] = {f"{writer.author.writer_id} {opened.batch_id}": number}
+        name = f"{writer.author.writer_id} {opened.batch_id}"
+        number = _number(name)
+        changes: dict[str, int | None] = {name: number}
         # Writes beside a replacement conflict with it, but for those of other keys.
         choices = _FEW if self.replacement_rate else _MANY
         for key in KEYS:
@@ -223,3 +327,8 @@ class LookupWorld(World):
                 case "delete":
                     changes[key] = None
         return changes
+
+
+def _number(name: str) -> int:
+    """Return the value that the rows of a batch have: near those of others, and of few the same."""
+    return sum(map(ord, name))

@@ -28,6 +28,7 @@ class Scenario(enum.Enum):
     LOOKED_UP = "looked-up"  # A table without buckets, whose optimistic writers look keys up.
     EVERYWHERE = "everywhere"  # The same with a global index, and records that change partitions.
     REPLACED = "replaced"  # Writers that replace all rows, beside such writers and cleaners.
+    SELECTED = "selected"  # Writers that delete by a filter what they have read, beside others.
     # Of tables and modes of all kinds:
     IN_PLACE = "in-place"  # Data files show under their names while they are written.
     HELD_UP = "held-up"  # Who has the lock is paused until lock and heartbeat are lost.
@@ -57,6 +58,7 @@ class Plan:
         table_type: Of the table.
         rows: The configuration of a table whose data files hold rows; None where they hold lines.
         replacement_rate: How many of the batches replace all rows; of tables with rows.
+        selection_rate: How many of the batches delete rows by a filter; of tables with rows.
         mode: Of the writers.
         writers: How many.
         batches: How many each writes.
@@ -106,6 +108,7 @@ class Plan:
     table_type: table_config.TableType = table_config.TableType.MERGE_ON_READ
     rows: table_config.TableConfig | None = None
     replacement_rate: float = 0.0
+    selection_rate: float = 0.0
     mode: settings.ConcurrencyMode = settings.ConcurrencyMode.NON_BLOCKING
     writers: int = 2
     batches: int = 2
@@ -182,6 +185,7 @@ _OF_ONE_KIND = (
     Scenario.LOOKED_UP,
     Scenario.EVERYWHERE,
     Scenario.REPLACED,
+    Scenario.SELECTED,
 )
 """Scenarios that say what table there is."""
 
@@ -335,6 +339,24 @@ def _with_replacements(plan: Plan, source: random.Random) -> Plan:
         batches=source.choice((2, 3)),
         cleaners=max(archivers, source.choice((0, 1, 1))),
         archivers=archivers,
+        grace_ms=source.choice((0, 1_000)),
+    )
+
+
+def _with_selections(plan: Plan, source: random.Random) -> Plan:
+    """Return a plan for a table whose rows are deleted by filters, with any index."""
+    plan = _with_moves(plan, source) if source.random() < 0.3 else _with_lookups(plan, source)
+    assert plan.rows is not None
+    if source.random() < 0.4:
+        bucket = table_config.IndexKind.BUCKET
+        plan = replace(plan, rows=schedule_lookups.config_of(plan.table_type, bucket))
+    modes = (settings.ConcurrencyMode.OPTIMISTIC, settings.ConcurrencyMode.SINGLE_WRITER)
+    return replace(
+        plan,
+        mode=source.choice((modes[0], *modes)),
+        selection_rate=source.choice((0.3, 0.6)),
+        batches=source.choice((2, 3)),
+        cleaners=source.choice((0, 0, 1)),
         grace_ms=source.choice((0, 1_000)),
     )
 
@@ -713,6 +735,7 @@ _OF_ROWS = {
     Scenario.LOOKED_UP: _with_lookups,
     Scenario.EVERYWHERE: _with_moves,
     Scenario.REPLACED: _with_replacements,
+    Scenario.SELECTED: _with_selections,
 }
 
 _TROUBLED = {

@@ -131,6 +131,7 @@ class World:
         self.is_in_place = is_in_place
         self.keeps_attempts = False  # Whether two processes may run as one attempt of a writer.
         self.replacement_rate = 0.0  # How many of the batches replace all rows.
+        self.selection_rate = 0.0  # How many of the batches delete rows by a filter.
         self.failed_task_rate = 0.0  # How often a task fails after its file, and is run again.
         self.repeats_tasks = False  # Whether a task that fails is run again, as Spark does.
         self.names_groups = False  # Whether each writer names the groups of empty buckets itself.
@@ -430,7 +431,7 @@ class World:
                 opened,
                 metadata(stats, operation, self.schema, replaced),
                 [
-                    conflicts.commit_check(writer, (), replaced),
+                    conflicts.commit_check(writer, self.untouched(written), replaced),
                     *self.key_checks(writer, written),
                 ],
                 lifecycle.Adjustment(
@@ -609,6 +610,15 @@ class World:
     ) -> Sequence[commits.Written]:
         """Write the data files of a write."""
         return write_data(writer, opened, groups, task)
+
+    def untouched(self, written: Sequence[commits.Written]) -> Sequence[commits.Untouched]:
+        """Return the file groups that a write had nothing to write to, as far as it looks at them.
+
+        Only deletes by a filter do here: the writes of other scenarios are those that they were.
+        """
+        if not self.selection_rate:
+            return ()
+        return [each for each in written if isinstance(each, commits.Untouched)]
 
     def key_checks(
         self, writer: Client, written: Sequence[commits.Written]

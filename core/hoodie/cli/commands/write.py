@@ -34,13 +34,15 @@ EXAMPLES = f"""Examples:
   hoodie write /data/trips --input day1.csv.gz day2.csv.gz --null-text NA
   hoodie write /data/trips --input gone.csv --operation delete
   hoodie write /data/trips --input day.csv --operation insert_overwrite
+  hoodie write /data/trips --input day.parquet --operation bulk_insert --sort-by city,fare
   hoodie write /data/trips --input eta.json --concurrency nbcc --writer-id eta
 
 With --set {settings.ADDS_COLUMNS_KEY}=true, parquet files add their new columns to
 the table and widen its types; CSV and JSON carry no types.
 
 An insert treats all rows as new, and a bulk insert writes them to base files where a bucket is
-empty: two rows of one key may then stay in a table.
+empty: two rows of one key may then stay in a table. With --sort-by, its files hold sorted ranges of
+each partition, so that filters on these columns read few of them.
 
 insert_overwrite replaces all rows of the partitions that its rows are of, insert_overwrite_table
 those of the whole table. With --partition, an insert_overwrite replaces just those partitions, also
@@ -89,6 +91,14 @@ def write(  # noqa: PLR0913 - a parameter an option
         ),
     ] = OperationName.UPSERT,
     partition: options.PartitionPaths = None,
+    sort_by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN[,COLUMN...]",
+            help="Columns by which a bulk_insert sorts its rows.",
+            show_default="as they come",
+        ),
+    ] = None,
     concurrency: Annotated[
         options.Concurrency | None,
         typer.Option(
@@ -145,6 +155,7 @@ def write(  # noqa: PLR0913 - a parameter an option
     env = environment.system()
     begun_s = env.clock.monotonic_s()
     run = run_settings.parse(set_texts, lock, concurrency)
+    order = options.names(sort_by, "--sort-by") if sort_by is not None else ()
     source = inputs.source(
         input_files,
         inputs.Reading(
@@ -179,6 +190,7 @@ def write(  # noqa: PLR0913 - a parameter an option
                 partitions=options.partition_paths(partition),
                 batch_id=batch_id,
                 compaction=run.compaction,
+                sort_by=order,
             ),
         )
     total_ms = round((env.clock.monotonic_s() - begun_s) * 1000)

@@ -6,8 +6,8 @@ from typing import Final
 from hoodie_operator.api.table_action import ActionType
 from hoodie_operator.reconcile.actions.compaction import Compaction
 from hoodie_operator.reconcile.actions.configure import Configure
+from hoodie_operator.reconcile.actions.deletions import DeletePartitions, DeleteRows
 from hoodie_operator.reconcile.actions.metadata import MetadataDrop, MetadataInit
-from hoodie_operator.reconcile.actions.partitions import DeletePartitions
 from hoodie_operator.reconcile.actions.retention import (
     Archive,
     Clean,
@@ -25,6 +25,7 @@ BY_TYPE: Final[Mapping[ActionType, ActionService]] = {
     ActionType.CREATE_SAVEPOINT: CreateSavepoint(),
     ActionType.DELETE_SAVEPOINTS: DeleteSavepoints(),
     ActionType.DELETE_PARTITIONS: DeletePartitions(),
+    ActionType.DELETE_ROWS: DeleteRows(),
     ActionType.CONFIGURE: Configure(),
     ActionType.METADATA_INIT: MetadataInit(),
     ActionType.METADATA_DROP: MetadataDrop(),

@@ -38,6 +38,16 @@ def test_writer_does_what_its_operation_says(operation: Operation) -> None:
     (start,) = (each for each in here.started if isinstance(each.work, job_specs.WriteBatches))
     assert isinstance(start.work, job_specs.WriteBatches)
     assert start.work.operation.name == operation.name
+    assert start.work.sort_by == ()
+
+
+def test_writer_sorts_its_bulk_inserts() -> None:
+    here = Flights(ow.SINGLE)
+    here.add_writer("left", operation="BulkInsert", sortBy=["day", "amount"])
+    here.settle()
+    (start,) = (each for each in here.started if isinstance(each.work, job_specs.WriteBatches))
+    assert isinstance(start.work, job_specs.WriteBatches)
+    assert start.work.sort_by == ("day", "amount")
 
 
 def test_writer_whose_files_are_committed_is_complete() -> None:
