@@ -30,7 +30,15 @@ from hoodie.filegroup import (
     snapshots,
 )
 from hoodie.index import foreign_groups, tables
-from hoodie.model import file_statistics, files, key_changes, predicates, schemas, table_config
+from hoodie.model import (
+    file_statistics,
+    files,
+    key_changes,
+    partition_columns,
+    predicates,
+    schemas,
+    table_config,
+)
 from hoodie.read import key_lookups, pruning, tasks
 
 logger = logging.getLogger(__name__)
@@ -288,6 +296,9 @@ class _Skipping:
     ) -> list[Skipped]:
         """Return what a filter does not exclude by statistics; all without any."""
         where = self.query.where
+        if where is not None:
+            # Those of Apache Hudi's files are of values that do not count.
+            where = predicates.without(where, partition_columns.left_out(self.config))
         left, unused = found, None
         # Of one alone the statistics cost as much as it does.
         if where is not None and len(found) > 1:

@@ -8,14 +8,11 @@ partition when its column changes (`TableConfig.updates_partitions`) is in one o
 import itertools
 import math
 import re
-import urllib.parse
 from collections.abc import Sequence
 
 import pyarrow as pa
 
-from hoodie.model import key_generators, predicates, table_config
-
-NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+from hoodie.model import key_generators, partition_columns, predicates, table_config
 
 _NAMED_MAX = 16
 _PLAIN_TEXT = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
@@ -55,14 +52,15 @@ def _named_texts(where: predicates.Predicate, name: str, schema: pa.Schema) -> l
         own = str if is_text else int
         if (is_text or is_number) and all(type(each) is own for each in literals):
             texts = [str(each) for each in dict.fromkeys(literals)]
-            if all(map(_PLAIN_TEXT.fullmatch, texts)) and NULL_PARTITION not in texts:
+            if all(map(_PLAIN_TEXT.fullmatch, texts)) and partition_columns.NULL not in texts:
                 return texts
     return None
 
 
 def _tells_values(config: table_config.TableConfig) -> bool:
     """Return whether the path of a row holds the values of its partition columns."""
-    return key_generators.is_plain(config) and config.updates_partitions
+    is_told = config.updates_partitions or config.drops_partition_columns
+    return key_generators.is_plain(config) and is_told
 
 
 def matching_partitions(
@@ -83,8 +81,8 @@ def matching_partitions(
     kept = []
     known, values = [], []
     for path in paths:
-        texts = _values(path, config)
-        if texts is None:
+        texts = partition_columns.texts(path, config)
+        if texts is None or None in texts:
             kept.append(path)
         else:
             known.append(path)
@@ -102,18 +100,3 @@ def matching_partitions(
     matching = table.filter(predicates.to_expression(whole, schema))
     wanted = {*kept, *matching.column("").to_pylist()}
     return [path for path in paths if path in wanted]
-
-
-def _values(path: str, config: table_config.TableConfig) -> list[str] | None:
-    """Return the texts of the partition values in a path; None when it does not tell them."""
-    parts = path.split("/")
-    if len(parts) != len(config.partition_fields):
-        return None
-    values = []
-    for name, part in zip(config.partition_fields, parts, strict=True):
-        text = part.removeprefix(f"{name}=") if config.is_hive_style else part
-        text = urllib.parse.unquote(text) if config.is_url_encoded else text
-        if text == NULL_PARTITION:
-            return None
-        values.append(text)
-    return values

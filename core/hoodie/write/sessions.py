@@ -278,7 +278,7 @@ def begin(
     try:
         _check_buckets(target.storage, opened.timeline)
         columns_begun = schema_conflicts.begun(
-            target.storage, opened.timeline, opened.ledger.found_in
+            target.storage, target.config, opened.timeline, opened.ledger.found_in
         )
         task = _task(target, options, opened, columns_begun)
     except BaseException:

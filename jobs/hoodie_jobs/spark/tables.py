@@ -25,7 +25,7 @@ from pyspark.sql.types import StructType
 from hoodie import environment, table
 from hoodie.engine import local
 from hoodie.filegroup import log_scanning, parquet_reading
-from hoodie.model import predicates
+from hoodie.model import partition_columns, predicates
 from hoodie.read import tasks
 from hoodie.storage import locations, protocol, uris
 from hoodie_jobs.spark import conditions, data_source, reading
@@ -122,7 +122,11 @@ def _divided(
 def _is_scannable(storage: protocol.Storage, wanted: pa.Schema, task: tasks.ReadTask) -> bool:
     base_file = task.file_slice.base_file
     is_changed = bool(task.file_slice.log_files) and not task.query.is_read_optimized
+    # Whatever the file says of them, if it does.
+    of_paths = partition_columns.left_out(task.config)
     if base_file is None or is_changed or reading.is_hidden(base_file.path):
+        return False
+    if not set(of_paths).isdisjoint(wanted.names):
         return False
     with log_scanning.named(base_file), storage.open_input(base_file.path) as source:
         stored = parquet_reading.ParquetInput(source).schema
