@@ -28,14 +28,14 @@ NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def left_out(config: table_config.TableConfig) -> tuple[str, ...]:
-    """Return the columns whose values data files do not tell; none of most tables."""
+    """Return the columns whose values count in paths alone; most tables have none."""
     return config.partition_fields if config.drops_partition_columns else ()
 
 
 def write_refusal(config: table_config.TableConfig) -> str | None:
     """Return what a table lacks to be written, of whose columns paths alone count; None if nothing.
 
-    Its paths are to tell the values, and they alone where a record is.
+    Its paths must hold the values themselves, and a record must be where its values say.
     """
     if not config.drops_partition_columns:
         return None
@@ -98,8 +98,8 @@ def _check_types(columns: pa.Schema, config: table_config.TableConfig) -> None:
         if not pa.types.is_string(columns.field(name).type):
             raise errors.UnsupportedError(
                 f"table {config.name!r} has {table_config.DROPS_PARTITION_COLUMNS_KEY}=true and "
-                f"the key generator {key_generators.described(config)}, so that values of "
-                f"{name!r} ({columns.field(name).type}) are not to be had from its paths"
+                f"the key generator {key_generators.described(config)}: values of {name!r} "
+                f"({columns.field(name).type}) cannot be read from its paths"
             )
 
 
@@ -134,7 +134,7 @@ def texts(path: str, config: table_config.TableConfig) -> list[str | None] | Non
 def values(
     path: str, config: table_config.TableConfig, columns: pa.Schema
 ) -> Mapping[str, pa.Scalar]:
-    """Return the values in a path of those columns that data files do not tell.
+    """Return the values in a path of those columns whose values count there alone.
 
     Args:
         path: Of a partition.

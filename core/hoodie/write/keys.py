@@ -254,7 +254,7 @@ def _loss(value: str | None, name: str, config: table_config.TableConfig) -> str
     if value is None or not config.drops_partition_columns:
         return None
     if partition_columns.text_of(_segment(value, name, config), name, config) != value:
-        return "a text that stands for null in partition paths, which alone tell the column"
+        return "a text that stands for null in paths, and nothing else has the column's values"
     if not config.is_url_encoded and _UNESCAPED.search(value):
         return "a percent sign and two digits, of which readers of Apache Hudi make a character"
     if "=" in value and not (config.is_hive_style or config.is_url_encoded):
