@@ -50,6 +50,8 @@ class SliceReader:
         schema: schemas.TableSchema,
         is_committed: slicing.IsCommitted,
         on_corrupt: log_scanning.OnCorrupt | None = None,
+        *,
+        source: partition_columns.Source = partition_columns.Source.FILE,
     ) -> None:
         """Take what all slices have in common.
 
@@ -60,11 +62,16 @@ class SliceReader:
             is_committed: Whether log blocks of an instant count.
             on_corrupt: Called for each corrupt range of a log file, which is skipped; logged as a
                 warning by default.
+            source: Where values of partition columns are taken from.
+
+        Raises:
+            UnsupportedError: As `partition_columns.of_paths`.
         """
         self._storage = storage
         self._config = config
         self._schema = pa.schema([*schemas.meta_fields(), *schema.arrow])
-        self._left_out = frozenset(partition_columns.left_out(config))
+        self._of_paths = partition_columns.of_paths(config, schema.arrow, source)
+        self._seen = partition_columns.seen(self._schema, self._of_paths)
         self._is_committed = is_committed
         self._on_corrupt = on_corrupt or self._warn
 
@@ -105,7 +112,8 @@ class SliceReader:
         """
         output = pa.schema([self._field(name) for name in columns])
         filtered = self._with(output, _columns_of(where))
-        values = partition_columns.values(file_slice.group.partition_path, self._config, filtered)
+        wanted = pa.schema([each for each in filtered if each.name in self._of_paths.names])
+        values = partition_columns.values(file_slice.group.partition_path, self._config, wanted)
         blocks = []
         if not is_read_optimized:
             blocks = log_scanning.read(
@@ -159,7 +167,7 @@ class SliceReader:
             HoodieError: As `stream`; a StorageError where the scratch folder is full.
         """
         output = pa.schema([self._field(name) for name in columns])
-        assert self._left_out.isdisjoint(columns), columns
+        assert set(self._of_paths.names).isdisjoint(columns), columns
         blocks = log_scanning.locate(
             self._storage, file_slice.log_files, self._is_committed, self._on_corrupt
         )
@@ -180,18 +188,20 @@ class SliceReader:
 
     def _inside(self, output: pa.Schema, rules: folding.Rules) -> pa.Schema:
         """Return the columns to merge: of the output, and those that merging needs."""
-        return self._with(output, [schemas.RECORD_KEY, *rules.ordering_fields])
+        names = dict.fromkeys([schemas.RECORD_KEY, *rules.ordering_fields])
+        missing = [self._schema.field(name) for name in names if name not in output.names]
+        return pa.schema([*output, *missing])
 
     def _held(self, columns: pa.Schema) -> pa.Schema:
         """Return which of some columns are read of data files; one at least."""
-        if not self._left_out:
+        if not self._of_paths.names:
             return columns
-        held = [each for each in columns if each.name not in self._left_out]
+        held = [each for each in columns if each.name not in self._of_paths.names]
         return pa.schema(held or [self._field(schemas.RECORD_KEY)])
 
     def _told(self, where: predicates.Predicate | None) -> predicates.Predicate | None:
         """Return what of a filter data files tell."""
-        return None if where is None else predicates.without(where, self._left_out)
+        return None if where is None else predicates.without(where, self._of_paths.names)
 
     def _decoder(self, inside: pa.Schema, rules: folding.Rules) -> block_decoding.Decoder:
         return block_decoding.Decoder.of(self._config, self._schema, inside, rules.ordering_fields)
@@ -234,12 +244,12 @@ class SliceReader:
         return pa.schema([*columns, *(self._field(name) for name in missing)])
 
     def _field(self, name: str) -> pa.Field:
-        position = self._schema.get_field_index(name)
+        position = self._seen.get_field_index(name)
         if position < 0:
             raise errors.NotFoundError(
-                f"there is no column {name!r}; the columns are {', '.join(self._schema.names)}"
+                f"there is no column {name!r}; the columns are {', '.join(self._seen.names)}"
             )
-        return self._schema.field(position)
+        return self._seen.field(position)
 
     def _warn(self, log_file: files.LogFile, corrupt: log_blocks.CorruptRange) -> None:
         logger.warning(

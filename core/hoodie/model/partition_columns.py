@@ -14,6 +14,7 @@ Source: `TableSchemaResolver.java` (recreateSchemaWhenDropPartitionColumns),
 `HoodieSparkUtils.scala` (parsePartitionColumnValues); measured.
 """
 
+import enum
 import json
 import urllib.parse
 from collections.abc import Mapping
@@ -25,6 +26,69 @@ from hoodie.model import avro_types, key_generators, schemas, table_config
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 """What stands for a null in a partition path, and for an empty text."""
+
+
+class Source(enum.StrEnum):
+    """Where a read takes the values of partition columns from."""
+
+    FILE = "file"  # Unless they count in paths alone.
+    PATH = "path"
+
+
+def source_of(text: str) -> Source:
+    """Return the source of that name.
+
+    Raises:
+        InvalidInputError: There is none.
+    """
+    try:
+        return Source(text)
+    except ValueError:
+        raise errors.InvalidInputError(
+            f"partition values are taken from {text!r}, expected {' or '.join(Source)}"
+        ) from None
+
+
+def of_paths(
+    config: table_config.TableConfig, columns: pa.Schema, source: Source = Source.FILE
+) -> pa.Schema:
+    """Return the columns whose values a read takes from paths, in the types that they have then.
+
+    Texts of times, and dates with slashes, are texts, as for Apache Hudi.
+
+    Args:
+        config: The table's configuration.
+        columns: The table's.
+        source: Where the read takes the values from.
+
+    Raises:
+        UnsupportedError: The key generator is not known, so that paths may hold anything.
+    """
+    if source is Source.FILE:
+        return pa.schema([columns.field(name) for name in left_out(config)])
+    kinds = key_generators.path_kinds(config)
+    if kinds is None:
+        raise errors.UnsupportedError(
+            f"partition values of table {config.name!r} cannot be read from paths: it has the key "
+            f"generator {key_generators.kind(config)}, expected one of "
+            f"{', '.join(key_generators.CLASSES)}"
+        )
+    has_slashes = key_generators.has_slashed_dates(config)
+    return pa.schema(
+        [
+            columns.field(name)
+            if kind is key_generators.PathKind.SIMPLE and not has_slashes
+            else pa.field(name, pa.string())
+            for name, kind in zip(config.partition_fields, kinds, strict=True)
+        ]
+    )
+
+
+def seen(columns: pa.Schema, taken: pa.Schema) -> pa.Schema:
+    """Return a table's columns as a read shows them that takes some from paths."""
+    return pa.schema(
+        [taken.field(each.name) if each.name in taken.names else each for each in columns]
+    )
 
 
 def left_out(config: table_config.TableConfig) -> tuple[str, ...]:
@@ -121,9 +185,12 @@ def stored(columns: schemas.TableSchema, config: table_config.TableConfig) -> sc
 
 
 def texts(path: str, config: table_config.TableConfig) -> list[str | None] | None:
-    """Return the text of each partition field in a path; None where folders and fields differ."""
-    folders = path.split("/")
-    if len(folders) != len(config.partition_fields):
+    """Return the text of each partition field in a path; None where folders and fields differ.
+
+    The text of a single field may have slashes, as it has for Apache Hudi.
+    """
+    folders = [path] if len(config.partition_fields) == 1 else path.split("/")
+    if len(folders) != len(config.partition_fields) or not path:
         return None
     return [
         text_of(folder, name, config)
@@ -134,31 +201,28 @@ def texts(path: str, config: table_config.TableConfig) -> list[str | None] | Non
 def values(
     path: str, config: table_config.TableConfig, columns: pa.Schema
 ) -> Mapping[str, pa.Scalar]:
-    """Return the values in a path of those columns whose values count there alone.
+    """Return the values in a path of some partition columns.
 
     Args:
         path: Of a partition.
         config: The table's configuration.
-        columns: Which are wanted, in the table's types; others are passed by.
+        columns: Which are wanted, in the types that they have when read from paths.
 
     Raises:
         FormatError: The path has no value of a column's type.
         UnsupportedError: Values of a column's type have several texts.
     """
-    names = left_out(config)
-    wanted = [name for name in columns.names if name in names]
-    if not wanted:
+    if not columns.names:
         return {}
+    names = config.partition_fields
     found = texts(path, config)
-    if found is None and len(names) == 1 and path:
-        found = [text_of(path, names[0], config)]  # A value with slashes, as it is for Apache Hudi.
     if found is None:
         raise errors.FormatError(
             f"partition {path!r} of table {config.name!r}: expected a folder for each of "
             f"{', '.join(names)}"
         )
     by_name = dict(zip(names, found, strict=True))
-    return {name: _value(by_name[name], columns.field(name), path) for name in wanted}
+    return {each.name: _value(by_name[each.name], each, path) for each in columns}
 
 
 def text_of(folder: str, name: str, config: table_config.TableConfig) -> str | None:
@@ -168,10 +232,19 @@ def text_of(folder: str, name: str, config: table_config.TableConfig) -> str | N
     return None if text == NULL else text
 
 
+def has_one_text(kind: pa.DataType) -> bool:
+    """Return whether values of a type have one text each, which a path may hold."""
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_date32(kind)
+    )
+
+
 def _value(text: str | None, column: pa.Field, path: str) -> pa.Scalar:
     kind = column.type
-    is_one_text = pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)
-    if not is_one_text and not pa.types.is_date32(kind):
+    if not has_one_text(kind):
         raise errors.UnsupportedError(
             f"partition column {column.name!r} is {kind}, and its values are in paths alone: "
             "expected text, whole numbers, booleans or dates"

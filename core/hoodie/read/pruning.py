@@ -8,7 +8,7 @@ partition when its column changes (`TableConfig.updates_partitions`) is in one o
 import itertools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -59,8 +59,7 @@ def _named_texts(where: predicates.Predicate, name: str, schema: pa.Schema) -> l
 
 def _tells_values(config: table_config.TableConfig) -> bool:
     """Return whether the path of a row holds the values of its partition columns."""
-    is_told = config.updates_partitions or config.drops_partition_columns
-    return key_generators.is_plain(config) and is_told
+    return key_generators.is_plain(config) and config.updates_partitions
 
 
 def matching_partitions(
@@ -68,35 +67,55 @@ def matching_partitions(
     where: predicates.Predicate | None,
     config: table_config.TableConfig,
     schema: pa.Schema,
+    of_paths: pa.Schema,
 ) -> list[str]:
-    """Return the partition paths that may hold rows the filter keeps, in their order."""
+    """Return the partition paths that may hold rows the filter keeps, in their order.
+
+    Args:
+        paths: All of them.
+        where: The filter.
+        config: The table's configuration.
+        schema: The table's columns, as the query shows them.
+        of_paths: Those of which the query takes the values from paths.
+    """
     fields = config.partition_fields
     parts = [
         part
         for part in (predicates.conjuncts(where) if where is not None else ())
         if predicates.columns(part) and predicates.columns(part) <= set(fields)
     ]
-    if not parts or not fields or not _tells_values(config):
+    if not parts or not fields or not (of_paths.names or _tells_values(config)):
         return list(paths)
-    kept = []
-    known, values = [], []
-    for path in paths:
-        texts = partition_columns.texts(path, config)
-        if texts is None or None in texts:
-            kept.append(path)
-        else:
-            known.append(path)
-            values.append(texts)
-    try:
-        columns = [
-            pa.array([row[index] for row in values], pa.string()).cast(schema.field(name).type)
-            for index, name in enumerate(fields)
-        ]
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    is_exact = bool(of_paths.names)
+    columns = of_paths if is_exact else pa.schema([schema.field(name) for name in fields])
+    found = {path: partition_columns.texts(path, config) for path in paths}
+    if not is_exact:
+        # What stands for null stands for an empty text as well; and a folder may be a part of one.
+        found = {
+            path: texts
+            for path, texts in found.items()
+            if texts and None not in texts and path.count("/") < len(fields)
+        }
+    known = {path: texts for path, texts in found.items() if texts is not None}
+    table = _values(known, columns)
+    if table is None:
         return list(paths)
-    table = pa.table([*columns, pa.array(known, pa.string())], names=[*fields, ""])
     whole = predicates.all_of(parts)
     assert whole is not None
     matching = table.filter(predicates.to_expression(whole, schema))
-    wanted = {*kept, *matching.column("").to_pylist()}
+    wanted = {*matching.column("").to_pylist(), *(path for path in paths if path not in known)}
     return [path for path in paths if path in wanted]
+
+
+def _values(known: Mapping[str, Sequence[str | None]], columns: pa.Schema) -> pa.Table | None:
+    """Return the values of partitions with their paths; None where some are of another type."""
+    if not all(map(partition_columns.has_one_text, columns.types)):
+        return None
+    try:
+        arrays = [
+            pa.array([texts[place] for texts in known.values()], pa.string()).cast(column.type)
+            for place, column in enumerate(columns)
+        ]
+    except pa.ArrowInvalid:
+        return None
+    return pa.table([*arrays, pa.array(known, pa.string())], names=[*columns.names, ""])

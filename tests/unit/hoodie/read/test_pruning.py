@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.index import bucket, tables
-from hoodie.model import table_config
+from hoodie.model import partition_columns, table_config
 from hoodie.read import pruning, where
 
 SCHEMA = pa.schema([("id", pa.string()), ("month", pa.int32()), ("city", pa.string())])
@@ -27,6 +27,21 @@ PATHS = [
 ]
 
 
+ONE_PARTITION_FIELD = dataclasses.replace(CONFIG, partition_fields=("month",))
+
+
+def matching(
+    paths: Sequence[str],
+    text: str | None,
+    config: table_config.TableConfig = CONFIG,
+    source: partition_columns.Source = partition_columns.Source.FILE,
+) -> list[str]:
+    of_paths = partition_columns.of_paths(config, SCHEMA, source)
+    seen = partition_columns.seen(SCHEMA, of_paths)
+    wanted = None if text is None else where.parse(text)
+    return pruning.matching_partitions(paths, wanted, config, seen, of_paths)
+
+
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
@@ -39,12 +54,49 @@ PATHS = [
     ],
 )
 def test_partitions_that_cannot_match_are_left_out(text: str, kept: list[int]) -> None:
-    found = pruning.matching_partitions(PATHS, where.parse(text), CONFIG, SCHEMA)
+    found = matching(PATHS, text)
     assert found == [PATHS[index] for index in kept]
 
 
 def test_without_filter_all_partitions_are_kept() -> None:
-    assert pruning.matching_partitions(PATHS, None, CONFIG, SCHEMA) == PATHS
+    assert matching(PATHS, None) == PATHS
+
+
+SLASHED = dataclasses.replace(
+    CONFIG,
+    partition_fields=("city",),
+    is_hive_style=False,
+    properties={"hoodie.datasource.write.slash.separated.date.partitioning": "true"},
+)
+DAYS = ["2024/03/15", "2024/12/31", "__HIVE_DEFAULT_PARTITION__", "a%2Fb"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("city = '2024/03/15'", [0]),
+        ("city > '2024/04'", [1, 3]),
+        ("city is null", [2]),
+        ("city = 'a/b' or city is null", [2, 3]),
+        ("not city = '2024/12/31'", [0, 3]),
+        ("city = 'a/b' or id = 'x'", [0, 1, 2, 3]),
+    ],
+)
+def test_values_of_paths_leave_partitions_out_exactly(text: str, kept: list[int]) -> None:
+    found = matching(DAYS, text, SLASHED, partition_columns.Source.PATH)
+    assert found == [DAYS[index] for index in kept]
+
+
+def test_values_of_files_are_not_those_of_folders_inside_folders() -> None:
+    # A writer of Apache Hudi may put 2024-03-15, or a//b, there.
+    plain = dataclasses.replace(SLASHED, properties={})
+    assert matching(DAYS[:2], "city = '2024-03-15'", plain) == DAYS[:2]
+
+
+def test_values_of_paths_of_another_type_are_kept() -> None:
+    numbers = dataclasses.replace(ONE_PARTITION_FIELD, is_hive_style=False)
+    paths = ["1", "one"]
+    assert matching(paths, "month = 2", numbers, partition_columns.Source.PATH) == paths
 
 
 @pytest.mark.parametrize(
@@ -79,9 +131,6 @@ def test_filter_names_no_partition_if_paths_have_other_values() -> None:
     ):
         assert pruning.named_partitions(wanted, config, SCHEMA) is None
     assert pruning.named_partitions(None, CONFIG, SCHEMA) is None
-
-
-ONE_PARTITION_FIELD = dataclasses.replace(CONFIG, partition_fields=("month",))
 
 
 def buckets_left(
@@ -131,7 +180,7 @@ def test_keys_that_are_not_hashed_as_they_are_leave_all_buckets(key: str) -> Non
 )
 def test_paths_of_a_generator_that_transforms_values_are_kept(properties: dict[str, str]) -> None:
     config = dataclasses.replace(CONFIG, properties=properties)
-    assert pruning.matching_partitions(PATHS, where.parse("month = 1"), config, SCHEMA) == PATHS
+    assert matching(PATHS, "month = 1", config) == PATHS
 
 
 @pytest.mark.parametrize("text", ["id > 'a'", "id = 'a' or month = 1", "month = 1"])

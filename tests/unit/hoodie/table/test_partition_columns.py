@@ -69,12 +69,7 @@ def test_partitions_are_left_out_by_values_in_paths(tmp_path: Path) -> None:
     small = SmallTable(tmp_path / "t", LEFT_OUT, n="int32")
     small.upsert(ROWS)
     found = small.table.explain_read(where=where.parse("n = -1"))
-    # A null is no reason to leave a partition out, as it stands for an empty text elsewhere.
-    assert {each.group.partition_path for each in found.slices} == {
-        "part=x/n=-1",
-        "part=x/n=__HIVE_DEFAULT_PARTITION__",
-        "part=__HIVE_DEFAULT_PARTITION__/n=2",
-    }
+    assert {each.group.partition_path for each in found.slices} == {"part=x/n=-1"}
     assert small.rows(where=where.parse("n = -1")) == [ROWS[0]]
 
 
@@ -245,8 +240,9 @@ def test_value_is_the_text_of_its_folder(
         partition_fields=tuple(fields.split(",")),
         drops_partition_columns=True,
     )
-    columns = pa.schema([("id", pa.string()), ("p", pa.string()), ("d", pa.date32())])
-    columns = pa.schema([each for each in columns if each.name in ("id", *fields.split(","))])
+    columns = pa.schema(
+        [("p", pa.string()), ("d", pa.date32())][: len(partitioned.partition_fields)]
+    )
     found = partition_columns.values(path, partitioned, columns)
     assert {name: value.as_py() for name, value in found.items()} == expected
 
@@ -267,7 +263,109 @@ def test_times_in_paths_are_read_as_texts_alone() -> None:
         properties={"hoodie.table.keygenerator.type": "TIMESTAMP"},
     )
     found = partition_columns.whole(schema_of(("id", "string")), timed)
-    assert partition_columns.values("2024/03/15", timed, found.arrow)["at"].as_py() == "2024/03/15"
+    taken = partition_columns.of_paths(timed, found.arrow)
+    assert partition_columns.values("2024/03/15", timed, taken)["at"].as_py() == "2024/03/15"
     assert partition_columns.write_refusal(timed) is not None
     with pytest.raises(errors.UnsupportedError, match="cannot be read from its paths"):
         partition_columns.whole(schema_of(("id", "string"), ("at", "long")), timed)
+
+
+TIMED = replace(
+    CONFIG,
+    partition_fields=("at",),
+    has_partial_updates=False,
+    ordering_fields=("at",),
+    merge_mode=table_config.MergeMode.EVENT_TIME,
+    properties={"hoodie.table.keygenerator.type": "TIMESTAMP"},
+)
+TIME_OPTIONS = """hoodie.table.keygenerator.type=TIMESTAMP
+hoodie.keygen.timebased.timestamp.type=EPOCHMILLISECONDS
+hoodie.keygen.timebased.output.dateformat=yyyy/MM/dd
+hoodie.keygen.timebased.output.timezone=UTC
+"""
+TIMES = [
+    {"id": "1", "part": "x", "at": 1710460800123, "a": 1, "b": "one"},
+    {"id": "2", "part": "x", "at": 1710460800999, "a": 2, "b": "two"},
+    {"id": "3", "part": "y", "at": -5, "a": 3, "b": None},
+]
+
+
+def with_times(path: Path, *more: str) -> SmallTable:
+    """Return a table whose paths have texts of a column that decides by event time as well."""
+    plain = replace(TIMED, properties={})
+    small = SmallTable(path, plain, at="int64")
+    properties = path / ".hoodie" / "hoodie.properties"
+    text = properties.read_text().replace("hoodie.table.keygenerator.type=SIMPLE\n", "")
+    properties.write_text(text + TIME_OPTIONS + "".join(more))
+    small.table = table.open_table(str(path), small.env)
+    return small
+
+
+def test_values_of_files_or_of_paths_as_the_reader_wishes(tmp_path: Path) -> None:
+    small = with_times(tmp_path / "t")
+    small.upsert(TIMES, **SINGLE)
+    small.upsert([TIMES[0] | {"a": 7}], **SINGLE)
+    small.upsert([TIMES[1] | {"a": 8}])
+    rows = [TIMES[0] | {"a": 7}, TIMES[1] | {"a": 8}, TIMES[2]]
+    assert small.rows() == rows
+    days = ["2024/03/15", "2024/03/15", "1969/12/31"]
+    shown = [row | {"at": day} for row, day in zip(rows, days, strict=True)]
+    assert small.rows(partition_values="path") == shown
+    wanted = where.parse("at = '2024/03/15' and a > 7")
+    assert small.rows(where=wanted, partition_values="path") == [shown[1]]
+    found = small.table.explain_read(["at"], wanted, partition_values="path")
+    assert {each.group.partition_path for each in found.slices} == {"2024/03/15"}
+    alone = small.rows(columns=["at"], partition_values="path")
+    assert sorted(str(row["at"]) for row in alone) == sorted(days)
+    optimized = small.rows(partition_values="path", is_read_optimized=True)
+    assert [row["at"] for row in optimized] == days
+    with pytest.raises(errors.InvalidInputError, match="expected file or path"):
+        small.rows(partition_values="paths")
+    with pytest.raises(errors.InvalidInputError, match="at"):
+        small.rows(where=where.parse("at > 5"), partition_values="path")
+
+
+def test_values_of_plain_paths_have_the_tables_types(tmp_path: Path) -> None:
+    small = SmallTable(tmp_path / "t", replace(LEFT_OUT, drops_partition_columns=False), n="int32")
+    small.upsert([*ROWS, ROWS[0] | {"id": "4", "part": ""}])
+    shown = [*ROWS, ROWS[0] | {"id": "4", "part": None}]
+    assert small.rows(partition_values="path") == shown
+    assert small.rows()[3]["part"] == ""
+    nulls = where.parse("part is null")
+    assert small.rows(where=nulls, partition_values="path") == [shown[1], shown[3]]
+    assert small.rows(where=nulls) == [ROWS[1]]
+
+
+def test_filter_on_values_of_paths_is_not_looked_up_as_a_key(tmp_path: Path) -> None:
+    keyed = replace(
+        CONFIG,
+        record_key_fields=("part",),
+        has_partial_updates=False,
+        is_url_encoded=True,
+        bucket_count=8,
+    )
+    small = SmallTable(tmp_path / "t", keyed)
+    small.upsert(
+        [{"id": "1", "part": f"2024-03-{day}", "a": 1, "b": None} for day in range(10, 28)]
+    )
+    properties = small.path / ".hoodie" / "hoodie.properties"
+    key = "hoodie.datasource.write.slash.separated.date.partitioning"
+    properties.write_text(properties.read_text() + f"{key}=true\n")
+    for folder in list(small.path.glob("2024-*")):
+        target = small.path / folder.name.replace("-", "/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        folder.rename(target)
+    small.table = table.open_table(str(small.path), small.env)
+    for day in range(10, 28):
+        wanted = where.parse(f"part = '2024/03/{day}'")
+        assert len(small.rows(where=wanted, partition_values="path")) == 1
+
+
+def test_generator_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    own = "hoodie.table.keygenerator.class=org.example.Own\n"
+    small = SmallTable(tmp_path / "t", CONFIG)
+    properties = small.path / ".hoodie" / "hoodie.properties"
+    properties.write_text(properties.read_text() + own)
+    small.table = table.open_table(str(small.path), small.env)
+    with pytest.raises(errors.UnsupportedError, match="it has the key generator Own"):
+        small.rows(partition_values="path")
