@@ -62,7 +62,7 @@ from hoodie.timeline import (
 )
 from hoodie.transaction import configuration, liveness, manager, writer_batches
 from hoodie.transaction.locks import addresses
-from hoodie.write import replacements, sessions
+from hoodie.write import keys, replacements, sessions
 
 
 @runtime_checkable
@@ -245,8 +245,10 @@ class Table:
             source=partition_columns.source_of(partition_values),
         )
 
+        places = keys.Places(self.config, self.schema.arrow)
+
         def plan(snapshot: snapshots.Snapshot) -> planning.Plan:
-            return planning.plan(self.uri, self.config, self.schema, snapshot, query)
+            return planning.plan(self.uri, self.config, self.schema, snapshot, query, places)
 
         return snapshots.consistent(self._storage, self.config, plan)
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hoodie import environment, table
+from hoodie.model import predicates
 from support.peer import peer_ours
 from support.peer.judge import RELEASE, Judge, Query
 from support.peer.peer_options import PeerTable
@@ -174,6 +175,18 @@ def stored(path: Path) -> dict[str, tuple[int, str, str]]:
     return found
 
 
+def check_filters(path: Path, kind: PeerTable) -> None:
+    """Check that filters on the last partition column return what they keep of all rows."""
+    opened = table.open_table(str(path), environment.system(parallelism=2))
+    column = kind.partition_by[-1].partition(":")[0]
+    rows = opened.read(["id", column]).read_all()
+    for value in rows.column(column).unique().drop_null().to_pylist():
+        for comparator in predicates.Comparator:
+            wanted = predicates.Compare(column, comparator, value)
+            expected = rows.filter(predicates.to_expression(wanted, rows.schema))
+            assert_same_rows(opened.read(["id", column], wanted).read_all(), expected, ["id"])
+
+
 def adopt(path: Path, kind: PeerTable) -> None:
     index = ("simple",) if kind.buckets is None else ("bucket", "--buckets", str(kind.buckets))
     options: list[str] = []
@@ -265,6 +278,7 @@ def test_keys_and_paths_of_rows_are_those_of_apache_hudi(
         assert found[key] == (ts if key == "a" else 2, record_key, partition_path)
         assert found[f"n{key}"] == (2, f"{prefixes[key]}n{key}", partition_path)
     assert len(found) == 2 * len(theirs)
+    check_filters(path, kind)
     judge.write(path, rows_of(kind, 3, 2), kind.write_options())
     judge.write(path, rows_of(kind, 3, 2, "n"), kind.write_options())
     judge.write(path, rows_of(kind, 4, 3), kind.write_options(), operation="delete")
@@ -274,4 +288,5 @@ def test_keys_and_paths_of_rows_are_those_of_apache_hudi(
         if key != "d"
     }
     assert stored(path) == expected
+    check_filters(path, kind)
     peer_ours.hoodie("check", path)

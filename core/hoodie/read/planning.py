@@ -126,8 +126,17 @@ def plan(
     schema: schemas.TableSchema,
     snapshot: snapshots.Snapshot,
     query: tasks.Query,
+    places: pruning.Places | None = None,
 ) -> Plan:
     """Return which file slices may hold rows of the query, and what was left out.
+
+    Args:
+        table_uri: The table's root.
+        config: The table's configuration.
+        schema: The table's columns.
+        snapshot: The table.
+        query: The query.
+        places: In which partitions rows of some values are; None where that is not known.
 
     Raises:
         NotFoundError: The query names a column that the table has not.
@@ -138,7 +147,7 @@ def plan(
     of_paths = partition_columns.of_paths(config, schema.arrow, query.source)
     seen = partition_columns.seen(schema.arrow, of_paths)
     _check(seen, query)
-    skipping = _Skipping(table_uri, config, seen, of_paths, snapshot, query)
+    skipping = _Skipping(table_uri, config, seen, of_paths, snapshot, query, places)
     with _no_garbage():
         wanted = skipping.slices(skipping.partitions())
         for file_slice in wanted:
@@ -192,6 +201,7 @@ class _Skipping:
         of_paths: Those of which it takes the values from paths.
         snapshot: The table.
         query: The query.
+        places: In which partitions rows of some values are; None where that is not known.
         steps: What was left out until now.
     """
 
@@ -201,6 +211,7 @@ class _Skipping:
     of_paths: pa.Schema
     snapshot: snapshots.Snapshot
     query: tasks.Query
+    places: pruning.Places | None
     steps: list[Step] = field(default_factory=list)
 
     @property
@@ -218,6 +229,8 @@ class _Skipping:
         view = self.snapshot.view
         paths = view.partitions() if named is None else view.partitions_among(named)
         left = pruning.matching_partitions(paths, where, self.config, columns, self.of_paths)
+        if self.places is not None and not self.of_paths.names:
+            left = pruning.partitions_of_values(left, where, self.config, columns, self.places)
         step = Step(
             means=Means.PARTITION_VALUES,
             considered=len(paths),

@@ -7,15 +7,38 @@ partition when its column changes (`TableConfig.updates_partitions`) is in one o
 
 import itertools
 import math
+import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeGuard
 
 import pyarrow as pa
 
 from hoodie.model import key_generators, partition_columns, predicates, table_config
 
 _NAMED_MAX = 16
+_DIGIT = re.compile(r"[0-9]")
+# A path may hold the bound itself and values on both sides of it.
+_BEYOND: Mapping[predicates.Comparator, Callable[[str, str], bool]] = {
+    predicates.Comparator.LT: operator.le,
+    predicates.Comparator.LE: operator.le,
+    predicates.Comparator.GT: operator.ge,
+    predicates.Comparator.GE: operator.ge,
+}
 _PLAIN_TEXT = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+
+
+class Places(Protocol):
+    """In which partitions rows of some values are, of a table with one partition field."""
+
+    def of(self, values: Sequence[object]) -> list[str] | None:
+        """Return the paths; None where they are not known."""
+        ...
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether no row of a greater value is in a lesser path."""
+        ...
 
 
 def named_partitions(
@@ -60,6 +83,74 @@ def _named_texts(where: predicates.Predicate, name: str, schema: pa.Schema) -> l
 def _tells_values(config: table_config.TableConfig) -> bool:
     """Return whether the path of a row holds the values of its partition columns."""
     return key_generators.is_plain(config) and config.updates_partitions
+
+
+def partitions_of_values(
+    paths: Sequence[str],
+    where: predicates.Predicate | None,
+    config: table_config.TableConfig,
+    schema: pa.Schema,
+    places: Places,
+) -> list[str]:
+    """Return the paths of times, or of dates with slashes, that may hold rows the filter keeps.
+
+    Left out are paths of other times alone, which look like those of the filter.
+
+    Args:
+        paths: All of them.
+        where: The filter, on values in files.
+        config: The table's configuration.
+        schema: The table's columns.
+        places: Of the table.
+    """
+    fields = config.partition_fields
+    if where is None or len(fields) != 1 or not config.updates_partitions:
+        return list(paths)
+    if key_generators.is_plain(config):
+        return list(paths)
+    own = _literal_type(schema.field(fields[0]).type)
+    left = list(paths)
+    for part in predicates.conjuncts(where):
+        literals = predicates.literals_equal_to(part, fields[0])
+        if literals is not None and all(type(each) is own for each in literals):
+            left = _among(left, places.of(literals))
+        elif _is_bound(part, fields[0]) and type(part.value) is own and places.is_ordered:
+            left = _beyond(left, part.comparator, places.of([part.value]))
+    return left
+
+
+def _is_bound(part: predicates.Predicate, name: str) -> TypeGuard[predicates.Compare]:
+    return (
+        isinstance(part, predicates.Compare) and part.column == name and part.comparator in _BEYOND
+    )
+
+
+def _literal_type(kind: pa.DataType) -> type | None:
+    if pa.types.is_string(kind):
+        return str
+    return int if pa.types.is_signed_integer(kind) else None
+
+
+def _among(paths: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
+    if wanted is None:
+        return list(paths)
+    shapes = set(map(_shape, wanted))
+    return [path for path in paths if path in wanted or _shape(path) not in shapes]
+
+
+def _beyond(
+    paths: Sequence[str], comparator: predicates.Comparator, bounds: Sequence[str] | None
+) -> list[str]:
+    if bounds is None:
+        return list(paths)
+    keeps = _BEYOND[comparator]
+    (bound,) = bounds
+    return [path for path in paths if keeps(path, bound) or _shape(path) != _shape(bound)]
+
+
+def _shape(path: str) -> str:
+    """Return what paths of one kind have in common: all but their digits."""
+    return _DIGIT.sub("0", path)
 
 
 def matching_partitions(

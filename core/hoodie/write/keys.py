@@ -89,6 +89,41 @@ def partition_paths(table: pa.Table, config: table_config.TableConfig) -> pa.Dic
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Places:
+    """In which partitions rows of some values are, of a table with one partition field.
+
+    Attributes:
+        config: The table's configuration.
+        columns: The table's.
+    """
+
+    config: table_config.TableConfig
+    columns: pa.Schema
+
+    def of(self, values: Sequence[object]) -> list[str] | None:
+        """Return the paths; None where they are not known."""
+        (name,) = self.config.partition_fields
+        try:
+            rows = pa.table([pa.array(values, self.columns.field(name).type)], names=[name])
+            found: list[str] = partition_paths(rows, self.config).to_pylist()
+        except (pa.ArrowException, OverflowError, TypeError):
+            return None
+        except (errors.InvalidInputError, errors.UnsupportedError):
+            return None
+        return found
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether no row of a greater value is in a lesser path."""
+        if key_generators.path_kinds(self.config) != (key_generators.PathKind.TIMESTAMP,):
+            return False
+        try:
+            return timestamp_paths.is_ordered(timestamp_paths.rule(self.config))
+        except errors.UnsupportedError:
+            return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Maker:
     """What makes the parts of paths that a field gives.

@@ -9,6 +9,7 @@ import pytest
 from hoodie.index import bucket, tables
 from hoodie.model import partition_columns, table_config
 from hoodie.read import pruning, where
+from hoodie.write import keys
 
 SCHEMA = pa.schema([("id", pa.string()), ("month", pa.int32()), ("city", pa.string())])
 CONFIG = table_config.TableConfig(
@@ -186,3 +187,85 @@ def test_paths_of_a_generator_that_transforms_values_are_kept(properties: dict[s
 @pytest.mark.parametrize("text", ["id > 'a'", "id = 'a' or month = 1", "month = 1"])
 def test_other_filters_leave_all_buckets(text: str) -> None:
     assert buckets_left(text) is None
+
+
+OPTIONS = {
+    "hoodie.table.keygenerator.type": "TIMESTAMP",
+    "hoodie.keygen.timebased.timestamp.type": "UNIX_TIMESTAMP",
+    "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd",
+    "hoodie.keygen.timebased.output.timezone": "UTC",
+}
+TIMED = dataclasses.replace(CONFIG, partition_fields=("at",), is_url_encoded=False)
+TIMED = dataclasses.replace(TIMED, is_hive_style=False, properties=OPTIONS)
+TIMES = pa.schema([("id", pa.string()), ("at", pa.int64())])
+DATES = ["1969/12/31", "1970/01/01", "2024/03/15", "2024/03/16", "2024-03-14", "other"]
+OTHERS = [4, 5]
+
+
+def of_times(
+    text: str, config: table_config.TableConfig = TIMED, schema: pa.Schema = TIMES
+) -> list[int]:
+    places = keys.Places(config, schema)
+    found = pruning.partitions_of_values(DATES, where.parse(text), config, schema, places)
+    return [DATES.index(path) for path in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("at = 1710460800", [2]),
+        ("at in (1710460799, 1710547200)", [3]),
+        ("at >= 1710547199", [2, 3]),
+        ("at > 1710547199 and at < 1710547200", [2, 3]),
+        ("at < 0", [0, 1]),
+        ("at <= -1", [0]),
+        ("at > 0 and id = 'x'", [1, 2, 3]),
+        # What does not say where a row is.
+        ("at > 0 or id = 'x'", [0, 1, 2, 3]),
+        ("not at = 0", [0, 1, 2, 3]),
+        ("at != 0", [0, 1, 2, 3]),
+        ("at is null", [0, 1, 2, 3]),
+        ("at = 0.5", [0, 1, 2, 3]),
+        ("at < 99999999999999", [0, 1, 2, 3]),
+    ],
+)
+def test_times_are_where_their_texts_are(text: str, kept: list[int]) -> None:
+    assert of_times(text) == [*kept, *OTHERS]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"output.timezone": "Europe/Berlin"},
+        {"output.dateformat": "dd/MM/yyyy"},
+        {"output.dateformat": "yyyy/M/d"},
+        {"output.dateformat": "yyyy/MM/dd HH:MM"},
+    ],
+)
+def test_texts_that_are_not_in_the_order_of_times_say_no_range(options: dict[str, str]) -> None:
+    changed = {f"hoodie.keygen.timebased.{name}": value for name, value in options.items()}
+    config = dataclasses.replace(TIMED, properties=OPTIONS | changed)
+    assert of_times("at > 1710547200", config) == list(range(len(DATES)))
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {},
+        {"hoodie.table.keygenerator.type": "TIMESTAMP"},
+        {"hoodie.table.keygenerator.class": "org.example.Own"},
+    ],
+)
+def test_paths_of_rules_that_are_not_known_are_kept(properties: dict[str, str]) -> None:
+    config = dataclasses.replace(TIMED, properties=properties)
+    assert of_times("at = 1710460800", config) == list(range(len(DATES)))
+    staying = dataclasses.replace(TIMED, updates_partitions=False)
+    assert of_times("at = 1710460800", staying) == list(range(len(DATES)))
+
+
+def test_dates_with_slashes_are_where_their_texts_are() -> None:
+    texts = pa.schema([("id", pa.string()), ("at", pa.string())])
+    key = "hoodie.datasource.write.slash.separated.date.partitioning"
+    config = dataclasses.replace(TIMED, properties={key: "true"})
+    assert of_times("at = '2024-03-15'", config, texts) == [2, *OTHERS]
+    assert of_times("at > '2024-03-15'", config, texts) == list(range(len(DATES)))
