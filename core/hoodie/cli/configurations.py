@@ -197,6 +197,10 @@ def new_table(wish: Wish, schema: schemas.TableSchema) -> table_config.TableConf
                     f"{', '.join(schema.arrow.names)}"
                 )
     check_keeps_partitions(wish.index, keeps_partitions=wish.keeps_partitions)
+    if wish.drops_partition_columns and not wish.partition_by:
+        raise errors.ConfigurationError(
+            "--drop-partition-columns without --partition-by: expected the partition columns"
+        )
     has_buckets = wish.index is table_config.IndexKind.BUCKET
     if wish.buckets is not None and not has_buckets:
         raise errors.ConfigurationError(

@@ -86,6 +86,8 @@ def of_paths(
 
 def seen(columns: pa.Schema, taken: pa.Schema) -> pa.Schema:
     """Return a table's columns as a read shows them that takes some from paths."""
+    if not taken.names:
+        return columns
     return pa.schema(
         [taken.field(each.name) if each.name in taken.names else each for each in columns]
     )
