@@ -33,6 +33,7 @@ from hoodie.model import (
     files,
     instants,
     key_changes,
+    partition_columns,
     predicates,
     results,
     schemas,
@@ -62,7 +63,7 @@ from hoodie.timeline import (
 )
 from hoodie.transaction import configuration, liveness, manager, writer_batches
 from hoodie.transaction.locks import addresses
-from hoodie.write import replacements, sessions
+from hoodie.write import keys, replacements, sessions
 
 
 @runtime_checkable
@@ -198,6 +199,7 @@ class Table:
         where: predicates.Predicate | None = None,
         *,
         is_read_optimized: bool = False,
+        partition_values: str = partition_columns.Source.FILE,
     ) -> list[read_tasks.ReadTask]:
         """Return one task for each file slice that a read needs; `read.tasks.run` runs one.
 
@@ -205,12 +207,21 @@ class Table:
             columns: In the order of the result, meta columns allowed; None for all without them.
             where: Rows to return; None for all.
             is_read_optimized: Read base files alone: faster, without what is still in logs.
+            partition_values: `file` to take values of partition columns from data files, `path` to
+                take them from partition paths: of times and dates with slashes the texts there.
 
         Raises:
-            InvalidInputError: The filter is not a Predicate, or the columns are not a list.
+            InvalidInputError: The filter is not a Predicate, the columns are not a list, or
+                partition values are to be taken from elsewhere.
             NotFoundError: A column is named that the table has not.
+            UnsupportedError: Partition values cannot be read from paths.
         """
-        found = self.explain_read(columns, where, is_read_optimized=is_read_optimized)
+        found = self.explain_read(
+            columns,
+            where,
+            is_read_optimized=is_read_optimized,
+            partition_values=partition_values,
+        )
         return list(found.tasks)
 
     def explain_read(
@@ -219,6 +230,7 @@ class Table:
         where: predicates.Predicate | None = None,
         *,
         is_read_optimized: bool = False,
+        partition_values: str = partition_columns.Source.FILE,
     ) -> planning.Plan:
         """Return the plan of a read, and what of the table it leaves out; as `plan_read`."""
         if isinstance(columns, str):
@@ -231,10 +243,13 @@ class Table:
             columns=tuple(self.schema.arrow.names if columns is None else columns),
             where=where,
             is_read_optimized=is_read_optimized,
+            source=partition_columns.source_of(partition_values),
         )
 
+        places = keys.Places(self.config, self.schema.arrow)
+
         def plan(snapshot: snapshots.Snapshot) -> planning.Plan:
-            return planning.plan(self.uri, self.config, self.schema, snapshot, query)
+            return planning.plan(self.uri, self.config, self.schema, snapshot, query, places)
 
         return snapshots.consistent(self._storage, self.config, plan)
 
@@ -244,17 +259,34 @@ class Table:
         where: predicates.Predicate | None = None,
         *,
         is_read_optimized: bool = False,
+        partition_values: str = partition_columns.Source.FILE,
     ) -> pa.RecordBatchReader:
         """Return the rows of a snapshot; arguments as of `plan_read`.
 
         Slices are read by threads of this process, some ahead of the caller; their order is by
         partition and file id.
         """
-        planned = self.plan_read(columns, where, is_read_optimized=is_read_optimized)
+        planned = self.plan_read(
+            columns,
+            where,
+            is_read_optimized=is_read_optimized,
+            partition_values=partition_values,
+        )
         names = self.schema.arrow.names if columns is None else columns
-        full = read_tasks.full_schema(self.schema)
+        full = read_tasks.full_schema(self.columns_of(partition_values))
         schema = pa.schema([full.field(name) for name in names])
         return pa.RecordBatchReader.from_batches(schema, self._batches(planned))
+
+    def columns_of(self, partition_values: str) -> pa.Schema:
+        """Return the table's columns as a read shows them that takes partition values from there.
+
+        Raises:
+            InvalidInputError: There is no such source.
+            UnsupportedError: Partition values cannot be read from paths.
+        """
+        source = partition_columns.source_of(partition_values)
+        taken = partition_columns.of_paths(self.config, self.schema.arrow, source)
+        return partition_columns.seen(self.schema.arrow, taken)
 
     def begin_write(
         self,

@@ -82,6 +82,27 @@ def test_created_table_is_described(hoodie: Run, tmp_path: Path, schema: Path) -
     assert re.search(r"updated_at +int64 +yes +ordering", text)
 
 
+def test_partition_columns_that_are_in_paths_alone(
+    hoodie: Run, tmp_path: Path, schema: Path, trips: Path
+) -> None:
+    table = tmp_path / "trips"
+    create = ("create", table, "--schema", schema, "--record-key", "id", "--drop-partition-columns")
+    refused = hoodie(*create)
+    assert "--drop-partition-columns without --partition-by" in refused.err
+    fine(hoodie(*create, "--partition-by", "city"))
+    fine(hoodie("write", table, "--input", trips))
+    text = fine(hoodie("describe", table)).out
+    assert re.search(r"partition values +in the names of folders", text)
+    printed = fine(hoodie("describe", table, "--spark-options")).out
+    assert "hoodie.datasource.write.drop.partition.columns=true" in printed
+    for source in ("file", "path"):
+        arguments = ("read", table, "--columns", "id,city", "--where", "city = 'Oslo'", "--json")
+        assert fine(hoodie(*arguments, "--partition-values", source)).rows == [
+            {"id": "b", "city": "Oslo"}
+        ]
+    assert "folder" in hoodie("read", table, "--partition-values", "folder").err
+
+
 def test_spark_options_are_printed_for_one_table(hoodie: Run, tmp_path: Path, schema: Path) -> None:
     table = tmp_path / "orders"
     fine(hoodie("create", table, "--schema", schema, "--record-key", "id", "--buckets", "3"))

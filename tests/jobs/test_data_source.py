@@ -1,12 +1,13 @@
 """Tables as a Spark data source: the rows of the core's own read, columns and filters pushed."""
 
 import re
+from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession, datasource
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from hoodie_jobs.spark import data_source
+from hoodie_jobs.spark import data_source, tables
 from support.tables import every_type
 from support.tables.job_workshop import Workshop, keep_statistics
 
@@ -34,6 +35,23 @@ def test_snapshot_is_the_tables_rows(spark: SparkSession, written: Workshop) -> 
 def test_read_optimized_leaves_logs_out(spark: SparkSession, written: Workshop) -> None:
     frame = load(spark, written, query="read_optimized")
     assert rows(frame) == {("a", "eu", 1, "x"), ("b", "eu", 2, "y"), ("c", "us", 3, None)}
+
+
+def test_partition_values_are_those_of_paths_by_option(
+    spark: SparkSession, written: Workshop
+) -> None:
+    properties = Path(written.uri) / ".hoodie" / "hoodie.properties"
+    properties.write_text(
+        properties.read_text().replace("keygenerator.type=SIMPLE", "keygenerator.type=TIMESTAMP")
+    )
+    for folder in ("eu", "us", "asia"):
+        (Path(written.uri) / folder).rename(Path(written.uri) / f"of {folder}")
+    frame = load(spark, written, partition_values="path")
+    expected = {(id_, f"of {region}", *rest) for id_, region, *rest in written.rows().values()}
+    assert rows(frame) == expected
+    assert rows(tables.read(spark, written.uri, partition_values="path")) == expected
+    with pytest.raises(Exception, match="expected file or path"):
+        load(spark, written, partition_values="folder").collect()
 
 
 def test_columns_go_by_option_or_schema(spark: SparkSession, written: Workshop) -> None:

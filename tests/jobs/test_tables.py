@@ -82,6 +82,24 @@ def test_values_count_and_not_what_paths_say(spark: SparkSession, workshop: Work
     assert "MapInArrow" not in plan(frame)
 
 
+def test_columns_of_paths_alone_are_read_by_the_core(
+    spark: SparkSession, written: Workshop
+) -> None:
+    compact(written)
+    before = set(written.rows().values())
+    properties = Path(written.uri) / ".hoodie" / "hoodie.properties"
+    key = "hoodie.datasource.write.drop.partition.columns"
+    properties.write_text(properties.read_text().replace(f"{key}=false", f"{key}=true"))
+    for path in Path(written.uri).glob("*/*.parquet"):
+        pq.write_table(pq.read_table(path).drop_columns(["region"]), path)
+    frame = tables.read(spark, written.uri)
+    assert rows(frame) == before
+    assert "parquet" not in plan(frame)
+    filtered = tables.read(spark, written.uri, ["id"], where=where.parse("region = 'us'"))
+    assert rows(filtered) == {(id_,) for id_, region, *_ in before if region == "us"}
+    assert "MapInArrow" not in plan(tables.read(spark, written.uri, ["id", "note"]))
+
+
 def test_file_of_another_type_is_read_by_the_core(spark: SparkSession, written: Workshop) -> None:
     compact(written)
     for path in Path(written.uri).rglob("*.parquet"):

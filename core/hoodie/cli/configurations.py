@@ -30,6 +30,7 @@ class Wish:
         has_partial_updates: Whether null keeps the older value.
         is_hive_style: Whether partition folders read field=value.
         is_url_encoded: Whether partition values are percent-encoded.
+        drops_partition_columns: Whether data files are without the partition columns.
         chain: What orders all changes of ours; None for none.
         has_foreign_writers: Whether other engines may write the table.
     """
@@ -47,6 +48,7 @@ class Wish:
     has_partial_updates: bool = False
     is_hive_style: bool = False
     is_url_encoded: bool = False
+    drops_partition_columns: bool = False
     chain: table_config.ChainName | None = None
     has_foreign_writers: bool = True
 
@@ -227,6 +229,10 @@ def new_table(wish: Wish, schema: schemas.TableSchema) -> table_config.TableConf
                     f"{', '.join(schema.arrow.names)}"
                 )
     check_keeps_partitions(wish.index, keeps_partitions=wish.keeps_partitions)
+    if wish.drops_partition_columns and not wish.partition_by:
+        raise errors.ConfigurationError(
+            "--drop-partition-columns without --partition-by: expected the partition columns"
+        )
     has_buckets = wish.index.has_buckets
     if wish.buckets is not None and not has_buckets:
         raise errors.ConfigurationError(
@@ -244,6 +250,7 @@ def new_table(wish: Wish, schema: schemas.TableSchema) -> table_config.TableConf
         has_partial_updates=wish.has_partial_updates,
         is_hive_style=wish.is_hive_style,
         is_url_encoded=wish.is_url_encoded,
+        drops_partition_columns=wish.drops_partition_columns,
         create_schema=schema.avro,
         index=_stated(wish.index),
         updates_partitions=not wish.keeps_partitions,

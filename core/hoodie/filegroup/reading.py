@@ -6,11 +6,14 @@ Without changes that is the whole filter. With changes a row that the filter rej
 version of one that it keeps, so only what holds of every version of a row alike, a condition on the
 record key, is pushed; the rest is applied to merged rows.
 
+Columns whose values stand in the partition path alone (`partition_columns`) are put beside the rows
+once these are merged: all rows of a slice have the same.
+
 Cost: one open of each file of the slice. Memory: the changes, and some row groups of the base file.
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import pyarrow as pa
@@ -29,7 +32,7 @@ from hoodie.filegroup import (
 )
 from hoodie.format import log_blocks
 from hoodie.format.log_blocks import HeaderKey
-from hoodie.model import files, predicates, schemas, table_config
+from hoodie.model import files, partition_columns, predicates, schemas, table_config
 from hoodie.storage import protocol
 
 logger = logging.getLogger(__name__)
@@ -47,6 +50,8 @@ class SliceReader:
         schema: schemas.TableSchema,
         is_committed: slicing.IsCommitted,
         on_corrupt: log_scanning.OnCorrupt | None = None,
+        *,
+        source: partition_columns.Source = partition_columns.Source.FILE,
     ) -> None:
         """Take what all slices have in common.
 
@@ -57,10 +62,16 @@ class SliceReader:
             is_committed: Whether log blocks of an instant count.
             on_corrupt: Called for each corrupt range of a log file, which is skipped; logged as a
                 warning by default.
+            source: Where values of partition columns are taken from.
+
+        Raises:
+            UnsupportedError: As `partition_columns.of_paths`.
         """
         self._storage = storage
         self._config = config
         self._schema = pa.schema([*schemas.meta_fields(), *schema.arrow])
+        self._of_paths = partition_columns.of_paths(config, schema.arrow, source)
+        self._seen = partition_columns.seen(self._schema, self._of_paths)
         self._is_committed = is_committed
         self._on_corrupt = on_corrupt or self._warn
 
@@ -96,33 +107,40 @@ class SliceReader:
 
         Raises:
             NotFoundError: There is no such column, or a file is gone.
-            FormatError: A file is broken.
+            FormatError: A file is broken, or the partition path has no values of its columns.
             UnsupportedError: A log block is of a kind that is not read.
         """
         output = pa.schema([self._field(name) for name in columns])
+        filtered = self._with(output, _columns_of(where))
+        wanted = pa.schema([each for each in filtered if each.name in self._of_paths.names])
+        values = partition_columns.values(file_slice.group.partition_path, self._config, wanted)
         blocks = []
         if not is_read_optimized:
             blocks = log_scanning.read(
                 self._storage, file_slice.log_files, self._is_committed, self._on_corrupt
             )
         if not blocks:
-            return SliceRows(output, self._unmerged(file_slice.base_file, output, where))
+            rows = base_rows(
+                self._storage, file_slice.base_file, self._held(filtered), self._told(where)
+            )
+            return SliceRows(output, _filtered(_beside(rows, filtered, values), where, output))
         rules = folding.rules_of(self._config)
-        inside = self._inside(output, _columns_of(where), rules)
+        held = self._held(filtered)
+        inside = self._inside(held, rules)
         decoder = self._decoder(inside, rules)
         decoded = []
         for found in blocks:
             with log_scanning.named(found.file):
                 decoded.append(decoder.decode(found.block))
-        filtered = self._with(output, _columns_of(where))
         merge = merging.SliceMerge(
             decoded,
             rules,
             inside,
-            filtered.names,
+            held.names,
             merges_repeated_keys=_name_base_rows(blocks, file_slice.base_file),
         )
         merged = self._merged(file_slice.base_file, merge, inside, where)
+        merged = _beside(merged, filtered, values)
         origins = tuple(
             kept_deletes.Origin(file=each.file, instant_time=log_scanning.instant_time(each.block))
             for each in blocks
@@ -142,20 +160,21 @@ class SliceReader:
 
         Args:
             file_slice: What to read.
-            columns: As of `stream`; the record key is among them.
+            columns: As of `stream`, of those that data files have; the record key is among them.
             memory: What may be used.
 
         Raises:
             HoodieError: As `stream`; a StorageError where the scratch folder is full.
         """
         output = pa.schema([self._field(name) for name in columns])
+        assert set(self._of_paths.names).isdisjoint(columns), columns
         blocks = log_scanning.locate(
             self._storage, file_slice.log_files, self._is_committed, self._on_corrupt
         )
         if file_slice.base_file is not None:
             check_is_whole(file_slice.base_file)
         rules = folding.rules_of(self._config)
-        inside = self._inside(output, [], rules)
+        inside = self._inside(output, rules)
         source = placing.Source(
             storage=self._storage,
             base_file=file_slice.base_file,
@@ -167,21 +186,25 @@ class SliceReader:
         )
         return bounded_merging.BoundedRows(source, memory)
 
-    def _inside(self, output: pa.Schema, more: Sequence[str], rules: folding.Rules) -> pa.Schema:
-        """Return the columns to merge: of the output, some more, and those that merging needs."""
-        return self._with(output, [*more, schemas.RECORD_KEY, *rules.ordering_fields])
+    def _inside(self, output: pa.Schema, rules: folding.Rules) -> pa.Schema:
+        """Return the columns to merge: of the output, and those that merging needs."""
+        names = dict.fromkeys([schemas.RECORD_KEY, *rules.ordering_fields])
+        missing = [self._schema.field(name) for name in names if name not in output.names]
+        return pa.schema([*output, *missing])
+
+    def _held(self, columns: pa.Schema) -> pa.Schema:
+        """Return which of some columns are read of data files; one at least."""
+        if not self._of_paths.names:
+            return columns
+        held = [each for each in columns if each.name not in self._of_paths.names]
+        return pa.schema(held or [self._field(schemas.RECORD_KEY)])
+
+    def _told(self, where: predicates.Predicate | None) -> predicates.Predicate | None:
+        """Return what of a filter data files tell."""
+        return None if where is None else predicates.without(where, self._of_paths.names)
 
     def _decoder(self, inside: pa.Schema, rules: folding.Rules) -> block_decoding.Decoder:
         return block_decoding.Decoder.of(self._config, self._schema, inside, rules.ordering_fields)
-
-    def _unmerged(
-        self,
-        base_file: files.BaseFile | None,
-        output: pa.Schema,
-        where: predicates.Predicate | None,
-    ) -> Iterator[pa.Table]:
-        inside = self._with(output, _columns_of(where))
-        return _filtered(base_rows(self._storage, base_file, inside, where), where, output)
 
     def _merged(
         self,
@@ -190,9 +213,10 @@ class SliceReader:
         inside: pa.Schema,
         where: predicates.Predicate | None,
     ) -> Iterator[pa.Table]:
+        told = self._told(where)
         pushed = predicates.all_of(
             part
-            for part in (() if where is None else predicates.conjuncts(where))
+            for part in (() if told is None else predicates.conjuncts(told))
             if self._holds_of_every_version(part)
         )
         for rows in base_rows(self._storage, base_file, inside, pushed):
@@ -220,12 +244,12 @@ class SliceReader:
         return pa.schema([*columns, *(self._field(name) for name in missing)])
 
     def _field(self, name: str) -> pa.Field:
-        position = self._schema.get_field_index(name)
+        position = self._seen.get_field_index(name)
         if position < 0:
             raise errors.NotFoundError(
-                f"there is no column {name!r}; the columns are {', '.join(self._schema.names)}"
+                f"there is no column {name!r}; the columns are {', '.join(self._seen.names)}"
             )
-        return self._schema.field(position)
+        return self._seen.field(position)
 
     def _warn(self, log_file: files.LogFile, corrupt: log_blocks.CorruptRange) -> None:
         logger.warning(
@@ -326,6 +350,23 @@ def _name_base_rows(
 
 def _columns_of(where: predicates.Predicate | None) -> list[str]:
     return [] if where is None else sorted(predicates.columns(where))
+
+
+def _beside(
+    tables: Iterator[pa.Table], columns: pa.Schema, values: Mapping[str, pa.Scalar]
+) -> Iterator[pa.Table]:
+    """Yield rows in some columns, of which some have one value in all rows."""
+    if not values:
+        yield from tables
+        return
+    for rows in tables:
+        arrays = [
+            pa.repeat(values[each.name], rows.num_rows)
+            if each.name in values
+            else rows.column(each.name)
+            for each in columns
+        ]
+        yield pa.Table.from_arrays(arrays, schema=columns)
 
 
 def _filtered(

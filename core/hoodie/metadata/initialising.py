@@ -214,7 +214,7 @@ def _look(
     data_files = _data_files(snapshot)
     statistics = None
     if reading is not None:
-        stored = stored_schemas.as_of(storage, timeline)
+        stored = stored_schemas.as_of(storage, config, timeline)
         now = reading.schema if stored is None else stored.columns
         wanted = file_statistics.wanted(_with_partitions(config), now.arrow, None)
         found = _Statistics(schema=now, wanted=wanted, reading=reading, bases={})
@@ -323,7 +323,9 @@ def _make(
     made = {table_config.METADATA_PARTITIONS_KEY: metadata_table.FILES}
     if look.statistics is not None:
         wanted = _with_partitions(config).metadata_partitions
-        contents_by_name |= _statistics_contents(client, scope, look.statistics, changes, wanted)
+        contents_by_name |= _statistics_contents(
+            client, scope, config, look.statistics, changes, wanted
+        )
         made = {
             table_config.METADATA_PARTITIONS_KEY: ",".join(wanted),
             table_config.INDEX_DEFINITIONS_PATH_KEY: index_definitions.PATH,
@@ -355,6 +357,7 @@ def _files_content(client: Client, sizes: metadata_records.Sizes) -> partition_m
 def _statistics_contents(
     client: Client,
     scope: table_lock.LockScope,
+    config: table_config.TableConfig,
     statistics: _Statistics,
     changes: Sequence[metadata_records.Changes],
     partitions: Iterable[str],
@@ -367,7 +370,7 @@ def _statistics_contents(
     storage = client.storage
     _look_into(storage, statistics, scope.timeline, changes)
     if changes:
-        stored = stored_schemas.as_of(storage, scope.timeline)
+        stored = stored_schemas.as_of(storage, config, scope.timeline)
         if stored is not None and stored.columns.arrow != statistics.schema.arrow:
             raise _OutdatedError("the table's columns have changed")
     since = metadata_records.Changes(

@@ -20,12 +20,12 @@ import datetime
 import decimal
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.model import schemas, table_config
+from hoodie.model import partition_columns, schemas, table_config
 from hoodie.model.value_wrappers import Wrapper
 
 COLUMN_STATS = "column_stats"
@@ -177,6 +177,8 @@ def wanted(
     A column that was added since the definition was written is among them if Apache Hudi would take
     it: it reads a file with statistics of other columns alone as one without values of this.
 
+    Columns whose values data files do not tell have none.
+
     Args:
         config: The table's configuration.
         schema: Its columns, without meta columns.
@@ -193,6 +195,11 @@ def wanted(
     has_value_types = None if definition is None else definition.has_value_types
     if has_value_types is None:
         has_value_types = config.version > table_config.VERSION_WITH_PAYLOADS
+    left_out = partition_columns.left_out(config)
+    schema = pa.schema([each for each in schema if each.name not in left_out])
+    if definition is not None:
+        held = [name for name in definition.columns if name not in left_out]
+        definition = replace(definition, columns=tuple(held))
     found = {each.name: kind_of(each.type, has_value_types=has_value_types) for each in schema}
     kinds = {name: kind for name, kind in found.items() if kind is not None}
     meta = kind_of(pa.string(), has_value_types=has_value_types)

@@ -10,7 +10,7 @@ import enum
 import functools
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import assert_never, cast
 
@@ -155,6 +155,11 @@ def all_of(parts: Iterable[Predicate]) -> Predicate | None:
     if not flat:
         return None
     return flat[0] if len(flat) == 1 else And(flat)
+
+
+def without(predicate: Predicate, names: Collection[str]) -> Predicate | None:
+    """Return the conjuncts that are about none of some columns; None when there are none."""
+    return all_of(part for part in conjuncts(predicate) if columns(part).isdisjoint(names))
 
 
 def to_expression(predicate: Predicate, schema: pa.Schema) -> pc.Expression:

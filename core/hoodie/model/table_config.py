@@ -43,6 +43,8 @@ CHAIN_VERSION_NEWEST = 3
 A writer that does not know them would forget what was archived or deleted: what a paused process
 brings back would count again.
 """
+DROPS_PARTITION_COLUMNS_KEY = "hoodie.datasource.write.drop.partition.columns"
+"""Whether partition columns count as in paths alone: `model.partition_columns`."""
 CHANGE_DATA_CAPTURE_KEY = "hoodie.table.cdc.enabled"
 BOOTSTRAP_BASE_PATH_KEY = "hoodie.bootstrap.base.path"
 METADATA_PARTITIONS_KEY = "hoodie.table.metadata.partitions"
@@ -184,6 +186,7 @@ class TableConfig:
             (IGNORE_DEFAULTS).
         is_hive_style: Whether partition paths read `field=value`.
         is_url_encoded: Whether partition values are percent-encoded.
+        drops_partition_columns: Whether data files may lack the partition columns.
         create_schema: Avro JSON given at creation; None when it is only in the commits.
         index: How writers find records, as declared; None when the table does not say.
         updates_partitions: With a global index: whether a record whose partition changes moves
@@ -212,6 +215,7 @@ class TableConfig:
     has_partial_updates: bool = False
     is_hive_style: bool = False
     is_url_encoded: bool = False
+    drops_partition_columns: bool = False
     create_schema: str | None = None
     index: IndexKind | None = None
     updates_partitions: bool = True
@@ -304,7 +308,7 @@ def to_properties(config: TableConfig) -> dict[str, str]:
         "hoodie.populate.meta.fields": "true",
         "hoodie.datasource.write.hive_style_partitioning": _text(config.is_hive_style),
         "hoodie.datasource.write.partitionpath.urlencode": _text(config.is_url_encoded),
-        "hoodie.datasource.write.drop.partition.columns": "false",
+        DROPS_PARTITION_COLUMNS_KEY: _text(config.drops_partition_columns),
         "hoodie.archivelog.folder": "history",
     }
     if config.database:
@@ -361,7 +365,7 @@ def metadata_properties(config: TableConfig) -> dict[str, str]:
         "hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA",
         "hoodie.table.base.file.format": "HFILE",
         "hoodie.populate.meta.fields": "false",
-        "hoodie.datasource.write.drop.partition.columns": "false",
+        DROPS_PARTITION_COLUMNS_KEY: _text(False),
         "hoodie.record.merge.mode": "CUSTOM",
         "hoodie.record.merge.strategy.id": _PAYLOAD_BASED_ID,
         "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
@@ -410,6 +414,7 @@ def from_properties(properties: Mapping[str, str]) -> TableConfig:
         has_partial_updates=has_partial_updates,
         is_hive_style=_flag(properties, "hoodie.datasource.write.hive_style_partitioning"),
         is_url_encoded=_flag(properties, "hoodie.datasource.write.partitionpath.urlencode"),
+        drops_partition_columns=_flag(properties, DROPS_PARTITION_COLUMNS_KEY),
         create_schema=properties.get("hoodie.table.create.schema"),
         index=_index(properties),
         updates_partitions=properties.get(PARTITION_UPDATES_KEY, "true").lower() == "true",
@@ -436,12 +441,10 @@ def _check(config: TableConfig) -> None:
             f"hoodie.properties of table {config.name!r}: hoodie.table.checksum is {stored}, "
             f"expected {checksum(config)}"
         )
-    for key, unsupported in (
-        ("hoodie.populate.meta.fields", "false"),
-        ("hoodie.datasource.write.drop.partition.columns", "true"),
-    ):
-        if config.properties.get(key, "").lower() == unsupported:
-            raise errors.UnsupportedError(f"table {config.name!r} has {key}={unsupported}")
+    if config.properties.get("hoodie.populate.meta.fields", "").lower() == "false":
+        raise errors.UnsupportedError(
+            f"table {config.name!r} has hoodie.populate.meta.fields=false"
+        )
     base_format = config.properties.get("hoodie.table.base.file.format", "PARQUET")
     if base_format.upper() != "PARQUET":
         raise errors.UnsupportedError(

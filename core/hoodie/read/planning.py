@@ -30,7 +30,15 @@ from hoodie.filegroup import (
     snapshots,
 )
 from hoodie.index import foreign_groups, tables
-from hoodie.model import file_statistics, files, key_changes, predicates, schemas, table_config
+from hoodie.model import (
+    file_statistics,
+    files,
+    key_changes,
+    partition_columns,
+    predicates,
+    schemas,
+    table_config,
+)
 from hoodie.read import key_lookups, pruning, tasks
 
 logger = logging.getLogger(__name__)
@@ -118,16 +126,28 @@ def plan(
     schema: schemas.TableSchema,
     snapshot: snapshots.Snapshot,
     query: tasks.Query,
+    places: pruning.Places | None = None,
 ) -> Plan:
     """Return which file slices may hold rows of the query, and what was left out.
+
+    Args:
+        table_uri: The table's root.
+        config: The table's configuration.
+        schema: The table's columns.
+        snapshot: The table.
+        query: The query.
+        places: In which partitions rows of some values are; None where that is not known.
 
     Raises:
         NotFoundError: The query names a column that the table has not.
         InvalidInputError: The filter compares a column with a value of another type.
-        UnsupportedError: The rows of a slice are in a file outside the table.
+        UnsupportedError: The rows of a slice are in a file outside the table, or partition values
+            cannot be read from paths.
     """
-    _check(schema, query)
-    skipping = _Skipping(table_uri, config, schema, snapshot, query)
+    of_paths = partition_columns.of_paths(config, schema.arrow, query.source)
+    seen = partition_columns.seen(schema.arrow, of_paths)
+    _check(seen, query)
+    skipping = _Skipping(table_uri, config, seen, of_paths, snapshot, query, places)
     with _no_garbage():
         wanted = skipping.slices(skipping.partitions())
         for file_slice in wanted:
@@ -175,25 +195,42 @@ class _Skipping:
     """Leaves out what a filter excludes, step by step.
 
     Attributes:
+        table_uri: The table's root.
+        config: The table's configuration.
+        columns: The table's, as the query shows them.
+        of_paths: Those of which it takes the values from paths.
+        snapshot: The table.
+        query: The query.
+        places: In which partitions rows of some values are; None where that is not known.
         steps: What was left out until now.
     """
 
     table_uri: str
     config: table_config.TableConfig
-    schema: schemas.TableSchema
+    columns: pa.Schema
+    of_paths: pa.Schema
     snapshot: snapshots.Snapshot
     query: tasks.Query
+    places: pruning.Places | None
     steps: list[Step] = field(default_factory=list)
+
+    @property
+    def _told(self) -> predicates.Predicate | None:
+        """What of the filter is about values in files, keys and statistics among them."""
+        where = self.query.where
+        return None if where is None else predicates.without(where, self.of_paths.names)
 
     def partitions(self) -> list[str]:
         """Return the paths of the partitions that may hold rows of the query."""
-        where, columns = self.query.where, self.schema.arrow
+        where, columns = self.query.where, self.columns
         # A metadata table has all of them in one record.
         is_listed = metadata_table.FILES not in self.config.metadata_partitions
         named = pruning.named_partitions(where, self.config, columns) if is_listed else None
         view = self.snapshot.view
         paths = view.partitions() if named is None else view.partitions_among(named)
-        left = pruning.matching_partitions(paths, where, self.config, columns)
+        left = pruning.matching_partitions(paths, where, self.config, columns, self.of_paths)
+        if self.places is not None and not self.of_paths.names:
+            left = pruning.partitions_of_values(left, where, self.config, columns, self.places)
         step = Step(
             means=Means.PARTITION_VALUES,
             considered=len(paths),
@@ -214,7 +251,7 @@ class _Skipping:
         found = [each for path in paths for each in view.latest_slices(path)]
         left = self._by_index(found)
         self._add(Means.KEY_BUCKETS, found, left)
-        keys = key_lookups.keys_of(self.query.where, self.config, self.schema.arrow)
+        keys = key_lookups.keys_of(self._told, self.config, self.columns)
         left = self._by_keys(
             Means.RECORD_INDEX,
             key_changes.RECORD_INDEX,
@@ -265,7 +302,7 @@ class _Skipping:
 
     def _by_index(self, slices: Sequence[files.FileSlice]) -> list[files.FileSlice]:
         index = tables.index_of(self.config, self.snapshot.bucket_counts)
-        buckets = index.matching_buckets(self.query.where, self.schema.arrow)
+        buckets = index.matching_buckets(self._told, self.columns)
         left: list[files.FileSlice] = []
         foreign: list[files.FileGroupId] = []
         for file_slice in slices:
@@ -287,11 +324,11 @@ class _Skipping:
         matching: _Matching[Skipped],
     ) -> list[Skipped]:
         """Return what a filter does not exclude by statistics; all without any."""
-        where = self.query.where
+        where = self._told
         left, unused = found, None
         # Of one alone the statistics cost as much as it does.
         if where is not None and len(found) > 1:
-            full = tasks.full_schema(self.schema)
+            full = tasks.full_schema(self.columns)
             left, unused = self._asked(
                 means,
                 partition,
@@ -335,15 +372,15 @@ def _base_alone(file_slice: files.FileSlice) -> files.FileSlice:
     return replace(file_slice, log_files=()) if file_slice.log_files else file_slice
 
 
-def _check(schema: schemas.TableSchema, query: tasks.Query) -> None:
-    known = {*schemas.META_COLUMNS, *schema.arrow.names}
+def _check(columns: pa.Schema, query: tasks.Query) -> None:
+    known = {*schemas.META_COLUMNS, *columns.names}
     for name in query.columns:
         if name not in known:
             raise errors.NotFoundError(
-                f"there is no column {name!r}; the columns are {_names(schema.arrow.names)}"
+                f"there is no column {name!r}; the columns are {_names(columns.names)}"
             )
     if query.where is not None:
-        predicates.to_expression(query.where, tasks.full_schema(schema))
+        predicates.to_expression(query.where, tasks.full_schema(columns))
 
 
 def _names(names: Sequence[str]) -> str:

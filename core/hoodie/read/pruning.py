@@ -7,18 +7,38 @@ partition when its column changes (`TableConfig.updates_partitions`) is in one o
 
 import itertools
 import math
+import operator
 import re
-import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeGuard
 
 import pyarrow as pa
 
-from hoodie.model import key_generators, predicates, table_config
-
-NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+from hoodie.model import key_generators, partition_columns, predicates, table_config
 
 _NAMED_MAX = 16
+_DIGIT = re.compile(r"[0-9]")
+# A path may hold the bound itself and values on both sides of it.
+_BEYOND: Mapping[predicates.Comparator, Callable[[str, str], bool]] = {
+    predicates.Comparator.LT: operator.le,
+    predicates.Comparator.LE: operator.le,
+    predicates.Comparator.GT: operator.ge,
+    predicates.Comparator.GE: operator.ge,
+}
 _PLAIN_TEXT = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+
+
+class Places(Protocol):
+    """In which partitions rows of some values are, of a table with one partition field."""
+
+    def of(self, values: Sequence[object]) -> list[str] | None:
+        """Return the paths; None where they are not known."""
+        ...
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether no row of a greater value is in a lesser path."""
+        ...
 
 
 def named_partitions(
@@ -55,7 +75,7 @@ def _named_texts(where: predicates.Predicate, name: str, schema: pa.Schema) -> l
         own = str if is_text else int
         if (is_text or is_number) and all(type(each) is own for each in literals):
             texts = [str(each) for each in dict.fromkeys(literals)]
-            if all(map(_PLAIN_TEXT.fullmatch, texts)) and NULL_PARTITION not in texts:
+            if all(map(_PLAIN_TEXT.fullmatch, texts)) and partition_columns.NULL not in texts:
                 return texts
     return None
 
@@ -65,55 +85,128 @@ def _tells_values(config: table_config.TableConfig) -> bool:
     return key_generators.is_plain(config) and config.updates_partitions
 
 
+def partitions_of_values(
+    paths: Sequence[str],
+    where: predicates.Predicate | None,
+    config: table_config.TableConfig,
+    schema: pa.Schema,
+    places: Places,
+) -> list[str]:
+    """Return the paths of times, or of dates with slashes, that may hold rows the filter keeps.
+
+    Left out are paths of other times alone, which look like those of the filter.
+
+    Args:
+        paths: All of them.
+        where: The filter, on values in files.
+        config: The table's configuration.
+        schema: The table's columns.
+        places: Of the table.
+    """
+    fields = config.partition_fields
+    if where is None or len(fields) != 1 or not config.updates_partitions:
+        return list(paths)
+    if key_generators.is_plain(config):
+        return list(paths)
+    own = _literal_type(schema.field(fields[0]).type)
+    left = list(paths)
+    for part in predicates.conjuncts(where):
+        literals = predicates.literals_equal_to(part, fields[0])
+        if literals is not None and all(type(each) is own for each in literals):
+            left = _among(left, places.of(literals))
+        elif _is_bound(part, fields[0]) and type(part.value) is own and places.is_ordered:
+            left = _beyond(left, part.comparator, places.of([part.value]))
+    return left
+
+
+def _is_bound(part: predicates.Predicate, name: str) -> TypeGuard[predicates.Compare]:
+    return (
+        isinstance(part, predicates.Compare) and part.column == name and part.comparator in _BEYOND
+    )
+
+
+def _literal_type(kind: pa.DataType) -> type | None:
+    if pa.types.is_string(kind):
+        return str
+    return int if pa.types.is_signed_integer(kind) else None
+
+
+def _among(paths: Sequence[str], wanted: Sequence[str] | None) -> list[str]:
+    if wanted is None:
+        return list(paths)
+    shapes = set(map(_shape, wanted))
+    return [path for path in paths if path in wanted or _shape(path) not in shapes]
+
+
+def _beyond(
+    paths: Sequence[str], comparator: predicates.Comparator, bounds: Sequence[str] | None
+) -> list[str]:
+    if bounds is None:
+        return list(paths)
+    keeps = _BEYOND[comparator]
+    (bound,) = bounds
+    return [path for path in paths if keeps(path, bound) or _shape(path) != _shape(bound)]
+
+
+def _shape(path: str) -> str:
+    """Return what paths of one kind have in common: all but their digits."""
+    return _DIGIT.sub("0", path)
+
+
 def matching_partitions(
     paths: Sequence[str],
     where: predicates.Predicate | None,
     config: table_config.TableConfig,
     schema: pa.Schema,
+    of_paths: pa.Schema,
 ) -> list[str]:
-    """Return the partition paths that may hold rows the filter keeps, in their order."""
+    """Return the partition paths that may hold rows the filter keeps, in their order.
+
+    Args:
+        paths: All of them.
+        where: The filter.
+        config: The table's configuration.
+        schema: The table's columns, as the query shows them.
+        of_paths: Those of which the query takes the values from paths.
+    """
     fields = config.partition_fields
     parts = [
         part
         for part in (predicates.conjuncts(where) if where is not None else ())
         if predicates.columns(part) and predicates.columns(part) <= set(fields)
     ]
-    if not parts or not fields or not _tells_values(config):
+    if not parts or not fields or not (of_paths.names or _tells_values(config)):
         return list(paths)
-    kept = []
-    known, values = [], []
-    for path in paths:
-        texts = _values(path, config)
-        if texts is None:
-            kept.append(path)
-        else:
-            known.append(path)
-            values.append(texts)
-    try:
-        columns = [
-            pa.array([row[index] for row in values], pa.string()).cast(schema.field(name).type)
-            for index, name in enumerate(fields)
-        ]
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    is_exact = bool(of_paths.names)
+    columns = of_paths if is_exact else pa.schema([schema.field(name) for name in fields])
+    found = {path: partition_columns.texts(path, config) for path in paths}
+    if not is_exact:
+        # What stands for null stands for an empty text as well; and a folder may be a part of one.
+        found = {
+            path: texts
+            for path, texts in found.items()
+            if texts and None not in texts and path.count("/") < len(fields)
+        }
+    known = {path: texts for path, texts in found.items() if texts is not None}
+    table = _values(known, columns)
+    if table is None:
         return list(paths)
-    table = pa.table([*columns, pa.array(known, pa.string())], names=[*fields, ""])
     whole = predicates.all_of(parts)
     assert whole is not None
     matching = table.filter(predicates.to_expression(whole, schema))
-    wanted = {*kept, *matching.column("").to_pylist()}
+    wanted = {*matching.column("").to_pylist(), *(path for path in paths if path not in known)}
     return [path for path in paths if path in wanted]
 
 
-def _values(path: str, config: table_config.TableConfig) -> list[str] | None:
-    """Return the texts of the partition values in a path; None when it does not tell them."""
-    parts = path.split("/")
-    if len(parts) != len(config.partition_fields):
+def _values(known: Mapping[str, Sequence[str | None]], columns: pa.Schema) -> pa.Table | None:
+    """Return the values of partitions with their paths; None where some are of another type."""
+    if not all(map(partition_columns.has_one_text, columns.types)):
         return None
-    values = []
-    for name, part in zip(config.partition_fields, parts, strict=True):
-        text = part.removeprefix(f"{name}=") if config.is_hive_style else part
-        text = urllib.parse.unquote(text) if config.is_url_encoded else text
-        if text == NULL_PARTITION:
-            return None
-        values.append(text)
-    return values
+    try:
+        arrays = [
+            pa.array([texts[place] for texts in known.values()], pa.string()).cast(column.type)
+            for place, column in enumerate(columns)
+        ]
+    except pa.ArrowInvalid:
+        return None
+    return pa.table([*arrays, pa.array(known, pa.string())], names=[*columns.names, ""])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie.filegroup import reading, snapshots
-from hoodie.model import files, predicates, schemas, table_config
+from hoodie.model import files, partition_columns, predicates, schemas, table_config
 from hoodie.storage import locations
 
 
@@ -18,11 +18,13 @@ class Query:
         columns: Columns of the result in its order, meta columns allowed.
         where: Rows of the result; None for all.
         is_read_optimized: Whether base files alone are read.
+        source: Where values of partition columns are taken from.
     """
 
     columns: tuple[str, ...]
     where: predicates.Predicate | None = None
     is_read_optimized: bool = False
+    source: partition_columns.Source = partition_columns.Source.FILE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,16 +65,18 @@ def run(task: ReadTask) -> Iterator[pa.RecordBatch]:
         yield from rows.to_batches()
 
 
-def full_schema(schema: schemas.TableSchema) -> pa.Schema:
-    """Return all columns that a query may name: the table's, and the meta columns."""
-    return pa.schema([*schemas.meta_fields(), *schema.arrow])
+def full_schema(columns: pa.Schema) -> pa.Schema:
+    """Return all columns that a query may name: the table's, as it shows them, and meta columns."""
+    return pa.schema([*schemas.meta_fields(), *columns])
 
 
 def _stream(task: ReadTask) -> reading.SliceRows:
     storage = locations.open_storage(task.table_uri)
     committed = snapshots.CommittedFiles(storage, task.committed)
-    reader = reading.SliceReader(storage, task.config, task.schema, committed.is_committed)
     query = task.query
+    reader = reading.SliceReader(
+        storage, task.config, task.schema, committed.is_committed, source=query.source
+    )
     return reader.stream(
         task.file_slice,
         query.columns,

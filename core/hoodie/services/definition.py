@@ -7,7 +7,7 @@ from dataclasses import replace
 from hoodie import environment, errors
 from hoodie.filegroup import listing
 from hoodie.index import tables
-from hoodie.model import schemas, table_config
+from hoodie.model import partition_columns, schemas, table_config
 from hoodie.storage import locations, protocol
 from hoodie.storage import paths as storage_paths
 from hoodie.timeline import active, partition_buckets, schema_history, table_properties
@@ -31,10 +31,15 @@ def check(
         InvalidInputError: A field is no column, or of a type that has no one text; or the settings
             contradict each other.
         ConfigurationError: The bucket is computed from a field that is not in the record key.
+        UnsupportedError: Partition columns are left out of data files that are needed there.
     """
     if not config.record_key_fields:
         raise errors.InvalidInputError("a table needs a record key of at least one column")
     _check_merging(config)
+    partition_columns.whole(schema, config)
+    of_paths = partition_columns.write_refusal(config)
+    if of_paths is not None:
+        raise errors.UnsupportedError(f"writing table {config.name!r} needs {of_paths}")
     tables.index_of(config).check()
     if hashing_config is not None:
         _check_counts(config, hashing_config)
@@ -86,10 +91,11 @@ def load_schema(storage: protocol.Storage, config: table_config.TableConfig) -> 
     Raises:
         FormatError: Neither tells.
         NotFoundError: The table lacks the file of its newest write.
-        UnsupportedError: Columns were renamed since files were written.
+        UnsupportedError: Columns were renamed since files were written; or as
+            `partition_columns.whole`.
     """
     stored = active.with_contents(
-        storage, functools.partial(stored_schemas.as_of, storage), active.listed
+        storage, functools.partial(stored_schemas.as_of, storage, config), active.listed
     )
     if stored is not None:
         if stored.has_history:
@@ -99,7 +105,7 @@ def load_schema(storage: protocol.Storage, config: table_config.TableConfig) -> 
         raise errors.FormatError(
             f"table {config.name!r} has no schema: no commit and no hoodie.table.create.schema"
         )
-    return schemas.from_avro(config.create_schema)
+    return partition_columns.whole(schemas.from_avro(config.create_schema), config)
 
 
 def _check_counts(

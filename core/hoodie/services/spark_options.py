@@ -96,6 +96,8 @@ def _table(config: table_config.TableConfig) -> dict[str, str]:
         # Version 9 is not read by 1.0; whoever wants it upgrades the table on purpose.
         "hoodie.write.auto.upgrade": "false",
     }
+    if config.drops_partition_columns:
+        found[table_config.DROPS_PARTITION_COLUMNS_KEY] = "true"
     if not config.record_key_fields:
         # Named, it would be a key without a name.
         del found["hoodie.datasource.write.recordkey.field"]

@@ -26,6 +26,7 @@ _FIXED: Mapping[str, Callable[[table_config.TableConfig], object]] = {
     "ordering fields": lambda config: config.ordering_fields,
     "merge mode": lambda config: config.merge_mode.value,
     "partial update mode": lambda config: config.has_partial_updates,
+    "partition columns in paths alone": lambda config: config.drops_partition_columns,
     "index": lambda config: config.index_kind,
     "bucket count": lambda config: config.bucket_count,
     "bucket fields": lambda config: config.bucket_fields,

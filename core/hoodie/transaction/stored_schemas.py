@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hoodie.model import commits, instants, schemas
+from hoodie.model import commits, instants, partition_columns, schemas, table_config
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, contents
 
@@ -13,7 +13,7 @@ class StoredSchema:
     """The schema in a write's metadata.
 
     Attributes:
-        columns: The schema.
+        columns: The schema, with partition columns that the metadata leaves out.
         has_history: Whether the table keeps a history of its columns (`schema_history`).
     """
 
@@ -23,6 +23,7 @@ class StoredSchema:
 
 def as_of(
     storage: Storage,
+    config: table_config.TableConfig,
     timeline: active.ActiveTimeline,
     known: Mapping[instants.Instant, commits.CommitMetadata] | None = None,
 ) -> StoredSchema | None:
@@ -32,12 +33,14 @@ def as_of(
 
     Args:
         storage: The table's.
+        config: Its configuration.
         timeline: Its writes.
         known: Metadata of writes that were read already; they are not read again.
 
     Raises:
         FormatError: The metadata or the schema is broken.
         NotFoundError: A write was archived or taken back since the timeline was read.
+        UnsupportedError: As `partition_columns.whole`.
     """
     for instant in reversed(timeline.completed_writes):
         metadata = (known or {}).get(instant)
@@ -47,7 +50,6 @@ def as_of(
             else contents.stored_columns(metadata)
         )
         if found.schema and found.operation != commits.Operation.COMPACT.value:
-            return StoredSchema(
-                columns=schemas.from_avro(found.schema), has_history=found.has_history
-            )
+            columns = partition_columns.whole(schemas.from_avro(found.schema), config)
+            return StoredSchema(columns=columns, has_history=found.has_history)
     return None

@@ -22,7 +22,14 @@ from dataclasses import dataclass, replace
 
 from hoodie import errors
 from hoodie.filegroup import block_decoding
-from hoodie.model import commits, instants, json_values, settings, table_config
+from hoodie.model import (
+    commits,
+    instants,
+    json_values,
+    partition_columns,
+    settings,
+    table_config,
+)
 from hoodie.transaction import heartbeats
 
 
@@ -74,6 +81,9 @@ def check_table(
             "a table that was not bootstrapped, it has "
             f"{table_config.BOOTSTRAP_BASE_PATH_KEY}={config.bootstrap_base_path}"
         )
+    of_paths = partition_columns.write_refusal(config)
+    if of_paths is not None:
+        missing.append(of_paths)
     if missing and is_non_blocking:
         raise errors.ConfigurationError(
             f"{settings.ConcurrencyMode.NON_BLOCKING.value} on table {config.name!r} needs "

@@ -22,13 +22,11 @@ import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.index import tables
-from hoodie.model import files, key_generators, table_config
+from hoodie.model import files, key_generators, partition_columns, table_config
 from hoodie.write import bad_values, timestamp_paths
 
-DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-"""What stands for a null or empty value in a partition path."""
-
 _ESCAPED = re.compile(r"[\x00-\x1f\x7f\"#%'*/:=?\\\[\]^{]")
+_UNESCAPED = re.compile(r"%[0-9A-Fa-f]{2}")
 _BAD_IN_PATHS = re.compile(r"[/\x00-\x1f\x7f-\x9f]")
 _PARENT = re.compile(r"(?:^|[/\\])\.\.(?:$|[/\\])")
 _METADATA_FOLDER = ".hoodie"
@@ -91,6 +89,41 @@ def partition_paths(table: pa.Table, config: table_config.TableConfig) -> pa.Dic
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Places:
+    """In which partitions rows of some values are, of a table with one partition field.
+
+    Attributes:
+        config: The table's configuration.
+        columns: The table's.
+    """
+
+    config: table_config.TableConfig
+    columns: pa.Schema
+
+    def of(self, values: Sequence[object]) -> list[str] | None:
+        """Return the paths; None where they are not known."""
+        (name,) = self.config.partition_fields
+        try:
+            rows = pa.table([pa.array(values, self.columns.field(name).type)], names=[name])
+            found: list[str] = partition_paths(rows, self.config).to_pylist()
+        except (pa.ArrowException, OverflowError, TypeError):
+            return None
+        except (errors.InvalidInputError, errors.UnsupportedError):
+            return None
+        return found
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether no row of a greater value is in a lesser path."""
+        if key_generators.path_kinds(self.config) != (key_generators.PathKind.TIMESTAMP,):
+            return False
+        try:
+            return timestamp_paths.is_ordered(timestamp_paths.rule(self.config))
+        except errors.UnsupportedError:
+            return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Maker:
     """What makes the parts of paths that a field gives.
@@ -118,6 +151,7 @@ def _segments(
     for place, value in enumerate(encoded.dictionary.to_pylist()):
         folders = maker.folders(_segment(value, name, config))
         problem = _problem(folders, is_first=is_first)
+        problem = problem or _loss(value, name, config)
         if problem is not None:
             bad_values.refuse(name, text, pc.equal(text, value), problem)
         # Null, the empty text and the default partition's own name are one part.
@@ -244,10 +278,23 @@ def _is_missing(text: pa.Array) -> pa.Array:
 
 
 def _segment(value: str | None, name: str, config: table_config.TableConfig) -> str:
-    text = value or DEFAULT_PARTITION
+    text = value or partition_columns.NULL
     if config.is_url_encoded:
         text = _ESCAPED.sub(_percent, text)
     return f"{name}={text}" if config.is_hive_style else text
+
+
+def _loss(value: str | None, name: str, config: table_config.TableConfig) -> str | None:
+    """Return why a value would be lost, where the path alone tells it; None where it is not."""
+    if value is None or not config.drops_partition_columns:
+        return None
+    if partition_columns.text_of(_segment(value, name, config), name, config) != value:
+        return "a text that stands for null in paths, and nothing else has the column's values"
+    if not config.is_url_encoded and _UNESCAPED.search(value):
+        return "a percent sign and two digits, of which readers of Apache Hudi make a character"
+    if "=" in value and not (config.is_hive_style or config.is_url_encoded):
+        return "an equals sign, before which readers of Apache Hudi expect the column's name"
+    return None
 
 
 def _problem(folders: Sequence[str], *, is_first: bool) -> str | None:

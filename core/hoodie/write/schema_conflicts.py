@@ -19,7 +19,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from hoodie import errors
-from hoodie.model import commits, instants, schema_evolution, schemas
+from hoodie.model import commits, instants, schema_evolution, schemas, table_config
 from hoodie.storage import protocol
 from hoodie.timeline import active
 from hoodie.transaction import lifecycle, stored_schemas, table_lock
@@ -29,6 +29,7 @@ from hoodie.write import conflicts
 
 def begun(
     storage: protocol.Storage,
+    config: table_config.TableConfig,
     timeline: active.ActiveTimeline,
     known: Mapping[instants.Instant, commits.CommitMetadata],
 ) -> stored_schemas.StoredSchema | None:
@@ -36,14 +37,17 @@ def begun(
 
     Args:
         storage: The table's.
+        config: The table's configuration.
         timeline: As of the begin.
         known: Commits that were read already.
     """
     try:
-        return stored_schemas.as_of(storage, timeline, known)
+        return stored_schemas.as_of(storage, config, timeline, known)
     except errors.NotFoundError:
         # Its newest write was archived since: what is there now tells.
-        return active.with_contents(storage, functools.partial(stored_schemas.as_of, storage))
+        return active.with_contents(
+            storage, functools.partial(stored_schemas.as_of, storage, config)
+        )
 
 
 def with_added(now: stored_schemas.StoredSchema, added: pa.Schema) -> schemas.TableSchema:
@@ -95,7 +99,7 @@ def amendment(
         known, own = write.timeline.write_completion_times, write.requested_time
         table_type = write.config.table_type
         if now is None or conflicts.candidates(known, scope.timeline, own, table_type):
-            now = stored_schemas.as_of(storage, scope.timeline)
+            now = stored_schemas.as_of(storage, write.config, scope.timeline)
         try:
             columns = published(mine, None if now is None else with_added(now, added))
         except errors.InvalidInputError as error:

@@ -286,7 +286,7 @@ def begin(
         raise
     try:
         columns_begun = schema_conflicts.begun(
-            target.storage, opened.timeline, opened.ledger.found_in
+            target.storage, target.config, opened.timeline, opened.ledger.found_in
         )
         task = _task(target, options, opened, columns_begun)
     except BaseException:

@@ -36,6 +36,7 @@ from hoodie.model import (
     files,
     instants,
     key_changes,
+    partition_columns,
     schemas,
     settings,
     table_config,
@@ -87,6 +88,17 @@ class WriteTask:
     statistics: file_statistics.Wanted = file_statistics.NOTHING
     tracks_keys: bool = False
     sort_by: tuple[str, ...] = ()
+
+    @property
+    def file_schema(self) -> schemas.TableSchema:
+        """The columns that data files get."""
+        return partition_columns.stored(self.schema, self.config)
+
+    @property
+    def file_order(self) -> tuple[str, ...]:
+        """Those of the columns that sort the rows of a file; others have one value in each."""
+        left_out = partition_columns.left_out(self.config)
+        return tuple(each for each in self.sort_by if each not in left_out)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -372,7 +384,10 @@ def _rewrite_group(
     changes = _changes(task, batch, group)
     if task.settings.merges_inserts and task.operation is commits.Operation.INSERT:
         changes = replace(changes, is_insert=False)
-    return (rewriting.rewrite(based, base_file, changes, task.config, task.schema, task.settings),)
+    stat = rewriting.rewrite(
+        based, base_file, changes, task.config, task.file_schema, task.settings
+    )
+    return (stat,)
 
 
 def _keeps_deletes(task: WriteTask, batch: batches.Batch, group: batches.GroupRows) -> bool:
@@ -409,10 +424,10 @@ def _write_group(
             target.first_row,
             target.group.file_id,  # Replaced by the writer, which knows the file's name.
         )
-        stat = writing.write_base_file(target, [whole], task.schema, task.settings)
+        stat = writing.write_base_file(target, [whole], task.file_schema, task.settings)
         keys = key_changes.KeyChanges(added=changes.record_keys)
         return (replace(stat, keys=keys) if task.tracks_keys else stat,)
-    stats = writing.write_log_files(target, changes, task.schema, task.settings)
+    stats = writing.write_log_files(target, changes, task.file_schema, task.settings)
     if not stats or not task.tracks_keys:
         return stats
     keys = _logged_keys(task, changes)
@@ -452,18 +467,18 @@ def _changes(task: WriteTask, batch: batches.Batch, group: batches.GroupRows) ->
     record_keys = batch.record_keys.take(rows)
     if task.operation is commits.Operation.DELETE:
         return writing.LogRows(
-            data=task.schema.arrow.empty_table(),
+            data=task.file_schema.arrow.empty_table(),
             record_keys=record_keys.slice(0, 0),
             deleted_keys=record_keys,
             deleted_ordering=_deleted_ordering(task, batch, rows),
         )
     return writing.LogRows(
-        data=batch.data.take(rows),
+        data=batch.data.select(task.file_schema.arrow.names).take(rows),
         record_keys=record_keys,
         # Whatever their ordering values are: the rows that move are not older.
         deleted_keys=batch.record_keys.take(leaving) if len(leaving) else None,
         is_insert=task.operation.adds_rows,
-        sort_by=task.sort_by,
+        sort_by=task.file_order,
     )
 
 

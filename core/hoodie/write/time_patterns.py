@@ -34,6 +34,17 @@ _NUMBERS: Final[Mapping[str, Callable[[pa.Array], pa.Array]]] = {
 }
 _WRITTEN: Final = frozenset((*_NUMBERS, "S"))
 _READ: Final = frozenset("yMdHmsSZ")
+_ORDERS: Final = ("yMdHmsS", "yDHmsS")
+_DIGITS: Final[Mapping[str, int]] = {
+    "y": 4,
+    "M": 2,
+    "d": 2,
+    "D": 3,
+    "H": 2,
+    "m": 2,
+    "s": 2,
+    "S": 1,
+}
 _SHORT_YEAR: Final = 2
 _NAMED_MONTH: Final = 3
 _FRACTION_DIGITS: Final = 3
@@ -74,6 +85,17 @@ def of_input(text: str) -> Pattern:
 def has_zone(pattern: Pattern) -> bool:
     """Return whether texts of a pattern say their offset."""
     return any(isinstance(each, _Run) and each.letter == "Z" for each in pattern)
+
+
+def is_ordered(pattern: Pattern) -> bool:
+    """Return whether a later time never has a lesser text, in years of four digits.
+
+    Its numbers are of one length each, greater units before smaller ones.
+    """
+    runs = [each for each in pattern if isinstance(each, _Run)]
+    letters = "".join(each.letter for each in runs)
+    is_in_order = any(order.startswith(letters) for order in _ORDERS)
+    return is_in_order and all(each.count >= _DIGITS[each.letter] for each in runs)
 
 
 def written(shown: pa.Array, pattern: Pattern) -> pa.Array:

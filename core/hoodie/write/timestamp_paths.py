@@ -29,6 +29,7 @@ _UNIT_OF: Final = {
     "EPOCHMILLISECONDS": "MILLISECONDS",
     "EPOCHMICROSECONDS": "MICROSECONDS",
 }
+_ONE_OFFSET: Final = ("UTC", "GMT")
 _OF_TEXTS: Final = ("DATE_STRING", "MIXED")
 # Years of four digits.
 _MS_MIN: Final = -62_135_596_800_000
@@ -99,6 +100,16 @@ def rule(config: table_config.TableConfig) -> Rule:
         raise errors.UnsupportedError(
             f"table {config.name!r} has timestamp-based partitions: {error}"
         ) from None
+
+
+def is_ordered(how: Rule) -> bool:
+    """Return whether a greater number never has a lesser text.
+
+    Not in a zone whose clocks are put back.
+    """
+    has_one_offset = how.output_zone in _ONE_OFFSET or how.output_zone[0] in "+-"
+    is_of_numbers = how.unit is not None
+    return is_of_numbers and has_one_offset and time_patterns.is_ordered(how.output_pattern)
 
 
 def texts(column: pa.Array, how: Rule, name: str) -> pa.Array:

@@ -7,6 +7,8 @@ Options:
     path         the table's URI; what `load` is given
     columns      which columns, comma-separated, meta columns allowed; all but those by default
     query        `snapshot` (default) or `read_optimized`: base files alone, without newer changes
+    partition_values
+                 where those of partition columns are taken from: `file` (default) or `path`
 
 A partition of the scan is a file slice, or some small ones; it is read and merged by the core, and
 handed over as Arrow.
@@ -24,7 +26,7 @@ from pyspark.sql.pandas import types as arrow_types
 from pyspark.sql.types import StructType
 
 from hoodie import environment, errors, table
-from hoodie.model import predicates
+from hoodie.model import partition_columns, predicates
 from hoodie.read import tasks
 from hoodie_jobs.spark import filters
 
@@ -44,9 +46,9 @@ class HoodieDataSource(datasource.DataSource):
 
     def schema(self) -> StructType:
         """Return the columns that the option names, or all of the table's."""
-        schema = _open(self.options).schema
-        wanted = _columns(self.options) or schema.arrow.names
-        return arrow_types.from_arrow_schema(_selected(tasks.full_schema(schema), wanted))
+        columns = _open(self.options).columns_of(_partition_values(self.options))
+        wanted = _columns(self.options) or columns.names
+        return arrow_types.from_arrow_schema(_selected(tasks.full_schema(columns), wanted))
 
     def reader(self, schema: StructType) -> "HoodieReader":
         """Return the reader of these columns."""
@@ -95,6 +97,7 @@ class HoodieReader(datasource.DataSourceReader):
             columns=self._schema.names,
             where=predicates.all_of(self._pushed),
             is_read_optimized=_is_read_optimized(self._options),
+            partition_values=_partition_values(self._options),
         )
         # Where there are none, Spark makes one up and has that read.
         return [SlicesPartition(tuple(group)) for group in packed(planned)] or [NOTHING]
@@ -172,6 +175,10 @@ def _selected(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
                 f"there is no column {name!r}; the columns are {', '.join(schema.names)}"
             )
     return pa.schema([schema.field(name) for name in names])
+
+
+def _partition_values(options: Mapping[str, str]) -> str:
+    return options.get("partition_values", partition_columns.Source.FILE).lower()
 
 
 def _is_read_optimized(options: Mapping[str, str]) -> bool:

@@ -25,7 +25,7 @@ from pyspark.sql.types import StructType
 from hoodie import environment, table
 from hoodie.engine import local
 from hoodie.filegroup import log_scanning, parquet_reading
-from hoodie.model import predicates
+from hoodie.model import partition_columns, predicates
 from hoodie.read import tasks
 from hoodie.storage import locations, protocol, uris
 from hoodie_jobs.spark import conditions, data_source, reading
@@ -46,6 +46,7 @@ def read(
     *,
     where: predicates.Predicate | None = None,
     is_read_optimized: bool = False,
+    partition_values: str = partition_columns.Source.FILE,
 ) -> DataFrame:
     """Return the rows of a snapshot that is taken now.
 
@@ -57,14 +58,17 @@ def read(
         columns: In the order of the result, meta columns allowed; None for all without them.
         where: Rows to return; None for all.
         is_read_optimized: Read base files alone: faster, without what is still in logs.
+        partition_values: Where those of partition columns are taken from: `file` or `path`.
 
     Raises:
         NotFoundError: There is no table, or no such column.
         UnsupportedError: The table is of a version, or merges in a way, that is not read.
     """
     opened = table.open_table(uri, environment.system(parallelism=1))
-    planned = opened.plan_read(columns, where, is_read_optimized=is_read_optimized)
-    full = tasks.full_schema(opened.schema)
+    planned = opened.plan_read(
+        columns, where, is_read_optimized=is_read_optimized, partition_values=partition_values
+    )
+    full = tasks.full_schema(opened.columns_of(partition_values))
     names = opened.schema.arrow.names if columns is None else columns
     wanted = _Wanted(pa.schema([full.field(name) for name in names]), where, full)
     scanned, merged = _divided(planned, wanted, opened.uri)
@@ -122,7 +126,11 @@ def _divided(
 def _is_scannable(storage: protocol.Storage, wanted: pa.Schema, task: tasks.ReadTask) -> bool:
     base_file = task.file_slice.base_file
     is_changed = bool(task.file_slice.log_files) and not task.query.is_read_optimized
+    # Whatever the file says of them, if it does.
+    of_paths = partition_columns.of_paths(task.config, task.schema.arrow, task.query.source)
     if base_file is None or is_changed or reading.is_hidden(base_file.path):
+        return False
+    if not set(of_paths.names).isdisjoint(wanted.names):
         return False
     with log_scanning.named(base_file), storage.open_input(base_file.path) as source:
         stored = parquet_reading.ParquetInput(source).schema

@@ -104,6 +104,7 @@ APART: Final[Mapping[str, str]] = {
     "chain": "each table has one of its own, which is read from the table",
     "has_foreign_writers": "external_writers says it",
     "time_zone": "it is read from the table",
+    "drops_partition_columns": "it is read from the table",
     "properties": "it is read from the table",
 }
 """Fields of a table's configuration, concurrency and services that are no part, and why."""

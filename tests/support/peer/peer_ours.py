@@ -80,6 +80,8 @@ def create(path: Path, table: PeerTable, schema: pa.Schema, options: Sequence[st
         arguments += ["--hive-style"]
     if table.extra.get("hoodie.datasource.write.partitionpath.urlencode") == "true":
         arguments += ["--url-encode"]
+    if table.extra.get("hoodie.datasource.write.drop.partition.columns") == "true":
+        arguments += ["--drop-partition-columns"]
     if table.buckets is None:
         arguments += ["--index", table.extra.get("hoodie.index.type", "SIMPLE").lower()]
     else:

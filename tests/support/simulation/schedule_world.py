@@ -561,7 +561,7 @@ class World:
     ) -> None:
         """I7: a read of one write's rows, by statistics, leaves out nothing that has some."""
         slices = [each.file_slice for each in planned]
-        columns = tasks.full_schema(self.schema)
+        columns = tasks.full_schema(self.schema.arrow)
         self.skips += invariants.check_skipping(
             snapshot, slices, seen, columns, self._published_late
         )

@@ -170,6 +170,14 @@ def create(  # noqa: PLR0913 - a parameter an option
             "--url-encode", metavar="", help="Percent-encode values in partition folders."
         ),
     ] = False,
+    drop_partition_columns: Annotated[
+        bool,
+        typer.Option(
+            "--drop-partition-columns",
+            metavar="",
+            help="Keep partition values in the names of folders alone, not in data files.",
+        ),
+    ] = False,
     no_foreign_writers: Annotated[
         bool,
         typer.Option(
@@ -215,6 +223,7 @@ def create(  # noqa: PLR0913 - a parameter an option
             has_partial_updates=partial_updates,
             is_hive_style=hive_style,
             is_url_encoded=url_encode,
+            drops_partition_columns=drop_partition_columns,
             chain=None if no_chain else table_config.ChainName(id=env.random.uuid()),
             has_foreign_writers=not no_foreign_writers,
         ),

@@ -10,7 +10,7 @@ import typer
 from hoodie import environment, errors, table
 from hoodie.cli import command, options, output, progress, quantities, row_files, tables
 from hoodie.cli.views import outcomes, read_plans, rows
-from hoodie.model import predicates, schemas
+from hoodie.model import partition_columns, predicates, schemas
 from hoodie.read import where as where_text
 from hoodie.storage import counted, locations
 
@@ -23,6 +23,9 @@ lines, in which NaN and infinities are null. A .parquet or .csv file appears whe
 --explain shows how many partitions and file slices a filter skips by the values in partition paths,
 by the buckets of keys, and by record index, statistics and bloom filters of a metadata table, why
 these are not used, and how many requests planning takes.
+
+With --partition-values path, values of partition columns are those of the partition paths: the
+texts of times, and of dates with slashes, as Apache Hudi's readers extract them.
 """
 EXAMPLES = """Examples:
 
@@ -69,6 +72,14 @@ def read(  # noqa: PLR0913 - a parameter an option
             help="Read base files only: fast, without changes since the compaction.",
         ),
     ] = False,
+    partition_values: Annotated[
+        partition_columns.Source,
+        typer.Option(
+            metavar="SOURCE",
+            help="Where values of partition columns are taken from: file, or path, as by readers "
+            "of Apache Hudi that extract them.",
+        ),
+    ] = partition_columns.Source.FILE,
     output_path: Annotated[
         str,
         typer.Option(
@@ -103,7 +114,13 @@ def read(  # noqa: PLR0913 - a parameter an option
     """Read the rows of a table."""
     predicate = where_text.parse(where) if where is not None else None
     if explain:
-        _explain(uri, predicate, is_read_optimized=read_optimized, as_json=as_json)
+        _explain(
+            uri,
+            predicate,
+            is_read_optimized=read_optimized,
+            source=partition_values,
+            as_json=as_json,
+        )
         return
     is_file = output_path != row_files.STANDARD_OUTPUT
     if is_file:
@@ -113,7 +130,12 @@ def read(  # noqa: PLR0913 - a parameter an option
         opened = tables.open_table(uri, environment.system(), display)
         names = _columns(columns, opened, is_meta_wanted=is_meta_wanted)
         display.phase("reading")
-        found = opened.read(names, predicate, is_read_optimized=read_optimized)
+        found = opened.read(
+            names,
+            predicate,
+            is_read_optimized=read_optimized,
+            partition_values=partition_values,
+        )
         if is_file:
             _to_file(_limited(found, limit), opened.uri, output_path, display, as_json=as_json)
         elif as_json or not output.is_terminal():
@@ -128,6 +150,7 @@ def _explain(
     predicate: predicates.Predicate | None,
     *,
     is_read_optimized: bool,
+    source: partition_columns.Source,
     as_json: bool,
 ) -> None:
     """Print the plan of a read, and the requests that it took."""
@@ -140,7 +163,9 @@ def _explain(
         opened = tables.open_table(uri, counting, display)
         requests.clear()
         display.phase("planning")
-        plan = opened.explain_read(where=predicate, is_read_optimized=is_read_optimized)
+        plan = opened.explain_read(
+            where=predicate, is_read_optimized=is_read_optimized, partition_values=source
+        )
         shown = read_plans.document(opened.uri, plan, requests)
     if as_json:
         output.document(shown)

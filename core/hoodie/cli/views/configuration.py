@@ -147,6 +147,8 @@ def facts(shown: Document) -> grids.Grid:
     ]
     if shown.key_generator not in _PLAIN_GENERATORS:
         rows.append(("key generator", shown.key_generator))
+    if shown.properties.get(table_config.DROPS_PARTITION_COLUMNS_KEY) == "true":
+        rows.append(("partition values", "in the names of folders, not in data files"))
     if shown.buckets_by_partition is not None:
         rows.append(("by partition", shown.buckets_by_partition))
     return grids.Grid(

@@ -24,7 +24,15 @@ from hoodie.format import clean_avro, instant_names
 from hoodie.maintenance import consumers, savepoints
 from hoodie.maintenance.cleaning import planning, retention
 from hoodie.maintenance.rollback import failed_writes
-from hoodie.model import file_statistics, files, instants, plans, results, table_config
+from hoodie.model import (
+    file_statistics,
+    files,
+    instants,
+    partition_columns,
+    plans,
+    results,
+    table_config,
+)
 from hoodie.storage import locations
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, chain, contents, index_definitions, transitions
@@ -331,10 +339,12 @@ def _columns_with_statistics(
     """Return of which columns deleted files had statistics; two reads where there are any."""
     if not file_statistics.is_needed(config):
         return ()
-    stored = stored_schemas.as_of(storage, timeline)
+    stored = stored_schemas.as_of(storage, config, timeline)
     if stored is None:
         return ()
-    return tuple(index_definitions.wanted_statistics(storage, config, stored.columns.arrow).kinds)
+    wanted = index_definitions.wanted_statistics(storage, config, stored.columns.arrow)
+    # Files of Apache Hudi may have them of the others, too.
+    return (*wanted.kinds, *partition_columns.left_out(config))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from hoodie.model import (
     files,
     instants,
     key_changes,
+    partition_columns,
     plans,
     schemas,
     settings,
@@ -58,6 +59,11 @@ class CompactionTask:
     operation: plans.CompactionOperation
     write_token: str
     statistics: file_statistics.Wanted = file_statistics.NOTHING
+
+    @property
+    def file_schema(self) -> schemas.TableSchema:
+        """The columns that the base file gets."""
+        return partition_columns.stored(self.schema, self.config)
 
 
 def run(task: CompactionTask) -> tuple[commits.WriteStat, ...]:
@@ -102,7 +108,7 @@ def _merged(
     task: CompactionTask, reader: reading.SliceReader, file_slice: files.FileSlice
 ) -> Iterator[MergedRows]:
     """Return the rows of a slice, merged in the memory that there is."""
-    columns = [*writing.BASE_FILE_META_COLUMNS, *task.schema.arrow.names]
+    columns = [*writing.BASE_FILE_META_COLUMNS, *task.file_schema.arrow.names]
     if memory.fits(task.operation, task.settings.compaction_memory_bytes):
         yield reader.stream(file_slice, columns)
         return
@@ -131,7 +137,7 @@ def _write(
         base_file=task.operation.base_file_name,
         statistics=task.statistics,
     )
-    stat = writing.write_base_file(target, rows, task.schema, task.settings)
+    stat = writing.write_base_file(target, rows, task.file_schema, task.settings)
     counts = rows.counts
     stat = replace(stat, inserts=counts.inserted, updates=counts.updated, deletes=counts.deleted)
     keeping = kept_deletes.Keeping(
@@ -142,7 +148,7 @@ def _write(
     kept = rows.kept_deletes(keeping)
     name = file_names.base_file_name(file_slice.group.file_id, task.write_token, task.instant_time)
     on_top = replace(target, base_instant_time=task.instant_time, base_file=name)
-    on_top_stats = writing.write_kept_deletes(on_top, kept, task.schema, task.settings)
+    on_top_stats = writing.write_kept_deletes(on_top, kept, task.file_schema, task.settings)
     # They were counted with the base file already. A key stays where it is, if it stays.
     on_top_stats = tuple(replace(each, deletes=0) for each in on_top_stats)
     return tuple(replace(each, keys=key_changes.NONE) for each in (stat, *on_top_stats))

@@ -242,3 +242,27 @@ def test_write_that_cannot_be_sorted_leaves_no_trace(tmp_path: Path) -> None:
     with pytest.raises(errors.InvalidInputError, match="operation upsert cannot be sorted by a"):
         small.table.write(small.data(MIXED[:3]), options)
     assert small.table.timeline().instants == ()
+
+
+@pytest.mark.parametrize("index", [None, table_config.IndexKind.SIMPLE])
+def test_column_that_is_in_paths_alone_sorts_nothing(
+    tmp_path: Path, index: table_config.IndexKind | None
+) -> None:
+    config = replace(
+        CONFIG,
+        table_type=table_config.TableType.COPY_ON_WRITE,
+        drops_partition_columns=True,
+        index=index,
+        bucket_count=None if index else CONFIG.bucket_count,
+    )
+    small = SmallTable(tmp_path / "t", config)
+    rows = [{"id": str(each), "part": "p", "a": -each, "b": "x"} for each in range(6)]
+    options = replace(
+        small.options(
+            operation=commits.Operation.BULK_INSERT,
+            concurrency=settings.ConcurrencyMode.SINGLE_WRITER,
+        ),
+        sort_by=("part", "a"),
+    )
+    small.table.write(small.data(rows), options)
+    assert small.rows() == rows
