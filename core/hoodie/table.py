@@ -530,7 +530,7 @@ class Table:
         self, policy: archive_planning.Policy | None = None
     ) -> archive_planning.Plan:
         """Return what `archive` would move and trim now, and what keeps the rest."""
-        return archiving.preview(self._target, policy or archive_planning.Policy())
+        return archiving.preview(self._target, policy or archive_planning.Policy(), self._env)
 
     def archived_instants(self, before: str | None = None) -> Iterator[archived.ArchivedInstant]:
         """Yield the archived instants, the newest first; a file of the history is read on demand.

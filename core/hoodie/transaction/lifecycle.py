@@ -246,7 +246,7 @@ def plan(
         admission.admit_author(client, scope.timeline)
         admission.admit_reliance(client, scope.timeline)
         requested_time = client.time_after(scope, true_time.Parity.EPOCH)
-        admission.admit_plan(client, expected)
+        admission.admit_plan(client, expected, requested_time)
         extra = authors.extra_metadata(client.author, client.random.uuid())
         content = planner(scope.timeline, requested_time, extra)
         instant = None

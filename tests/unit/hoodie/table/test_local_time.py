@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hoodie import clock, environment, errors, table
+from hoodie.maintenance.archiving import planning as archive_planning
 from hoodie.maintenance.cleaning.retention import Retention
 from hoodie.model import table_config
 from hoodie.model.compaction_options import CompactionOptions
@@ -102,6 +103,56 @@ def test_clean_waits_as_well(local: LocalTable) -> None:
         local.table.clean(retention, service)
     local.set_clock(60)
     assert local.table.clean(retention, service).done
+    assert local.rows() == ROWS
+
+
+def test_nothing_is_planned_at_a_time_that_a_clock_ahead_of_ours_has_begun_to_repeat(
+    local: LocalTable,
+) -> None:
+    """Its time would be above what a JVM gives when that time comes again."""
+    local.set_clock(-60)
+    local.upsert(ROWS)
+    local.set_clock(-60 - 0.1 / 60)
+    with pytest.raises(errors.ClockSkewError, match="for 121 min"):
+        local.table.schedule_compaction(local.options().transaction)
+    local.set_clock(60)
+    assert local.compact() is not None
+
+
+ARCHIVE = archive_planning.Policy(commits_min=1, commits_max=2, compaction_delta_commits=1)
+
+
+def test_what_may_be_begun_before_is_not_archived(local: LocalTable) -> None:
+    """A JVM's write would lie below what was archived, and its files count before it completes."""
+    for minutes in (-100, -90, -80, -50, -40, -30, -20):
+        local.set_clock(minutes)
+        local.upsert(ROWS)
+    first = local.table.timeline().completed_writes
+    service = local.options().transaction
+    for minutes in (-10, 10, 59.9):
+        local.set_clock(minutes)
+        (hold,) = (
+            each
+            for each in local.table.preview_archive(ARCHIVE).holds
+            if each.reason is archive_planning.Reason.REPEATED
+        )
+        # The last one that nothing can be begun before.
+        assert hold.below == first[2].requested_time
+        local.table.archive(service, ARCHIVE)
+        left = local.table.timeline().completed_writes
+        assert left == first[2:]
+    local.set_clock(60)
+    assert len(local.table.archive(service, ARCHIVE).archived) > 1
+    assert local.rows() == ROWS
+
+
+def test_table_that_ours_alone_write_is_archived_at_any_time(tmp_path: Path) -> None:
+    config = replace(CONFIG, chain=table_config.ChainName(id="local"), has_foreign_writers=False)
+    local = LocalTable(tmp_path / "t", config)
+    for minutes in (-50, -40, -30, 10):
+        local.set_clock(minutes)
+        local.upsert(ROWS)
+    assert len(local.table.archive(local.options().transaction, ARCHIVE).archived) == 3
     assert local.rows() == ROWS
 
 
