@@ -499,10 +499,13 @@ class Table:
         Raises:
             InvalidInputError: The name is none; the time is later than all that completed, or would
                 move the consumer back; or a new one begins before what is certainly there.
+            ClockSkewError: Other engines may give the time again, and earlier ones.
             ConflictError: It is elsewhere than expected, or a clean began meanwhile.
             FormatError: Its file is damaged.
         """
-        return consumer_files.advance(self._storage, self.timeline, name, progress, self._env)
+        return consumer_files.advance(
+            self._storage, self.timeline, name, progress, self._env, self.config
+        )
 
     def consumers(self) -> list[table_stats.ConsumerStats]:
         """Return the declared consumers, by name, and whether cleaning waits for them."""

@@ -173,8 +173,8 @@ def findings(
     """Return instants whose times are wrong and what that means, in the order of completion."""
     texts = {
         each: f"began or completed after {before}, with an earlier time: clocks were put back, or "
-        "one is wrong. Readers may not see what it wrote to a file group that both wrote: write its rows "
-        "again"
+        "one is wrong. Readers may not see what it wrote to a file group that both wrote: write "
+        "its rows again"
         for each, before in went_back(found, zone)
     }
     for each, ahead_min in of_other_zones(found, zone):

@@ -44,7 +44,7 @@ def admit_plan(
     Raises:
         ClockSkewError: They may.
     """
-    refusal = preconditions.repetition_refusal(config, client.clock.now_ms(), requested_time)
+    refusal = preconditions.repetition_refusal(config, client.slowest_ms, requested_time)
     if refusal is not None:
         raise refusal
 

@@ -88,7 +88,7 @@ def coming_repetition(
 
     Args:
         config: The table's.
-        clock_ms: What our clock says now, since the epoch.
+        clock_ms: What no right clock lags now, since the epoch.
         time: The greatest on the timeline: the clock that gave it may be ahead of ours.
     """
     if not config.has_foreign_writers:
@@ -119,14 +119,14 @@ def repetition_refusal(
 
     Args:
         config: The table's.
-        clock_ms: What our clock says now, since the epoch; not before the plan's time was given.
+        clock_ms: What no right clock lags now, since the epoch.
         time: Of the plan.
     """
     repetition = coming_repetition(config, clock_ms, time)
     if repetition is None:
         return None
     first, end = (f"{time[8:10]}:{time[10:12]}" for time in (repetition.first, repetition.end))
-    wait_min = -((clock_ms - repetition.ends_ms) // 60_000)
+    wait_min = max(1, round((repetition.ends_ms - clock_ms) / 60_000))
     return errors.ClockSkewError(
         f"clocks of {config.zone.name} show the times from {first} to {end} of "
         f"{repetition.first[:8]} twice, and other engines may give table {config.name} times that "

@@ -197,7 +197,7 @@ def _run(
     timeline = scope.timeline
     if not scope.is_courtesy:
         timeline = _without_archived(client, scope, tree)
-    facts = _facts(client.storage, config, timeline, client.clock.now_ms(), swept)
+    facts = _facts(client.storage, config, timeline, client.slowest_ms, swept)
     plan = planning.plan_of(facts, policy, count_max)
     if swept is None or not plan.chosen:
         return replace(plan, chosen=(), is_partial=False)

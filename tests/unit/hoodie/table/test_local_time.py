@@ -7,15 +7,19 @@ from pathlib import Path
 import pytest
 
 from hoodie import clock, environment, errors, table
+from hoodie.maintenance import consumers
 from hoodie.maintenance.archiving import planning as archive_planning
 from hoodie.maintenance.cleaning.retention import Retention
 from hoodie.model import table_config
 from hoodie.model.compaction_options import CompactionOptions
+from hoodie.model.instants import InstantTime
 from support.tables.tables import CONFIG, SmallTable
 
 CHANGE_MS = 1_792_890_000_000
 """Clocks are put back from 03:00 to 02:00 in Berlin, on 2026-10-25."""
 MINUTE_MS = 60_000
+OVER = 60 + 1 / 60
+"""When clocks that lag by the skew have shown the last time that they show twice."""
 ROWS = [{"id": key, "part": "p", "a": 1, "b": "x"} for key in "abcd"]
 
 
@@ -74,7 +78,7 @@ def test_instants_have_local_times_and_go_on_through_the_repeated_hour(local: Lo
     assert not [each for each in local.problems() if "earlier time" in each]
 
 
-@pytest.mark.parametrize("minutes", [-60, -1, 0, 59])
+@pytest.mark.parametrize("minutes", [-60, -1, 0, 59, 60])
 def test_nothing_is_compacted_or_cleaned_while_times_are_repeated(
     local: LocalTable, minutes: float
 ) -> None:
@@ -85,7 +89,7 @@ def test_nothing_is_compacted_or_cleaned_while_times_are_repeated(
     with pytest.raises(errors.ClockSkewError, match=match):
         local.table.schedule_compaction(service)
     local.upsert(ROWS)
-    local.set_clock(60)
+    local.set_clock(OVER)
     assert local.compact() is not None
     assert local.rows() == ROWS
 
@@ -101,7 +105,7 @@ def test_clean_waits_as_well(local: LocalTable) -> None:
     service = local.options().transaction
     with pytest.raises(errors.ClockSkewError, match="no compaction or clean is planned for 90 min"):
         local.table.clean(retention, service)
-    local.set_clock(60)
+    local.set_clock(OVER)
     assert local.table.clean(retention, service).done
     assert local.rows() == ROWS
 
@@ -113,9 +117,9 @@ def test_nothing_is_planned_at_a_time_that_a_clock_ahead_of_ours_has_begun_to_re
     local.set_clock(-60)
     local.upsert(ROWS)
     local.set_clock(-60 - 0.1 / 60)
-    with pytest.raises(errors.ClockSkewError, match="for 121 min"):
+    with pytest.raises(errors.ClockSkewError, match="for 120 min"):
         local.table.schedule_compaction(local.options().transaction)
-    local.set_clock(60)
+    local.set_clock(OVER)
     assert local.compact() is not None
 
 
@@ -129,7 +133,7 @@ def test_what_may_be_begun_before_is_not_archived(local: LocalTable) -> None:
         local.upsert(ROWS)
     first = local.table.timeline().completed_writes
     service = local.options().transaction
-    for minutes in (-10, 10, 59.9):
+    for minutes in (-10, 10, 60 - 1 / 60):
         local.set_clock(minutes)
         (hold,) = (
             each
@@ -142,6 +146,8 @@ def test_what_may_be_begun_before_is_not_archived(local: LocalTable) -> None:
         left = local.table.timeline().completed_writes
         assert left == first[2:]
     local.set_clock(60)
+    assert not local.table.archive(service, ARCHIVE).archived
+    local.set_clock(OVER)
     assert len(local.table.archive(service, ARCHIVE).archived) > 1
     assert local.rows() == ROWS
 
@@ -154,6 +160,30 @@ def test_table_that_ours_alone_write_is_archived_at_any_time(tmp_path: Path) -> 
         local.upsert(ROWS)
     assert len(local.table.archive(local.options().transaction, ARCHIVE).archived) == 3
     assert local.rows() == ROWS
+
+
+def test_consumer_has_not_read_what_times_may_come_again_before(local: LocalTable) -> None:
+    def advance(to: InstantTime | None) -> InstantTime:
+        progress = consumers.Progress(to=to)
+        return local.table.advance_consumer("c", progress).consumer.consumed
+
+    times = []
+    for minutes in (-90, -30, 10):
+        local.set_clock(minutes)
+        completed = local.upsert(ROWS).instant.completion_time
+        assert completed is not None
+        times.append(completed)
+    before, *repeated = times
+    # A new one begins with what is certain.
+    assert advance(None) == before
+    for minutes in (10, 59, 60.5):
+        local.set_clock(minutes)
+        for time in repeated:
+            with pytest.raises(errors.ClockSkewError, match=f"Read up to {before}, and the rest"):
+                advance(time)
+        assert advance(before) == before
+    local.set_clock(61)
+    assert [advance(time) for time in times] == times
 
 
 def test_metadata_table_waits_as_well(local: LocalTable) -> None:
