@@ -499,7 +499,7 @@ class Table:
         Raises:
             InvalidInputError: The name is none; the time is later than all that completed, or would
                 move the consumer back; or a new one begins before what is certainly there.
-            ClockSkewError: Other engines may give the time again, and earlier ones.
+            RepeatedTimeError: Other engines may give the time again, and earlier ones.
             ConflictError: It is elsewhere than expected, or a clean began meanwhile.
             FormatError: Its file is damaged.
         """

@@ -206,7 +206,7 @@ def advance(
     Raises:
         InvalidInputError: The name is none; the time is later than all that completed, or would
             move the consumer back; or a new one begins before what is certainly there.
-        ClockSkewError: Other engines may give the time again, and earlier ones.
+        RepeatedTimeError: Other engines may give the time again, and earlier ones.
         ConflictError: It is elsewhere than expected, or others changed it each time that this was
             tried; or a clean began while a new one was declared, which is declared all the same; or
             what it has not read was archived.
@@ -334,7 +334,7 @@ def _next(
     Raises:
         ConflictError: It is elsewhere than expected.
         InvalidInputError: It would move back, or be later than the newest completed instant.
-        ClockSkewError: It would be later than what completes yet.
+        RepeatedTimeError: It would be later than what completes yet.
     """
     newest = limit.newest
     place = None if before is None else instants.InstantTime(before.consumed)
@@ -357,7 +357,7 @@ def _next(
             f"completed at {newest}"
         )
     if progress.to is not None and consumed > max(limit.certain, place or limit.certain):
-        raise errors.ClockSkewError(
+        raise errors.RepeatedTimeError(
             f"consumer {name} cannot have read {uri} up to {consumed} yet: clocks show that time "
             "twice, and other engines may complete instants before it. Read up to "
             f"{limit.certain}, and the rest again when times are not repeated any more"

@@ -26,6 +26,10 @@ _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (as clocks on the wall show it)
 _MS = timedelta(milliseconds=1)
 _NOTHING = timedelta(0)
 
+_OF_A_MACHINE = ("localtime", "posix", "right/", "Factory")
+"""What a machine's database has beside zones: its own zone, others with leap seconds. To Java they
+are none, or another one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repetition:
@@ -143,6 +147,8 @@ def _offset(moment: datetime) -> timedelta:
 @functools.lru_cache(maxsize=64)
 def _zone(name: str) -> zoneinfo.ZoneInfo:
     try:
+        if name.startswith(_OF_A_MACHINE):
+            raise zoneinfo.ZoneInfoNotFoundError(name)
         return zoneinfo.ZoneInfo(name)
     except (KeyError, OSError, ValueError) as error:
         raise errors.ConfigurationError(

@@ -42,7 +42,7 @@ def admit_plan(
     """Refuse a plan whose time, just given, other engines may give again, and earlier ones.
 
     Raises:
-        ClockSkewError: They may.
+        RepeatedTimeError: They may.
     """
     refusal = preconditions.repetition_refusal(config, client.slowest_ms, requested_time)
     if refusal is not None:

@@ -229,7 +229,7 @@ def plan(
         planner: Called under the lock: the shorter the better.
 
     Raises:
-        ClockSkewError: Other engines may give times again that have passed.
+        RepeatedTimeError: Other engines may give times again that have passed.
         ConflictError: A restore is pending, the table's configuration changed, or a rollback takes
             back what has completed.
         FencedError: A higher attempt of the same author is there.

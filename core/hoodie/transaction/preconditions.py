@@ -127,7 +127,7 @@ def repetition_refusal(
         return None
     first, end = (f"{time[8:10]}:{time[10:12]}" for time in (repetition.first, repetition.end))
     wait_min = max(1, round((repetition.ends_ms - clock_ms) / 60_000))
-    return errors.ClockSkewError(
+    return errors.RepeatedTimeError(
         f"clocks of {config.zone.name} show the times from {first} to {end} of "
         f"{repetition.first[:8]} twice, and other engines may give table {config.name} times that "
         f"go back: no compaction or clean is planned for {wait_min} min. Retry then; tables in UTC "

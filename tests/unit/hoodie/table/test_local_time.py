@@ -86,7 +86,7 @@ def test_nothing_is_compacted_or_cleaned_while_times_are_repeated(
     local.set_clock(minutes)
     service = local.options().transaction
     match = "from 02:00 to 03:00 of 20261025 twice.*Retry then"
-    with pytest.raises(errors.ClockSkewError, match=match):
+    with pytest.raises(errors.RepeatedTimeError, match=match):
         local.table.schedule_compaction(service)
     local.upsert(ROWS)
     local.set_clock(OVER)
@@ -103,7 +103,9 @@ def test_clean_waits_as_well(local: LocalTable) -> None:
     local.upsert(ROWS)
     retention = Retention(retained=1, grace_ms=0)
     service = local.options().transaction
-    with pytest.raises(errors.ClockSkewError, match="no compaction or clean is planned for 90 min"):
+    with pytest.raises(
+        errors.RepeatedTimeError, match="no compaction or clean is planned for 90 min"
+    ):
         local.table.clean(retention, service)
     local.set_clock(OVER)
     assert local.table.clean(retention, service).done
@@ -117,7 +119,7 @@ def test_nothing_is_planned_at_a_time_that_a_clock_ahead_of_ours_has_begun_to_re
     local.set_clock(-60)
     local.upsert(ROWS)
     local.set_clock(-60 - 0.1 / 60)
-    with pytest.raises(errors.ClockSkewError, match="for 120 min"):
+    with pytest.raises(errors.RepeatedTimeError, match="for 120 min"):
         local.table.schedule_compaction(local.options().transaction)
     local.set_clock(OVER)
     assert local.compact() is not None
@@ -179,7 +181,9 @@ def test_consumer_has_not_read_what_times_may_come_again_before(local: LocalTabl
     for minutes in (10, 59, 60.5):
         local.set_clock(minutes)
         for time in repeated:
-            with pytest.raises(errors.ClockSkewError, match=f"Read up to {before}, and the rest"):
+            with pytest.raises(
+                errors.RepeatedTimeError, match=f"Read up to {before}, and the rest"
+            ):
                 advance(time)
         assert advance(before) == before
     local.set_clock(61)
