@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hoodie import clock, environment, errors, table
-from hoodie.maintenance import consumers
+from hoodie.maintenance import consumers, savepoints
 from hoodie.maintenance.archiving import planning as archive_planning
 from hoodie.maintenance.cleaning.retention import Retention
 from hoodie.model import table_config
@@ -228,13 +228,23 @@ def test_table_that_ours_alone_write_is_compacted_at_any_time(tmp_path: Path) ->
 
 def test_table_that_does_not_say_its_zone_is_read_and_not_written(tmp_path: Path) -> None:
     small = SmallTable(tmp_path / "t")
+    for _ in range(2):
+        small.upsert(ROWS)
+        assert small.compact() is not None
     small.upsert(ROWS)
     declare(small.path, None)
     small.table = table.open_table(str(small.path), small.env)
     assert small.rows() == ROWS
+    service = small.options().transaction
+    commit = small.table.timeline().completed_writes[0].requested_time
     changes: list[Callable[[], object]] = [
         lambda: small.upsert(ROWS),
-        lambda: small.table.schedule_compaction(small.options().transaction),
+        lambda: small.table.schedule_compaction(service),
+        lambda: small.table.clean(Retention(retained=1, grace_ms=0), service),
+        lambda: small.table.archive(service),
+        lambda: small.table.create_savepoint(savepoints.Wanted(commit=commit), service),
+        lambda: small.table.initialise_metadata(service),
+        lambda: small.table.configure_chain(service, has_chain=True, has_foreign_writers=True),
     ]
     for change in changes:
         with pytest.raises(errors.UnsupportedError, match="hoodie adopt --time-zone"):
