@@ -616,10 +616,7 @@ def _indexed(plan: Plan, source: random.Random) -> Plan:
 
 
 def _in_local_time(plan: Plan, source: random.Random) -> Plan:
-    """Return a plan for a table in local time on a day on which clocks are changed.
-
-    Locks are lost by pauses alone: who waits for clocks has to keep the lock.
-    """
+    """Return a plan for a table in local time on a day on which clocks are changed."""
     archivers = source.choice((0, 0, 1))
     is_cleaned = archivers > 0 or source.random() < 0.5
     return replace(
@@ -636,8 +633,8 @@ def _in_local_time(plan: Plan, source: random.Random) -> Plan:
         crash_rate=source.choice((0.0, 0.002)),
         failure_rate=source.choice((0.0, 0.005)),
         pause_rate=source.choice((0.0, 0.002)),
-        loss_rate=0.0,
         page_names=source.choice((None, 24)),
+        loss_rate=source.choice((0.0, 0.0, 0.03)),
     )
 
 

@@ -760,11 +760,15 @@ class World:
             self.posthumous.add(instant)
 
     def _judge_times(self, process: schedule.Process, path: str, is_late: bool) -> None:
-        """Judge the times of an instant in local time, unless its author lost the lock."""
+        """Judge the times of an instant in local time, unless its author lost the lock.
+
+        What an epoch has decided may be published later, with the times that it gave.
+        """
         instant = schedule_witness.instant_at(path)
         if self.wall is None or instant is None:
             return
-        if not is_late and not self.lock.is_overtaken(process):
+        is_timely = not is_late and not self.lock.is_overtaken(process)
+        if is_timely and self.witness.has_just_decided(process, path):
             self.wall.see_creation(process, instant, self._archived_times)
 
     @property
