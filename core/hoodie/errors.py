@@ -93,6 +93,13 @@ class ClockSkewError(HoodieError):
     is_transient = True
 
 
+class RepeatedTimeError(ClockSkewError):
+    """Clocks show a time twice, and other engines may give it again: retry when it is over."""
+
+    kind = "RepeatedTime"
+    exit_code = 18
+
+
 class OutcomeUnknownError(HoodieError):
     """It is unknown whether the change was published: check the timeline."""
 

@@ -532,10 +532,13 @@ class Table:
         Raises:
             InvalidInputError: The name is none; the time is later than all that completed, or would
                 move the consumer back; or a new one begins before what is certainly there.
+            RepeatedTimeError: Other engines may give the time again, and earlier ones.
             ConflictError: It is elsewhere than expected, or a clean began meanwhile.
             FormatError: Its file is damaged.
         """
-        return consumer_files.advance(self._storage, self.timeline, name, progress, self._env)
+        return consumer_files.advance(
+            self._storage, self.timeline, name, progress, self._env, self.config
+        )
 
     def consumers(self) -> list[table_stats.ConsumerStats]:
         """Return the declared consumers, by name, and whether cleaning waits for them."""
@@ -563,7 +566,7 @@ class Table:
         self, policy: archive_planning.Policy | None = None
     ) -> archive_planning.Plan:
         """Return what `archive` would move and trim now, and what keeps the rest."""
-        return archiving.preview(self._target, policy or archive_planning.Policy())
+        return archiving.preview(self._target, policy or archive_planning.Policy(), self._env)
 
     def archived_instants(self, before: str | None = None) -> Iterator[archived.ArchivedInstant]:
         """Yield the archived instants, the newest first; a file of the history is read on demand.

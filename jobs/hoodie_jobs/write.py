@@ -12,7 +12,7 @@ from contextlib import closing
 
 from hoodie import errors, table
 from hoodie.contract import batch_settings, input_sources, job_specs
-from hoodie.model import commits, compaction_options, instants, results, schemas
+from hoodie.model import commits, compaction_options, results, schemas
 from hoodie.sources import local_files
 from hoodie.write import retries, sessions
 from hoodie_jobs import files, opening, program, runtimes
@@ -137,18 +137,17 @@ def _write_once(
         write_s = run.clock.monotonic_s()
         written = runtime.write(data, session.task)
         run.add(write_ms=_ms(run.clock.monotonic_s() - write_s))
-        _pace(run, session.requested_time, work.commit_interval_ms)
+        _pace(run, write_s, work.commit_interval_ms)
     except BaseException:
         session.abort(has_tasks_left=runtime.has_tasks_left)
         raise
     run.record(session.commit(written))
 
 
-def _pace(run: Run, requested_time: instants.InstantTime, interval_ms: int) -> None:
+def _pace(run: Run, begun_s: float, interval_ms: int) -> None:
     """Keep the write open as long as the spec says."""
     if interval_ms:
-        due_ms = instants.parse_time(requested_time) + interval_ms
-        run.cancellation.wait((due_ms - run.clock.now_ms()) / 1000)
+        run.cancellation.wait(begun_s + interval_ms / 1000 - run.clock.monotonic_s())
     # The last moment to stop: from here on the commit takes effect or fails by itself.
     run.cancellation.check()
 

@@ -405,6 +405,22 @@ def test_commit_stays_open_for_its_interval(workshop: Workshop) -> None:
     assert completed_ms - requested_ms >= 1500
 
 
+def test_interval_is_none_of_the_time_zone(workshop: Workshop) -> None:
+    """Instants of a table in local time are hours before, or after, those of UTC."""
+    properties = Path(workshop.uri) / ".hoodie" / "hoodie.properties"
+    text = properties.read_text().replace("timezone=UTC", "timezone=LOCAL")
+    properties.write_text(f"{text}{table_config.TIME_ZONE_KEY}=America/Los_Angeles\n")
+    work = batches_of(workshop.file("1", "a,eu,1,x\n"), commit_interval_ms=1500)
+
+    [commit] = workshop.run(workshop.spec(work)).instants
+
+    assert commit.completion_time is not None
+    requested_ms, completed_ms = map(
+        instants.parse_time, (commit.requested_time, commit.completion_time)
+    )
+    assert 1500 <= completed_ms - requested_ms < 600_000
+
+
 def test_stop_before_the_commit_publishes_nothing(
     workshop: Workshop, engine: engine_specs.EngineKind
 ) -> None:

@@ -65,6 +65,7 @@ SEEDS = {
     Scenario.KEPT: 40,
     Scenario.ARCHIVED: 40,
     Scenario.STORMY: 40,
+    Scenario.AUTUMN: 40,
     Scenario.INDEXED: 20,
     Scenario.INDEXED_LYING: 20,
 }
@@ -221,6 +222,21 @@ def test_savepoints_and_consumers_hold_much() -> None:
         )
     for what in ("savepoints", "deleted", "advanced", "cleaned"):
         assert counts[what] > 20, counts
+
+
+def test_times_of_jvms_go_back_while_others_work() -> None:
+    """T4, T5: else that nothing is hidden, and all is found, would prove nothing."""
+    counts = collections.Counter[str]()
+    for seed in range(20):
+        fleet = Fleet(plan_of(Scenario.AUTUMN, seed))
+        fleet.run()
+        counts["went back"] += len(fleet.world.behind)
+        counts["archived"] += fleet.world.archived
+        counts["advanced"] += fleet.world.keepers.counts.get("advanced", 0)
+        counts["refused"] += sum("no compaction" in event for event in fleet.time.history)
+        counts.update(each.action.value for each in fleet.world.timeline.completed)
+    for what in ("went back", "archived", "advanced", "refused", "clean", "commit", "rollback"):
+        assert counts[what] > 10, counts
 
 
 def test_levels_of_the_archive_are_merged_with_a_chain_and_without() -> None:

@@ -31,6 +31,10 @@ _HINTS = {
         "correct the clocks of the machines, or continue from the times of the timeline: "
         "--set hoodie.operator.future.time=advance"
     ),
+    errors.RepeatedTimeError.kind: (
+        "retry when clocks have shown the last time that they show twice; "
+        "docs/spark-writers.md, Timelines in local time, has the change to UTC"
+    ),
     errors.OutcomeUnknownError.kind: (
         "`hoodie timeline URI` shows whether the instant completed, `hoodie check URI` whether its "
         "rows are read"

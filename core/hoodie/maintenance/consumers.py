@@ -27,9 +27,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from hoodie import environment, errors
-from hoodie.model import instants, json_values, plans
+from hoodie.model import instants, json_values, plans, table_config
 from hoodie.storage import protocol
 from hoodie.timeline import active, archived, contents
+from hoodie.transaction import preconditions
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,9 @@ LIMIT_MAX_MS = 3650 * DAY_MS
 _VERSION = 1
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", re.ASCII)
 _TRIES = 5
+
+_CLOCKS_MS = 60_000
+"""Clocks of writers, whose settings a consumer does not know, differ by less."""
 
 Look = Callable[[], active.ActiveTimeline]
 """Reads the table's timeline again."""
@@ -139,6 +143,19 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Limit:
+    """Up to where a consumer can have read.
+
+    Attributes:
+        newest: The greatest completion time.
+        certain: The greatest one before which no instant completes any more.
+    """
+
+    newest: instants.InstantTime
+    certain: instants.InstantTime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Advanced:
     """What became of an update.
 
@@ -171,6 +188,7 @@ def advance(
     name: str,
     progress: Progress,
     env: environment.Environment,
+    config: table_config.TableConfig,
 ) -> Advanced:
     """Record how far a consumer has read; a name without a file is declared by that.
 
@@ -183,10 +201,12 @@ def advance(
         name: Of the consumer.
         progress: Up to where, and for how long that holds.
         env: The environment.
+        config: The table's configuration.
 
     Raises:
         InvalidInputError: The name is none; the time is later than all that completed, or would
             move the consumer back; or a new one begins before what is certainly there.
+        RepeatedTimeError: Other engines may give the time again, and earlier ones.
         ConflictError: It is elsewhere than expected, or others changed it each time that this was
             tried; or a clean began while a new one was declared, which is declared all the same; or
             what it has not read was archived.
@@ -196,7 +216,8 @@ def advance(
     for _ in range(_TRIES):
         timeline = look()
         before = _fetch(storage, name)
-        record = _next(storage.uri, before and before[0], name, progress, timeline, env)
+        limit = _limit(timeline, config, env.clock.now_ms())
+        record = _next(storage.uri, before and before[0], name, progress, limit, env)
         if before is None:
             _refuse_passed(storage, timeline, record)
         if _put(storage, before, record):
@@ -284,12 +305,28 @@ def _bound_of(
     return timeline.completion_time(retained) or clean.requested_time
 
 
+def _limit(
+    timeline: active.ActiveTimeline, config: table_config.TableConfig, clock_ms: int
+) -> _Limit:
+    """Return up to where a consumer can have read.
+
+    While other engines may give times again, what they complete may lie below what has completed.
+    """
+    times = [each.completion_time for each in timeline.completed if each.completion_time]
+    newest = times[-1] if times else instants.format_time(0)
+    repetition = preconditions.coming_repetition(config, clock_ms - _CLOCKS_MS, newest)
+    if repetition is None:
+        return _Limit(newest=newest, certain=newest)
+    below = [each for each in times if each < repetition.first]
+    return _Limit(newest=newest, certain=below[-1] if below else instants.format_time(0))
+
+
 def _next(
     uri: str,
     before: Record | None,
     name: str,
     progress: Progress,
-    timeline: active.ActiveTimeline,
+    limit: _Limit,
     env: environment.Environment,
 ) -> Record:
     """Return the next content of a consumer's file.
@@ -297,10 +334,9 @@ def _next(
     Raises:
         ConflictError: It is elsewhere than expected.
         InvalidInputError: It would move back, or be later than the newest completed instant.
+        RepeatedTimeError: It would be later than what completes yet.
     """
-    newest = instants.format_time(0)
-    if timeline.completed:
-        newest = timeline.completed[-1].completion_time or newest
+    newest = limit.newest
     place = None if before is None else instants.InstantTime(before.consumed)
     if progress.expected is not None and progress.expected != place:
         found = "is not declared" if before is None else f"has read up to {place}"
@@ -308,7 +344,7 @@ def _next(
             f"consumer {name} of {uri} {found}, expected {progress.expected}: another process "
             "updates it, or it was removed"
         )
-    consumed = progress.to or place or newest
+    consumed = progress.to or place or limit.certain
     if place is not None and consumed < place:
         assert before is not None
         raise errors.InvalidInputError(
@@ -319,6 +355,12 @@ def _next(
         raise errors.InvalidInputError(
             f"consumer {name} cannot have read up to {consumed}: the newest instant of {uri} "
             f"completed at {newest}"
+        )
+    if progress.to is not None and consumed > max(limit.certain, place or limit.certain):
+        raise errors.RepeatedTimeError(
+            f"consumer {name} cannot have read {uri} up to {consumed} yet: clocks show that time "
+            "twice, and other engines may complete instants before it. Read up to "
+            f"{limit.certain}, and the rest again when times are not repeated any more"
         )
     limit_ms = before.limit_ms if before is not None else LIMIT_DEFAULT_MS
     return Record(

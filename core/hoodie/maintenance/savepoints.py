@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from hoodie import errors
 from hoodie.filegroup import listing, snapshots
 from hoodie.format import file_names, instant_names, savepoint_avro
-from hoodie.model import files, instants, plans, results, table_config
+from hoodie.model import files, instants, plans, results, table_config, time_zones
 from hoodie.storage import protocol
 from hoodie.timeline import active, contents, epochs, transitions, true_time
 from hoodie.transaction import admission, liveness, markers, publication, table_lock
@@ -137,7 +137,7 @@ def delete(
     def decide(scope: table_lock.LockScope) -> tuple[instants.Instant, ...]:
         admission.admit_table(client, scope, config)
         admission.admit_attempt(client)
-        found = chosen(scope.timeline, doomed, client.time_zone.shown_ms(client.clock.now_ms()))
+        found = chosen(scope.timeline, doomed, client.clock.now_ms(), client.time_zone)
         left = _forget_dead(client, scope, only=doomed.commits)
         missing = doomed.commits - left - {each.requested_time for each in (*found, *tried)}
         if missing:
@@ -507,7 +507,10 @@ def _remove(
 
 
 def chosen(
-    timeline: active.ActiveTimeline, doomed: Doomed, shown_ms: int
+    timeline: active.ActiveTimeline,
+    doomed: Doomed,
+    clock_ms: int,
+    zone: time_zones.TimeZone = time_zones.UTC_ZONE,
 ) -> tuple[instants.Instant, ...]:
     """Return the completed savepoints to delete; their age is measured on the timeline.
 
@@ -517,17 +520,19 @@ def chosen(
     Args:
         timeline: Read in the lock scope.
         doomed: What to choose.
-        shown_ms: What our clock shows in the timeline's zone.
+        clock_ms: What our clock says, since the epoch.
+        zone: The timeline's. Of a time that clocks show twice the later moment counts, so that no
+            savepoint is older than it is.
     """
-    newest_ms = instants.parse_time(timeline.greatest_time) if timeline.greatest_time else 0
-    now_ms = min(newest_ms, shown_ms)
+    newest_ms = zone.epoch_ms(timeline.greatest_time) if timeline.greatest_time else 0
+    now_ms = min(newest_ms, clock_ms)
     return tuple(
         each
         for each in timeline.savepoints
         if each.requested_time in doomed.commits
         or (
             doomed.older_than_ms is not None
-            and now_ms - instants.parse_time(str(each.completion_time)) > doomed.older_than_ms
+            and now_ms - zone.moments_ms(str(each.completion_time))[-1] > doomed.older_than_ms
         )
     )
 

@@ -115,7 +115,7 @@ def _run(
     timeline = _withdraw_pending(storage, beside, config.metadata_partitions, scope)
     table = metadata_table.MetadataTable(client.storage, scope.timeline)
     time = client.time_after(scope, true_time.Parity.EPOCH)
-    refusal = preconditions.repetition_refusal(config, client.clock.now_ms())
+    refusal = preconditions.repetition_refusal(config, client.slowest_ms, time)
     if refusal is not None:
         logger.info("%s: compaction waits: %s", storage.uri, refusal)
         return None

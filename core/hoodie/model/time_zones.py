@@ -26,6 +26,10 @@ _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 (as clocks on the wall show it)
 _MS = timedelta(milliseconds=1)
 _NOTHING = timedelta(0)
 
+_OF_A_MACHINE = ("localtime", "posix", "right/", "Factory")
+"""What a machine's database has beside zones: its own zone, others with leap seconds. To Java they
+are none, or another one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repetition:
@@ -80,11 +84,24 @@ class TimeZone:
         Raises:
             InvalidInputError: The text is no instant time.
         """
+        return self.moments_ms(time)[0]
+
+    def moments_ms(self, time: str) -> tuple[int, ...]:
+        """Return when clocks showed an instant time, since the epoch: once or twice, in order.
+
+        Of a time that clocks left out it is when they would have shown it, had they not.
+
+        Raises:
+            InvalidInputError: The text is no instant time.
+        """
         shown_ms = instants.parse_time(time)
         if self.is_utc:
-            return shown_ms
+            return (shown_ms,)
         shown = (_EPOCH + shown_ms * _MS).replace(tzinfo=_zone(self.name))
-        return shown_ms - _offset(shown) // _MS
+        first_ms, second_ms = (
+            shown_ms - _offset(shown.replace(fold=fold)) // _MS for fold in (0, 1)
+        )
+        return (first_ms, second_ms) if first_ms < second_ms else (first_ms,)
 
     def repetition(self, epoch_ms: int) -> Repetition | None:
         """Return the repeated times among which what a clock shows at a time is; None if none."""
@@ -130,6 +147,8 @@ def _offset(moment: datetime) -> timedelta:
 @functools.lru_cache(maxsize=64)
 def _zone(name: str) -> zoneinfo.ZoneInfo:
     try:
+        if name.startswith(_OF_A_MACHINE):
+            raise zoneinfo.ZoneInfoNotFoundError(name)
         return zoneinfo.ZoneInfo(name)
     except (KeyError, OSError, ValueError) as error:
         raise errors.ConfigurationError(

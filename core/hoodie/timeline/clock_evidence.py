@@ -1,11 +1,14 @@
 """What the storage's times of completed files say about the clocks that gave instants their times.
 
-A completed file is created right after its completion time was given, and is never changed. So its
-modification time tells in which zone a table in local time was written, and whether a time went
-back: other engines give the times of an hour twice when clocks are put back. Files that were copied
-since tell neither, and their times are as far from the instants' as no zone is, or all alike.
+A completed file is created right after its completion time was given, and is never changed; nor is
+the requested file of a write. So their modification times tell in which zone a table in local time
+was written, and whether a time went back: other engines give the times of an hour twice when clocks
+are put back. Files that were copied since tell neither, and their times are as far from the
+instants' as no zone is, or all alike.
 """
 
+import bisect
+import itertools
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -37,15 +40,17 @@ _MOST = 0.8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A completed instant, and when its file was there.
+    """A completed instant, and when its files were there, by the storage, since the epoch.
 
     Attributes:
         instant: The instant.
-        modified_ms: By the storage, since the epoch.
+        modified_ms: Its completed file.
+        requested_ms: The requested file of a write; 0 for others, and where it is not known.
     """
 
     instant: instants.Instant
     modified_ms: int
+    requested_ms: int = 0
 
 
 def of_table(storage: Storage, timeline: active.ActiveTimeline) -> tuple[Shown, ...]:
@@ -54,8 +59,22 @@ def of_table(storage: Storage, timeline: active.ActiveTimeline) -> tuple[Shown, 
     Those whose file is not there any more, or has no time, are left out.
     """
     modified_ms = {info.name: info.modified_ms for info in storage.list(active.DIRECTORY)}
-    found = ((each, modified_ms.get(instant_names.file_name(each))) for each in timeline.completed)
-    return tuple(Shown(instant=each, modified_ms=ms) for each, ms in found if ms)
+
+    def shown_ms(instant: instants.Instant) -> int:
+        return modified_ms.get(instant_names.file_name(instant), 0)
+
+    return tuple(
+        Shown(
+            instant=each,
+            modified_ms=shown_ms(each),
+            # What is executed again, as a plan is, may be requested again.
+            requested_ms=shown_ms(each.pending_in(instants.State.REQUESTED))
+            if each.action in instants.WRITES
+            else 0,
+        )
+        for each in timeline.completed
+        if shown_ms(each)
+    )
 
 
 def offset_min(found: Sequence[Shown], zone: time_zones.TimeZone) -> int | None:
@@ -68,7 +87,9 @@ def offset_min(found: Sequence[Shown], zone: time_zones.TimeZone) -> int | None:
     Returns:
         A multiple of 15, 0 for times of the zone; None where the files do not tell.
     """
-    ahead = [ms for ms in (_ahead_ms(each, zone) for each in found[-NEWEST_MAX:]) if ms is not None]
+    newest = found[-NEWEST_MAX:]
+    known = (_ahead_ms(each.instant.completion_time, each.modified_ms, zone) for each in newest)
+    ahead = [ms for ms in known if ms is not None]
     if not ahead:
         return None
     middle_ms = statistics.median_low(ahead)
@@ -82,24 +103,41 @@ def offset_min(found: Sequence[Shown], zone: time_zones.TimeZone) -> int | None:
 def went_back(
     found: Iterable[Shown], zone: time_zones.TimeZone
 ) -> tuple[tuple[instants.Instant, instants.Instant], ...]:
-    """Return instants with an earlier time than one that had completed before, and that one.
+    """Return instants with a time before that of one that had completed by then, and that one.
+
+    What was requested at such a time may be hidden as well, however late it completed.
 
     Args:
         found: In any order. Those whose file was copied, or has the time of another zone, do not
             count.
         zone: The timeline's.
     """
+    telling = sorted(
+        (
+            each
+            for each in found
+            if _is_telling(each.instant.completion_time, each.modified_ms, zone)
+        ),
+        key=lambda each: each.modified_ms,
+    )
+    moments_ms = [each.modified_ms for each in telling]
+    greatest = list(itertools.accumulate((each.instant for each in telling), _later))
     pairs = []
-    greatest: Shown | None = None
-    telling = [each for each in found if _is_telling(each, zone)]
-    for each in sorted(telling, key=lambda one: one.modified_ms):
-        time = str(each.instant.completion_time)
-        if greatest is not None and time < str(greatest.instant.completion_time):
-            if each.modified_ms - greatest.modified_ms > _SAME_MS:
-                pairs.append((each.instant, greatest.instant))
-        else:
-            greatest = each
+    for each in telling:
+        times = [(each.instant.completion_time, each.modified_ms)]
+        if _is_telling(each.instant.requested_time, each.requested_ms, zone):
+            times.append((each.instant.requested_time, each.requested_ms))
+        for time, at_ms in times:
+            place = bisect.bisect_left(moments_ms, at_ms - _SAME_MS)
+            before = greatest[place - 1] if place else None
+            if before is not None and str(time) < str(before.completion_time):
+                pairs.append((each.instant, before))
+                break
     return tuple(pairs)
+
+
+def _later(one: instants.Instant, other: instants.Instant) -> instants.Instant:
+    return max(one, other, key=lambda each: str(each.completion_time))
 
 
 def of_other_zones(
@@ -110,10 +148,15 @@ def of_other_zones(
     Not those from before the first that has a time of the zone: they may have been copied.
     """
     known = list(found)
-    first_ms = min((each.modified_ms for each in known if _is_telling(each, zone)), default=None)
+    telling = (
+        each.modified_ms
+        for each in known
+        if _is_telling(each.instant.completion_time, each.modified_ms, zone)
+    )
+    first_ms = min(telling, default=None)
     others = []
     for each in known:
-        ahead_ms = _ahead_ms(each, zone)
+        ahead_ms = _ahead_ms(each.instant.completion_time, each.modified_ms, zone)
         is_judged = first_ms is not None and each.modified_ms > first_ms and ahead_ms is not None
         if not is_judged or zone.repetition(each.modified_ms) is not None:
             continue
@@ -129,9 +172,9 @@ def findings(
 ) -> tuple[tuple[instants.Instant, str], ...]:
     """Return instants whose times are wrong and what that means, in the order of completion."""
     texts = {
-        each: f"completed after {before}, with an earlier time: clocks were put back, or one is "
-        "wrong. Readers may not see what it wrote to a file group that both wrote: write its rows "
-        "again"
+        each: f"began or completed after {before}, with an earlier time: clocks were put back, or "
+        "one is wrong. Readers may not see what it wrote to a file group that both wrote: write "
+        "its rows again"
         for each, before in went_back(found, zone)
     }
     for each, ahead_min in of_other_zones(found, zone):
@@ -144,18 +187,15 @@ def findings(
     return tuple((each.instant, texts[each.instant]) for each in found if each.instant in texts)
 
 
-def _ahead_ms(found: Shown, zone: time_zones.TimeZone) -> int | None:
+def _ahead_ms(time: str | None, at_ms: int, zone: time_zones.TimeZone) -> int | None:
+    """Return by how much an instant's time is ahead of its file's; of two moments the nearer."""
     try:
-        return zone.epoch_ms(str(found.instant.completion_time)) - found.modified_ms
+        return min((ms - at_ms for ms in zone.moments_ms(str(time))), key=abs)
     except errors.InvalidInputError:
         return None
 
 
-def _is_telling(found: Shown, zone: time_zones.TimeZone) -> bool:
+def _is_telling(time: str | None, at_ms: int, zone: time_zones.TimeZone) -> bool:
     """Return whether a file was there when clocks showed its instant's time, be it again."""
-    ahead_ms = _ahead_ms(found, zone)
-    if ahead_ms is None:
-        return False
-    repetition = zone.repetition(found.modified_ms)
-    again_ms = 0 if repetition is None else repetition.ahead_ms
-    return min(abs(ahead_ms), abs(ahead_ms + again_ms)) <= _NEAR_MS
+    ahead_ms = _ahead_ms(time, at_ms, zone)
+    return ahead_ms is not None and abs(ahead_ms) <= _NEAR_MS

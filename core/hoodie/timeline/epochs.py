@@ -383,7 +383,8 @@ def findings(view: View, others: Iterable[instants.Instant]) -> tuple[Finding, .
             found.append(
                 f"{what} was completed by another engine at the same time as epoch "
                 f"{epoch.number}, {_shown(epoch)}: one of them did not hold the table lock, and "
-                "conflicts between them were not looked for"
+                "conflicts between them were not looked for; or the table is in local time, and "
+                "clocks were put back between them"
             )
     found.extend(
         f"{_name(path)} of epoch {epoch.number}, by {epoch.author}, was not "

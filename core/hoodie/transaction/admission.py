@@ -36,13 +36,15 @@ def admit_table(
     return config
 
 
-def admit_plan(client: Client, config: table_config.TableConfig) -> None:
+def admit_plan(
+    client: Client, config: table_config.TableConfig, requested_time: instants.InstantTime
+) -> None:
     """Refuse a plan whose time, just given, other engines may give again, and earlier ones.
 
     Raises:
-        ClockSkewError: They may.
+        RepeatedTimeError: They may.
     """
-    refusal = preconditions.repetition_refusal(config, client.clock.now_ms())
+    refusal = preconditions.repetition_refusal(config, client.slowest_ms, requested_time)
     if refusal is not None:
         raise refusal
 

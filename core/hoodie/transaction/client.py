@@ -109,6 +109,11 @@ class Client:
         self._provider = connection.provider
         self._opened: instants.InstantTime | None = None
 
+    @property
+    def slowest_ms(self) -> int:
+        """What a clock says now that lags ours by as much as clocks may, since the epoch."""
+        return self.clock.now_ms() - self.settings.clock_skew_ms_max
+
     def close(self) -> None:
         """End the access to the table's lock."""
         self._provider.close()

@@ -229,7 +229,7 @@ def plan(
         planner: Called under the lock: the shorter the better.
 
     Raises:
-        ClockSkewError: Other engines may give times again that have passed.
+        RepeatedTimeError: Other engines may give times again that have passed.
         ConflictError: A restore is pending, the table's configuration changed, or a rollback takes
             back what has completed.
         FencedError: A higher attempt of the same author is there.
@@ -246,7 +246,7 @@ def plan(
         admission.admit_author(client, scope.timeline)
         admission.admit_reliance(client, scope.timeline)
         requested_time = client.time_after(scope, true_time.Parity.EPOCH)
-        admission.admit_plan(client, expected)
+        admission.admit_plan(client, expected, requested_time)
         extra = authors.extra_metadata(client.author, client.random.uuid())
         content = planner(scope.timeline, requested_time, extra)
         instant = None

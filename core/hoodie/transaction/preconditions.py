@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 from hoodie import errors
 from hoodie.filegroup import metadata_records, metadata_table
-from hoodie.model import instants, table_config
+from hoodie.model import instants, table_config, time_zones
 from hoodie.timeline import active, contents
 from hoodie.transaction import authors, fencing
 
 Refusal = errors.HoodieError | None
+
+_DAY_MS = 86_400_000
 
 _FIXED: Mapping[str, Callable[[table_config.TableConfig], object]] = {
     "table version": lambda config: config.version,
@@ -80,7 +82,36 @@ def table_refusal(config: table_config.TableConfig, expected: table_config.Table
     return None
 
 
-def repetition_refusal(config: table_config.TableConfig, clock_ms: int) -> Refusal:
+def coming_repetition(
+    config: table_config.TableConfig, clock_ms: int, time: instants.InstantTime
+) -> time_zones.Repetition | None:
+    """Return the repeated times that other engines may give again; None if there are none.
+
+    Args:
+        config: The table's.
+        clock_ms: What no right clock lags now, since the epoch.
+        time: The greatest on the timeline: the clock that gave it may be ahead of ours.
+    """
+    if not config.has_foreign_writers:
+        return None
+    found = config.zone.repetition(clock_ms)
+    if found is None and (ahead_ms := _ahead_ms(config.zone, clock_ms, time)) is not None:
+        found = config.zone.repetition(ahead_ms)
+    return None if found is None or found.ends_ms <= clock_ms else found
+
+
+def _ahead_ms(zone: time_zones.TimeZone, clock_ms: int, time: instants.InstantTime) -> int | None:
+    """Return when clocks show a time that they soon will, since the epoch; None for any other."""
+    try:
+        at_ms = zone.epoch_ms(time)
+    except errors.InvalidInputError:
+        return None
+    return at_ms if clock_ms < at_ms < clock_ms + _DAY_MS else None
+
+
+def repetition_refusal(
+    config: table_config.TableConfig, clock_ms: int, time: instants.InstantTime
+) -> Refusal:
     """Return why nothing is planned now that hides what completes later with an earlier time.
 
     Other engines give the times of an hour twice when clocks are put back. What they complete in
@@ -89,14 +120,15 @@ def repetition_refusal(config: table_config.TableConfig, clock_ms: int) -> Refus
 
     Args:
         config: The table's.
-        clock_ms: What our clock says now, since the epoch; not before the plan's time was given.
+        clock_ms: What no right clock lags now, since the epoch.
+        time: Of the plan.
     """
-    repetition = config.zone.repetition(clock_ms) if config.has_foreign_writers else None
+    repetition = coming_repetition(config, clock_ms, time)
     if repetition is None:
         return None
     first, end = (f"{time[8:10]}:{time[10:12]}" for time in (repetition.first, repetition.end))
-    wait_min = -((clock_ms - repetition.ends_ms) // 60_000)
-    return errors.ClockSkewError(
+    wait_min = max(1, round((repetition.ends_ms - clock_ms) / 60_000))
+    return errors.RepeatedTimeError(
         f"clocks of {config.zone.name} show the times from {first} to {end} of "
         f"{repetition.first[:8]} twice, and other engines may give table {config.name} times that "
         f"go back: no compaction or clean is planned for {wait_min} min. Retry then; tables in UTC "

@@ -40,7 +40,7 @@ TOO_SLOW = {
 """What stands in the way of an attempt (None: nothing) to the kind of its error once that took
 too long."""
 
-_NOT_COUNTED = frozenset({INFRASTRUCTURE})
+_NOT_COUNTED = frozenset({INFRASTRUCTURE, errors.RepeatedTimeError.kind})
 
 JITTER = 0.2
 
@@ -81,7 +81,8 @@ def is_transient(kind: str) -> bool:
 def is_counted(kind: str) -> bool:
     """Return whether a failed attempt is one of those that a limit allows.
 
-    What was taken from an attempt says nothing of what it would have come to.
+    What was taken from an attempt says nothing of what it would have come to; nor does the hour
+    that clocks show twice, which passes by itself.
     """
     return kind not in _NOT_COUNTED
 

@@ -62,7 +62,8 @@ def age_ms(seen: facts.TableFacts, time: str, clock_ms: int) -> int | None:
     try:
         zone = _zone(seen)
         newest_ms = zone.epoch_ms(seen.commits[-1].completion_time)
-        return min(newest_ms, clock_ms) - zone.epoch_ms(time)
+        # Of a time that clocks show twice the later moment: nothing is older than it is.
+        return min(newest_ms, clock_ms) - zone.moments_ms(time)[-1]
     except errors.HoodieError:
         return None
 

@@ -132,13 +132,15 @@ def check_lock_history(history: LockHistory) -> None:
                 assert process in in_scope, f"{process} changed {what} without the lock"
 
 
-def check_all(
+def check_all(  # noqa: PLR0913 - what is excused, by name
     storage: Storage,
     told: Iterable[Told],
     excused: Collection[instants.InstantTime] = (),
     surplus: Collection[instants.Instant] = (),
     strays: Collection[instants.InstantTime] = (),
     late: Collection[instants.Instant] = (),
+    *,
+    behind: Collection[instants.InstantTime] = (),
 ) -> active.ActiveTimeline:
     """Check every invariant of a table that only clients of the library wrote.
 
@@ -152,6 +154,7 @@ def check_all(
             success: those others may have completed the instant as well.
         strays: What was requested after others had gone on: they may have used its time.
         late: What was completed after others had gone on: they may have used its completion time.
+        behind: What other engines gave times of an hour that clocks show twice (T5).
     """
     timeline = active.load(storage)
     check_timeline(storage, timeline)
@@ -159,7 +162,7 @@ def check_all(
     check_acknowledged(timeline, history)
     certain = without(timeline, excused, surplus)
     check_times_differ(without(certain, (), late))
-    check_order(timeline, history)
+    check_order(timeline, history, behind)
     check_states(certain)
     check_completed_once(certain)
     check_files_are_there(storage, certain)
@@ -203,8 +206,12 @@ def check_times_differ(timeline: active.ActiveTimeline) -> None:
     assert len(set(times)) == len(times), f"equal completion times: {times}"
 
 
-def check_order(timeline: active.ActiveTimeline, told: Iterable[Told]) -> None:
-    """I2: completion times agree with real time."""
+def check_order(
+    timeline: active.ActiveTimeline,
+    told: Iterable[Told],
+    behind: Collection[instants.InstantTime] = (),
+) -> None:
+    """I2: completion times agree with real time, but for those that went back."""
     history = [
         (write, timeline.completion_time(write.requested_time))
         for write in told
@@ -212,6 +219,8 @@ def check_order(timeline: active.ActiveTimeline, told: Iterable[Told]) -> None:
     ]
     for first, first_time in history:
         for second, second_time in history:
+            if second.requested_time in behind:
+                continue
             if first.ended_ms is not None and first.ended_ms < second.begun_ms:
                 assert first_time is not None
                 assert second_time is not None
@@ -477,13 +486,19 @@ def check_parity(timeline: active.ActiveTimeline) -> None:
         assert all(int(time) % 2 == 0 for time in given if time is not None), f"odd time: {each}"
 
 
-def check_serial(storage: Storage, timeline: active.ActiveTimeline, told: Iterable[Told]) -> None:
+def check_serial(
+    storage: Storage,
+    timeline: active.ActiveTimeline,
+    told: Iterable[Told],
+    behind: Collection[instants.InstantTime] = (),
+) -> None:
     """I3: of the writes of one file group each began after the one before it had completed.
 
     Then every write of a group stood on all earlier ones: the order of completion is serial. What
-    was not acknowledged may be one that was published late, after the lock was lost.
+    was not acknowledged may be one that was published late, after the lock was lost; of what went
+    back, the times do not say when it began.
     """
-    certain = acknowledged(told)
+    certain = acknowledged(told) - set(behind)
     newest: dict[tuple[str, str], instants.Instant] = {}
     for write in timeline.completed_writes:
         metadata = _metadata(storage, write)
@@ -519,13 +534,15 @@ def check_one_group_a_bucket(
     assert not twice, f"several file groups of one bucket: {sorted(found)}"
 
 
-def check_reads(
+def check_reads(  # noqa: PLR0913 - what is excused, by name
     storage: Storage,
     timeline: active.ActiveTimeline,
     told: Iterable[Told],
     reads: Iterable[Read],
     late: Collection[instants.InstantTime],
     excused: Collection[instants.InstantTime],
+    *,
+    behind: Collection[instants.InstantTime] = (),
 ) -> None:
     """I4, I5, I11: each read saw the first writes in the order of completion, all of each, once.
 
@@ -540,9 +557,12 @@ def check_reads(
             nothing completed meanwhile: one may complete before what was read already, and what
             others complete after it may have a smaller completion time.
         excused: Those of them that were not called a success: they may come and go.
+        behind: As in `check_all`: they complete behind what was read, and no reader misses them,
+            but for what base files of greater times hide.
     """
+    late = {*late, *behind}
     groups = _groups_by_write(storage, without(timeline, excused))
-    hidden = hidden_by(storage, timeline, excused)
+    hidden = hidden_by(storage, timeline, excused) | hidden_behind(storage, timeline, behind)
     partly_hidden = {write for write, _ in hidden}
     order = list(groups)
     places = {write: place for place, write in enumerate(order)}
@@ -637,6 +657,27 @@ def hidden_by(
     )
 
 
+def hidden_behind(
+    storage: Storage, timeline: active.ActiveTimeline, behind: Collection[instants.InstantTime]
+) -> frozenset[tuple[instants.InstantTime, files.FileGroupId]]:
+    """Return which writes are hidden by base files of greater times than those that they gave.
+
+    A compaction hides none (T5): log files are read, whatever their times.
+    """
+    bases = [
+        (each.requested_time, files.FileGroupId(stat.partition_path, stat.file_id))
+        for each in timeline.completed_writes
+        if not _is_compaction(metadata := _metadata(storage, each))
+        for stat in metadata.stats
+        if not stat.log_files
+    ]
+    return frozenset(
+        (time, group)
+        for time, group in bases
+        if time in behind and any(group == other and time < above for above, other in bases)
+    )
+
+
 def _changed_ms(storage: Storage, instant: instants.Instant) -> int:
     """Return when an instant came to a state; 0 if there is no file of that."""
     try:
@@ -660,9 +701,10 @@ def check_everything_is_read(
     timeline: active.ActiveTimeline,
     read: Read,
     excused: Collection[instants.InstantTime] = (),
+    behind: Collection[instants.InstantTime] = (),
 ) -> None:
     """I3, I4: in the end a read sees every write that completed, in every file group of it."""
-    hidden = hidden_by(storage, timeline, excused)
+    hidden = hidden_by(storage, timeline, excused) | hidden_behind(storage, timeline, behind)
     for write, groups in _groups_by_write(storage, without(timeline, excused)).items():
         for group in groups:
             is_seen = write in read.seen.get(group, ()) or (write, group) in hidden

@@ -29,7 +29,7 @@ from support.simulation import chance
 from support.simulation.invariants import LockEvent
 
 EPOCH_MS = 1_780_000_000_000
-"""Virtual time begins here, in 2026."""
+"""Virtual time begins here, in 2026, unless a run says otherwise."""
 
 STEPS_MAX = 100_000
 """More steps than any run needs that ends."""
@@ -191,6 +191,7 @@ class Schedule:
         self,
         seed: int = 0,
         *,
+        begins_ms: int = EPOCH_MS,
         chances: chance.Chance | None = None,
         step_ms_max: int = 3,
         steps_max: int = STEPS_MAX,
@@ -200,6 +201,7 @@ class Schedule:
 
         Args:
             seed: Of ids, of the time that steps take, and of chance if that is not given.
+            begins_ms: When virtual time begins.
             chances: Answers what is left open.
             step_ms_max: What a step may take.
             steps_max: The bound of a run.
@@ -209,7 +211,7 @@ class Schedule:
         self.seed = seed
         self.random = random.Random(seed)
         self.chances = chances or chance.SeededChance(seed)
-        self.now_ms = EPOCH_MS
+        self.begins_ms = self.now_ms = begins_ms
         self.history: list[str] = []
         self.processes: dict[int, Process] = {}
         self.disturb: Callable[[Process], None] = lambda process: None
@@ -237,7 +239,7 @@ class Schedule:
 
     def note(self, event: str) -> None:
         """Put an event into the history that a failing seed prints."""
-        self.history.append(f"{self.now_ms - EPOCH_MS:>8} {event}")
+        self.history.append(f"{self.now_ms - self.begins_ms:>8} {event}")
 
     def is_proved_dead(self, process: identity.ProcessIdentity) -> bool:
         """Tell of processes of the machine named `host`, as the system would."""
@@ -464,7 +466,7 @@ class VirtualClock:
 
     @property
     def _drift_ms(self) -> int:
-        return (self._schedule.now_ms - EPOCH_MS) * self.drift_ppm // 1_000_000
+        return (self._schedule.now_ms - self._schedule.begins_ms) * self.drift_ppm // 1_000_000
 
     def sleep_s(self, seconds: float) -> None:
         if seconds <= 0:

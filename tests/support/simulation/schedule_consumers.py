@@ -89,7 +89,12 @@ class Consumption:
             to=to, limit_ms=self._limit_ms, expected=self._consumed if to else None
         )
         advanced = consumers.advance(
-            self._client.storage, self._look, self._name, progress, self._environment
+            self._client.storage,
+            self._look,
+            self._name,
+            progress,
+            self._environment,
+            self._world.config,
         )
         # Another process of this consumer may be further by now.
         consumed = to or advanced.consumer.consumed
@@ -124,12 +129,13 @@ class Consumption:
 
     def _check_nothing_missed(self) -> None:
         """I6: it has read all that completed between where it began and where it is."""
-        if not self._world.is_ordered:
+        if not self._world.is_ordered and self._world.wall is None:
             return
         missed = [
             each
             for each in self._world.timeline.completed_writes
             if str(self._start) < str(each.completion_time) <= str(self._consumed)
             and each.requested_time not in self._seen
+            and each not in self._world.late
         ]
         assert not missed, f"{self._name} has read up to {self._consumed} without {missed}"

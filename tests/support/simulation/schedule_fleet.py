@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from hoodie import errors
 from hoodie.maintenance.cleaning import retention
-from hoodie.model import instants, settings
+from hoodie.model import instants, settings, table_config, time_zones
 from hoodie.timeline import active
 from hoodie.transaction import authors
 from hoodie.transaction.client import Client
@@ -29,6 +29,7 @@ from support.simulation import (
     schedule_rollback,
     schedule_rows,
     schedule_savepoints,
+    schedule_wall,
 )
 from support.simulation.schedule_plans import LONG_PAUSE_MS, SKEW_MS, Plan
 from support.simulation.schedule_world import ARCHIVE, CONFIG, COPY_ON_WRITE, SETTINGS, World
@@ -38,6 +39,8 @@ ATTEMPTS_MAX = 60
 COMMITS_AFTER = 3
 DRIFT_PPM_MAX = 1_000
 SUSPICIOUS_PAUSE_MS = 500
+WRITERS = ("w", "jvm")
+BETWEEN_BATCHES_S = 12.0
 FAILURES = (faulty_storage.Fault.FAIL_BEFORE, faulty_storage.Fault.FAIL_AFTER)
 CRASHES = (faulty_storage.Fault.CRASH_BEFORE, faulty_storage.Fault.CRASH_AFTER)
 TRANSIENT = (
@@ -70,7 +73,9 @@ class Fleet:
     ) -> None:
         self.plan = plan
         self.chances = chances or chance.SeededChance(plan.seed, switch_rate=plan.switch_rate)
-        self.time = schedule.Schedule(plan.seed, chances=self.chances, troupe=troupe)
+        self.time = schedule.Schedule(
+            plan.seed, begins_ms=plan.begins_ms, chances=self.chances, troupe=troupe
+        )
         self.time.disturb = self._disturb
         self.time.meet = self._meet
         self._waiting = {each: each.times for each in plan.in_wait}
@@ -82,8 +87,8 @@ class Fleet:
                 late_rate=plan.late_rate,
                 slow_beat_rate=plan.slow_beat_rate,
             ),
-            write_settings=replace(SETTINGS, concurrency=plan.mode),
-            config=plan.rows or CONFIGS[plan.table_type],
+            write_settings=_settings(plan),
+            config=_config(plan),
             is_in_place=plan.is_in_place,
             is_lying=plan.is_lying,
             has_chain=plan.has_chain,
@@ -116,7 +121,7 @@ class Fleet:
         if plan.archivers:
             # What it was about to archive was archived by another after its lock was lost.
             self.transient = (*self.transient, errors.NotFoundError)
-        self.world.has_engines = plan.engines > 0
+        self.world.has_engines = plan.engines + plan.jvms > 0
         self.world.keepers.is_ordered = self.world.is_ordered and plan.rows is None
         if plan.level_files:
             self.world.archive_policy = replace(ARCHIVE, merged_files=plan.level_files)
@@ -137,6 +142,8 @@ class Fleet:
             ("janitor", plan.janitors, self._roll_back_until_done),
             ("reader", plan.readers, self._read_until_done),
             ("engine", plan.engines, self._act_as_another_engine),
+            ("jvm", plan.jvms, self._write_batches),
+            ("calendar", int(plan.clock_change is not None), self._follow_calendar),
             ("cleaner", plan.cleaners, self._clean_until_done),
             ("archiver", plan.archivers, self._archive_until_done),
             ("upkeeper", plan.upkeepers, self._keep_up_metadata_until_done),
@@ -156,7 +163,8 @@ class Fleet:
         """
         self.time.run()
         completed = self.world.timeline.completed_writes
-        assert len(completed) >= self.plan.writers * self.plan.batches, "batches are missing"
+        writers = self.plan.writers + self.plan.jvms
+        assert len(completed) >= writers * self.plan.batches, "batches are missing"
         self._settle()
 
     def _start(
@@ -188,7 +196,8 @@ class Fleet:
 
     def _columns(self, writer: str) -> tuple[str, ...] | None:
         """Return what a writer claims to write; nothing where claims are not looked at."""
-        if self.plan.mode is not settings.ConcurrencyMode.NON_BLOCKING or writer[0] != "w":
+        is_writer = writer.startswith(WRITERS)
+        if self.plan.mode is not settings.ConcurrencyMode.NON_BLOCKING or not is_writer:
             return None
         return ("shared",) if self.plan.has_shared_columns else (writer,)
 
@@ -209,8 +218,9 @@ class Fleet:
             offset_ms=source.randint(-SKEW_MS, SKEW_MS) if self.plan.step_rate else 0,
             host=source.choice(("host", "another")),
         )
-        process.is_spared = name.startswith(("engine", "remaker"))
-        if self.plan.step_rate:
+        process.is_spared = name.startswith(("engine", "remaker", "calendar"))
+        # Within an hour they would drift apart by more than they may.
+        if self.plan.step_rate and self.plan.clock_change is None:
             process.clock.drift_ppm = source.randint(-DRIFT_PPM_MAX, DRIFT_PPM_MAX)
         return process
 
@@ -280,6 +290,8 @@ class Fleet:
     def _write_batches(self, writer: Client) -> None:
         for number in range(self.plan.batches):
             for _ in range(ATTEMPTS_MAX):
+                if self.plan.clock_change is not None:
+                    writer.clock.sleep_s(BETWEEN_BATCHES_S * writer.random.uniform())
                 try:
                     self.world.write(writer, f"b{number}")
                     break
@@ -388,6 +400,10 @@ class Fleet:
     def _act_as_another_engine(self, engine: Client) -> None:
         schedule_engine.act(self.world, engine, lambda: self._are_writers_done)
 
+    def _follow_calendar(self, calendar: Client) -> None:
+        assert self.plan.clock_change is not None
+        schedule_wall.follow_calendar(self.time, self.world.lock, calendar, self.plan.clock_change)
+
     def _save_until_done(self, saver: Client) -> None:
         schedule_savepoints.act(self.world, saver, self.transient, lambda: self._are_writers_done)
 
@@ -423,7 +439,8 @@ class Fleet:
 
     @property
     def _are_writers_done(self) -> bool:
-        return all(f"w{number}" in self.finished for number in range(self.plan.writers))
+        writers = {name for name in self.newest if name.startswith(WRITERS)}
+        return writers <= self.finished
 
     @property
     def _is_rollback_left(self) -> bool:
@@ -493,6 +510,19 @@ class Fleet:
 
     def _clean_all(self, service: Client) -> None:
         self.world.clean(service, replace(self._retention, grace_ms=0, files_max=1_000))
+
+
+def _settings(plan: Plan) -> settings.WriteSettings:
+    found = replace(SETTINGS, concurrency=plan.mode)
+    # JVMs read their clocks only, so that clocks are waited for.
+    return replace(found, clock_wait_ms=found.clock_skew_ms_max) if plan.jvms else found
+
+
+def _config(plan: Plan) -> table_config.TableConfig:
+    found = plan.rows or CONFIGS[plan.table_type]
+    if plan.clock_change is None:
+        return found
+    return replace(found, time_zone=time_zones.TimeZone(plan.clock_change.zone))
 
 
 def _kind_of_world(plan: Plan) -> type[World]:

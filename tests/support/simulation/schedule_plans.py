@@ -5,13 +5,21 @@ import random
 from dataclasses import dataclass, replace
 
 from hoodie.model import settings, table_config
-from support.simulation import ambushes, schedule_lookups, schedule_rows, traps
+from support.simulation import (
+    ambushes,
+    schedule,
+    schedule_lookups,
+    schedule_rows,
+    schedule_wall,
+    traps,
+)
 from support.simulation.schedule_world import SETTINGS
 
 SKEW_MS = SETTINGS.clock_skew_ms_max // 2
 WRONG_CLOCK_MS = 5 * SETTINGS.clock_skew_ms_max
 SHORT_PAUSE_MS = 3_000
 LONG_PAUSE_MS = 2 * SETTINGS.heartbeat_expiry_ms
+BEFORE_CHANGE_MS = 8_000
 
 
 class Scenario(enum.Enum):
@@ -46,6 +54,7 @@ class Scenario(enum.Enum):
     ARCHIVED = "archived"  # Archivers beside each kind of trouble, with a chain and without.
     INDEXED = "indexed"  # A metadata table, under a lock that may be lost.
     INDEXED_LYING = "indexed-lying"  # The same where everybody has the lock at once.
+    AUTUMN = "autumn"  # A table in local time, beside JVMs, while clocks are put back or forward.
     STORMY = "stormy"  # Several of these troubles at once, each at a rate that chance chooses.
 
 
@@ -66,6 +75,8 @@ class Plan:
         janitors: Rollback services.
         readers: How many.
         engines: Processes of another engine.
+        jvms: Writers that take their times from their own clocks.
+        clock_change: During which the run takes place, of a table in local time.
         cleaners: Cleaning services.
         archivers: Archiving services.
         upkeepers: Services that compact the metadata table.
@@ -116,6 +127,8 @@ class Plan:
     janitors: int = 1
     readers: int = 1
     engines: int = 0
+    jvms: int = 0
+    clock_change: schedule_wall.Change | None = None
     cleaners: int = 0
     archivers: int = 0
     upkeepers: int = 0
@@ -152,6 +165,13 @@ class Plan:
     pause_with_lock_ms_max: int = SHORT_PAUSE_MS
     page_names: int | None = None
     in_wait: tuple[ambushes.Ambush, ...] = ()
+
+    @property
+    def begins_ms(self) -> int:
+        """When it begins: of a change of clocks some seconds before."""
+        if self.clock_change is None:
+            return schedule.EPOCH_MS
+        return self.clock_change.borders_ms[0] - BEFORE_CHANGE_MS
 
 
 KINDS = (
@@ -215,7 +235,7 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
     """Return the run that a seed stands for."""
     plan = _plan_of(scenario, seed)
     # Another engine writes without it.
-    if seed < INDEXED_FROM or plan.engines:
+    if seed < INDEXED_FROM or plan.engines or plan.jvms:
         return plan
     plan = replace(
         plan,
@@ -617,6 +637,29 @@ def _indexed(plan: Plan, source: random.Random) -> Plan:
     )
 
 
+def _in_local_time(plan: Plan, source: random.Random) -> Plan:
+    """Return a plan for a table in local time on a day on which clocks are changed."""
+    archivers = source.choice((0, 0, 1))
+    is_cleaned = archivers > 0 or source.random() < 0.5
+    return replace(
+        plan,
+        clock_change=source.choice(schedule_wall.CHANGES),
+        jvms=source.choice((1, 1, 2)),
+        batches=source.choice((3, 4)),
+        has_shared_columns=False,
+        has_chain=source.random() < 0.3,
+        cleaners=int(is_cleaned),
+        archivers=archivers,
+        consumers=int(is_cleaned and source.random() < 0.5),
+        grace_ms=source.choice((0, 1_000)),
+        crash_rate=source.choice((0.0, 0.002)),
+        failure_rate=source.choice((0.0, 0.005)),
+        pause_rate=source.choice((0.0, 0.002)),
+        page_names=source.choice((None, 24)),
+        loss_rate=source.choice((0.0, 0.0, 0.03)),
+    )
+
+
 VICTIMS = ("w", "w", "compactor", "compactor", "janitor", "")
 
 
@@ -749,4 +792,5 @@ _TROUBLED = {
     Scenario.ARCHIVED: _with_archives,
     Scenario.INDEXED: _with_a_metadata_table,
     Scenario.INDEXED_LYING: _with_a_metadata_table_and_a_lying_lock,
+    Scenario.AUTUMN: _in_local_time,
 }

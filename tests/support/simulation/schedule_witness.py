@@ -189,6 +189,13 @@ class Witness:
         elif instant.action in instants.WRITES:
             self._see_write_request(process, instant)
 
+    def has_just_decided(self, process: schedule.Process, path: str) -> bool:
+        """Return whether a process has decided on a file that it creates since it has the lock."""
+        if path not in self._decided:
+            return True
+        decider, decided_ms = self._decided[path]
+        return decider == process.name and decided_ms >= self._lock.taken_ms.get(decider, 0)
+
     def see_replacement(self, process: schedule.Process, path: str) -> None:
         """Judge a file that is about to be replaced: a heartbeat is taken over from the dead."""
         if not path.startswith(_HEARTBEATS):

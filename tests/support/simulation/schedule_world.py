@@ -61,6 +61,7 @@ from support.simulation import (
     schedule_keeping,
     schedule_keys,
     schedule_metadata,
+    schedule_wall,
     schedule_witness,
     whole_timeline,
 )
@@ -156,6 +157,9 @@ class World:
             write_settings.concurrency is settings.ConcurrencyMode.SINGLE_WRITER
         )
         self.metadata_judge: schedule_metadata.MetadataJudge | None = None
+        self.wall: schedule_wall.WallJudge | None = None
+        if not config.zone.is_utc:
+            self.wall = schedule_wall.WallJudge(self.time, lambda: self.whole, config.zone)
         self.told: list[invariants.Told] = []
         self.reads: list[invariants.Read] = []
         self.late: set[instants.Instant] = set()
@@ -168,7 +172,9 @@ class World:
             config = replace(config, chain=name, has_foreign_writers=not is_lying)
         clock = schedule.VirtualClock(self.time)
         config = chain.begin(self.storage, config, "creation", kept=epochs_kept)
-        self.config = table_properties.create(self.storage, config, clock)
+        stored = table_config.to_properties(config) | schedule_wall.zone_properties(config.zone)
+        table_properties.create_with(self.storage, stored, clock)
+        self.config = table_config.from_properties(stored)
         self.groups: Sequence[files.FileGroupId] = GROUPS
         if has_partitioned_record_index:
             self.groups = (*GROUPS, replace(GROUPS[0], partition_path=ANOTHER_PARTITION))
@@ -281,7 +287,7 @@ class World:
 
         storage = self.storage_of(process)
         table_chain = None
-        if self.config.chain is not None and not process.name.startswith("engine"):
+        if self.config.chain is not None and not process.name.startswith(("engine", "jvm")):
             # Collected after a few epochs, so that runs of few changes meet it.
             table_chain = chain.Chain(
                 storage,
@@ -289,7 +295,7 @@ class World:
                 has_foreign_writers=self.config.has_foreign_writers,
             )
         has_metadata = bool(self.config.metadata_partitions)
-        return Client(
+        found = Client(
             Connection(
                 storage=storage,
                 table_chain=table_chain,
@@ -301,9 +307,13 @@ class World:
                 guards=guards,
                 claim=compatibility.claim(stream) if columns else "",
                 admit_beside=admit_beside if columns else None,
+                time_zone=self.config.zone,
                 is_proved_dead=lambda judged: self._is_proved_dead(process, judged),
             )
         )
+        if process.name.startswith("jvm"):
+            schedule_wall.renew_jvm(found)
+        return found
 
     def _is_proved_dead(self, judge: schedule.Process, judged: identity.ProcessIdentity) -> bool:
         """Return a verdict of death, which is wrong of a living process at some rate."""
@@ -369,22 +379,31 @@ class World:
             if each.action.is_write and each.requested_time not in certain
         )
 
+    @property
+    def behind(self) -> frozenset[instants.InstantTime]:
+        """What JVMs gave a time that was below others when clocks had been put back."""
+        return frozenset() if self.wall is None else frozenset(self.wall.went_back)
+
     def check(self) -> active.ActiveTimeline:
         """Check every invariant."""
-        excused = self.excused
+        excused, behind = self.excused, self.behind
         alone = {told.completed for told in self.told if told.is_said_to_be_alone}
         late = {each.requested_time for each in self.late - alone}
         timeline = invariants.check_all(
-            self.whole, self.told, excused, self.surplus, self.strays, self.late
+            self.whole, self.told, excused, self.surplus, self.strays, self.late, behind=behind
         )
-        invariants.check_reads(self.whole, timeline, self.told, self.reads, late, excused)
-        invariants.check_increments(timeline, self.reads, late | excused)
+        invariants.check_reads(
+            self.whole, timeline, self.told, self.reads, late, excused, behind=behind
+        )
+        invariants.check_increments(timeline, self.reads, late | excused | behind)
         if not self.keeps_attempts:
             invariants.check_attempts_write_once(self.whole, timeline)
         if self.names_groups:
             invariants.check_one_group_a_bucket(self.whole, timeline, excused)
         if self.is_optimistic:
-            invariants.check_serial(self.whole, timeline, self.told)
+            invariants.check_serial(self.whole, timeline, self.told, behind)
+        if self.wall is not None:
+            self.wall.check_findings({each.requested_time for each in self.late})
         if self.is_ordered:
             assert not self.late | self.posthumous, "what a chain orders is never late"
             if self.is_chained_from_the_start:
@@ -395,7 +414,7 @@ class World:
 
     def check_last(self, timeline: active.ActiveTimeline, read: invariants.Read) -> None:
         """Check the read of a table that is not written any more."""
-        invariants.check_everything_is_read(self.whole, timeline, read, self.excused)
+        invariants.check_everything_is_read(self.whole, timeline, read, self.excused, self.behind)
 
     def begin(self, writer: Client, batch_id: str | None = None) -> OpenAction:
         """Begin a write and make it inflight."""
@@ -407,6 +426,8 @@ class World:
     def write(self, writer: Client, batch_id: str | None = None) -> Completion | AlreadyWritten:
         """Write a batch, and take down what the writer is told."""
         begun_ms = self.time.now_ms
+        if isinstance(writer.times, schedule_wall.JvmTimes):
+            schedule_wall.renew_jvm(writer)
         operation = self.operation_of(writer, batch_id)
         opened = lifecycle.begin(writer, self.action(operation), self.config, batch_id)
         if isinstance(opened, AlreadyWritten):
@@ -729,6 +750,7 @@ class World:
         self.witness.see_any_creation(process, path, is_late)
         if not is_late:
             self.witness.see_creation(process, path)
+        self._judge_times(process, path, is_late)
         instant = schedule_witness.instant_at(path)
         # That it has begun is told by its author alone, whose instant it is.
         if instant is None or instant.state is not instants.State.INFLIGHT:
@@ -746,6 +768,26 @@ class World:
             self.late.add(instant)
         if is_late and process.is_dead:
             self.posthumous.add(instant)
+
+    def _judge_times(self, process: schedule.Process, path: str, is_late: bool) -> None:
+        """Judge the times of an instant in local time, unless its author lost the lock.
+
+        What an epoch has decided may be published later, with the times that it gave.
+        """
+        instant = schedule_witness.instant_at(path)
+        if self.wall is None or instant is None:
+            return
+        is_timely = not is_late and not self.lock.is_overtaken(process)
+        if is_timely and self.witness.has_just_decided(process, path):
+            self.wall.see_creation(process, instant, self._archived_times)
+
+    @property
+    def _archived_times(self) -> frozenset[instants.InstantTime]:
+        """Requested times of the writes that are in the archive alone."""
+        if not self.is_archived:
+            return frozenset()
+        there = active.listed(self.storage).write_completion_times
+        return frozenset(self.timeline.write_completion_times.keys() - there.keys())
 
     def _judge_beside(
         self, process: schedule.Process, path: str, is_late: bool, *, is_deletion: bool = False

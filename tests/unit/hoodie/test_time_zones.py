@@ -12,7 +12,15 @@ from hoodie.model.time_zones import UTC_ZONE, TimeZone
 
 BERLIN = TimeZone("Europe/Berlin")
 # Put back by half an hour, and by one in the south.
-ZONES = [BERLIN, TimeZone("Australia/Lord_Howe"), TimeZone("America/Santiago"), UTC_ZONE]
+ZONES = [
+    BERLIN,
+    TimeZone("Australia/Lord_Howe"),
+    TimeZone("America/Santiago"),
+    # Its winter is what deviates from standard time.
+    TimeZone("Europe/Dublin"),
+    TimeZone("Africa/Casablanca"),
+    UTC_ZONE,
+]
 QUARTER_MS = 900_000
 MOMENTS = st.integers(min_value=10**12, max_value=2 * 10**12)
 
@@ -84,6 +92,42 @@ def test_repetition_has_both_hours(zone: TimeZone, first: str, change: str, end:
     assert zone.repetition(at(end)) is None
 
 
+@given(MOMENTS, st.sampled_from(ZONES))
+def test_time_has_the_moments_at_which_clocks_show_it(moment: int, zone: TimeZone) -> None:
+    found = zone.moments_ms(zone.format(moment))
+    assert moment in found
+    assert list(found) == sorted({*found})
+    assert len(found) == (1 if zone.repetition(moment) is None else 2)
+    assert {zone.format(each) for each in found} == {zone.format(moment)}
+
+
+def test_time_that_is_left_out_has_one_moment() -> None:
+    assert BERLIN.moments_ms("20260329023000000") == (at("2026-03-29T01:30:00"),)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "first", "end"),
+    [
+        # Another standard time, without daylight saving.
+        ("Europe/Volgograd", "2020-12-26T22:00:00", "20201227010000000", "20201227020000000"),
+        ("Africa/Juba", "2021-01-31T21:00:00", "20210131230000000", "20210201000000000"),
+        ("Europe/Dublin", "2026-10-25T01:00:00", "20261025010000000", "20261025020000000"),
+        # Ramadan begins, and clocks are put back.
+        ("Africa/Casablanca", "2026-02-15T02:00:00", "20260215020000000", "20260215030000000"),
+    ],
+)
+def test_every_change_of_an_offset_repeats_times(
+    name: str, change: str, first: str, end: str
+) -> None:
+    zone = TimeZone(name)
+    for moment, ahead_ms in ((at(change) - 1, 0), (at(change), 3_600_000)):
+        found = zone.repetition(moment)
+        assert found is not None
+        assert (found.first, found.end, found.ahead_ms) == (first, end, ahead_ms)
+        assert found.ends_ms == at(change) + 3_600_000
+    assert zone.repetition(at(change) + 3_600_000) is None
+
+
 def test_hour_that_is_left_out_is_not_repeated() -> None:
     assert BERLIN.repetition(at("2026-03-29T00:59:59.999")) is None
     assert BERLIN.repetition(at("2026-03-29T01:00:00")) is None
@@ -97,7 +141,22 @@ def test_utc_needs_no_database() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "Berlin", "../../etc/passwd", "/etc/localtime", "Europe", "a\0b", "x" * 5000]
+    "name",
+    [
+        # Another zone on each machine.
+        "localtime",
+        "posixrules",
+        "posix/Europe/Berlin",
+        "right/Europe/Berlin",
+        "Factory",
+        "",
+        "Berlin",
+        "../../etc/passwd",
+        "/etc/localtime",
+        "Europe",
+        "a\0b",
+        "x" * 5000,
+    ],
 )
 def test_unknown_zone_is_refused(name: str) -> None:
     with pytest.raises(errors.ConfigurationError, match="expected a name of the IANA database"):

@@ -7,6 +7,7 @@ Invariants:
       that is pending, nor past one whose files a rollback has not removed;
     - a write that completed after a pending one had begun stays, since the pending one looks for
       conflicts with it;
+    - what is as late as a time that other engines may give again stays, until none of them is;
     - the write that completed last stays: its record of batches is the one that writers go on from;
     - the last completed clean stays, from which Apache Hudi cleans on; savepoints, restores and
       indexing stay for ever.
@@ -72,6 +73,7 @@ class Reason(enum.Enum):
     LOG_FILE = "log file"
     BASE_FILES = "base files of one file group"
     ROLLBACK = "rollback"
+    REPEATED = "time that clocks show twice"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +170,8 @@ class Facts:
         not_swept: Requested times of instants that are over, and left data files.
         swept_rollbacks: Completed rollbacks whose leftovers are removed; None for all.
         consumers: The declared consumers within their limits.
+        repeated_from: The first time that other engines may give again, since clocks are put back;
+            None if they give none.
     """
 
     timeline: active.ActiveTimeline
@@ -176,6 +180,7 @@ class Facts:
     not_swept: Collection[instants.InstantTime] = ()
     swept_rollbacks: Collection[instants.InstantTime] | None = None
     consumers: Collection[declared_consumers.Consumer] = ()
+    repeated_from: instants.InstantTime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,6 +310,7 @@ def _holds(facts: Facts, policy: Policy) -> list[Hold]:
         _not_swept(facts),
         _savepoint(timeline),
         _not_cleaned(facts),
+        _repeated(facts),
         *(_unread(facts.timeline, each) for each in facts.consumers),
     ]
     if not facts.is_copy_on_write:
@@ -379,6 +385,18 @@ def _not_swept(facts: Facts) -> Hold | None:
         reason=Reason.NOT_SWEPT,
         below=_last_completed_before(facts.timeline, first),
         text=f"files of {first} are left, whose owner may be alive: they would count as committed",
+    )
+
+
+def _repeated(facts: Facts) -> Hold | None:
+    """Keep what other engines may begin before, though it is over: it would count as archived."""
+    first = facts.repeated_from
+    if first is None:
+        return None
+    return Hold(
+        reason=Reason.REPEATED,
+        below=_last_completed_before(facts.timeline, first),
+        text=f"clocks show the times from {first} on twice, and other engines may give them again",
     )
 
 

@@ -21,7 +21,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from hoodie import environment
+from hoodie import clock, environment
 from hoodie.format import timeline_avro
 from hoodie.maintenance import consumers
 from hoodie.maintenance.archiving import manifests, planning, trimming
@@ -41,6 +41,7 @@ from hoodie.transaction import (
     admission,
     archived_batches,
     manager,
+    preconditions,
     table_lock,
     writer_batches,
 )
@@ -77,7 +78,9 @@ class _Staged:
             yield from part.to_pylist()
 
 
-def preview(target: manager.Target, policy: planning.Policy) -> planning.Plan:
+def preview(
+    target: manager.Target, policy: planning.Policy, env: environment.Environment
+) -> planning.Plan:
     """Return what a run would archive and trim now; nothing is changed.
 
     A snapshot of the timeline and a read of a clean, and the requests of `trimming.propose` if the
@@ -86,7 +89,7 @@ def preview(target: manager.Target, policy: planning.Policy) -> planning.Plan:
     Raises:
         ConfigurationError: The policy's bounds contradict each other.
     """
-    plan = _preview(target.storage, target.config, policy)[0]
+    plan = _preview(target.storage, target.config, policy, env.clock)[0]
     if policy.history_days is None:
         return plan
     proposal = trimming.propose(target.storage, target.config, policy.history_days)
@@ -94,13 +97,16 @@ def preview(target: manager.Target, policy: planning.Policy) -> planning.Plan:
 
 
 def _preview(
-    storage: Storage, config: table_config.TableConfig, policy: planning.Policy
+    storage: Storage,
+    config: table_config.TableConfig,
+    policy: planning.Policy,
+    machine_clock: clock.Clock,
 ) -> tuple[planning.Plan, active.ActiveTimeline]:
     """Return a plan that is made without the lock, and the timeline that it is made on."""
     return active.with_contents(
         storage,
         lambda timeline: (
-            planning.plan_of(_facts(storage, config, timeline, None), policy),
+            planning.plan_of(_facts(storage, config, timeline, machine_clock.now_ms()), policy),
             timeline,
         ),
         lambda storage: chain.load(storage, config),
@@ -135,7 +141,7 @@ def archive_by(
     client: Client, config: table_config.TableConfig, policy: planning.Policy
 ) -> results.ArchiveResult:
     """Archive and trim what the policy lets go, by a client of the table; as `archive`."""
-    first, timeline = _preview(client.storage, config, policy)
+    first, timeline = _preview(client.storage, config, policy, client.clock)
     leftovers, swept = 0, None
     if first.chosen:
         # What had been rolled back before the sweep listed the table is swept.
@@ -191,7 +197,7 @@ def _run(
     timeline = scope.timeline
     if not scope.is_courtesy:
         timeline = _without_archived(client, scope, tree)
-    facts = _facts(client.storage, config, timeline, swept)
+    facts = _facts(client.storage, config, timeline, client.slowest_ms, swept)
     plan = planning.plan_of(facts, policy, count_max)
     if swept is None or not plan.chosen:
         return replace(plan, chosen=(), is_partial=False)
@@ -318,8 +324,11 @@ def _facts(
     storage: Storage,
     config: table_config.TableConfig,
     timeline: active.ActiveTimeline,
-    swept: _Swept | None,
+    clock_ms: int,
+    swept: _Swept | None = None,
 ) -> planning.Facts:
+    newest = timeline.greatest_time or instants.format_time(0)
+    repetition = preconditions.coming_repetition(config, clock_ms, newest)
     return planning.Facts(
         timeline=timeline,
         is_copy_on_write=config.is_copy_on_write,
@@ -327,6 +336,7 @@ def _facts(
         not_swept=swept.not_swept if swept else (),
         swept_rollbacks=swept.rollbacks if swept else None,
         consumers=_consumers(storage, config, timeline),
+        repeated_from=None if repetition is None else repetition.first,
     )
 
 

@@ -99,11 +99,23 @@ class Clock:
         now_ms: The same in milliseconds since the epoch.
         shown_at: When the completed file of each write was there, by the storage, by requested
             time. One that is not in it has just come.
+        zone: The timeline's.
     """
 
     now: instants.InstantTime
     now_ms: int
     shown_at: Mapping[instants.InstantTime, instants.InstantTime]
+    zone: time_zones.TimeZone = time_zones.UTC_ZONE
+
+    def after(self, ago_ms: int) -> instants.InstantTime:
+        """Return the first time after what clocks showed some time ago.
+
+        Where they were changed meanwhile, it is not above anything that they have shown since:
+        neither what they showed then nor what is as much below the present time.
+        """
+        below_ms = instants.parse_time(self.now) - ago_ms
+        then_ms = self.zone.shown_ms(max(0, self.now_ms - ago_ms))
+        return instants.format_time(max(0, min(below_ms, then_ms) + 1))
 
 
 def clock_of(
@@ -136,6 +148,7 @@ def clock_of(
             for each in timeline.completed_writes
             if times[each]
         },
+        zone=zone,
     )
 
 
@@ -164,7 +177,7 @@ def holds(
 ) -> list[Hold]:
     """Return everything that holds cleaning back."""
     return [
-        _of_policy(timeline, retention, clock.now),
+        _of_policy(timeline, retention, clock),
         _of_readers(timeline, retention, clock),
         *_of_pending(timeline),
         *of_consumers(declared, clock.now_ms),
@@ -219,9 +232,7 @@ def earliest_retained(
     return min(retained, key=lambda each: each.requested_time, default=None)
 
 
-def _of_policy(
-    timeline: active.ActiveTimeline, retention: Retention, now: instants.InstantTime
-) -> Hold:
+def _of_policy(timeline: active.ActiveTimeline, retention: Retention, clock: Clock) -> Hold:
     writes = timeline.completed_writes
     count = retention.retained
     match retention.policy:
@@ -235,13 +246,13 @@ def _of_policy(
             )
         case Policy.HOURS:
             return Hold(
-                time=_after(now, -count * _HOUR_MS),
+                time=clock.after(count * _HOUR_MS),
                 reason=f"versions of the last {count} h are kept",
             )
         case Policy.VERSIONS:
             versions = "1 version" if count == 1 else f"{count} versions"
             return Hold(
-                time=_after(now, 0), reason=f"{versions} of each file group stay, as configured"
+                time=clock.after(0), reason=f"{versions} of each file group stay, as configured"
             )
 
 
@@ -251,7 +262,7 @@ def _newest_kept(count: int) -> str:
 
 def _of_readers(timeline: active.ActiveTimeline, retention: Retention, clock: Clock) -> Hold:
     """Return the hold of readers that may have begun before a write was shown."""
-    limit = _after(clock.now, -retention.grace_ms)
+    limit = clock.after(retention.grace_ms)
     recent = (
         each.completion_time or _NEVER
         for each in timeline.completed_writes
@@ -271,8 +282,3 @@ def _of_pending(timeline: active.ActiveTimeline) -> Iterable[Hold]:
                 time=each.requested_time,
                 reason=f"{each.action.value} {each.requested_time} is {each.state.value}",
             )
-
-
-def _after(time: instants.InstantTime, shift_ms: int) -> instants.InstantTime:
-    """Return the first time after a time that is shifted."""
-    return instants.format_time(max(0, instants.parse_time(time) + shift_ms + 1))

@@ -30,6 +30,12 @@ def test_every_class_keeps_its_exit_code(kind: str) -> None:
     assert failure.exit_code == errors.EXIT_CODES[kind]
 
 
+def test_hour_that_is_repeated_is_waited_for_and_no_clock_is_wrong() -> None:
+    failure = failures.of(errors.RepeatedTimeError("clocks show the times twice"))
+    assert failure.kind == "RepeatedTime"
+    assert failure.hint.startswith("retry when clocks have shown the last time")
+
+
 def test_wrong_usage_is_no_bug() -> None:
     failure = failures.of(typer.BadParameter("it is wrong"))
     assert (failure.kind, failure.exit_code, failure.trace) == ("Usage", 2, "")

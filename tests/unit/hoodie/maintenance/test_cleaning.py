@@ -13,7 +13,7 @@ from hoodie.filegroup import listing
 from hoodie.format import clean_avro, file_names, savepoint_avro
 from hoodie.maintenance.cleaning import planning, retention
 from hoodie.maintenance.cleaning.retention import Policy, Retention
-from hoodie.model import files, instants, plans, settings, table_config
+from hoodie.model import files, instants, plans, settings, table_config, time_zones
 from hoodie.model.instants import Action, Instant, InstantTime, State
 from hoodie.timeline import active, transitions
 from hoodie.write import sessions
@@ -96,6 +96,38 @@ class TestBound:
         clock = retention.clock_of(timeline, modified_ms)
         how = Retention(retained=1, grace_ms=HOUR_MS)
         assert retention.bound(timeline, how, clock).time == time(51)
+
+    @pytest.mark.parametrize("policy", [Policy.HOURS, Policy.VERSIONS])
+    @pytest.mark.parametrize(
+        ("change_ms", "after_min"),
+        [
+            (1_774_746_000_000, 5),  # Clocks are put forward, from 02:00 to 03:00.
+            (1_774_746_000_000, 59),
+            (1_792_890_000_000, 5),  # Clocks are put back, from 03:00 to 02:00.
+            (1_792_890_000_000, 59),
+            (1_792_890_000_000, 65),
+            (1_792_890_000_000, 110),
+        ],
+    )
+    def test_hours_and_grace_are_not_shorter_when_clocks_are_changed(
+        self, change_ms: int, after_min: int, policy: Policy
+    ) -> None:
+        zone = time_zones.TimeZone("Europe/Berlin")
+        now_ms = change_ms + after_min * 60_000
+        moments_ms = [now_ms - minutes * 60_000 for minutes in range(0, 240, 5)]
+        shown = {
+            replace(write(-number, 0), completion_time=zone.format(ms)): ms
+            for number, ms in enumerate(moments_ms)
+        }
+        timeline = timeline_of(*shown)
+        grace_ms = HOUR_MS if policy is Policy.VERSIONS else 0
+        how = Retention(policy=policy, retained=1, grace_ms=grace_ms)
+        clock = replace(
+            retention.clock_of(timeline, shown, zone), now=zone.format(now_ms), now_ms=now_ms
+        )
+        hold = retention.bound(timeline, how, clock)
+        recent = [each for each, ms in shown.items() if now_ms - ms < HOUR_MS]
+        assert all(str(each.completion_time) >= hold.time for each in recent)
 
     def test_cleaner_does_not_look_at_its_own_clock(self) -> None:
         timeline = timeline_of(write(0, 1), write(2, 3))

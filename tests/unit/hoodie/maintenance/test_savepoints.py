@@ -8,7 +8,7 @@ import pytest
 from hoodie import errors
 from hoodie.format import savepoint_avro
 from hoodie.maintenance import savepoints
-from hoodie.model import files, instants, plans, results, settings, table_config
+from hoodie.model import files, instants, plans, results, settings, table_config, time_zones
 from hoodie.timeline import active, contents, transitions
 from hoodie.transaction import manager
 from support.peer.replacements import Replacements
@@ -319,6 +319,37 @@ def test_age_counts_up_to_the_newest_instant(saved: Saved) -> None:
     (deleted,) = saved.delete(older_than_ms=0)
     assert deleted.requested_time == first.requested_time
     assert saved.small.table.savepoints() == []
+
+
+@pytest.mark.parametrize(
+    ("saved_at_ms", "minutes"),
+    [
+        # Clocks are put forward, and back, between the savepoint and the newest commit.
+        (1_774_746_000_000 - 30 * 60_000, 59),
+        (1_792_890_000_000 - 30 * 60_000, 59),
+        # The savepoint is from the second of the hours that clocks show alike.
+        (1_792_890_000_000 + 30 * 60_000, 59),
+    ],
+)
+def test_savepoint_is_not_older_when_clocks_are_changed(saved_at_ms: int, minutes: int) -> None:
+    zone = time_zones.TimeZone("Europe/Berlin")
+    now_ms = saved_at_ms + minutes * 60_000
+    commit = zone.format(saved_at_ms - 60_000)
+    timeline = active.from_files(
+        instants.Instant(
+            requested_time=requested_time,
+            action=action,
+            state=instants.State.COMPLETED,
+            completion_time=zone.format(completed_ms),
+        )
+        for requested_time, action, completed_ms in (
+            (commit, instants.Action.COMMIT, saved_at_ms - 30_000),
+            (commit, instants.Action.SAVEPOINT, saved_at_ms),
+            (zone.format(now_ms - 1), instants.Action.COMMIT, now_ms),
+        )
+    )
+    doomed = savepoints.Doomed(older_than_ms=60 * 60_000)
+    assert not savepoints.chosen(timeline, doomed, now_ms, zone)
 
 
 def test_commit_of_the_future_makes_no_savepoint_old(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -95,6 +96,51 @@ def test_times_that_a_jvm_gives_again_went_back() -> None:
     assert found == tuple((each.instant, first[1].instant) for each in second[:2])
 
 
+def test_time_goes_back_behind_one_of_ours_that_was_there_a_moment_ago() -> None:
+    (first,) = written([CHANGE_MS - 2_000], BERLIN)
+    # Ours goes on from the greatest, and clocks show that time soon.
+    ours = Shown(
+        instant=completed(instants.next_time(str(first.instant.completion_time))),
+        modified_ms=CHANGE_MS + HOUR_MS - 4_000,
+    )
+    (second,) = written([CHANGE_MS + HOUR_MS - 3_500], BERLIN)
+    found = clock_evidence.went_back([first, ours, second], BERLIN)
+    assert found == ((second.instant, first.instant),)
+
+
+def test_write_that_began_at_a_time_that_went_back_is_named_however_late_it_completed() -> None:
+    """Its base file is hidden by the one that completed before."""
+    (first,) = written([CHANGE_MS - 10 * MINUTE_MS], BERLIN)
+    begun_ms, ended_ms = CHANGE_MS + 45 * MINUTE_MS, CHANGE_MS + 70 * MINUTE_MS
+    second = Shown(
+        instant=Instant(
+            requested_time=BERLIN.format(begun_ms),
+            action=Action.COMMIT,
+            state=State.COMPLETED,
+            completion_time=BERLIN.format(ended_ms),
+        ),
+        modified_ms=ended_ms,
+        requested_ms=begun_ms,
+    )
+    assert clock_evidence.went_back([first, second], BERLIN) == ((second.instant, first.instant),)
+    unknown = Shown(instant=second.instant, modified_ms=ended_ms)
+    assert not clock_evidence.went_back([first, unknown], BERLIN)
+
+
+@pytest.mark.parametrize("late_ms", [0, 500, 4 * MINUTE_MS])
+def test_file_that_is_there_when_the_repeated_hour_is_over_is_of_its_zone(late_ms: int) -> None:
+    (found,) = written([CHANGE_MS + HOUR_MS - 40], BERLIN)
+    late = Shown(instant=found.instant, modified_ms=found.modified_ms + late_ms)
+    earlier = written(hours(CHANGE_MS - 5 * HOUR_MS, 3), BERLIN)
+    assert not clock_evidence.findings([*earlier, late], BERLIN)
+
+
+def test_table_that_was_written_last_in_the_repeated_hour_is_of_its_zone() -> None:
+    found = written([CHANGE_MS + number * MINUTE_MS for number in range(55)], BERLIN)
+    assert clock_evidence.offset_min(found, BERLIN) == 0
+    assert clock_evidence.offset_min(found, UTC_ZONE) == 60
+
+
 def test_times_of_ours_in_the_repeated_hour_do_not_go_back() -> None:
     floor = instants.parse_time(BERLIN.format(CHANGE_MS - 1))
     ours = [
@@ -146,7 +192,10 @@ def test_findings_say_what_is_wrong_in_the_order_of_completion() -> None:
     texts = dict(clock_evidence.findings([*ours[:2], theirs, *between, near], BERLIN))
     assert list(texts) == [theirs.instant, near.instant]
     assert "120 min behind Europe/Berlin" in texts[theirs.instant]
-    assert f"completed after {between[0].instant}, with an earlier time" in texts[near.instant]
+    assert (
+        f"began or completed after {between[0].instant}, with an earlier time"
+        in texts[near.instant]
+    )
 
 
 def test_files_of_a_table_are_those_of_its_timeline() -> None:
@@ -158,3 +207,19 @@ def test_files_of_a_table_are_those_of_its_timeline() -> None:
     (found,) = clock_evidence.of_table(storage, active.listed(storage))
     assert found.instant == instant
     assert found.modified_ms == storage.stat(transitions.path(instant)).modified_ms
+    requested = transitions.path(instant.pending_in(State.REQUESTED))
+    assert found.requested_ms == storage.stat(requested).modified_ms
+
+
+def test_when_a_plan_was_requested_is_not_known() -> None:
+    """Who executes it again may request it again."""
+    storage = MemoryStorage(MemoryStore())
+    plan = Instant(
+        requested_time=UTC_ZONE.format(SUMMER_MS), action=Action.CLEAN, state=State.REQUESTED
+    )
+    done = completed(UTC_ZONE.format(SUMMER_MS))
+    storage.create(transitions.path(plan), b"{}")
+    path = transitions.path(replace(done, action=Action.CLEAN))
+    storage.create(path, b"{}")
+    (found,) = clock_evidence.of_table(storage, active.listed(storage))
+    assert not found.requested_ms

@@ -299,6 +299,13 @@ def test_evicted_attempt_is_not_counted_but_waited_after(result: str | None) -> 
     assert status.next_attempt_time > (_fold(runs[0]).next_attempt_time or "")
 
 
+def test_attempts_while_clocks_show_times_twice_are_not_counted() -> None:
+    """They fail for up to two hours, and nothing is to be mended."""
+    status = _fold(*(_ended(number, errors.RepeatedTimeError.kind) for number in range(1, 9)))
+    assert status.failures == 0
+    assert _phase(status, now_ms=2_000_001) is Phase.BACKING_OFF
+
+
 def test_what_an_attempt_says_of_itself_goes_before_what_is_said_of_its_pod() -> None:
     cause = facts.Cause(kind=retries.INFRASTRUCTURE, message="evicted")
     last = (_fold(_ended(1, "Conflict", cause=cause)).history or ())[-1]
