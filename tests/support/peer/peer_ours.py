@@ -81,7 +81,10 @@ def create(path: Path, table: PeerTable, schema: pa.Schema, options: Sequence[st
     if table.extra.get("hoodie.datasource.write.partitionpath.urlencode") == "true":
         arguments += ["--url-encode"]
     if table.buckets is None:
-        arguments += ["--index", table.extra.get("hoodie.index.type", "SIMPLE").lower()]
+        index = table.extra.get("hoodie.index.type", "SIMPLE")
+        arguments += ["--index", index.lower().replace("_", "-")]
+        if table.extra.get("hoodie.simple.index.update.partition.path") == "false":
+            arguments += ["--keep-partitions"]
     else:
         arguments += ["--buckets", str(table.buckets)]
     arguments += ["--table-version", str(table.table_version)]
@@ -130,7 +133,7 @@ class Hoodie:
             create(path, self.table, rows.schema, self.creation)
         if operation == "delete":
             ordering = [self.table.ordering] if self.orders_deletes and self.table.ordering else []
-            rows = rows.select([*self.table.partition_by, *self.table.record_key, *ordering])
+            rows = rows.select([*self.table.partition_columns, *self.table.record_key, *ordering])
         self.writes += 1
         input_file = path.parent / f"input-{self.writes}.parquet"
         pq.write_table(rows, input_file)
