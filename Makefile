@@ -87,7 +87,7 @@ conformance: setup setup-peer ## run all tests against Apache Hudi, in an hour; 
 	@PYTHONPATH=tests $(BIN)/python tests/conformance/compatibility_page.py $(RESULTS)
 
 .PHONY: compatibility
-compatibility: setup setup-peer ## run what is left of each kind of table after a run that was stopped; writes docs/compatibility.md
+compatibility: setup setup-peer ## run each kind of table alone, or what is left after a run that was stopped; writes docs/compatibility.md
 	@for release in $(RELEASES); do tools/setup_peer.sh $$release; done
 	@echo "==> Writing each kind of table beside Apache Hudi"
 	@mkdir -p $(dir $(RESULTS))

@@ -46,7 +46,8 @@ FACTORS: Mapping[str, Sequence[str]] = {
 MEANINGS = {
     "maker": "creates the table and writes it first; the other engine continues",
     "index": (
-        "of Apache Hudi's writers; those of this project have the simple one beside a record index"
+        "of Apache Hudi's writers; beside a record index those of this project have the simple "
+        "one, the global simple one if records change their partition"
     ),
     "moves": (
         "whether records change their partition, and whether they are moved there or updated where "
@@ -450,7 +451,7 @@ def _lines(results: Sequence[Result]) -> Iterator[str]:
     yield ""
     yield (
         "Steps after which a reader returned the rows, of all steps at which it was asked. Other "
-        "releases of Apache Hudi read at the end, 1.0.2 tables of version 8."
+        "releases of Apache Hudi read at the end, 1.0.2 only tables of version 8."
     )
     yield ""
     yield (
