@@ -148,6 +148,24 @@ def test_keys_and_paths_of_rows_are_compared(
     assert (other.code, "--key-option hoodie.table.name" in other.err) == (24, True)
 
 
+def test_rows_that_stayed_in_their_partition_have_other_paths(
+    hoodie: Run, tmp_path: Path, schema: Path
+) -> None:
+    index = ("--index", "global-simple", "--keep-partitions")
+    table = made(hoodie, tmp_path / "t", schema, "--partition-by", "day", "--type", "cow", *index)
+    for day, ids in (("2024-03-15", "ab"), ("2024-03-16", "b")):
+        lines = "".join(f"{each},Bonn,1,1,2,{day},\n" for each in ids)
+        days = put(tmp_path / "days.csv", f"id,city,fare,seats,updated_at,day,at\n{lines}")
+        fine(hoodie("write", table, "--input", days))
+    unstated(table)
+    moving = hoodie("adopt", table, "--index", "global-simple")
+    assert moving.code == 24
+    assert "has the partition path '2024-03-15', expected '2024-03-16'" in moving.err
+    wrong = ("--key-option", f"{SLASHES}=true")
+    assert hoodie("adopt", table, *index, *wrong).code == 24
+    fine(hoodie("adopt", table, *index))
+
+
 def test_nothing_to_state_is_said(hoodie: Run, tmp_path: Path, schema: Path, trips: Path) -> None:
     table = made(hoodie, tmp_path / "t", schema, "--index", "simple")
     unstated(table)

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pytest
 
 from hoodie import errors
-from support.peer import peer_ours, peer_sessions
+from support.peer import peer_ours, peer_sessions, peer_turns
 from support.peer.judge import RELEASE, Judge, Query
 from support.peer.peer_cases import BASE, COMMIT_TIME, SCHEMA, row
-from support.peer.peer_options import PeerTable, filesystem_lock, table_properties
+from support.peer.peer_options import PeerTable, table_properties
 from support.peer.peer_rows import assert_same_rows
 
 PARTS = ("north", "south", "west")
@@ -78,101 +78,68 @@ def rows_of(numbers: range, ts: int) -> pa.Table:
     return pa.Table.from_pylist(found, SCHEMA)
 
 
-class Turns:
-    """A table that both change, and what should be in it."""
+def turns_of(judge: Judge, path: Path, kind: Kind) -> peer_turns.Turns:
+    return peer_turns.Turns(judge, path, kind.made, drawn=rows_of, is_global=True)
 
-    def __init__(self, judge: Judge, path: Path, kind: Kind) -> None:
-        self.judge, self.path, self.kind = judge, path, kind
-        self.ours = peer_ours.Hoodie(table=kind.made, concurrency="occ")
-        self.rows: dict[str, dict[str, object]] = {}
-        self.options = kind.made.occ_options(filesystem_lock())
 
-    def theirs(self, numbers: range, ts: int, operation: str = "upsert") -> None:
-        rows = rows_of(numbers, ts)
-        self.judge.write(self.path, rows, self.options, operation=operation)
-        self._learn(rows, operation)
+def steps(turns: peer_turns.Turns, kind: Kind) -> Iterator[str]:
+    turns.theirs(range(12), 10)
+    yield "created by theirs"
+    turns.adopt("--index", kind.index, *([] if kind.moves else ["--keep-partitions"]))
+    turns.write(range(6, 18), 11)
+    yield "upserted by ours"
+    turns.theirs(range(3, 15), 12)
+    yield "upserted by theirs"
+    turns.write(range(10, 24), 14, **{SMALL: "0"})
+    yield "upserted by ours, to new file groups"
+    turns.write(range(12, 20), 13)
+    yield "upserted by ours, older rows"
+    turns.write(range(4, 9), 15, "delete")
+    yield "deleted by ours"
+    turns.theirs(range(8, 14), 16, "delete")
+    yield "deleted by theirs"
+    turns.write(range(7, 12), 17)
+    yield "brought back by ours"
+    turns.theirs(range(4, 22), 18)
+    yield "upserted, and brought back, by theirs"
+    if turns.made.merge_on_read:
+        turns.compact()
+        yield "compacted by ours"
+        turns.write(range(0, 24, 3), 19)
+        turns.judge.compact(turns.path, turns.options)
+        yield "compacted by theirs"
+    turns.write(range(24), 20)
+    turns.theirs(range(0, 24, 2), 21)
+    yield "upserted by both"
 
-    def write(self, numbers: range, ts: int, operation: str = "upsert", **settings: str) -> None:
-        rows = rows_of(numbers, ts)
-        self.ours.settings = settings
-        self.ours.write(self.path, rows, operation)
-        self._learn(rows, operation)
 
-    def _learn(self, rows: pa.Table, operation: str) -> None:
-        for each in rows.to_pylist():
-            before = self.rows.get(each["id"])
-            if operation == "delete":
-                self.rows.pop(each["id"], None)
-            elif before is None or self.kind.made.ordering is None or each["ts"] >= before["ts"]:
-                self.rows[each["id"]] = each
-
-    def steps(self) -> Iterator[str]:
-        self.theirs(range(12), 10)
-        yield "created by theirs"
-        adopt = ["adopt", self.path, "--index", self.kind.index, "--lock", "filesystem"]
-        adopt += [] if self.kind.moves else ["--keep-partitions"]
-        assert peer_ours.hoodie(*adopt, "--dry-run")["changes"]
-        assert peer_ours.hoodie(*adopt)["is_done"]
-        self.write(range(6, 18), 11)
-        yield "upserted by ours"
-        self.theirs(range(3, 15), 12)
-        yield "upserted by theirs"
-        self.write(range(10, 24), 14, **{SMALL: "0"})
-        yield "upserted by ours, to new file groups"
-        self.write(range(12, 20), 13)
-        yield "upserted by ours, older rows"
-        self.write(range(4, 9), 15, "delete")
-        yield "deleted by ours"
-        self.theirs(range(8, 14), 16, "delete")
-        yield "deleted by theirs"
-        self.write(range(7, 12), 17)
-        yield "brought back by ours"
-        self.theirs(range(4, 22), 18)
-        yield "upserted, and brought back, by theirs"
-        if self.kind.made.merge_on_read:
-            plan = self.ours.schedule_compaction(self.path)
-            assert plan is not None
-            self.ours.execute_compaction(self.path, plan)
-            yield "compacted by ours"
-            self.write(range(0, 24, 3), 19)
-            self.judge.compact(self.path, self.options)
-            yield "compacted by theirs"
-        self.write(range(24), 20)
-        self.theirs(range(0, 24, 2), 21)
-        yield "upserted by both"
-
-    def content(self) -> pa.Table:
-        """Return the rows, without their partition where Apache Hudi reads that off the path."""
-        found = pa.Table.from_pylist(list(self.rows.values()), SCHEMA)
-        return self.comparable(found)
-
-    def comparable(self, rows: pa.Table) -> pa.Table:
-        return rows if self.kind.moves else rows.drop_columns(["part"])
+def comparable(kind: Kind, rows: pa.Table) -> pa.Table:
+    """Return rows without their partition where Apache Hudi reads that off the path."""
+    return rows if kind.moves else rows.drop_columns(["part"])
 
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", KINDS)
 def test_both_engines_find_keys_in_any_partition(name: str, judge: Judge, tmp_path: Path) -> None:
-    turns = Turns(judge, tmp_path / "table", KINDS[name])
-    for step in turns.steps():
+    kind, path = KINDS[name], tmp_path / "table"
+    turns = turns_of(judge, path, kind)
+    for step in steps(turns, kind):
         try:
-            expected, path = turns.content(), turns.path
-            assert_same_rows(turns.comparable(judge.read(path)), expected, ["id"])
-            assert_same_rows(turns.comparable(peer_ours.read(path)), expected, ["id"])
-            if turns.kind.made.metadata_table:
+            expected = comparable(kind, turns.model.content())
+            assert_same_rows(comparable(kind, judge.read(path)), expected, ["id"])
+            assert_same_rows(comparable(kind, peer_ours.read(path)), expected, ["id"])
+            if kind.made.metadata_table:
                 by_metadata = judge.read(path, Query(use_metadata_table=True))
-                assert_same_rows(turns.comparable(by_metadata), expected, ["id"])
+                assert_same_rows(comparable(kind, by_metadata), expected, ["id"])
         except AssertionError as error:
             raise AssertionError(f"{step}: {error}") from error
-    if turns.kind.made.metadata_table:
-        validated = peer_ours.hoodie("metadata", "validate", turns.path)
+    if kind.made.metadata_table:
+        validated = peer_ours.hoodie("metadata", "validate", path)
         found = [validated[name] for name in ("differences", "statistics", "filters", "keys")]
         assert found == [[], [], [], []]
-    properties = table_properties(turns.path)
-    assert properties["hoodie.operator.index"] == turns.kind.index.upper().replace("-", "_")
-    assert (
-        properties["hoodie.operator.index.update.partition.path"] == str(turns.kind.moves).lower()
-    )
+    properties = table_properties(path)
+    assert properties["hoodie.operator.index"] == kind.index.upper().replace("-", "_")
+    assert properties["hoodie.operator.index.update.partition.path"] == str(kind.moves).lower()
 
 
 @pytest.mark.sample(0)
@@ -181,11 +148,8 @@ def test_key_that_they_insert_into_another_partition_is_not_inserted_twice(
     judge: Judge, tmp_path: Path, *, merge_on_read: bool
 ) -> None:
     made = replace(COMMIT_TIME, **{name: getattr(GLOBAL, name) for name in ("name", "buckets")})
-    turns = Turns(
-        judge,
-        tmp_path / "table",
-        kind(replace(made, merge_on_read=merge_on_read), SIMPLE, "global-simple"),
-    )
+    simple = kind(replace(made, merge_on_read=merge_on_read), SIMPLE, "global-simple")
+    turns = turns_of(judge, tmp_path / "table", simple)
     turns.theirs(range(6), 10)
     peer_ours.hoodie("adopt", turns.path, "--index", "global-simple")
     to_new_groups = replace(peer_sessions.OPTIMISTIC, small_file_bytes=0)
@@ -198,4 +162,4 @@ def test_key_that_they_insert_into_another_partition_is_not_inserted_twice(
         with pytest.raises(errors.WriteConflictError):
             session.commit(written)
     turns.write(range(10), 14)
-    assert_same_rows(judge.read(turns.path), turns.content(), ["id"])
+    assert_same_rows(judge.read(turns.path), turns.model.content(), ["id"])

@@ -159,8 +159,8 @@ ROWS = pa.table(
 
 def rows_of(kind: PeerTable, ts: int, first: int, prefix: str = "") -> pa.Table:
     """Return the rows from one on, with the columns that a table has, and with other keys."""
-    plain = [name.partition(":")[0] for name in kind.partition_by]
-    found = ROWS.select(list(dict.fromkeys(["id", "ts", "region", "day", *plain]))).slice(first)
+    names = dict.fromkeys(["id", "ts", "region", "day", *kind.partition_columns])
+    found = ROWS.select(list(names)).slice(first)
     ids = pc.binary_join_element_wise(prefix, found.column("id"), "")
     found = found.set_column(0, "id", ids)
     return found.set_column(1, "ts", pa.array([ts] * len(found), pa.int64()))

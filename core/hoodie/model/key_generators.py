@@ -100,6 +100,16 @@ def has_slashed_dates(config: table_config.TableConfig) -> bool:
     return is_stated or extractor == _SLASHES_EXTRACTOR
 
 
+def may_have_slashed_dates(config: table_config.TableConfig) -> bool:
+    """Return whether dates of paths may have slashes, or do, though the table does not say so.
+
+    With Hive style paths Apache Hudi 1.2.0 stores neither the flag nor that class: only an adoption
+    finds out.
+    """
+    is_known = has_slashed_dates(config) or config.states_index
+    return len(config.partition_fields) == 1 and not is_known
+
+
 def is_plain(config: table_config.TableConfig) -> bool:
     """Return whether partition paths hold the fields' own texts, not times or parts of them."""
     kinds = path_kinds(config)

@@ -56,6 +56,9 @@ def named_partitions(
     choices = [each for each in texts if each is not None]
     if len(choices) < len(fields) or math.prod(map(len, choices)) > _NAMED_MAX:
         return None
+    if key_generators.may_have_slashed_dates(config):
+        slashed = (text.replace("-", "/") for text in choices[0])
+        choices = [list(dict.fromkeys([*choices[0], *slashed]))]
     if config.is_hive_style:
         choices = [
             [f"{name}={text}" for text in found]

@@ -50,7 +50,10 @@ def encoding(target: manager.Target, env: environment.Environment) -> KeyEncodin
 
 
 def check(target: manager.Target, env: environment.Environment) -> None:
-    """Refuse a table whose records have other keys or paths than its rows make here.
+    """Refuse a table whose records have other keys or paths than their rows make here.
+
+    Where writers update a record in its partition if that changes, rows may have values of other
+    partitions: there the path of one row is enough.
 
     Args:
         target: The table.
@@ -64,29 +67,40 @@ def check(target: manager.Target, env: environment.Environment) -> None:
     fields = dict.fromkeys((*config.record_key_fields, *config.partition_fields))
     if not set(fields) <= set(target.schema.arrow.names):
         return
-    makers = {("partition path", schemas.PARTITION_PATH): keys.partition_paths}
+    makers = {schemas.PARTITION_PATH: keys.partition_paths}
     if config.record_key_fields:
-        makers["record key", schemas.RECORD_KEY] = keys.record_keys
+        makers[schemas.RECORD_KEY] = keys.record_keys
+    other_path: errors.ConfigurationError | None = None
+    has_own_path = False
     for rows in _samples(target, env, [schemas.RECORD_KEY, schemas.PARTITION_PATH, *fields]):
-        for (what, name), make in makers.items():
+        for name, make in makers.items():
             # Of values that make no key, writers say so.
             with contextlib.suppress(errors.InvalidInputError):
-                _compare(target, rows, what, rows.column(name), make(rows, config))
+                stored = rows.column(name).combine_chunks().cast(pa.string())
+                made = make(rows, config).cast(pa.string())
+                is_other = pc.not_equal(stored, made).fill_null(True)
+                refusal = _refusal(target, rows, name, made) if is_other.true_count else None
+                if name == schemas.PARTITION_PATH and not config.updates_partitions:
+                    has_own_path |= is_other.false_count > 0
+                    other_path = other_path or refusal
+                elif refusal is not None:
+                    raise refusal
+    if other_path is not None and not has_own_path:
+        raise other_path
 
 
-def _compare(
-    target: manager.Target, rows: pa.Table, what: str, stored: pa.ChunkedArray, made: pa.Array
-) -> None:
-    stored, made = stored.combine_chunks().cast(pa.string()), made.cast(pa.string())
-    is_other = pc.not_equal(stored, made).fill_null(True)
-    if not is_other.true_count:
-        return
-    place = pc.index(is_other, True).as_py()
+def _refusal(
+    target: manager.Target, rows: pa.Table, name: str, made: pa.Array
+) -> errors.ConfigurationError:
+    """Return the error of the first row whose key or path, the column of a name, is another."""
+    stored = rows.column(name).combine_chunks().cast(pa.string())
+    place = pc.index(pc.not_equal(stored, made).fill_null(True), True).as_py()
     values = rows.drop_columns([schemas.RECORD_KEY, schemas.PARTITION_PATH]).slice(place, 1)
     shown = ", ".join(f"{name}={value!r}" for name, value in values.to_pylist()[0].items())
+    what = "partition path" if name == schemas.PARTITION_PATH else "record key"
     config = target.config
     theirs, ours = stored[place].as_py(), made[place].as_py()
-    raise errors.ConfigurationError(
+    return errors.ConfigurationError(
         f"{target.storage.uri}: the row {shown:.200} has the {what} {theirs!r:.200}, expected "
         f"{ours!r:.200} of the key generator {key_generators.kind(config)}: state how the table's "
         f"writers are set by `hoodie adopt URI --key-option {_hint(config, stored, made)}`"

@@ -90,7 +90,7 @@ class Model:
         return pa.Table.from_pylist(list(self.rows.values()), self.schema)
 
     def _key(self, row: Row) -> tuple[Any, ...]:
-        return tuple(row[name] for name in (*self.table.partition_by, *self.table.record_key))
+        return tuple(row[name] for name in (*self.table.partition_columns, *self.table.record_key))
 
     def _merged(self, old: Row, new: Row) -> dict[str, Any]:
         ordering = self.table.ordering

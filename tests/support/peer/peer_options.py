@@ -54,6 +54,11 @@ class PeerTable:
         """The merge mode that the ordering field implies."""
         return Merge.COMMIT_TIME if self.ordering is None else Merge.EVENT_TIME
 
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The partition fields without the types that a custom key generator has with them."""
+        return tuple(name.partition(":")[0] for name in self.partition_by)
+
     def write_options(self) -> dict[str, str]:
         """Return the options of a single writer without a lock."""
         table_type = "MERGE_ON_READ" if self.merge_on_read else "COPY_ON_WRITE"

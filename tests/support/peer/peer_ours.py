@@ -83,7 +83,10 @@ def create(path: Path, table: PeerTable, schema: pa.Schema, options: Sequence[st
     if table.extra.get("hoodie.datasource.write.drop.partition.columns") == "true":
         arguments += ["--drop-partition-columns"]
     if table.buckets is None:
-        arguments += ["--index", table.extra.get("hoodie.index.type", "SIMPLE").lower()]
+        index = table.extra.get("hoodie.index.type", "SIMPLE")
+        arguments += ["--index", index.lower().replace("_", "-")]
+        if table.extra.get("hoodie.simple.index.update.partition.path") == "false":
+            arguments += ["--keep-partitions"]
     else:
         arguments += ["--buckets", str(table.buckets)]
     if table.extra.get("hoodie.index.bucket.engine") == "CONSISTENT_HASHING":
@@ -134,7 +137,7 @@ class Hoodie:
             create(path, self.table, rows.schema, self.creation)
         if operation == "delete":
             ordering = [self.table.ordering] if self.orders_deletes and self.table.ordering else []
-            names = [*self.table.partition_by, *self.table.record_key, *ordering]
+            names = [*self.table.partition_columns, *self.table.record_key, *ordering]
             rows = rows.select(list(dict.fromkeys(names)))
         self.writes += 1
         input_file = path.parent / f"input-{self.writes}.parquet"

@@ -134,6 +134,17 @@ def test_filter_names_no_partition_if_paths_have_other_values() -> None:
     assert pruning.named_partitions(None, CONFIG, SCHEMA) is None
 
 
+@pytest.mark.parametrize("is_adopted", [True, False])
+def test_dates_may_have_slashes_in_paths_until_the_table_states_how_it_is_written(
+    is_adopted: bool,
+) -> None:
+    index = table_config.IndexKind.SIMPLE if is_adopted else None
+    config = dataclasses.replace(CONFIG, partition_fields=("city",), index=index, bucket_count=None)
+    named = ["city=2024-03-15"] if is_adopted else ["city=2024-03-15", "city=2024/03/15"]
+    wanted = where.parse("city = '2024-03-15'")
+    assert pruning.named_partitions(wanted, config, SCHEMA) == named
+
+
 def buckets_left(
     text: str,
     config: table_config.TableConfig = ONE_PARTITION_FIELD,
