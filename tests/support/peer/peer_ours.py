@@ -76,23 +76,30 @@ def create(path: Path, table: PeerTable, schema: pa.Schema, options: Sequence[st
         arguments += ["--ordering", table.ordering]
     if table.partial_updates:
         arguments += ["--partial-updates"]
-    if table.extra.get("hoodie.datasource.write.hive_style_partitioning") == "true":
-        arguments += ["--hive-style"]
-    if table.extra.get("hoodie.datasource.write.partitionpath.urlencode") == "true":
-        arguments += ["--url-encode"]
-    if table.extra.get("hoodie.datasource.write.drop.partition.columns") == "true":
-        arguments += ["--drop-partition-columns"]
-    if table.buckets is None:
-        index = table.extra.get("hoodie.index.type", "SIMPLE")
-        arguments += ["--index", index.lower().replace("_", "-")]
-        if table.extra.get("hoodie.simple.index.update.partition.path") == "false":
-            arguments += ["--keep-partitions"]
-    else:
-        arguments += ["--buckets", str(table.buckets)]
-    if table.extra.get("hoodie.index.bucket.engine") == "CONSISTENT_HASHING":
-        arguments += ["--index", "consistent-hashing"]
+    arguments += [
+        option for key, option in _FLAGS.items() if table.extra.get(key, "").lower() == "true"
+    ]
+    arguments += _index_arguments(table)
     arguments += ["--table-version", str(table.table_version)]
     hoodie(*arguments, *options)
+
+
+_FLAGS = {
+    "hoodie.datasource.write.hive_style_partitioning": "--hive-style",
+    "hoodie.datasource.write.partitionpath.urlencode": "--url-encode",
+    "hoodie.datasource.write.drop.partition.columns": "--drop-partition-columns",
+}
+
+
+def _index_arguments(table: PeerTable) -> list[str]:
+    if table.buckets is None:
+        index = table.extra.get("hoodie.index.type", "SIMPLE").lower().replace("_", "-")
+        keeps = table.extra.get("hoodie.simple.index.update.partition.path") == "false"
+        return ["--index", index, *(["--keep-partitions"] if keeps else [])]
+    engine = table.extra.get("hoodie.index.bucket.engine")
+    has_rings = engine == "CONSISTENT_HASHING"
+    index = "consistent-hashing" if has_rings else "bucket"
+    return ["--index", index, "--buckets", str(table.buckets)]
 
 
 def read(path: Path, *arguments: str) -> pa.Table:
