@@ -36,8 +36,9 @@ LAST = "continued by both"
 WITH_GAPS = (1, 3, 5, 9)
 """The times of partial updates that leave a column out.
 
-Not of 7, which brings back what was deleted since a compaction: Apache Hudi's readers fill such gaps
-with values of the deleted row until the next one, and its compaction writes them (docs/limits.md).
+Not of 7, which brings back what was deleted since a compaction: Apache Hudi's readers fill such
+gaps with values of the deleted row until the next one, and its compaction writes them
+(docs/limits.md).
 """
 
 RESULTS = os.environ.get("COMPATIBILITY_RESULTS")
