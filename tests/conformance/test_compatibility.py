@@ -33,6 +33,14 @@ PEER = "Apache Hudi"
 LAST = "continued by both"
 """The last step, at which all read."""
 
+WITH_GAPS = (1, 3, 5, 9)
+"""The times of partial updates that leave a column out.
+
+Not of 7, which brings back what was deleted since a compaction: Apache Hudi's readers fill such
+gaps with values of the deleted row until the next one, and its compaction writes them
+(docs/limits.md).
+"""
+
 RESULTS = os.environ.get("COMPATIBILITY_RESULTS")
 """The file that `make conformance` collects results in."""
 RELEASES = os.environ.get("COMPATIBILITY_RELEASES", "").split()
@@ -185,7 +193,7 @@ class Run:
         return pa.Table.from_pylist(found, SCHEMA)
 
     def write(self, who: str, numbers: range, ts: int, operation: str = "upsert") -> None:
-        gaps = {"amount": None} if self.table.partial_updates and ts % 2 else {}
+        gaps = {"amount": None} if self.table.partial_updates and ts in WITH_GAPS else {}
         rows = self.rows(numbers, ts, **gaps)
         self.makers[who].write(self.path, rows, operation)
         self.model.upsert(rows.to_pylist())

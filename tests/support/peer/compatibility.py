@@ -457,7 +457,9 @@ def _lines(results: Sequence[Result]) -> Iterator[str]:
     yield (
         "Apache Hudi returns of partition columns what the path says, this project what was "
         "written: they are not compared where the key generator changes values, or a record is "
-        "updated in its partition though another one was written with it."
+        "updated in its partition though another one was written with it. No partial update with "
+        "gaps follows the delete of its key without a compaction between them: Apache Hudi's "
+        "readers would return values of the deleted row ([limits.md](limits.md))."
     )
     yield ""
     names = itertools.chain.from_iterable((*each.same, *each.deviating) for each in results)
