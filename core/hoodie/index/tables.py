@@ -32,7 +32,6 @@ def is_in_record_index(config: table_config.TableConfig, file_id: str) -> bool:
     what they insert into log files, on merge-on-read tables, is not in the index, and compactions
     do not add it either (`RecordIndexMapper.java`; measured on 1.2.0).
     """
-    if not config.has_foreign_writers or config.is_copy_on_write:
-        return True
+    is_shared = config.has_foreign_writers and not config.is_copy_on_write
     has_rings = config.index is table_config.IndexKind.CONSISTENT_HASHING
-    return not has_rings and not bucket.is_bucket_file_id(file_id)
+    return not (is_shared and (has_rings or bucket.is_bucket_file_id(file_id)))
