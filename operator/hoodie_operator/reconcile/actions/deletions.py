@@ -10,7 +10,9 @@ that name, with another filter, may have been there before.
 
 from abc import ABC, abstractmethod
 
+from hoodie import errors
 from hoodie.contract import job_specs
+from hoodie.read import where as where_text
 from hoodie_operator.api import objects
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
@@ -56,7 +58,7 @@ class _Deletion(WithoutInstant, ABC):
         return None
 
     @abstractmethod
-    def _work(self, me: objects.Action) -> job_specs.Work: ...
+    def _work(self, me: objects.Action) -> job_specs.Work | Verdict: ...
 
     @abstractmethod
     def _done_message(self, me: objects.Action) -> str: ...
@@ -84,9 +86,15 @@ class DeletePartitions(_Deletion):
 class DeleteRows(_Deletion):
     """Deletes the rows that a filter keeps."""
 
-    def _work(self, me: objects.Action) -> job_specs.Work:
+    def _work(self, me: objects.Action) -> job_specs.Work | Verdict:
         assert me.spec.delete_rows is not None, "a rule has it required"
-        return job_specs.DeleteRows(where=me.spec.delete_rows.where)
+        where = me.spec.delete_rows.where
+        try:
+            # An API server cannot: no rule of a CRD has a grammar.
+            where_text.parse(where)
+        except errors.HoodieError as error:
+            return stalled(me, Reason.INVALID_SPEC, f"deleteRows.where: {error}")
+        return job_specs.DeleteRows(where=where)
 
     def _done_message(self, me: objects.Action) -> str:
         del me
