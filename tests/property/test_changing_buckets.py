@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -54,6 +54,15 @@ def changed(small: SmallTable, batch: Batch, number: int) -> bool:
 
 
 @given(config=st.sampled_from([RINGS, COUNTS, COPIED]), mode=MODES, steps=STEPS)
+@example(
+    config=RINGS,
+    mode=settings.ConcurrencyMode.SINGLE_WRITER,
+    steps=[
+        ("upsert", [("1", "q")], 0),
+        ("beaten", [("0", "q")], 1),  # The first row of its bucket.
+        ("change", [("0", "q")], 1),
+    ],
+)
 @hypothesis_settings(max_examples=20, deadline=None)
 def test_table_holds_the_newest_row_of_each_key(
     config: table_config.TableConfig,

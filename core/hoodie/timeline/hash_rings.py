@@ -4,7 +4,7 @@
         {instant}.hashing_meta   JSON: a ring's nodes; of 14 zeros the one that a partition begins
                                  with, of another instant one that its clustering made
         {instant}.commit         says that the ring counts; empty. Apache Hudi makes it some time
-                                 after the clustering has completed
+                                 after the clustering has completed, so that nothing depends on it
 
 The ring of the newest clustering that has completed counts. Whoever writes to a partition first
 creates the initial one, which follows from path and number of nodes alone, the same for all.
@@ -32,7 +32,6 @@ VALUE_MAX = 0x7FFFFFFF
 DIRECTORY = ".hoodie/.bucket_index/consistent_hashing_metadata"
 
 _SUFFIX = ".hashing_meta"
-_COMMIT_SUFFIX = ".commit"
 _INITIAL = "0" * 14
 _TAG = '"tag" : "NORMAL"'
 _VERSION = 0
@@ -89,11 +88,10 @@ def read(
         UnsupportedError: It is of a later version.
     """
     folder = _folder(partition_path)
-    names = {info.path.rpartition("/")[2] for info in storage.list(folder)}
+    names = [info.path.rpartition("/")[2] for info in storage.list(folder)]
     found = sorted(each.removesuffix(_SUFFIX) for each in names if each.endswith(_SUFFIX))
     for instant in reversed(found):
-        is_marked = instant == _INITIAL or f"{instant}{_COMMIT_SUFFIX}" in names
-        if is_marked or is_committed(instants.InstantTime(instant)):
+        if instant == _INITIAL or is_committed(instants.InstantTime(instant)):
             path = f"{folder}/{instant}{_SUFFIX}"
             return _decode(path, storage.read(path))
     return None

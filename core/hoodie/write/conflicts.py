@@ -46,7 +46,7 @@ from hoodie import errors
 from hoodie.filegroup import snapshots
 from hoodie.index import protocol, tables
 from hoodie.model import commits, files, instants, settings, table_config
-from hoodie.timeline import active, contents, partition_buckets
+from hoodie.timeline import active, contents, hash_rings, partition_buckets
 from hoodie.transaction import lifecycle, table_lock
 from hoodie.transaction.client import Client, OpenAction
 from hoodie.write import replacements
@@ -129,6 +129,41 @@ def counts_check(
                 f"{write.inflight} of {_writer(client.author.writer_id)} was written: they are "
                 f"{now.expressions if now else 'one for all'} now. Write the batch again"
             )
+
+    return ask
+
+
+def rings_check(client: Client) -> lifecycle.CommitCheck:
+    """Return the check that the nodes that a write wrote to are on their rings still.
+
+    A clustering that took one off conflicts by the file group that it retired. A node without a
+    file group then, which a write was the first to write to, has none that it could retire.
+    """
+
+    def ask(
+        scope: table_lock.LockScope, write: OpenAction, metadata: commits.CommitMetadata
+    ) -> None:
+        known = write.timeline.write_completion_times
+        others = candidates(known, scope.timeline, write.requested_time, write.config.table_type)
+        if not any(each.action is instants.Action.REPLACE_COMMIT for each in others):
+            return
+        storage = client.storage
+        begun, now = (
+            snapshots.CommittedFiles(storage, snapshots.committed_instants(each)).is_committed
+            for each in (write.timeline, scope.timeline)
+        )
+        for path in sorted({each.partition_path for each in metadata.stats}):
+            before, after = (hash_rings.read(storage, path, each) for each in (begun, now))
+            if before is None or after is None:
+                continue
+            gone = set(before.file_ids).difference(after.file_ids)
+            mine = {each.file_id for each in metadata.stats if each.partition_path == path}
+            if not gone.isdisjoint(mine):
+                raise errors.WriteConflictError(
+                    f"{write.inflight} of {_writer(client.author.writer_id)} wrote to buckets of "
+                    f"partition {path or '.'} that a clustering has split or merged meanwhile: "
+                    "write the batch again"
+                )
 
     return ask
 

@@ -141,7 +141,7 @@ class WriteSession:
                 self._write,
                 metadata,
                 [
-                    *self._counts_checks(),
+                    *self._bucket_checks(),
                     conflicts.commit_check(self._client, untouched, replaced),
                     inserted_keys.commit_check(self._client, absent, self.task.stored_schema),
                 ],
@@ -165,8 +165,12 @@ class WriteSession:
             planned_compaction=compaction.planned,
         )
 
-    def _counts_checks(self) -> Sequence[lifecycle.CommitCheck]:
-        if not _may_have_own_counts(self.task.config):
+    def _bucket_checks(self) -> Sequence[lifecycle.CommitCheck]:
+        """Return the checks that buckets are those with which the write began."""
+        config = self.task.config
+        if config.index is table_config.IndexKind.CONSISTENT_HASHING:
+            return (conflicts.rings_check(self._client),)
+        if not _may_have_own_counts(config):
             return ()
         return (conflicts.counts_check(self._client, self.task.hashing_config),)
 

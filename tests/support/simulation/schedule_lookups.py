@@ -194,7 +194,7 @@ class LookupWorld(World):
         query = read_tasks.Query(columns=columns, where=where)
         planned = planning.plan(storage.uri, self.config, SCHEMA, snapshot, query)
         slices = reading.SliceReader(storage, self.config, SCHEMA, snapshot.committed.is_committed)
-        fields = [read_tasks.full_schema(SCHEMA).field(name) for name in columns]
+        fields = [read_tasks.full_schema(SCHEMA.arrow).field(name) for name in columns]
         rows = [slices.read(each, columns, where) for each in planned.slices]
         return Selection(
             where=where,

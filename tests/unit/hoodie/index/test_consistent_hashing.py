@@ -82,8 +82,9 @@ def test_ring_of_a_clustering_counts_once_that_has_completed() -> None:
     found = read(storage, LATER)
     assert found is not None
     assert found.values == (1431655766, 2147483647)
-    # Apache Hudi marks it after a while.
-    assert read(storage_with(**files, **{f"_{LATER}_at_commit": ""})) == found
+    # Apache Hudi marks it after a while; what a write began with does not depend on that.
+    marked = storage_with(**files, **{f"_{LATER}_at_commit": ""})
+    assert read(marked) == hash_rings.initial(PATH, 3)
 
 
 @pytest.mark.parametrize(

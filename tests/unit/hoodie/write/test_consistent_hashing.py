@@ -3,9 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hoodie import errors
+from hoodie.index import consistent_hashing
 from hoodie.model import commits, settings, table_config
 from hoodie.timeline import hash_rings
 from hoodie.write import sessions
@@ -95,6 +97,26 @@ def test_write_to_a_node_that_is_split_meanwhile_is_a_conflict(small: SmallTable
     with pytest.raises(errors.WriteConflictError):
         session.commit(written)
     assert by_key(small.rows()) == by_key(ROWS)
+
+
+def test_first_rows_of_a_node_that_is_split_meanwhile_are_a_conflict(tmp_path: Path) -> None:
+    """There was no file group yet that the clustering could have retired."""
+    small = SmallTable(tmp_path / "t", RINGS)
+    index = consistent_hashing.ConsistentHashingIndex(RINGS, hash_rings.initial("p", 3))
+    tags = index.tag(pa.array([str(row["id"]) for row in ROWS[:30]])).tolist()
+    first = [row for row, tag in zip(ROWS, tags, strict=False) if tag == 0]
+    others = [row for row, tag in zip(ROWS, tags, strict=False) if tag == 1]
+    small.upsert(first, concurrency=SINGLE)
+    session = small.table.begin_write(small.options(concurrency=SINGLE), ["id", "part", "a", "b"])
+    assert isinstance(session, sessions.WriteSession)
+    written = small.write_files(session, others)
+    Replacements(small).split("p", 1)
+    with pytest.raises(errors.WriteConflictError, match="split or merged"):
+        session.commit(written)
+    small.upsert(others, concurrency=SINGLE)
+    small.upsert(others, concurrency=SINGLE)
+    assert by_key(small.rows()) == by_key(first) | by_key(others)
+    assert small.problems() == []
 
 
 def test_write_to_a_node_that_is_to_be_split_waits_for_that(small: SmallTable) -> None:
