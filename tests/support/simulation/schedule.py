@@ -411,7 +411,8 @@ class Schedule:
             return ready[0]
         calm = current if current is not None and current in ready else ready[0]
         asking = calm.process if current is None else current.process
-        question = "next" if current else "after the end"
+        # Whoever is first in line may not have moved when several end.
+        question = "next" if current else f"after an end, {len(self._actors)} left"
         names = [each.name for each in ready]
         return ready[names.index(self.chances.choose(asking, question, calm.name, names))]
 
