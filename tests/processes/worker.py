@@ -245,6 +245,9 @@ class Worker:
         while True:
             try:
                 self.compact_once()
+            except errors.NotFoundError as error:
+                # Another process executed the plan, and one archived it, while this one was paused.
+                say(Survived(kind=error.kind, message=str(error)))
             except errors.HoodieError as error:
                 survive(error)
             time.sleep(0.1)
