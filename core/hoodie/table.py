@@ -621,12 +621,12 @@ class Table:
         """
         declared = adoption.with_key_encoding(declared, self._target, self._env)
         changes = adoption.lacking(self.config, declared)
-        if not changes:
+        if not changes and hashing_config is None:
             return changes
         target = replace(self._target, config=adoption.adopted(self.config, declared))
         adoption.check(target, changes, self._env, hashing_config=hashing_config)
-        if not is_preview:
-            if hashing_config is not None:
+        if changes and not is_preview:
+            if hashing_config is not None and self.hashing_config() is None:
                 # First: a writer that knows the index knows them.
                 partition_buckets.create(self._storage, hashing_config)
             with closing(manager.open_client(target, transaction, self._env)) as client:

@@ -145,17 +145,21 @@ def check(
     stored_keys.check(target, env)
     if table_config.TIME_ZONE_KEY in changes:
         _check_zone(target)
-    if hashing_config is not None:
-        _check_new_counts(target, changes, hashing_config)
-    if table_config.BUCKET_COUNT_KEY not in changes:
+    is_simple = target.config.index_kind is IndexKind.BUCKET
+    if hashing_config is not None and not is_simple:
+        raise errors.ConfigurationError(
+            f"bucket counts by partition of {target.storage.uri}: expected the index bucket"
+        )
+    has_new_count = table_config.BUCKET_COUNT_KEY in changes
+    if is_simple and (has_new_count or hashing_config is not None):
+        _check_no_rings(target)
+        _check_counts(target, changes, hashing_config)
+    if not has_new_count:
         if table_config.INDEX_KEY in changes:
             _check_no_buckets(target)
         return
-    if target.config.index is IndexKind.CONSISTENT_HASHING:
+    if not is_simple:
         _check_rings(target)
-    else:
-        _check_no_rings(target)
-        _check_default_count(target)
     found = checking.errors_of(checking.check_buckets(target, env, progress, hashing_config))
     if found:
         more = f", and {len(found) - 1} more findings" if len(found) > 1 else ""
@@ -191,35 +195,26 @@ def _check_no_rings(target: manager.Target) -> None:
         )
 
 
-def _check_new_counts(
+def _check_counts(
     target: manager.Target,
     changes: Collection[str],
-    hashing_config: partition_buckets.HashingConfig,
+    declared: partition_buckets.HashingConfig | None,
 ) -> None:
-    """Refuse counts by partition of a table with another index, or that has some already."""
-    if target.config.index_kind is not IndexKind.BUCKET:
-        raise errors.ConfigurationError(
-            f"bucket counts by partition of {target.storage.uri}: expected the index bucket"
-        )
+    """Refuse counts by partition that contradict the table's, and a count that these contradict."""
     configs = snapshots.take(target.storage, target.config).hashing_configs()
-    stored = configs[-1].expressions if configs else "one count for all"
-    if stored != hashing_config.expressions and (
-        configs or table_config.BUCKET_COUNT_KEY not in changes
-    ):
+    is_new = table_config.BUCKET_COUNT_KEY in changes
+    stored = configs[-1] if configs else None
+    said = stored.expressions if stored else "one count for all"
+    if declared is not None and said != declared.expressions and (stored or not is_new):
         raise errors.ConfigurationError(
-            f"{target.storage.uri} states bucket counts by partition: {stored}, not "
-            f"{hashing_config.expressions}. What is stated is changed by Apache Hudi's "
+            f"{target.storage.uri} states bucket counts by partition: {said}, not "
+            f"{declared.expressions}. What is stated is changed by Apache Hudi's "
             "partition_bucket_index_manager alone"
         )
-
-
-def _check_default_count(target: manager.Target) -> None:
-    """Refuse a number of buckets that the table's counts by partition contradict, if it has any."""
-    configs = snapshots.take(target.storage, target.config).hashing_configs()
-    if configs and configs[-1].default_count != target.config.bucket_count:
+    if stored is not None and is_new and stored.default_count != target.config.bucket_count:
         raise errors.ConfigurationError(
-            f"{configs[-1].path} of {target.storage.uri} gives other partitions "
-            f"{configs[-1].default_count} buckets, expected {target.config.bucket_count}, as is "
+            f"{stored.path} of {target.storage.uri} gives other partitions "
+            f"{stored.default_count} buckets, expected {target.config.bucket_count}, as is "
             "declared"
         )
 

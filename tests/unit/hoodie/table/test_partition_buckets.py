@@ -328,3 +328,13 @@ def test_declared_counts_are_put_once(small: SmallTable) -> None:
     partition_buckets.create(storage, declared("p,7"))
     with pytest.raises(errors.ConflictError, match="says p,7"):
         partition_buckets.create(storage, declared("p,8"))
+
+
+def test_counts_are_not_passed_over_where_a_table_lacks_nothing(small: SmallTable) -> None:
+    transaction = small.options().transaction
+    with pytest.raises(errors.ConfigurationError, match=r"states .* one count for all"):
+        small.table.adopt(small.table.config, transaction, hashing_config=declared("p,7"))
+    Replacements(small).rescale(COUNTS)
+    given = {"hashing_config": declared("p,7")}
+    assert small.table.adopt(small.table.config, transaction, **given) == {}
+    assert len(list(small.path.glob(f"{partition_buckets.DIRECTORY}/*"))) == 1
