@@ -15,7 +15,7 @@ from hoodie.model import file_statistics, files
 from hoodie.timeline import active
 from support.peer import peer_ours, peer_turns
 from support.peer.judge import QUICK_JVM, Judge, Query, Settings
-from support.peer.peer_cases import BASE, SCHEMA
+from support.peer.peer_cases import BASE, SCHEMA, rows_of
 from support.peer.peer_listings import assert_same_files, look
 from support.peer.peer_options import PeerTable
 from support.peer.peer_rows import assert_same_rows
@@ -142,7 +142,7 @@ def test_base_files_of_same_keys_have_the_same_footers(judge: Judge, tmp_path: P
     base file has no filter there.
     """
     made = replace(INDEXED, merge_on_read=False, partition_by=(), buckets=1)
-    rows = peer_turns.rows_of(range(300), 1)
+    rows = rows_of(range(300), 1)
     theirs, ours = tmp_path / "theirs", tmp_path / "ours"
     for path in (theirs, ours):
         peer_ours.create(path, made, SCHEMA)
@@ -171,9 +171,9 @@ def test_bloom_index_finds_keys_by_filters_of_ours(tmp_path: Path) -> None:
     # Its tasks take a view of the table along, and a lock in it.
     opens = "--add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED"
     with Judge(tmp_path / "judge", Settings(jvm_options=(*QUICK_JVM, opens))) as judge:
-        judge.write(path, peer_turns.rows_of(range(4), 1), made.write_options())
-        peer_ours.Hoodie(table=made).write(path, peer_turns.rows_of(range(20), 2), "upsert")
-        judge.write(path, peer_turns.rows_of(range(10, 15), 3), by_filters)
+        judge.write(path, rows_of(range(4), 1), made.write_options())
+        peer_ours.Hoodie(table=made).write(path, rows_of(range(20), 2), "upsert")
+        judge.write(path, rows_of(range(10, 15), 3), by_filters)
         found = judge.read(path)
     assert found.num_rows == 20
     assert sorted(found.column("ts").to_pylist()) == [2] * 15 + [3] * 5

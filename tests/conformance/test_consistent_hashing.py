@@ -10,7 +10,7 @@ import pytest
 
 from support.peer import peer_ours
 from support.peer.judge import Judge
-from support.peer.peer_cases import BASE, SCHEMA, row
+from support.peer.peer_cases import BASE, newest, rows_of, without
 from support.peer.peer_rows import assert_same_rows
 
 KEY = ["part", "id"]
@@ -41,21 +41,6 @@ RESIZE = {
     "hoodie.bucket.index.min.num.buckets": "2",
     "hoodie.parquet.max.file.size": "1000",
 }
-
-
-def rows_of(numbers: range, ts: int) -> pa.Table:
-    return pa.Table.from_pylist([row(n, ts=ts) for n in numbers], SCHEMA)
-
-
-def merged(*batches: pa.Table) -> pa.Table:
-    found = {(each["part"], each["id"]): each for one in batches for each in one.to_pylist()}
-    return pa.Table.from_pylist(list(found.values()), SCHEMA)
-
-
-def without(rows: pa.Table, gone: pa.Table) -> pa.Table:
-    keys = {(each["part"], each["id"]) for each in gone.to_pylist()}
-    left = [each for each in rows.to_pylist() if (each["part"], each["id"]) not in keys]
-    return pa.Table.from_pylist(left, SCHEMA)
 
 
 def assert_read_by_both(judge: Judge, path: Path, expected: pa.Table) -> None:
@@ -89,7 +74,7 @@ def test_both_write_one_table_in_turn(kind: str, maker: str, judge: Judge, tmp_p
     ours.write(path, second, "upsert")
     third = rows_of(range(30, 42), 3000)
     judge.write(path, third, table.write_options())
-    expected = merged(first, second, third)
+    expected = newest(first, second, third)
     assert_read_by_both(judge, path, expected)
     sound(path)
     # What stands in them is the same for all.
@@ -107,7 +92,7 @@ def test_both_write_one_table_in_turn(kind: str, maker: str, judge: Judge, tmp_p
     last = rows_of(range(8, 20), 5000)
     judge.write(path, last, table.write_options())
     ours.write(path, rows_of(range(3), 5000), "upsert")
-    assert_read_by_both(judge, path, merged(expected, last, rows_of(range(3), 5000)))
+    assert_read_by_both(judge, path, newest(expected, last, rows_of(range(3), 5000)))
     sound(path)
 
 
@@ -121,7 +106,7 @@ def test_ring_that_apache_hudi_resizes_is_followed(kind: str, judge: Judge, tmp_
     peer_ours.hoodie("compact", path)
     judge.write(path, second, table.write_options() | RESIZE)
     assert [name for name in files_of_rings(path) if "00000000000000" not in name]
-    expected = merged(first, second)
+    expected = newest(first, second)
     assert_read_by_both(judge, path, expected)
     sound(path)
 
@@ -129,7 +114,7 @@ def test_ring_that_apache_hudi_resizes_is_followed(kind: str, judge: Judge, tmp_
     ours.write(path, third, "upsert")
     fourth = rows_of(range(95, 110), 4000)
     judge.write(path, fourth, table.write_options())
-    expected = merged(expected, third, fourth)
+    expected = newest(expected, third, fourth)
     assert_read_by_both(judge, path, expected)
     gone = rows_of(range(50, 99), 5000)
     ours.write(path, gone, "delete")

@@ -14,7 +14,7 @@ from hoodie.model.settings import WriteSettings
 from hoodie.model.time_zones import TimeZone
 from support.peer import peer_ours, peer_turns
 from support.peer.judge import Judge, Query, Settings
-from support.peer.peer_cases import BASE
+from support.peer.peer_cases import BASE, rows_of
 from support.peer.peer_rows import assert_same_rows
 
 ZONE = TimeZone("Asia/Kathmandu")
@@ -49,7 +49,7 @@ def test_default_tables_are_written_in_turn(local_judge: Judge, tmp_path: Path, 
     made, index = TABLES[kind]
     made = replace(made, extra={**made.extra, **OPTIONS})
     path = tmp_path / "local"
-    local_judge.write(path, peer_turns.rows_of(range(12), 0), made.write_options())
+    local_judge.write(path, rows_of(range(12), 0), made.write_options())
     adopt = ["adopt", path, *index, "--lock", "filesystem"]
     with pytest.raises(peer_ours.CommandFailedError, match="hoodie adopt --time-zone"):
         peer_ours.hoodie(*adopt)

@@ -14,7 +14,7 @@ import pytest
 from hoodie import errors
 from support.peer import peer_ours, peer_sessions, peer_turns
 from support.peer.judge import RELEASE, Judge, Query
-from support.peer.peer_cases import BASE, COMMIT_TIME
+from support.peer.peer_cases import BASE, COMMIT_TIME, rows_of
 from support.peer.peer_options import PeerTable, table_properties
 from support.peer.peer_rows import assert_same_rows
 
@@ -136,7 +136,7 @@ def test_key_that_they_insert_meanwhile_is_not_inserted_twice(
     turns.theirs(range(6), 1)
     peer_ours.hoodie("adopt", path, "--index", "simple")
     to_new_groups = replace(peer_sessions.OPTIMISTIC, small_file_bytes=0)
-    session, written = peer_sessions.begun(path, peer_turns.rows_of(range(8, 9), 2), to_new_groups)
+    session, written = peer_sessions.begun(path, rows_of(range(8, 9), 2), to_new_groups)
     turns.theirs(range(8, 9), 3)
     with pytest.raises(errors.WriteConflictError, match="key-008"):
         session.commit(written)

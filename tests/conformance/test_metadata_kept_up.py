@@ -13,7 +13,7 @@ import pytest
 
 from support.peer import peer_ours, peer_turns
 from support.peer.judge import RELEASE, Judge, Query
-from support.peer.peer_cases import BASE, SCHEMA
+from support.peer.peer_cases import BASE, SCHEMA, rows_of
 from support.peer.peer_listings import assert_same_files
 from support.peer.peer_rows import assert_same_rows
 
@@ -62,7 +62,7 @@ def stages(judge: Judge, path: Path, kind: str) -> Iterator[str]:
     ours = peer_ours.Hoodie(table=made, settings=often, orders_deletes=True)
     peer_ours.create(path, made, SCHEMA)
     if "made by ours" in kind:
-        ours.write(path, peer_turns.rows_of(range(5), 0), "upsert")
+        ours.write(path, rows_of(range(5), 0), "upsert")
         files_only = ["--files-only"] if "files alone" in kind else []
         peer_ours.hoodie("metadata", "init", path, "--lock", "filesystem", *files_only)
         yield "made by ours"

@@ -27,7 +27,7 @@ from hoodie.read.planning import Means
 from hoodie.timeline import active, metadata_timelines
 from support.peer import peer_ours
 from support.peer.judge import Judge, Query
-from support.peer.peer_cases import BASE, SCHEMA, row
+from support.peer.peer_cases import BASE, rows_of
 from support.peer.peer_listings import assert_same_files, look
 from support.peer.peer_rows import assert_same_rows
 
@@ -43,10 +43,6 @@ TABLES = {
     "cow, version 8": replace(MERGE_ON_READ, merge_on_read=False, table_version=8),
     "without partitions": replace(MERGE_ON_READ, partition_by=()),
 }
-
-
-def rows_of(numbers: range, ts: int) -> pa.Table:
-    return pa.Table.from_pylist([row(n, ts=ts) for n in numbers], SCHEMA)
 
 
 def stages(judge: Judge, path: Path, kind: str) -> Iterator[str]:

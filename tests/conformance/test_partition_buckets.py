@@ -11,17 +11,13 @@ import pytest
 
 from support.peer import peer_ours
 from support.peer.judge import Judge
-from support.peer.peer_cases import BASE, SCHEMA, row
+from support.peer.peer_cases import BASE, newest, rows_of, without
 from support.peer.peer_options import PeerTable
 from support.peer.peer_rows import assert_same_rows
 
 MERGE_ON_READ = replace(BASE, name="by_partition")
 TABLES = {"mor": MERGE_ON_READ, "cow": replace(MERGE_ON_READ, merge_on_read=False)}
 KEY = ["part", "id"]
-
-
-def rows_of(numbers: range, ts: int) -> pa.Table:
-    return pa.Table.from_pylist([row(n, ts=ts) for n in numbers], SCHEMA)
 
 
 def manage(judge: Judge, name: str, arguments: str) -> None:
@@ -61,7 +57,7 @@ def test_table_with_bucket_counts_by_partition_is_written_by_both(
     ours.write(path, second, "upsert")
     third = rows_of(range(30, 48), 3000)
     judge.write(path, third, options_of(table, expressions))
-    expected = merged(first, second, third)
+    expected = newest(first, second, third)
     assert_read_by_both(judge, path, expected)
     assert_sound(path)
     gone = rows_of(range(10, 16), 4000)
@@ -78,7 +74,7 @@ def test_table_with_bucket_counts_by_partition_is_written_by_both(
     ours.write(path, fourth, "upsert")
     fifth = rows_of(range(50, 70), 6000)
     judge.write(path, fifth, options_of(table, f"west,4;{expressions}"))
-    assert_read_by_both(judge, path, merged(expected, fourth, fifth))
+    assert_read_by_both(judge, path, newest(expected, fourth, fifth))
     assert_sound(path)
     assert buckets_of(path)["north"] > 2
 
@@ -89,7 +85,7 @@ def test_table_with_bucket_counts_by_partition_is_written_by_both(
     assert options["hoodie.bucket.index.partition.expressions"] == f"west,4;{expressions}"
     assert options["hoodie.write.concurrency.mode"] == "OPTIMISTIC_CONCURRENCY_CONTROL"
     judge.write(path, rows_of(range(3), 7000), options)
-    expected = merged(expected, fourth, fifth, rows_of(range(3), 7000))
+    expected = newest(expected, fourth, fifth, rows_of(range(3), 7000))
     assert_read_by_both(judge, path, expected)
     checked = peer_ours.hoodie("check", path)
     assert checked["findings"] == []
@@ -125,7 +121,7 @@ def test_counts_in_the_options_of_writers_alone_are_declared(judge: Judge, tmp_p
     peer_ours.Hoodie(table=MERGE_ON_READ, concurrency="occ").write(path, second, "upsert")
     third = rows_of(range(30, 48), 3000)
     judge.write(path, third, options)
-    assert_read_by_both(judge, path, merged(first, second, third))
+    assert_read_by_both(judge, path, newest(first, second, third))
     assert_sound(path)
 
 
@@ -143,12 +139,12 @@ def test_table_that_is_created_with_such_counts_is_written_by_both(
     judge.write(path, second, options_of(MERGE_ON_READ, "nor.h$,5"))
     third = rows_of(range(30, 48), 3000)
     ours.write(path, third, "upsert")
-    assert_read_by_both(judge, path, merged(first, second, third))
+    assert_read_by_both(judge, path, newest(first, second, third))
     judge.execute(f"CREATE TABLE {name} USING hudi LOCATION '{path}'")
     manage(judge, name, "add => 'west,4'")
     fourth = rows_of(range(40, 60), 4000)
     ours.write(path, fourth, "upsert")
-    assert_read_by_both(judge, path, merged(first, second, third, fourth))
+    assert_read_by_both(judge, path, newest(first, second, third, fourth))
     shown = peer_ours.hoodie("describe", path)["buckets_by_partition"]
     assert shown == "west,4;nor.h$,5"
     assert_sound(path)
@@ -163,17 +159,6 @@ def buckets_of(path: Path) -> Mapping[str, int]:
     """Return the number of file groups that readers see in each partition."""
     shown = peer_ours.hoodie("slices", path)["slices"]
     return Counter(each["partition"] for each in shown)
-
-
-def merged(*batches: pa.Table) -> pa.Table:
-    found = {(each["part"], each["id"]): each for one in batches for each in one.to_pylist()}
-    return pa.Table.from_pylist(list(found.values()), SCHEMA)
-
-
-def without(rows: pa.Table, gone: pa.Table) -> pa.Table:
-    keys = {(each["part"], each["id"]) for each in gone.to_pylist()}
-    left = [each for each in rows.to_pylist() if (each["part"], each["id"]) not in keys]
-    return pa.Table.from_pylist(left, SCHEMA)
 
 
 def options_of(table: PeerTable, expressions: str) -> Mapping[str, str]:

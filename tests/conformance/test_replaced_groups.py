@@ -11,7 +11,7 @@ import pytest
 
 from support.peer import peer_ours
 from support.peer.judge import Judge
-from support.peer.peer_cases import BASE, SCHEMA, row
+from support.peer.peer_cases import BASE, newest, rows_of
 from support.peer.peer_options import filesystem_lock
 from support.peer.peer_rows import assert_same_rows
 
@@ -26,18 +26,9 @@ CLEAN = {
 KEY = ["part", "id", "ts"]
 
 
-def rows_of(numbers: range, ts: int) -> pa.Table:
-    return pa.Table.from_pylist([row(n, ts=ts) for n in numbers], SCHEMA)
-
-
 def in_partition(rows: pa.Table, partition: str, *, is_in: bool = True) -> pa.Table:
     is_wanted = pc.equal(rows.column("part"), partition)
     return rows.filter(is_wanted if is_in else pc.invert(is_wanted))
-
-
-def newest(*batches: pa.Table) -> pa.Table:
-    found = {(each["part"], each["id"]): each for one in batches for each in one.to_pylist()}
-    return pa.Table.from_pylist(list(found.values()), SCHEMA)
 
 
 def assert_read_by_both(judge: Judge, path: Path, expected: pa.Table) -> None:

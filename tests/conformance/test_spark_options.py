@@ -9,7 +9,7 @@ import pytest
 from hoodie.format import timeline_avro
 from support.peer import peer_ours
 from support.peer.judge import Judge
-from support.peer.peer_cases import BASE, ESCAPED, SCHEMA, row
+from support.peer.peer_cases import BASE, ESCAPED, SCHEMA, newest, row
 from support.peer.peer_options import PeerTable
 from support.peer.peer_rows import assert_same_rows
 
@@ -29,11 +29,6 @@ KEY = ["part", "id", "name"]
 def rows_of(numbers: range, ts: int) -> pa.Table:
     rows = [row(n, ts=ts, name=f"name {n}", amount=ts + n / 4) for n in numbers]
     return pa.Table.from_pylist(rows, SCHEMA)
-
-
-def newest(*batches: pa.Table) -> pa.Table:
-    found = {(each["part"], each["id"]): each for one in batches for each in one.to_pylist()}
-    return pa.Table.from_pylist(list(found.values()), SCHEMA)
 
 
 def printed_options(path: Path, *arguments: str) -> dict[str, str]:

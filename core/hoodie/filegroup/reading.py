@@ -121,7 +121,7 @@ class SliceReader:
             )
         if not blocks:
             rows = base_rows(
-                self._storage, file_slice.base_file, self._held(filtered), self._told(where)
+                self._storage, file_slice.base_file, self._held(filtered), self._about_files(where)
             )
             return SliceRows(output, _filtered(_beside(rows, filtered, values), where, output))
         rules = folding.rules_of(self._config)
@@ -199,8 +199,8 @@ class SliceReader:
         held = [each for each in columns if each.name not in self._of_paths.names]
         return pa.schema(held or [self._field(schemas.RECORD_KEY)])
 
-    def _told(self, where: predicates.Predicate | None) -> predicates.Predicate | None:
-        """Return what of a filter data files tell."""
+    def _about_files(self, where: predicates.Predicate | None) -> predicates.Predicate | None:
+        """Return the part of a filter that is about values in data files."""
         return None if where is None else predicates.without(where, self._of_paths.names)
 
     def _decoder(self, inside: pa.Schema, rules: folding.Rules) -> block_decoding.Decoder:
@@ -213,10 +213,10 @@ class SliceReader:
         inside: pa.Schema,
         where: predicates.Predicate | None,
     ) -> Iterator[pa.Table]:
-        told = self._told(where)
+        in_files = self._about_files(where)
         pushed = predicates.all_of(
             part
-            for part in (() if told is None else predicates.conjuncts(told))
+            for part in (() if in_files is None else predicates.conjuncts(in_files))
             if self._holds_of_every_version(part)
         )
         for rows in base_rows(self._storage, base_file, inside, pushed):

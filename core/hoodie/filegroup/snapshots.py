@@ -19,7 +19,7 @@ import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from hoodie import errors
 from hoodie.filegroup import listing, metadata_listing, metadata_table, view
@@ -79,6 +79,11 @@ class CommittedFiles:
         self._taken_back: frozenset[instants.InstantTime | None] | None = None
         self._commits: dict[instants.InstantTime, commits.CommitMetadata | None] = {}
         self._archive = archived.ArchivedTimeline(storage)
+
+    @classmethod
+    def of(cls, storage: protocol.Storage, timeline: active.ActiveTimeline) -> Self:
+        """Return those that count as of a timeline; no request."""
+        return cls(storage, committed_instants(timeline))
 
     def is_committed(self, requested_time: instants.InstantTime) -> bool:
         """Return whether data files of that requested time are part of the table.
@@ -320,7 +325,7 @@ def _taken(
     found = listing.of_table(storage, config)
     if has_committed_only:
         found = metadata_listing.of_table(storage, config, timeline, found)
-    committed = CommittedFiles(storage, committed_instants(timeline))
+    committed = CommittedFiles.of(storage, timeline)
     return Snapshot(
         timeline=timeline,
         listing=found,

@@ -25,7 +25,6 @@ Hashes: TypeAlias = npt.NDArray[np.uint32]
 Places: TypeAlias = npt.NDArray[np.int64]
 
 _M = np.uint32(0x5BD1E995)
-_WORD_BYTES = 4
 _KEYS_AT_ONCE = 8192
 """What is made of their words stays in the processor's cache."""
 
@@ -63,8 +62,8 @@ def _hashed(
     count: int,
 ) -> Hashes:
     """Return the chains of keys that begin at some places, the longest first."""
-    words = _mixed_words(data, begins, lengths // _WORD_BYTES)
-    rest = lengths % _WORD_BYTES
+    words = _mixed_words(data, begins, lengths // text_bytes.WORD_BYTES)
+    rest = lengths % text_bytes.WORD_BYTES
     with_rest = np.flatnonzero(rest)
     rests = _rests(data, (begins + lengths)[with_rest], rest[with_rest])
     hashes = np.empty((count, len(begins)), np.uint32)
@@ -90,10 +89,7 @@ def _mixed_words(
     found = []
     for number in range(int(counts[0])):
         some = int(np.searchsorted(-counts, -number, side="left"))  # Those with more words.
-        at = begins[:some] + number * _WORD_BYTES
-        word = np.zeros(some, np.uint32)
-        for place in range(_WORD_BYTES):
-            word |= data[at + place].astype(np.uint32) << np.uint32(8 * place)
+        word = text_bytes.words(data, begins[:some] + number * text_bytes.WORD_BYTES)
         word *= _M
         word ^= word >> np.uint32(24)
         word *= _M
@@ -106,7 +102,7 @@ def _rests(
 ) -> Hashes:
     """Return what a hash takes up of the bytes that make no word: 1 to 3 before each end."""
     found = np.zeros(len(ends), np.uint32)
-    for place in range(1, _WORD_BYTES):
+    for place in range(1, text_bytes.WORD_BYTES):
         some = np.flatnonzero(counts >= place)
         signed = data[ends[some] - place].view(np.int8).astype(np.int32)
         found[some] ^= signed.view(np.uint32) << np.uint32(8 * (place - 1))

@@ -28,7 +28,6 @@ _P1, _P2, _P3, _P4, _P5 = (
 _BEGINS = np.array([0x24234428, 0x85EBCA77, 0, 0x61C8864F], np.uint32)
 """P1 + P2, P2, 0 and -P1: the seed is 0."""
 _TURNS = (1, 7, 12, 18)
-_WORD_BYTES = 4
 _STRIPE_BYTES = 16
 _TEXTS_AT_ONCE = 8192
 
@@ -65,13 +64,13 @@ def _hashed(
     found += lengths.astype(np.uint32)
     at = begins + lengths // _STRIPE_BYTES * _STRIPE_BYTES
     rest = lengths % _STRIPE_BYTES
-    for number in range(_STRIPE_BYTES // _WORD_BYTES):
-        some = np.flatnonzero(rest >= (number + 1) * _WORD_BYTES)
-        word = _words(data, at[some] + number * _WORD_BYTES)
+    for number in range(_STRIPE_BYTES // text_bytes.WORD_BYTES):
+        some = np.flatnonzero(rest >= (number + 1) * text_bytes.WORD_BYTES)
+        word = text_bytes.words(data, at[some] + number * text_bytes.WORD_BYTES)
         found[some] = _rotated(found[some] + word * _P3, 17) * _P4
-    at += rest // _WORD_BYTES * _WORD_BYTES
-    rest %= _WORD_BYTES
-    for number in range(_WORD_BYTES - 1):
+    at += rest // text_bytes.WORD_BYTES * text_bytes.WORD_BYTES
+    rest %= text_bytes.WORD_BYTES
+    for number in range(text_bytes.WORD_BYTES - 1):
         some = np.flatnonzero(rest > number)
         byte = data[at[some] + number].astype(np.uint32)
         found[some] = _rotated(found[some] + byte * _P5, 11) * _P1
@@ -92,21 +91,14 @@ def _of_stripes(
     for stripe in range(int(counts.max(initial=0))):
         some = _count(counts > stripe)
         for place, part in enumerate(sums):
-            at = begins[:some] + stripe * _STRIPE_BYTES + place * _WORD_BYTES
-            part[:some] = _rotated(part[:some] + _words(data, at) * _P2, 13) * _P1
+            at = begins[:some] + stripe * _STRIPE_BYTES + place * text_bytes.WORD_BYTES
+            part[:some] = _rotated(part[:some] + text_bytes.words(data, at) * _P2, 13) * _P1
     turned = [_rotated(part, turns) for part, turns in zip(sums, _TURNS, strict=True)]
     return turned[0] + turned[1] + turned[2] + turned[3]
 
 
 def _count(holds: npt.NDArray[np.bool_]) -> int:
     return int(np.count_nonzero(holds))
-
-
-def _words(data: npt.NDArray[np.uint8], at: npt.NDArray[np.int64]) -> Hashes:
-    word = np.zeros(len(at), np.uint32)
-    for place in range(_WORD_BYTES):
-        word |= data[at + place].astype(np.uint32) << np.uint32(8 * place)
-    return word
 
 
 def _rotated(values: Hashes, turns: int) -> Hashes:

@@ -82,7 +82,7 @@ class ConsistentHashingIndex:
         return None
 
     def contradiction(self, file_ids: Collection[str]) -> str | None:
-        """Return None: `may_hold` tells of each file group."""
+        """Return None: `may_hold` is asked of each file group."""
         del file_ids
         return None
 

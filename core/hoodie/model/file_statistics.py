@@ -177,7 +177,7 @@ def wanted(
     A column that was added since the definition was written is among them if Apache Hudi would take
     it: it reads a file with statistics of other columns alone as one without values of this.
 
-    Columns whose values data files do not tell have none.
+    Columns that are left out of data files have none.
 
     Args:
         config: The table's configuration.

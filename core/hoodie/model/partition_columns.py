@@ -15,6 +15,7 @@ Source: `TableSchemaResolver.java` (recreateSchemaWhenDropPartitionColumns),
 """
 
 import enum
+import functools
 import json
 import urllib.parse
 from collections.abc import Mapping
@@ -179,9 +180,13 @@ def _is_widened(name: str, columns: pa.Schema, created: pa.Schema) -> bool:
 def stored(columns: schemas.TableSchema, config: table_config.TableConfig) -> schemas.TableSchema:
     """Return those of a table's columns that its data files have when they are written."""
     names = left_out(config)
-    if not names:
-        return columns
-    record = avro_types.parse_record(columns.avro)
+    return _without(columns.avro, names) if names else columns
+
+
+# Asked for each file group of a write.
+@functools.lru_cache(maxsize=16)
+def _without(avro: str, names: tuple[str, ...]) -> schemas.TableSchema:
+    record = avro_types.parse_record(avro)
     fields = [each for each in record["fields"] if each["name"] not in names]
     return schemas.from_avro(json.dumps(record | {"fields": fields}, separators=(",", ":")))
 

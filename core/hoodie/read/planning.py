@@ -215,8 +215,8 @@ class _Skipping:
     steps: list[Step] = field(default_factory=list)
 
     @property
-    def _told(self) -> predicates.Predicate | None:
-        """What of the filter is about values in files, keys and statistics among them."""
+    def _about_files(self) -> predicates.Predicate | None:
+        """The part of the filter that is about values in files, keys and statistics among them."""
         where = self.query.where
         return None if where is None else predicates.without(where, self.of_paths.names)
 
@@ -251,7 +251,7 @@ class _Skipping:
         found = [each for path in paths for each in view.latest_slices(path)]
         left = self._by_index(found)
         self._add(Means.KEY_BUCKETS, found, left)
-        keys = key_lookups.keys_of(self._told, self.config, self.columns)
+        keys = key_lookups.keys_of(self._about_files, self.config, self.columns)
         left = self._by_keys(
             Means.RECORD_INDEX,
             key_changes.RECORD_INDEX,
@@ -302,7 +302,7 @@ class _Skipping:
 
     def _by_index(self, slices: Sequence[files.FileSlice]) -> list[files.FileSlice]:
         index = tables.index_of(self.config, self.snapshot.bucket_counts)
-        buckets = index.matching_buckets(self._told, self.columns)
+        buckets = index.matching_buckets(self._about_files, self.columns)
         left: list[files.FileSlice] = []
         foreign: list[files.FileGroupId] = []
         for file_slice in slices:
@@ -324,7 +324,7 @@ class _Skipping:
         matching: _Matching[Skipped],
     ) -> list[Skipped]:
         """Return what a filter does not exclude by statistics; all without any."""
-        where = self._told
+        where = self._about_files
         left, unused = found, None
         # Of one alone the statistics cost as much as it does.
         if where is not None and len(found) > 1:

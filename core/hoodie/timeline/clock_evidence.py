@@ -1,9 +1,9 @@
 """What the storage's times of completed files say about the clocks that gave instants their times.
 
 A completed file is created right after its completion time was given, and is never changed; nor is
-the requested file of a write. So their modification times tell in which zone a table in local time
+the requested file of a write. So their modification times show in which zone a table in local time
 was written, and whether a time went back: other engines give the times of an hour twice when clocks
-are put back. Files that were copied since tell neither, and their times are as far from the
+are put back. Files that were copied since show neither, and their times are as far from the
 instants' as no zone is, or all alike.
 """
 

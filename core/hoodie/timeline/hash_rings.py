@@ -6,7 +6,7 @@
         {instant}.commit         says that the ring counts; empty. Apache Hudi makes it some time
                                  after the clustering has completed, so that nothing depends on it
 
-The ring of the newest clustering that has completed counts. Whoever writes to a partition first
+The ring of the newest clustering that has completed counts. The first writer of a partition
 creates the initial one, which follows from path and number of nodes alone, the same for all.
 
 Source: `ConsistentBucketIndexUtils.java`, `HoodieConsistentHashingMetadata.java` (1.2.0).
@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from hoodie import errors
 from hoodie.format import file_names
-from hoodie.model import instants
+from hoodie.model import files, instants
 from hoodie.storage.protocol import Storage
 
 VALUE_MAX = 0x7FFFFFFF
@@ -71,6 +71,11 @@ def initial(partition_path: str, count: int) -> Ring:
     return Ring(values=tuple(nodes), prefixes=tuple(nodes.values()))
 
 
+def path_of(partition_path: str, instant: str) -> str:
+    """Return the path of a ring's file, below the table's root."""
+    return f"{DIRECTORY}/{files.join(partition_path, instant)}{_SUFFIX}"
+
+
 def read(
     storage: Storage,
     partition_path: str,
@@ -87,12 +92,12 @@ def read(
         FormatError: The file is damaged.
         UnsupportedError: It is of a later version.
     """
-    folder = _folder(partition_path)
+    folder = path_of(partition_path, _INITIAL).rpartition("/")[0]
     names = [info.path.rpartition("/")[2] for info in storage.list(folder)]
     found = sorted(each.removesuffix(_SUFFIX) for each in names if each.endswith(_SUFFIX))
     for instant in reversed(found):
         if instant == _INITIAL or is_committed(instants.InstantTime(instant)):
-            path = f"{folder}/{instant}{_SUFFIX}"
+            path = path_of(partition_path, instant)
             return _decode(path, storage.read(path))
     return None
 
@@ -103,7 +108,7 @@ def initial_count(storage: Storage, partition_path: str) -> int | None:
     Raises:
         FormatError, UnsupportedError: As `read`.
     """
-    path = f"{_folder(partition_path)}/{_INITIAL}{_SUFFIX}"
+    path = path_of(partition_path, _INITIAL)
     try:
         return len(_decode(path, storage.read(path)).values)
     except errors.NotFoundError:
@@ -113,12 +118,8 @@ def initial_count(storage: Storage, partition_path: str) -> int | None:
 def create(storage: Storage, partition_path: str, ring: Ring) -> None:
     """Create the initial ring of a partition; nothing where another writer was faster."""
     with contextlib.suppress(errors.AlreadyExistsError):
-        path = f"{_folder(partition_path)}/{_INITIAL}{_SUFFIX}"
+        path = path_of(partition_path, _INITIAL)
         storage.create(path, _encode(partition_path, ring))
-
-
-def _folder(partition_path: str) -> str:
-    return f"{DIRECTORY}/{partition_path}" if partition_path else DIRECTORY
 
 
 def _encode(partition_path: str, ring: Ring) -> bytes:

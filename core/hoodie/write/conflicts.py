@@ -114,14 +114,10 @@ def counts_check(
         scope: table_lock.LockScope, write: OpenAction, metadata: commits.CommitMetadata
     ) -> None:
         del metadata
-        known = write.timeline.write_completion_times
-        others = candidates(known, scope.timeline, write.requested_time, write.config.table_type)
         pending = scope.timeline.pending_of(instants.Action.REPLACE_COMMIT)
-        if not any(each.action is instants.Action.REPLACE_COMMIT for each in (*others, *pending)):
+        if not pending and not _is_replaced_since(write, scope):
             return
-        committed = snapshots.CommittedFiles(
-            client.storage, snapshots.committed_instants(scope.timeline)
-        )
+        committed = snapshots.CommittedFiles.of(client.storage, scope.timeline)
         now = partition_buckets.in_force(client.storage, committed.is_committed)
         if now != begun:
             raise errors.WriteConflictError(
@@ -143,13 +139,11 @@ def rings_check(client: Client) -> lifecycle.CommitCheck:
     def ask(
         scope: table_lock.LockScope, write: OpenAction, metadata: commits.CommitMetadata
     ) -> None:
-        known = write.timeline.write_completion_times
-        others = candidates(known, scope.timeline, write.requested_time, write.config.table_type)
-        if not any(each.action is instants.Action.REPLACE_COMMIT for each in others):
+        if not _is_replaced_since(write, scope):
             return
         storage = client.storage
         begun, now = (
-            snapshots.CommittedFiles(storage, snapshots.committed_instants(each)).is_committed
+            snapshots.CommittedFiles.of(storage, each).is_committed
             for each in (write.timeline, scope.timeline)
         )
         for path in sorted({each.partition_path for each in metadata.stats}):
@@ -166,6 +160,13 @@ def rings_check(client: Client) -> lifecycle.CommitCheck:
                 )
 
     return ask
+
+
+def _is_replaced_since(write: OpenAction, scope: table_lock.LockScope) -> bool:
+    """Return whether a replace commit has completed since a write began."""
+    known = write.timeline.write_completion_times
+    others = candidates(known, scope.timeline, write.requested_time, write.config.table_type)
+    return any(each.action is instants.Action.REPLACE_COMMIT for each in others)
 
 
 def check(

@@ -98,9 +98,7 @@ def check(
         WriteConflictError: The message names keys and the other write.
     """
     known = write.timeline.write_completion_times
-    committed = snapshots.CommittedFiles(
-        client.storage, snapshots.committed_instants(scope.timeline)
-    )
+    committed = snapshots.CommittedFiles.of(client.storage, scope.timeline)
     source = held_keys.KeySource(client.storage, write.config, schema, committed.is_committed)
     for other in conflicts.candidates(
         known, scope.timeline, write.requested_time, write.config.table_type

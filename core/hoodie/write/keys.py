@@ -285,7 +285,7 @@ def _segment(value: str | None, name: str, config: table_config.TableConfig) -> 
 
 
 def _loss(value: str | None, name: str, config: table_config.TableConfig) -> str | None:
-    """Return why a value would be lost, where the path alone tells it; None where it is not."""
+    """Return why a value that stands in the path alone would be lost; None if it would not."""
     if value is None or not config.drops_partition_columns:
         return None
     if partition_columns.text_of(_segment(value, name, config), name, config) != value:

@@ -331,7 +331,7 @@ def _hashing_config(
     """
     if not _may_have_own_counts(target.config):
         return None
-    committed = snapshots.CommittedFiles(target.storage, snapshots.committed_instants(timeline))
+    committed = snapshots.CommittedFiles.of(target.storage, timeline)
     found = partition_buckets.in_force(target.storage, committed.is_committed)
     if found is None:
         return None

@@ -58,6 +58,11 @@ def stalled(owner: objects.AnyObject, reason: Reason, message: str) -> Verdict:
     return Verdict(state=stalled_state(owner), reason=reason, message=message)
 
 
+def succeeded(message: str, reason: Reason = Reason.SUCCEEDED) -> Verdict:
+    """Return the verdict that there is nothing left to do."""
+    return Verdict(state=State.SUCCEEDED, reason=reason, message=message)
+
+
 def unreachable(problem: facts.Problem) -> Verdict:
     """Return the verdict about what a storage does not show now."""
     return Verdict(

@@ -212,6 +212,28 @@ def row(number: int, *, ts: int, part: str | None = None, **values: object) -> d
     return full | values
 
 
+def rows_of(numbers: range, ts: int) -> pa.Table:
+    """Return rows of SCHEMA."""
+    return pa.Table.from_pylist([row(n, ts=ts) for n in numbers], SCHEMA)
+
+
+def newest(*batches: pa.Table) -> pa.Table:
+    """Return the row of each partition and key in the last batch that has one."""
+    found = {_place(each): each for one in batches for each in one.to_pylist()}
+    return pa.Table.from_pylist(list(found.values()), SCHEMA)
+
+
+def without(rows: pa.Table, gone: pa.Table) -> pa.Table:
+    """Return rows without those of the partitions and keys of others."""
+    places = set(map(_place, gone.to_pylist()))
+    left = [each for each in rows.to_pylist() if _place(each) not in places]
+    return pa.Table.from_pylist(left, SCHEMA)
+
+
+def _place(of: Row) -> tuple[object, object]:
+    return of["part"], of["id"]
+
+
 def key_of(number: int) -> dict[str, Any]:
     """Return the columns that a delete needs; the others are null."""
     only = row(number, ts=0)

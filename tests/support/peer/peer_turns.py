@@ -8,12 +8,8 @@ import pyarrow as pa
 
 from support.peer import peer_ours
 from support.peer.judge import Judge
-from support.peer.peer_cases import SCHEMA, Model, row
+from support.peer.peer_cases import SCHEMA, Model, rows_of
 from support.peer.peer_options import PeerTable, filesystem_lock
-
-
-def rows_of(numbers: range, ts: int) -> pa.Table:
-    return pa.Table.from_pylist([row(n, ts=ts) for n in numbers], SCHEMA)
 
 
 class Turns:

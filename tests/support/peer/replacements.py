@@ -133,8 +133,7 @@ class Replacements:
             {"value": value, "fileIdPrefix": prefix, "tag": "NORMAL"} for value, prefix in ordered
         ]
         content = json.dumps({"version": 0, "partitionPath": partition, "nodes": stored})
-        folder = files.join(hash_rings.DIRECTORY, partition) if partition else hash_rings.DIRECTORY
-        self.storage.create(f"{folder}/{at}.hashing_meta", content.encode())
+        self.storage.create(hash_rings.path_of(partition, at), content.encode())
         return retired
 
     def cluster(self, partition: str, file_id: str | None = None) -> str:

@@ -9,7 +9,7 @@ from hoodie_operator.api import compaction_plan, hudi_table, objects
 from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import facts, interlocks, runs, timelines
-from hoodie_operator.reconcile.verdicts import Verdict, stalled
+from hoodie_operator.reconcile.verdicts import Verdict, stalled, succeeded
 from hoodie_operator.reconcile.world import World
 
 
@@ -39,16 +39,15 @@ class Compaction:
             and (commit.requested_time == instant if instant else commit.action_id == me.name)
         ]
         if made:
-            return _succeeded(
-                Reason.SUCCEEDED,
-                f"instant {made[-1].requested_time} completed at {made[-1].completion_time}",
+            return succeeded(
+                f"instant {made[-1].requested_time} completed at {made[-1].completion_time}"
             )
         if (
             instant is None
             and runs.has_succeeded(found.status)
             and not self.planned_instant(me, seen)
         ):
-            return _succeeded(Reason.NOTHING_TO_DO, "no compaction was planned")
+            return succeeded("no compaction was planned", Reason.NOTHING_TO_DO)
         return None
 
     def work(
@@ -108,7 +107,3 @@ class Compaction:
 
     def _own_instant(self, me: objects.Action, seen: facts.TableFacts) -> str | None:
         return self.named_instant(me) or self.planned_instant(me, seen)
-
-
-def _succeeded(reason: Reason, message: str) -> Verdict:
-    return Verdict(state=State.SUCCEEDED, reason=reason, message=message)

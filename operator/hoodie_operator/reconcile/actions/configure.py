@@ -10,7 +10,7 @@ from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import facts, interlocks, runs
 from hoodie_operator.reconcile.actions.services import WithoutInstant
-from hoodie_operator.reconcile.verdicts import Verdict
+from hoodie_operator.reconcile.verdicts import Verdict, succeeded
 from hoodie_operator.reconcile.world import World
 
 
@@ -27,11 +27,7 @@ class Configure(WithoutInstant):
             return None
         told = "has a chain" if _has_chain(me) else "has no chain"
         admitted = "admits" if seen.config.has_foreign_writers else "excludes"
-        return Verdict(
-            state=State.SUCCEEDED,
-            reason=Reason.SUCCEEDED,
-            message=f"the table {told} and {admitted} other engines",
-        )
+        return succeeded(f"the table {told} and {admitted} other engines")
 
     def work(
         self, me: objects.Action, table: objects.Table, seen: facts.TableFacts

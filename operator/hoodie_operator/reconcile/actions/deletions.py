@@ -15,10 +15,9 @@ from hoodie.contract import job_specs
 from hoodie.read import where as where_text
 from hoodie_operator.api import objects
 from hoodie_operator.api.reasons import Reason
-from hoodie_operator.api.states import State
 from hoodie_operator.reconcile import facts, runs
 from hoodie_operator.reconcile.actions.services import WithoutInstant
-from hoodie_operator.reconcile.verdicts import Verdict, stalled
+from hoodie_operator.reconcile.verdicts import Verdict, stalled, succeeded
 from hoodie_operator.reconcile.world import World
 
 
@@ -32,9 +31,7 @@ class _Deletion(WithoutInstant, ABC):
         del seen
         if not runs.has_succeeded(found.status):
             return None
-        return Verdict(
-            state=State.SUCCEEDED, reason=Reason.SUCCEEDED, message=self._done_message(me)
-        )
+        return succeeded(self._done_message(me))
 
     def work(
         self, me: objects.Action, table: objects.Table, seen: facts.TableFacts

@@ -14,7 +14,7 @@ from hoodie_operator.api.states import State
 from hoodie_operator.api.table_action import ActionType
 from hoodie_operator.reconcile import facts, interlocks, runs
 from hoodie_operator.reconcile.actions.services import WithoutInstant
-from hoodie_operator.reconcile.verdicts import Verdict
+from hoodie_operator.reconcile.verdicts import Verdict, succeeded
 from hoodie_operator.reconcile.world import World
 
 TYPES: Final = frozenset({ActionType.METADATA_INIT, ActionType.METADATA_DROP})
@@ -34,9 +34,9 @@ class _OfMetadata(WithoutInstant, ABC):
         names = f"a metadata table with {', '.join(partitions)}" if partitions else ""
         message = f"the table has {names or 'no metadata table'}"
         if runs.has_succeeded(found.status) and self._is_reached(seen):
-            return _succeeded(Reason.SUCCEEDED, message)
+            return succeeded(message)
         if found.status.attempts == 0 and self._is_idle(me, seen):
-            return _succeeded(Reason.NOTHING_TO_DO, message)
+            return succeeded(message, Reason.NOTHING_TO_DO)
         return None
 
     @abstractmethod
@@ -103,7 +103,3 @@ class MetadataDrop(_OfMetadata):
 
 def _is_rebuild(me: objects.Action) -> bool:
     return me.spec.metadata_init is not None and me.spec.metadata_init.rebuild
-
-
-def _succeeded(reason: Reason, message: str) -> Verdict:
-    return Verdict(state=State.SUCCEEDED, reason=reason, message=message)

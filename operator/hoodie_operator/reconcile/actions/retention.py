@@ -13,7 +13,7 @@ from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.api.table_action import ActionType
 from hoodie_operator.reconcile import facts, interlocks, runs
-from hoodie_operator.reconcile.verdicts import Verdict, stalled
+from hoodie_operator.reconcile.verdicts import Verdict, stalled, succeeded
 from hoodie_operator.reconcile.world import World
 
 
@@ -37,7 +37,7 @@ class _Retention(ABC):
         del seen
         if not runs.has_succeeded(found.status):
             return None
-        return Verdict(state=State.SUCCEEDED, reason=Reason.SUCCEEDED, message=self._message(me))
+        return succeeded(self._message(me))
 
     def work(
         self, me: objects.Action, table: objects.Table, seen: facts.TableFacts

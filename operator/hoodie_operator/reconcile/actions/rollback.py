@@ -15,7 +15,7 @@ from hoodie_operator.api.reasons import Reason
 from hoodie_operator.api.states import State
 from hoodie_operator.api.table_action import ActionType
 from hoodie_operator.reconcile import effective, facts, runs
-from hoodie_operator.reconcile.verdicts import Verdict, stalled
+from hoodie_operator.reconcile.verdicts import Verdict, stalled, succeeded
 from hoodie_operator.reconcile.world import World
 
 WRITES = frozenset(
@@ -48,11 +48,11 @@ class Rollback:
         if wanted is None:
             left = [each for each in seen.pending if each.target is not None and not each.is_alive]
             if runs.has_succeeded(found.status) and not left:
-                return _succeeded("all failed writes are rolled back")
+                return succeeded("all failed writes are rolled back")
             return None
         was_begun = found.status.attempts > 0
         if was_begun and not _about(seen, wanted) and not _commit(seen, wanted):
-            return _succeeded(f"instant {wanted} is rolled back")
+            return succeeded(f"instant {wanted} is rolled back")
         return None
 
     def work(
@@ -138,7 +138,3 @@ def author_at_work(world: World, table: objects.Table, pending: facts.Pending) -
 
 def _blocked(reason: Reason, message: str) -> Verdict:
     return Verdict(state=State.BLOCKED, reason=reason, message=message)
-
-
-def _succeeded(message: str) -> Verdict:
-    return Verdict(state=State.SUCCEEDED, reason=Reason.SUCCEEDED, message=message)
