@@ -120,12 +120,15 @@ class Run:
                 options = self.table.nbcc_options(filesystem_lock())
         self.options = options
         concurrency = {"optimistic": "occ", "non-blocking": "nbcc"}.get(combination.concurrency)
+        creation = [*combination.our_bucket_options]
+        if self.table.metadata_table:
+            creation.append("--metadata-table")
         self.concurrency = concurrency or "single-writer"
         self.makers: dict[str, Maker] = {
             "ours": peer_ours.Hoodie(
                 table=self.table,
                 concurrency=self.concurrency,
-                creation=["--metadata-table"] if self.table.metadata_table else [],
+                creation=creation,
             ),
             "theirs": ApacheHudi(judge=readers[""], options=options),
         }
@@ -160,8 +163,9 @@ class Run:
 
     def adopt(self) -> None:
         """Have the table state what Apache Hudi leaves to its writers."""
-        index = self.combination.our_index
-        options = ["--index", index] + (["--buckets", "2"] if index == "bucket" else [])
+        options = ["--index", self.combination.our_index, *self.combination.our_bucket_options]
+        if self.table.buckets is not None:
+            options += ["--buckets", str(self.table.buckets)]
         if self.combination.is_global and self.combination.keeps_partitions:
             options += ["--keep-partitions"]
         for key, value in self.combination.unstated_key_options.items():

@@ -23,7 +23,16 @@ FACTORS: Mapping[str, Sequence[str]] = {
     "maker": ("ours", "theirs"),
     "type": ("merge-on-read", "copy-on-write"),
     "version": ("9", "8"),
-    "index": ("bucket", "simple", "bloom", "global simple", "global bloom", "record"),
+    "index": (
+        "bucket",
+        "simple",
+        "bloom",
+        "global simple",
+        "global bloom",
+        "record",
+        "consistent hashing",
+        "counts by partition",
+    ),
     "moves": ("none", "followed", "ignored"),
     "operation": (
         "upsert",
@@ -42,6 +51,8 @@ FACTORS: Mapping[str, Sequence[str]] = {
     "concurrency": ("single-writer", "optimistic", "non-blocking"),
 }
 """The values of each factor."""
+ADDED = ("consistent hashing", "counts by partition")
+"""Values that came later. What is drawn without them stays, and with it the results."""
 
 MEANINGS = {
     "maker": "creates the table and writes it first; the other engine continues",
@@ -65,6 +76,9 @@ MEANINGS = {
 }
 MAKERS = {"ours": "this project", "theirs": "Apache Hudi"}
 GLOBAL = ("global simple", "global bloom")
+BUCKETS = ("bucket", "counts by partition", "consistent hashing")
+COUNTS_BY_PARTITION = "(north|15),3"
+"""What some partition paths with any key generator match, and its number of buckets."""
 GENERATOR = "hoodie.datasource.write.keygenerator.class"
 TRANSFORMED = ("timestamp", "slashes")
 """Key generators whose partition paths are not the values of their fields."""
@@ -119,7 +133,15 @@ class Combination:
         """The index of this project's writers, as the command line names it."""
         if self.index == "record":
             return "global-simple" if self.is_global else "simple"
+        if self.index == "counts by partition":
+            return "bucket"
         return self.index.replace(" ", "-")
+
+    @property
+    def our_bucket_options(self) -> Sequence[str]:
+        """What the command line is told of counts that Apache Hudi does not store."""
+        is_by_partition = self.index == "counts by partition"
+        return ("--buckets-by-partition", COUNTS_BY_PARTITION) if is_by_partition else ()
 
     @property
     def key_options(self) -> Mapping[str, str]:
@@ -155,7 +177,7 @@ class Combination:
     @property
     def table(self) -> PeerTable:
         """The table as Apache Hudi is told to make it."""
-        is_bucket = self.index == "bucket"
+        is_bucket = self.index in BUCKETS
         extra: dict[str, str] = dict(self.key_options)
         if self.index in {"bloom", *GLOBAL}:
             extra["hoodie.index.type"] = self.index.upper().replace(" ", "_")
@@ -174,6 +196,10 @@ class Combination:
             for name in ("simple", "bloom", "record"):
                 option = f"hoodie.{name}.index.update.partition.path"
                 extra[option] = str(not self.keeps_partitions).lower()
+        if self.index == "consistent hashing":
+            extra["hoodie.index.bucket.engine"] = "CONSISTENT_HASHING"
+        if self.index == "counts by partition":
+            extra["hoodie.bucket.index.partition.expressions"] = COUNTS_BY_PARTITION
         if is_bucket and self.operation == "bulk_insert":
             # By rows, its default, Apache Hudi makes second file groups of the same buckets, which
             # are refused.
@@ -192,6 +218,9 @@ class Combination:
             parquet_logs=self.logs == "parquet",
             bloom_filter=not is_bucket,
             metadata_table=self.metadata == "default",
+            # Tasks of Apache Hudi 1.2.0 side by side fail with new expressions now and then
+            # (ConcurrentModificationException in PartitionBucketIndexCalculator.getInstance).
+            parallelism=1 if self.index == "counts by partition" else 2,
             extra=extra,
         )
 
@@ -212,6 +241,16 @@ RULES: Mapping[str, Callable[[Combination], bool]] = {
         each.concurrency == "non-blocking"
         and each.operation == "bulk_insert"
         and each.maker == "theirs"
+    ),
+    "Apache Hudi has consistent hashing in merge-on-read tables alone": lambda each: (
+        each.index == "consistent hashing" and each.type == "copy-on-write"
+    ),
+    "Of partitions with consistent hashing that it has replaced Apache Hudi 1.2.0 loses what it "
+    "writes afterwards, and this project replaces none": lambda each: (
+        each.index == "consistent hashing" and each.operation in REPLACING
+    ),
+    "Without partitions none has a number of buckets of its own": lambda each: (
+        each.index == "counts by partition" and each.partitions == "none"
     ),
     "A record index is in the metadata table": lambda each: (
         each.index == "record" and each.metadata == "none"
@@ -252,30 +291,44 @@ def _pairs(combination: Combination) -> set[tuple[str, str, str, str]]:
 def covering() -> list[Combination]:
     """Return combinations in which all pairs of values are that go together; always the same."""
     rng = random.Random(_SEED)
+    first = {
+        name: [each for each in values if each not in ADDED] for name, values in FACTORS.items()
+    }
+    found = list(_covering(first, [], rng))
+    return [*found, *_covering(FACTORS, found, rng)]
+
+
+def _covering(
+    factors: Mapping[str, Sequence[str]], found: Sequence[Combination], rng: random.Random
+) -> Iterator[Combination]:
+    """Yield combinations with the pairs of values that are in none of those that were found."""
     left: dict[tuple[str, str, str, str], None] = {}
-    for one, other in itertools.combinations(FACTORS, 2):
-        for values in itertools.product(FACTORS[one], FACTORS[other]):
+    for one, other in itertools.combinations(factors, 2):
+        for values in itertools.product(factors[one], factors[other]):
             left[one, values[0], other, values[1]] = None
-    found: list[Combination] = []
+    for each in found:
+        for pair in _pairs(each):
+            left.pop(pair, None)
     while left:
         one, value, other, second = next(iter(left))
-        drawn = list(_drawn({one: value, other: second}, rng))
+        drawn = list(_drawn(factors, {one: value, other: second}, rng))
         if not drawn:
             del left[one, value, other, second]  # They do not go together.
             continue
         best = max(drawn, key=lambda each: sum(pair in left for pair in _pairs(each)))
-        found.append(best)
+        yield best
         for pair in _pairs(best):
             left.pop(pair, None)
-    return found
 
 
-def _drawn(fixed: Mapping[str, str], rng: random.Random) -> Iterator[Combination]:
+def _drawn(
+    factors: Mapping[str, Sequence[str]], fixed: Mapping[str, str], rng: random.Random
+) -> Iterator[Combination]:
     tries = 0
     for _ in range(_CANDIDATES):
-        while tries < _CANDIDATES * len(FACTORS) ** 2:
+        while tries < _CANDIDATES * len(factors) ** 2:
             tries += 1
-            drawn = {name: rng.choice(values) for name, values in FACTORS.items()}
+            drawn = {name: rng.choice(values) for name, values in factors.items()}
             combination = Combination(**drawn | fixed)
             if combination.refusal is None:
                 yield combination
