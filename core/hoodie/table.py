@@ -626,11 +626,8 @@ class Table:
         target = replace(self._target, config=adoption.adopted(self.config, declared))
         adoption.check(target, changes, self._env, hashing_config=hashing_config)
         if changes and not is_preview:
-            if hashing_config is not None and self.hashing_config() is None:
-                # First: a writer that knows the index knows them.
-                partition_buckets.create(self._storage, hashing_config)
             with closing(manager.open_client(target, transaction, self._env)) as client:
-                adoption.record(target, changes, client)
+                adoption.record(target, changes, client, hashing_config)
         return changes
 
     def pending(self, heartbeat_settings: settings.WriteSettings) -> list[results.PendingInstant]:

@@ -16,6 +16,7 @@ from hoodie.contract import job_specs
 from hoodie.model import schemas, table_config, time_zones
 from hoodie.services import adoption
 from hoodie.storage import protocol
+from hoodie.timeline import partition_buckets
 from hoodie.transaction import manager
 from hoodie_jobs import opening, program
 from hoodie_jobs.run import Run
@@ -67,7 +68,7 @@ def perform(run: Run) -> None:
         _check_empty(env.open_storage(run.spec.table_uri))
         name = table_config.ChainName(id=env.random.uuid())
         chained = dataclasses.replace(config, chain=name)
-        table.create_table(run.spec.table_uri, chained, schema, env)
+        table.create_table(run.spec.table_uri, chained, schema, env, _counts(work, config))
         if work.has_metadata_table:
             run.tell("making the metadata table")
             opened = opening.open_table(run.spec)
@@ -116,14 +117,29 @@ def _take_over(
             f"the times of the table at {existing.uri} are those of {stored.zone.name}, expected "
             f"{zone.name}"
         )
-    if changes:
-        _record(run, dataclasses.replace(found, config=stored), changes, env)
+    counts = _counts(work, stored)
+    if changes or counts is not None:
+        _record(run, dataclasses.replace(found, config=stored), changes, counts, env)
+
+
+def _counts(
+    work: job_specs.CreateTable, config: table_config.TableConfig
+) -> partition_buckets.HashingConfig | None:
+    """Return the bucket counts by partition that are declared."""
+    if not work.bucket_counts:
+        return None
+    if config.bucket_count is None:
+        raise errors.InvalidInputError(
+            f"bucket counts by partition ({work.bucket_counts}) of a table without buckets"
+        )
+    return partition_buckets.declared(work.bucket_counts, config.bucket_count)
 
 
 def _record(
     run: Run,
     target: manager.Target,
     changes: Mapping[str, str],
+    counts: partition_buckets.HashingConfig | None,
     env: environment.Environment,
 ) -> None:
     """Have a table say what it lacks, if its records and times are as that has them."""
@@ -132,10 +148,12 @@ def _record(
         run.cancellation.check()
         run.tell("comparing buckets", done, total)
 
-    adoption.check(target, changes, env, tell)
+    adoption.check(target, changes, env, tell, counts)
+    if not changes:
+        return
     transaction = opening.transaction_of(run.spec)
     with closing(manager.open_client(target, transaction, env)) as client:
-        adoption.record(target, changes, client)
+        adoption.record(target, changes, client, counts)
         times = client.lock.times
         run.add(lock_wait_ms=times.wait_ms, lock_hold_ms=times.hold_ms)
 

@@ -23,6 +23,8 @@ class CreateTable:
         has_metadata_table: Whether a table that is created gets a metadata table.
         time_zone: Of the times of an existing table that are local ones; None where they are not.
         key_options: Options of the key generator of an existing table, which that may lack.
+        bucket_counts: Bucket counts by partition that the table begins with, or that an existing
+            one may not say, as `partition_buckets.declared` takes them; empty for none.
     """
 
     may_create: bool = True
@@ -30,6 +32,7 @@ class CreateTable:
     has_metadata_table: bool = False
     time_zone: str | None = None
     key_options: Mapping[str, str] = field(default_factory=dict)
+    bucket_counts: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ and then put where all who write here see it:
 """
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from hoodie import environment, errors
 from hoodie.engine import protocol
@@ -201,7 +201,7 @@ def _check_counts(
     declared: partition_buckets.HashingConfig | None,
 ) -> None:
     """Refuse counts by partition that contradict the table's, and a count that these contradict."""
-    configs = snapshots.take(target.storage, target.config).hashing_configs()
+    configs = _stored_counts(target)
     is_new = table_config.BUCKET_COUNT_KEY in changes
     stored = configs[-1] if configs else None
     said = stored.expressions if stored else "one count for all"
@@ -248,13 +248,19 @@ def _check_zone(target: manager.Target) -> None:
         )
 
 
-def record(target: manager.Target, changes: Mapping[str, str], transaction: client.Client) -> None:
+def record(
+    target: manager.Target,
+    changes: Mapping[str, str],
+    transaction: client.Client,
+    hashing_config: partition_buckets.HashingConfig | None = None,
+) -> None:
     """Put what a table lacks into its properties, for all who write it. Idempotent.
 
     Args:
         target: The table, after `check`.
         changes: The properties that it lacks.
         transaction: Whose change it is.
+        hashing_config: Bucket counts by partition that it is to say, if it has none.
 
     Raises:
         ConflictError: Another process changes the properties without our lock, or has put others.
@@ -275,4 +281,11 @@ def record(target: manager.Target, changes: Mapping[str, str], transaction: clie
             )
         return {key: value for key, value in lacks.items() if key in changes}
 
+    if hashing_config is not None and not _stored_counts(target):
+        # First: a writer that knows the index knows them.
+        partition_buckets.create(target.storage, hashing_config)
     configuration.change(transaction, decide)
+
+
+def _stored_counts(target: manager.Target) -> Sequence[partition_buckets.HashingConfig]:
+    return snapshots.take(target.storage, target.config).hashing_configs()

@@ -206,6 +206,21 @@ class Merge(fields.Block):
     )
 
 
+class PartitionCount(fields.Block):
+    """The number of buckets of some partitions."""
+
+    pattern: str = Field(
+        min_length=1,
+        max_length=200,
+        pattern="^[^,;]+$",
+        description=(
+            "A regular expression, of the kind that Java and Python read alike. It is of the "
+            "partitions in whose paths it is found, unless an earlier one is."
+        ),
+    )
+    count: int = Field(ge=1, le=100_000, description="Buckets in each of them.")
+
+
 class Bucket(fields.Block):
     """The hash buckets of a partition."""
 
@@ -229,6 +244,16 @@ class Bucket(fields.Block):
         min_length=1,
         max_length=16,
         description="Fields that are hashed. Defaults to the record key.",
+    )
+    partition_counts: tuple[PartitionCount, ...] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=64,
+        description=(
+            "Partitions with another number of buckets than count: those with which a new table "
+            "begins, or that an adopted one has. Apache Hudi's partition_bucket_index_manager "
+            "changes them later."
+        ),
     )
 
 
@@ -659,6 +684,30 @@ RULES: rules.Rules[HudiTableSpec] = rules.Rules(
                 spec.write_index.bucket is None
                 or spec.write_index.bucket.engine is BucketEngine.SIMPLE
                 or not spec.is_copy_on_write
+            ),
+        ),
+        rules.Rule(
+            name="counts-of-partitions",
+            field="writeIndex.bucket.partitionCounts",
+            message=(
+                "needs engine Simple, keys.partitionFields, concurrency.externalWriters and a "
+                "concurrency.mode other than NonBlocking"
+            ),
+            cel=(
+                "!has(self.writeIndex.bucket) || !has(self.writeIndex.bucket.partitionCounts) "
+                "|| (self.writeIndex.bucket.engine == 'Simple' "
+                "&& self.keys.partitionFields.size() > 0 && self.concurrency.externalWriters "
+                "&& self.concurrency.mode != 'NonBlocking')"
+            ),
+            holds=lambda spec: (
+                spec.write_index.bucket is None
+                or spec.write_index.bucket.partition_counts is None
+                or (
+                    spec.is_simple_bucket
+                    and bool(spec.keys.partition_fields)
+                    and spec.concurrency.external_writers
+                    and not spec.is_non_blocking
+                )
             ),
         ),
         rules.Rule(

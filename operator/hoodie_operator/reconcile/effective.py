@@ -20,6 +20,7 @@ from hoodie import errors
 from hoodie.model import schemas, settings, table_config
 from hoodie.services import definition
 from hoodie.storage import uris
+from hoodie.timeline import partition_buckets
 from hoodie.transaction import heartbeats
 from hoodie.transaction.locks import address_texts, addresses
 from hoodie_operator.api import (
@@ -229,7 +230,23 @@ def _config(spec: hudi_table.HudiTableSpec, name: str) -> table_config.TableConf
         definition.check(wanted, schema)
     except errors.HoodieError as error:
         return Refusal(reason=Reason.INVALID_SPEC, message=f"keys: {error}")
+    expressions = bucket_counts(spec)
+    if bucket is None or not expressions:
+        return wanted
+    try:
+        counts = partition_buckets.declared(expressions, bucket.count)
+        definition.check(wanted, schema, counts)
+    except errors.HoodieError as error:
+        message = f"writeIndex.bucket.partitionCounts: {error}"
+        return Refusal(reason=Reason.INVALID_SPEC, message=message)
     return wanted
+
+
+def bucket_counts(spec: hudi_table.HudiTableSpec) -> str:
+    """Return the bucket counts by partition, as `partition_buckets.declared` takes them."""
+    bucket = spec.write_index.bucket
+    counts = (bucket.partition_counts or ()) if bucket else ()
+    return ";".join(f"{each.pattern},{each.count}" for each in counts)
 
 
 def _schema(schema: hudi_table.Schema, name: str) -> schemas.TableSchema:

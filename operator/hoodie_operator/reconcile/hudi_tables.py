@@ -281,6 +281,7 @@ def _provision(
         has_metadata_table=bool(table.spec.metadata.enabled),
         time_zone=table.spec.time_zone,
         key_options=table.spec.keys.options or {},
+        bucket_counts=effective.bucket_counts(table.spec),
     )
     step = own_runs.go_on(world, table, found, wanted, work)
     status = status.model_copy(update={"runs": step.status})

@@ -82,7 +82,12 @@ _TABLE: Spec = {
     "merge": {"mode": "EventTime", "partialUpdates": False},
     "writeIndex": {
         "type": "Bucket",
-        "bucket": {"engine": "Simple", "count": 4, "fields": ["id"]},
+        "bucket": {
+            "engine": "Simple",
+            "count": 4,
+            "fields": ["id"],
+            "partitionCounts": [{"pattern": "2026-0[1-6]", "count": 16}],
+        },
         "updatesPartitions": True,
     },
     "concurrency": {
@@ -91,7 +96,7 @@ _TABLE: Spec = {
         "conflictRetries": 3,
         "conflictResolution": "BucketIndex",
         "earlyConflictDetection": "SimpleDirectMarker",
-        "externalWriters": False,
+        "externalWriters": True,
         "acknowledgeOrderDependence": False,
         "clockSkew": "200ms",
         "heartbeatInterval": "60s",

@@ -101,6 +101,11 @@ _LOCKED = {"concurrency__lockRef": {"name": "zk"}}
 _KEY_OPTIONS = {"hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd"}
 _NBCC = {"concurrency__mode": "NonBlocking", **_LOCKED}
 _OCC = {"concurrency__mode": "Optimistic"}
+_COUNTED = {
+    "keys__partitionFields": ["n"],
+    "writeIndex__bucket__partitionCounts": [{"pattern": "2026-0[1-6]", "count": 16}],
+    "concurrency__externalWriters": True,
+}
 _IN_S3 = {"storage__path": "s3://lake/flights"}
 
 _LAKE = {"name": "lake", "persistentVolumeClaim": "lake", "mountPath": "/data"}
@@ -249,6 +254,18 @@ WITHIN: Mapping[tuple[str, str], Examples] = {
         ],
         refused=[
             edited(TABLE, tableType="CopyOnWrite", writeIndex__bucket__engine="ConsistentHashing"),
+        ],
+    ),
+    ("HudiTable", "counts-of-partitions"): Examples(
+        accepted=[
+            edited(TABLE, **_COUNTED),
+            edited(TABLE, **_COUNTED, tableType="CopyOnWrite", concurrency__mode="SingleWriter"),
+        ],
+        refused=[
+            edited(TABLE, **{**_COUNTED, "concurrency__externalWriters": False}),
+            edited(TABLE, **{**_COUNTED, "keys__partitionFields": []}),
+            edited(TABLE, **_COUNTED, writeIndex__bucket__engine="ConsistentHashing"),
+            edited(TABLE, **{**_COUNTED, **_NBCC}),
         ],
     ),
     ("HudiTable", "kept-partitions"): Examples(
