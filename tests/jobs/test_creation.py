@@ -73,6 +73,37 @@ def test_table_that_does_not_say_its_buckets_is_taken_over_if_its_records_are_in
     assert workshop.rows() == before | {"7": ("7", "eu", 700, "y")}
 
 
+def test_partitions_get_the_bucket_counts_that_are_declared(tmp_path: Path) -> None:
+    workshop = Workshop(tmp_path)
+    workshop.mode = settings.ConcurrencyMode.OPTIMISTIC
+    workshop.config = replace(workshop.config, partition_fields=("region",))
+    counted = job_specs.CreateTable(bucket_counts="^eu$,9")
+    for _ in range(2):  # The second time it is there.
+        workshop.run(workshop.spec(counted))
+    stored = workshop.table().hashing_config()
+    assert stored is not None
+    assert (stored.expressions, stored.default_count) == ("^eu$,9", 4)
+    workshop.write(workshop.file("1", ROWS))
+    before = workshop.rows()
+    logs = {name: Path(workshop.uri, name).glob("*.log.*") for name in ("eu", "us")}
+    last = {name: max(int(each.name[1:9]) for each in found) for name, found in logs.items()}
+    assert last["eu"] > 3 >= last["us"]
+    with pytest.raises(errors.ConfigurationError, match=r"states bucket counts .* not \^us\$,9"):
+        workshop.run(workshop.spec(job_specs.CreateTable(bucket_counts="^us$,9")))
+
+    # As Apache Hudi leaves a table whose writers alone have such counts.
+    hashing_config = Path(workshop.uri) / stored.path
+    hashing_config.unlink()
+    _as_apache_hudi_leaves_it(workshop)
+    with pytest.raises(errors.ConfigurationError, match="the table has 4"):
+        workshop.create()
+    assert not hashing_config.exists()
+    workshop.run(workshop.spec(counted))
+    assert workshop.table().hashing_config() == stored
+    workshop.write(workshop.file("2", "7,eu,700,y\n"))
+    assert workshop.rows() == before | {"7": ("7", "eu", 700, "y")}
+
+
 def test_table_without_buckets_is_taken_over_with_its_index(tmp_path: Path) -> None:
     workshop = Workshop(tmp_path)
     workshop.mode = settings.ConcurrencyMode.OPTIMISTIC

@@ -105,7 +105,6 @@ APART: Final[Mapping[str, str]] = {
     "has_foreign_writers": "external_writers says it",
     "time_zone": "it is read from the table",
     "drops_partition_columns": "it is read from the table",
-    "partition_counts": "they are read from the table, where Apache Hudi may change them",
     "properties": "it is read from the table",
 }
 """Fields of a table's configuration, concurrency and services that are no part, and why."""

@@ -249,6 +249,13 @@ RULES: Mapping[str, Callable[[Combination], bool]] = {
     "writes afterwards, and this project replaces none": lambda each: (
         each.index == "consistent hashing" and each.operation in REPLACING
     ),
+    "With consistent hashing Apache Hudi 1.2.0 bulk inserts into partitions that are new alone": (
+        lambda each: (
+            each.index == "consistent hashing"
+            and each.operation == "bulk_insert"
+            and each.maker == "theirs"
+        )
+    ),
     "Without partitions none has a number of buckets of its own": lambda each: (
         each.index == "counts by partition" and each.partitions == "none"
     ),

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -149,6 +150,38 @@ def test_existing_table_that_differs_is_refused_by_property(
     assert (state, reason) == ("Stalled", "ImmutableMismatch")
     assert told in message
     assert not here.actions()
+
+
+COUNTED: dict[str, Any] = {
+    "keys__partitionFields": ["a"],
+    "concurrency__mode": "Optimistic",
+    "concurrency__externalWriters": True,
+}
+
+
+def test_bucket_counts_by_partition_are_of_the_run_that_creates_the_table() -> None:
+    counts = [{"pattern": "^eu", "count": 8}, {"pattern": "us|ca", "count": 2}]
+    here = Flights(
+        edited(ow.TABLE, **COUNTED, writeIndex__bucket__partitionCounts=counts), is_ready=False
+    )
+    here.tables[here.uid(here.table_key)] = facts.TableFacts(observed_ms=here.now_ms)
+    here.settle()
+    (started,) = here.started
+    assert started.work == job_specs.CreateTable(bucket_counts="^eu,8;us|ca,2")
+
+
+def test_pattern_that_means_something_else_in_java_is_refused() -> None:
+    counts = [{"pattern": "\\p{Alpha}+", "count": 8}]
+    here = Flights(
+        edited(ow.TABLE, **COUNTED, writeIndex__bucket__partitionCounts=counts), is_ready=False
+    )
+    here.tables[here.uid(here.table_key)] = facts.TableFacts(observed_ms=here.now_ms)
+    here.settle()
+    status, reason, message = here.condition(here.table_key)
+    assert (status, reason) == ("Stalled", "InvalidSpec")
+    assert "writeIndex.bucket.partitionCounts" in message
+    assert "\\p{Alpha}+" in message
+    assert not here.started
 
 
 @pytest.mark.parametrize(
