@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from hoodie import environment, table
 from hoodie.contract import input_sources, job_specs
-from hoodie.model import commits, settings, table_config
+from hoodie.model import commits, schemas, settings, table_config
 from hoodie.sources import local_files
 from hoodie.write import sessions
 from hoodie_jobs import opening
@@ -251,3 +251,46 @@ def test_both_engines_write_the_same(
     workshop.write(path)
     assert read_sorted(workshop).equals(expected.sort_by("id").combine_chunks())
     assert local_files.read([path], CSV, SCHEMA).num_rows == 40_000
+
+
+@pytest.mark.parametrize("is_small", [False, True])
+def test_nested_columns_are_written_however_the_work_is_divided(
+    spark: SparkSession, tmp_path: Path, *, is_small: bool
+) -> None:
+    workshop = Workshop(tmp_path)
+    source = input_sources.Source(format=input_sources.SourceFormat.PARQUET)
+    point = pa.struct([("x", pa.int32()), ("tags", pa.list_(pa.string()))])
+    schema = pa.schema(
+        [("id", pa.string()), ("point", point), ("by_name", pa.map_(pa.string(), point))]
+    )
+    points = [None, {"x": 1, "tags": []}, {"x": None, "tags": ["a", "b"]}]
+    rows = [
+        {
+            "id": f"k{n:03d}",
+            "point": points[n % 3],
+            "by_name": (None, [], [("a", points[n % 2 + 1])])[n % 3],
+        }
+        for n in range(300)
+    ]
+    expected = pa.Table.from_pylist(rows, schema)
+    path = workshop.parquet("nested", dict(zip(schema.names, expected.columns, strict=True)))
+    workshop.config = replace(
+        workshop.config,
+        partition_fields=(),
+        create_schema=schemas.from_arrow(schema, "orders").avro,
+    )
+    workshop.create()
+    options = sessions.WriteOptions(
+        operation=commits.Operation.UPSERT,
+        transaction=opening.transaction_of(workshop.spec(batches_of(path))),
+    )
+    session = workshop.table().begin_write(options, schema.names)
+    assert isinstance(session, sessions.WriteSession)
+    if is_small:
+        data: Data = small.SmallInput(
+            files=(path,), source=source, schema=schema, columns=schema.names, size_bytes=1
+        )
+    else:
+        data = reading.read(spark, [path], source, schema)
+    session.commit(write(spark, data, session, 2))
+    assert read_sorted(workshop).select(schema.names).to_pylist() == rows

@@ -1,11 +1,13 @@
 """One column of Avro records, from Arrow to parts of all rows and from a cursor to Arrow.
 
-Nested types have no place here: only a general Avro library walks through them.
+Nested types are written as what is in them, of all rows at once. They are not read here: only a
+general Avro library walks through them (`hoodie.format.avro_rows`).
 """
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie import errors
 from hoodie.format import avro_cursor, avro_parts
@@ -32,7 +34,7 @@ def parts(column: avro_types.Column, values: pa.Array) -> list[avro_parts.Part]:
 
     Raises:
         InvalidInputError: There are nulls in a column without, or a decimal is too large.
-        UnsupportedError: The column is of a nested type.
+        UnsupportedError: The column is an enum, or has one inside.
     """
     present: Flags | None = None
     if values.null_count:
@@ -53,9 +55,14 @@ def parts(column: avro_types.Column, values: pa.Array) -> list[avro_parts.Part]:
             content = _shortened(values, present) if is_decimal else values.cast(pa.binary())
             lengths = avro_parts.lengths(content).astype(np.int64)
             return [avro_parts.varints(lengths, present, lead), content]
-        case Wire.OTHER:
+        case Wire.RECORD:
+            head = np.empty((len(values), 0), np.uint8)
+            return [avro_parts.fixed(head, present, lead), _fields(column, values, present)]
+        case Wire.ARRAY | Wire.MAP:
+            return _items(column, values, present, lead)
+        case Wire.ENUM:
             raise errors.UnsupportedError(
-                f"column {column.name!r} is {column.type}, which is not written as Avro"
+                f"column {column.name!r} is an enum, which is not written as Avro"
             )
         case _:
             return [avro_parts.fixed(_cells(column, values), present, lead)]
@@ -72,7 +79,7 @@ def read(
     Args:
         cursor: Stands in each row at the column.
         data: The buffer that the cursor is over.
-        column: How the values are encoded; not OTHER.
+        column: How the values are encoded; flat.
         within: Which rows have the column, if it is no union; null in the others. None for all.
 
     Raises:
@@ -174,6 +181,49 @@ _READERS = {
     Wire.BYTES: _read_bytes,
     Wire.FIXED: _read_fixed,
 }
+
+
+def _fields(column: avro_types.Column, values: pa.Array, present: Flags | None) -> pa.Array:
+    """Return the bytes of the fields of records, none where absent."""
+    there = values if present is None else values.filter(pa.array(present))
+    inside = [
+        part
+        for each, of_field in zip(column.inner, there.flatten(), strict=True)
+        for part in parts(each, of_field)
+    ]
+    encoded = avro_parts.join(inside) if inside else avro_parts.nothing(len(there))
+    return encoded if present is None else avro_parts.spread(encoded, present)
+
+
+def _items(
+    column: avro_types.Column, values: pa.Array, present: Flags | None, lead: Bytes | None
+) -> list[avro_parts.Part]:
+    """Return the bytes of arrays and maps: a block of all that they have, and an empty one."""
+    (inner,) = column.inner
+    key_parts: list[avro_parts.Part] = []
+    if column.wire is Wire.MAP:
+        values = values.cast(_entries(values.type))
+        keys, items = values.flatten().flatten()
+        texts = keys.cast(pa.binary())
+        lengths = avro_parts.lengths(texts).astype(np.int64)
+        key_parts = [avro_parts.varints(lengths, None, None), texts]
+    else:
+        items = values.flatten()
+    each = avro_parts.join([*key_parts, *parts(inner, items)])
+    counts = pc.list_value_length(values).fill_null(0)
+    numbers: Places = counts.to_numpy().astype(np.int64)
+    has_items = numbers > 0
+    end = np.zeros((len(values), 1), np.uint8)
+    return [
+        avro_parts.varints(numbers, has_items, lead),
+        avro_parts.grouped(each, numbers),
+        avro_parts.fixed(end, present, None),
+    ]
+
+
+def _entries(type_: pa.DataType) -> pa.DataType:
+    """Return a map's type as that of a list of its entries."""
+    return pa.list_(pa.struct([type_.key_field, type_.item_field]))
 
 
 def _branches(column: avro_types.Column, present: Flags | None, count: int) -> Bytes | None:

@@ -109,6 +109,33 @@ def ragged(cells: Bytes, is_kept: Flags) -> pa.Array:
     return _binary(_offsets(is_kept.sum(axis=1, dtype=np.int32)), cells[is_kept])
 
 
+def nothing(count: int) -> pa.Array:
+    """Return a part without bytes."""
+    return _binary(np.zeros(count + 1, np.int32), np.empty(0, np.uint8))
+
+
+def spread(part: pa.Array, present: Flags) -> pa.Array:
+    """Return a part of some rows as one of all; without bytes in the others.
+
+    Args:
+        part: Of the rows that are present.
+        present: Which of all rows are.
+    """
+    counts = np.zeros(len(present), np.int32)
+    counts[present] = lengths(part)
+    return _binary(_offsets(counts), np.frombuffer(content_of(part), np.uint8))
+
+
+def grouped(part: pa.Array, counts: npt.NDArray[np.int64]) -> pa.Array:
+    """Return the bytes of so many rows of a part after the other as those of one row."""
+    ends = np.zeros(len(part) + 1, np.int64)
+    np.cumsum(lengths(part), out=ends[1:])
+    rows = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=rows[1:])
+    content = np.frombuffer(content_of(part), np.uint8)
+    return _binary(ends[rows].astype(np.int32), content)
+
+
 def join(parts: Sequence[Part]) -> pa.Array:
     """Return the bytes of each row.
 

@@ -8,8 +8,7 @@
     n      the record in Avro's binary form, without container
 
 The schema, with the meta columns, stands in the block's header. Source: `HoodieAvroDataBlock.java`;
-format.md: Log files. Columns of nested types are read row by row (`hoodie.format.avro_rows`)
-and never written.
+format.md: Log files. Columns of nested types are read row by row (`hoodie.format.avro_rows`).
 """
 
 import struct
@@ -41,7 +40,7 @@ def encode(table: pa.Table, avro_json: str) -> bytes:
     Raises:
         InvalidInputError: A column is missing, does not fit its type, or has nulls where the schema
             has none; or the rows take more than 2 GiB.
-        UnsupportedError: The schema has a column of a nested type.
+        UnsupportedError: The schema has an enum.
     """
     parts = [
         part
@@ -79,7 +78,7 @@ def decode(content: pa.Buffer, avro_json: str, columns: Collection[str] | None =
     wanted = [column for column in described if names is None or column.name in names]
     starts, ends = _frames(content)
     last = described.index(wanted[-1]) + 1 if wanted else 0
-    if any(column.wire is avro_types.Wire.OTHER for column in described[:last]):
+    if not all(column.is_flat for column in described[:last]):
         return avro_rows.decode(content, starts, ends, avro_json, wanted)
     cursor = avro_cursor.Cursor(np.frombuffer(content, np.uint8), starts, ends)
     arrays = []

@@ -27,7 +27,7 @@ from hoodie.model import avro_types
 Arrays: TypeAlias = Mapping[str, pa.Array]
 """What was read, by path: of a field its values, and of a union of records their names."""
 
-_PRIMITIVES = frozenset(each.value for each in avro_types.Wire) - {avro_types.Wire.OTHER.value}
+_PRIMITIVES = avro_types.FLAT
 
 
 @dataclass(frozen=True, slots=True)

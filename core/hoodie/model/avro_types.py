@@ -11,7 +11,7 @@ import enum
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -34,7 +34,10 @@ class Wire(enum.Enum):
     BYTES = "bytes"
     STRING = "string"
     FIXED = "fixed"
-    OTHER = "other"  # Nested types and enums, which only a general Avro library reads.
+    ENUM = "enum"
+    ARRAY = "array"
+    MAP = "map"
+    RECORD = "record"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,8 @@ class Column:
         null_branch: Position of null in the union: 0, 1, or None for no union with null.
         is_union: Whether a branch number precedes each value.
         size_bytes: Width of a FIXED.
+        inner: The columns inside of a nested type: the items of an ARRAY, the values of a MAP, the
+            fields of a RECORD.
     """
 
     name: str
@@ -56,6 +61,12 @@ class Column:
     null_branch: int | None
     is_union: bool
     size_bytes: int = 0
+    inner: "tuple[Column, ...]" = ()
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether it is neither of a nested type nor of an enum, which are read row by row."""
+        return self.wire not in _BY_ROWS
 
     @property
     def value_branch(self) -> int:
@@ -68,6 +79,10 @@ class Column:
         is_nullable = self.null_branch is not None or self.wire is Wire.NULL
         return pa.field(self.name, self.type, nullable=is_nullable)
 
+
+_BY_ROWS = frozenset((Wire.ARRAY, Wire.MAP, Wire.RECORD, Wire.ENUM))
+FLAT = frozenset(each.value for each in Wire if each not in _BY_ROWS)
+"""The kinds of types in which nothing else is."""
 
 _PLAIN: Mapping[str, pa.DataType] = {
     "null": pa.null(),
@@ -197,19 +212,29 @@ def _column(name: str, schema: object, names: _Names) -> Column:
     null_branch = None
     if len(branches) > 1:
         null_branch = 0 if branches[1] is others[0] else 1
-    wire, arrow, size_bytes = _value_type(name, others[0] if others else "null", names)
+    found = _value_type(name, others[0] if others else "null", names)
     return Column(
         name=name,
-        type=arrow,
-        wire=wire,
+        type=found.type,
+        wire=found.wire,
         null_branch=null_branch,
         is_union=isinstance(schema, list),
-        size_bytes=size_bytes,
+        size_bytes=found.size_bytes,
+        inner=found.inner,
     )
 
 
-def _value_type(name: str, schema: object, names: _Names) -> tuple[Wire, pa.DataType, int]:
-    """Return wire, Arrow type and width of a type that is no union."""
+class _ValueType(NamedTuple):
+    """A type that is no union; as of `Column`."""
+
+    wire: Wire
+    type: pa.DataType
+    size_bytes: int = 0
+    inner: tuple[Column, ...] = ()
+
+
+def _value_type(name: str, schema: object, names: _Names) -> _ValueType:
+    """Return what a type is that is no union."""
     definition = _definition(name, schema, names)
     kind = definition["type"]
     decimal = _decimal(name, definition) if kind in ("bytes", "fixed") else None
@@ -217,11 +242,11 @@ def _value_type(name: str, schema: object, names: _Names) -> tuple[Wire, pa.Data
         size_bytes = definition.get("size")
         if type(size_bytes) is not int or not 0 <= size_bytes <= _FIXED_BYTES_MAX:
             raise errors.FormatError(f"column {name!r} is an Avro fixed of size {size_bytes!r}")
-        return Wire.FIXED, decimal or pa.binary(size_bytes), size_bytes
+        return _ValueType(Wire.FIXED, decimal or pa.binary(size_bytes), size_bytes)
     if kind in _PLAIN:
         logical = str(definition.get("logicalType"))
-        return Wire(kind), decimal or _LOGICAL.get((kind, logical), _PLAIN[kind]), 0
-    return Wire.OTHER, _nested(name, definition, names), 0
+        return _ValueType(Wire(kind), decimal or _LOGICAL.get((kind, logical), _PLAIN[kind]))
+    return _nested(name, definition, names)
 
 
 def _definition(name: str, schema: object, names: _Names) -> dict[str, Any]:
@@ -245,29 +270,33 @@ def _definition(name: str, schema: object, names: _Names) -> dict[str, Any]:
     return schema
 
 
-def _nested(name: str, definition: dict[str, Any], names: _Names) -> pa.DataType:
+def _nested(name: str, definition: dict[str, Any], names: _Names) -> _ValueType:
     kind = definition["type"]
     if kind == "enum":
-        return pa.string()
+        return _ValueType(Wire.ENUM, pa.string())
     if kind == "array":
-        return pa.list_(_column(name, definition.get("items"), names).arrow.with_name("item"))
+        items = _column(name, definition.get("items"), names)
+        return _ValueType(Wire.ARRAY, pa.list_(items.arrow.with_name("item")), inner=(items,))
     if kind == "map":
-        return pa.map_(
-            pa.string(), _column(name, definition.get("values"), names).arrow.with_name("value")
-        )
+        values = _column(name, definition.get("values"), names)
+        type_ = pa.map_(pa.string(), values.arrow.with_name("value"))
+        return _ValueType(Wire.MAP, type_, inner=(values,))
     if kind == "record":
         inside = names.inside(_full_name(definition, names.namespace))
-        return pa.struct(
+        fields = _fields_of(definition)
+        inner = tuple(
+            _column(f"{name}.{each['name']}", each.get("type"), inside) for each in fields
+        )
+        type_ = pa.struct(
             [
-                _column(f"{name}.{each['name']}", each.get("type"), inside).arrow.with_name(
-                    each["name"]
-                )
-                for each in _fields_of(definition)
+                column.arrow.with_name(each["name"])
+                for each, column in zip(fields, inner, strict=True)
             ]
         )
+        return _ValueType(Wire.RECORD, type_, inner=inner)
     if kind == "error":
         raise errors.UnsupportedError(f"column {name!r} has the Avro type error")
-    return _value_type(name, kind, names)[1]
+    return _value_type(name, kind, names)
 
 
 def _decimal(name: str, definition: dict[str, Any]) -> pa.DataType | None:

@@ -138,15 +138,19 @@ def decimals_of_bytes(schema: TableSchema) -> tuple[str, ...]:
     )
 
 
-def check_names(names: Collection[str]) -> None:
+def check_names(names: Collection[str], within: str = "a table") -> None:
     """Check that columns can have these names beside each other.
+
+    Args:
+        names: Of columns, or of the fields of a struct.
+        within: What has them, for messages.
 
     Raises:
         InvalidInputError: There is none, or a repeated or reserved one, or one that Avro does not
             allow.
     """
     if not names:
-        raise errors.InvalidInputError("a table needs at least one column")
+        raise errors.InvalidInputError(f"{within} needs at least one column")
     for name, count in Counter(name.lower() for name in names).items():
         # Spark and Hive do not tell upper from lower case.
         if count > 1:
@@ -209,13 +213,7 @@ def check_fits(data: pa.Schema, table: TableSchema, may_miss: Collection[str] = 
     Raises:
         InvalidInputError: Columns are missing, repeated or not the table's, or a type loses values;
             the message names each with both types.
-        UnsupportedError: The table has columns of nested types, which are not written.
     """
-    nested = [
-        f"{each.name!r} ({each.type})" for each in table.arrow if pa.types.is_nested(each.type)
-    ]
-    if nested:
-        raise errors.UnsupportedError(f"columns of nested types cannot be written: {_list(nested)}")
     problems = [
         f"column {name!r} is there {count} times"
         for name, count in Counter(data.names).items()
@@ -243,7 +241,7 @@ def conform(data: pa.Table, table: TableSchema) -> pa.Table:
 
     Raises:
         InvalidInputError: A value does not fit its column after all: a time out of the type's
-            range, a null where the table has none.
+            range, a null where the table has none, inside of values too.
     """
     fields, columns = [], []
     found = dict(zip(data.column_names, data.columns, strict=True))
@@ -263,11 +261,38 @@ def _cast(values: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
             f"column {field.name!r} is null in {values.null_count} rows, expected a value in each"
         )
     try:
-        return values.cast(field.type)
-    except pa.ArrowInvalid as error:
+        found = values.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise errors.InvalidInputError(
             f"column {field.name!r} does not fit {field.type}: {error}"
         ) from error
+    if any(_has_null_inside(chunk) for chunk in found.chunks):
+        raise errors.InvalidInputError(
+            f"column {field.name!r} has nulls inside of its values, expected {field.type}"
+        )
+    return found
+
+
+def _has_null_inside(values: pa.Array) -> bool:
+    """Return whether there is a null inside of values where their type has none.
+
+    Arrow's casts look for them in the fields of structs alone.
+    """
+    kind = values.type
+    if not pa.types.is_nested(kind):
+        return False
+    if pa.types.is_struct(kind):
+        inside = values.filter(values.is_valid()).flatten()
+        fields = list(kind)
+    elif pa.types.is_map(kind):
+        inside = values.cast(pa.list_(pa.struct([kind.key_field, kind.item_field])))
+        inside, fields = inside.flatten().flatten(), [kind.key_field, kind.item_field]
+    else:
+        inside, fields = [values.flatten()], [kind.value_field]
+    return any(
+        (not field.nullable and part.null_count > 0) or _has_null_inside(part)
+        for field, part in zip(fields, inside, strict=True)
+    )
 
 
 def _sanitised(table_name: str) -> str:
@@ -289,6 +314,8 @@ def _avro_type(column: pa.Field, record_name: str) -> object:
         unit = "micros" if type_.unit == "us" else "millis"
         prefix = "" if type_.tz else "local-"
         return {"type": "long", "logicalType": f"{prefix}timestamp-{unit}"}
+    if pa.types.is_nested(type_) and not pa.types.is_union(type_):
+        return _nested_avro_type(column, record_name)
     if (
         pa.types.is_decimal(type_)
         and type_.precision <= _DECIMAL_DIGITS_MAX
@@ -306,6 +333,25 @@ def _avro_type(column: pa.Field, record_name: str) -> object:
     raise errors.UnsupportedError(
         f"column {column.name!r} is {type_}: this type is not supported, cast it to another"
     )
+
+
+def _nested_avro_type(column: pa.Field, record_name: str) -> object:
+    """Return the type of lists, maps and structs, named as Spark names what is in them."""
+    type_ = column.type
+    if pa.types.is_struct(type_):
+        check_names([each.name for each in type_], f"the struct of column {column.name!r}")
+        inside = f"{record_name}.{column.name}"
+        fields = [avro_field(each, inside) for each in type_]
+        return {"type": "record", "name": column.name, "namespace": record_name, "fields": fields}
+    if pa.types.is_map(type_):
+        if not _is_text(type_.key_type):
+            raise errors.UnsupportedError(
+                f"column {column.name!r} is {type_}: expected a map whose keys are texts"
+            )
+        values = pa.field(column.name, type_.item_type)
+        return {"type": "map", "values": ["null", _avro_type(values, record_name)]}
+    items = pa.field(column.name, type_.value_type)
+    return {"type": "array", "items": ["null", _avro_type(items, record_name)]}
 
 
 def _with_fixed_decimal(
@@ -364,6 +410,8 @@ def is_lossless(source: pa.DataType, target: pa.DataType) -> bool:
     if pa.types.is_decimal(source) and pa.types.is_decimal(target):
         digits = target.precision - target.scale
         return bool(source.scale <= target.scale and source.precision - source.scale <= digits)
+    if pa.types.is_nested(source):
+        return _holds_nested(source, target)
     return any(
         (
             pa.types.is_floating(source)
@@ -374,6 +422,22 @@ def is_lossless(source: pa.DataType, target: pa.DataType) -> bool:
             pa.types.is_date(source) and pa.types.is_date(target),
         )
     )
+
+
+def _holds_nested(source: pa.DataType, target: pa.DataType) -> bool:
+    """Return the same of structs, maps and lists. The fields of structs are all there, by name."""
+    if pa.types.is_struct(source):
+        given = {field.name: field.type for field in source}
+        known = {field.name: field.type for field in target} if pa.types.is_struct(target) else {}
+        is_whole = len(given) == source.num_fields and given.keys() == known.keys()
+        return is_whole and all(is_lossless(given[name], known[name]) for name in given)
+    if pa.types.is_map(source):
+        return bool(
+            pa.types.is_map(target)
+            and is_lossless(source.key_type, target.key_type)
+            and is_lossless(source.item_type, target.item_type)
+        )
+    return bool(pa.types.is_list(target) and is_lossless(source.value_type, target.value_type))
 
 
 def _holds_integers(source: pa.DataType, target: pa.DataType) -> bool:
