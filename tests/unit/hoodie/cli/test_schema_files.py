@@ -72,8 +72,8 @@ def test_bad_schema_is_refused_by_the_name_of_its_file(tmp_path: Path, text: str
     "kind",
     [
         ["int", "string"],
-        {"type": "array", "items": "int"},
         {"type": "int", "logicalType": "time-millis"},
+        {"type": "array", "items": ["int", "string"]},
         {"type": "bytes", "logicalType": "decimal", "precision": 0},
     ],
 )
