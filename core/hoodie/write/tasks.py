@@ -472,6 +472,15 @@ def _changes(task: WriteTask, batch: batches.Batch, group: batches.GroupRows) ->
             deleted_keys=record_keys,
             deleted_ordering=_deleted_ordering(task, batch, rows),
         )
+    marked = _marked(task, batch, rows)
+    if marked is not None and not len(leaving):
+        kept = rows.filter(pc.invert(marked))
+        return writing.LogRows(
+            data=batch.data.select(task.file_schema.arrow.names).take(kept),
+            record_keys=batch.record_keys.take(kept),
+            deleted_keys=record_keys.filter(marked),
+            deleted_ordering=_deleted_ordering(task, batch, rows.filter(marked)),
+        )
     return writing.LogRows(
         data=batch.data.select(task.file_schema.arrow.names).take(rows),
         record_keys=record_keys,
@@ -480,6 +489,37 @@ def _changes(task: WriteTask, batch: batches.Batch, group: batches.GroupRows) ->
         is_insert=task.operation.adds_rows,
         sort_by=task.file_order,
     )
+
+
+def _marked(task: WriteTask, batch: batches.Batch, rows: pa.Array) -> pa.Array | None:
+    """Return which rows are deletes by the table's own marker, and become a block of deletes.
+
+    In log files Apache Hudi's readers look for `_hoodie_is_deleted` alone: until a compaction they
+    show what a marker deletes. Its writers make delete records of them. A key that has other rows
+    in the batch keeps all of them as rows, and so does one with an ordering value that is null, or
+    a decimal, which a delete record may not hold.
+
+    Returns:
+        Flags of the rows; None where there are none.
+    """
+    config = task.config
+    by_event_time = config.merge_mode is table_config.MergeMode.EVENT_TIME
+    if config.delete_marker is None or config.is_copy_on_write or not by_event_time:
+        return None
+    name, marker = config.delete_marker
+    if name not in batch.data.column_names:
+        return None
+    found = pc.equal(batch.data.column(name).take(rows).cast(pa.string()), marker)
+    marked = found.fill_null(False).combine_chunks()
+    for each in config.ordering_fields:
+        column = batch.data.column(each).take(rows).combine_chunks()
+        if pa.types.is_decimal(column.type):
+            return None
+        marked = pc.and_(marked, column.is_valid())
+    keys = batch.record_keys.take(rows)
+    others = keys.filter(pc.invert(marked))
+    marked = pc.and_(marked, pc.invert(pc.is_in(keys, value_set=others)))
+    return marked if pc.any(marked).as_py() else None
 
 
 def _makes_base_rows(task: WriteTask, changes: writing.LogRows) -> bool:
