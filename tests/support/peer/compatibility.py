@@ -139,7 +139,7 @@ class Combination:
 
     @property
     def our_bucket_options(self) -> Sequence[str]:
-        """What the command line is told of counts that Apache Hudi does not store."""
+        """Options of the command line with the counts, which Apache Hudi does not store."""
         is_by_partition = self.index == "counts by partition"
         return ("--buckets-by-partition", COUNTS_BY_PARTITION) if is_by_partition else ()
 

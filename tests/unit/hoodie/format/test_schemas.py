@@ -343,7 +343,7 @@ def test_columns_may_be_missing_where_the_caller_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("type_", "told"),
+    ("type_", "message"),
     [
         (pa.struct([("a b", pa.int32())]), "'a b' is not a valid name"),
         (pa.struct([("a", pa.int32()), ("A", pa.int32())]), "2 columns are named 'a'"),
@@ -353,8 +353,8 @@ def test_columns_may_be_missing_where_the_caller_says() -> None:
         (pa.list_(pa.time32("s")), "not supported"),
     ],
 )
-def test_nested_columns_that_no_table_has_are_refused(type_: pa.DataType, told: str) -> None:
-    with pytest.raises((errors.InvalidInputError, errors.UnsupportedError), match=told):
+def test_nested_columns_that_no_table_has_are_refused(type_: pa.DataType, message: str) -> None:
+    with pytest.raises((errors.InvalidInputError, errors.UnsupportedError), match=message):
         table(("c", type_))
 
 
