@@ -51,6 +51,18 @@ def deleting_columns(config: table_config.TableConfig) -> frozenset[str]:
     return frozenset((IS_DELETED, OPERATION, *marker))
 
 
+def marked_rows(rows: pa.Table, delete_marker: tuple[str, str]) -> changes.Flags:
+    """Return which rows a table's own marker deletes.
+
+    Args:
+        rows: With the marker's column.
+        delete_marker: As of `table_config.TableConfig`.
+    """
+    name, marker = delete_marker
+    text = rows.column(name).cast(pa.string())
+    return ordering.flags(pc.equal(text, marker).fill_null(False))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoder:
     """What of a table decides how its blocks are decoded.
@@ -193,9 +205,7 @@ class Decoder:
             operation = rows.column(OPERATION)
             found |= ordering.flags(pc.is_in(operation, value_set=_DELETING_OPERATIONS))
         if self.delete_marker is not None and self.delete_marker[0] in rows.column_names:
-            name, marker = self.delete_marker
-            text = rows.column(name).cast(pa.string())
-            found |= ordering.flags(pc.equal(text, marker).fill_null(False))
+            found |= marked_rows(rows, self.delete_marker)
         return found if found.any() else None
 
     def _deletes(self, deletes: delete_records.Deletes) -> changes.DeletedKeys:

@@ -53,8 +53,7 @@ def parts(column: avro_types.Column, values: pa.Array) -> list[avro_parts.Part]:
         case Wire.BYTES | Wire.STRING:
             is_decimal = pa.types.is_decimal(column.type)
             content = _shortened(values, present) if is_decimal else values.cast(pa.binary())
-            lengths = avro_parts.lengths(content).astype(np.int64)
-            return [avro_parts.varints(lengths, present, lead), content]
+            return _with_length(content, present, lead)
         case Wire.RECORD:
             head = np.empty((len(values), 0), np.uint8)
             return [avro_parts.fixed(head, present, lead), _fields(column, values, present)]
@@ -183,6 +182,14 @@ _READERS = {
 }
 
 
+def _with_length(
+    content: pa.Array, present: Flags | None, lead: Bytes | None
+) -> list[avro_parts.Part]:
+    """Return texts or bytes, each behind its length."""
+    lengths = avro_parts.lengths(content).astype(np.int64)
+    return [avro_parts.varints(lengths, present, lead), content]
+
+
 def _fields(column: avro_types.Column, values: pa.Array, present: Flags | None) -> pa.Array:
     """Return the bytes of the fields of records, none where absent."""
     there = values if present is None else values.filter(pa.array(present))
@@ -202,11 +209,9 @@ def _items(
     (inner,) = column.inner
     key_parts: list[avro_parts.Part] = []
     if column.wire is Wire.MAP:
-        values = values.cast(_entries(values.type))
+        values = values.cast(avro_types.entries(values.type))
         keys, items = values.flatten().flatten()
-        texts = keys.cast(pa.binary())
-        lengths = avro_parts.lengths(texts).astype(np.int64)
-        key_parts = [avro_parts.varints(lengths, None, None), texts]
+        key_parts = _with_length(keys.cast(pa.binary()), None, None)
     else:
         items = values.flatten()
     each = avro_parts.join([*key_parts, *parts(inner, items)])
@@ -219,11 +224,6 @@ def _items(
         avro_parts.grouped(each, numbers),
         avro_parts.fixed(end, present, None),
     ]
-
-
-def _entries(type_: pa.DataType) -> pa.DataType:
-    """Return a map's type as that of a list of its entries."""
-    return pa.list_(pa.struct([type_.key_field, type_.item_field]))
 
 
 def _branches(column: avro_types.Column, present: Flags | None, count: int) -> Bytes | None:

@@ -27,8 +27,6 @@ from hoodie.model import avro_types
 Arrays: TypeAlias = Mapping[str, pa.Array]
 """What was read, by path: of a field its values, and of a union of records their names."""
 
-_PRIMITIVES = avro_types.FLAT
-
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
@@ -147,7 +145,7 @@ def _tree(schema: bytes) -> _Node:
 
 
 def _node(path: str, schema: Any, named: dict[str, Any]) -> _Node:  # noqa: ANN401 - of JSON
-    if isinstance(schema, str) and schema not in _PRIMITIVES:
+    if isinstance(schema, str) and schema not in avro_types.FLAT:
         return _node(path, named[schema], named)
     if isinstance(schema, list):
         return _union(path, schema, named)
@@ -159,14 +157,14 @@ def _node(path: str, schema: Any, named: dict[str, Any]) -> _Node:  # noqa: ANN4
         return _Record(tuple(_node(f"{path}.{name}".lstrip("."), of, named) for name, of in below))
     if kind in ("array", "map", "enum"):
         return _Repeated(path, kind)
-    if isinstance(kind, list) or kind not in (*_PRIMITIVES, "fixed"):
+    if isinstance(kind, list) or kind not in (*avro_types.FLAT, "fixed"):
         return _node(path, kind, named)
     return _Leaf(path, _column(path, schema))
 
 
 def _union(path: str, branches: list[Any], named: dict[str, Any]) -> _Node:
     defined = [
-        named[each] if isinstance(each, str) and each not in _PRIMITIVES else each
+        named[each] if isinstance(each, str) and each not in avro_types.FLAT else each
         for each in branches
     ]
     names = [_name(each) for each in defined]

@@ -66,7 +66,7 @@ class Column:
     @property
     def is_flat(self) -> bool:
         """Whether it is neither of a nested type nor of an enum, which are read row by row."""
-        return self.wire not in _BY_ROWS
+        return self.wire.value in FLAT
 
     @property
     def value_branch(self) -> int:
@@ -80,9 +80,10 @@ class Column:
         return pa.field(self.name, self.type, nullable=is_nullable)
 
 
-_BY_ROWS = frozenset((Wire.ARRAY, Wire.MAP, Wire.RECORD, Wire.ENUM))
-FLAT = frozenset(each.value for each in Wire if each not in _BY_ROWS)
-"""The kinds of types in which nothing else is."""
+FLAT = frozenset(
+    each.value for each in Wire if each not in (Wire.ARRAY, Wire.MAP, Wire.RECORD, Wire.ENUM)
+)
+"""The kinds of types in which nothing else is, by their Avro names; without enums."""
 
 _PLAIN: Mapping[str, pa.DataType] = {
     "null": pa.null(),
@@ -105,6 +106,11 @@ _LOGICAL: Mapping[tuple[str, str], pa.DataType] = {
 }
 _KEPT = (("bytes", "decimal"), ("fixed", "decimal"), ("string", "uuid"))
 """Further logical types that lose nothing."""
+
+
+def entries(map_type: pa.DataType) -> pa.DataType:
+    """Return a map's type as that of a list of its entries."""
+    return pa.list_(pa.struct([map_type.key_field, map_type.item_field]))
 
 
 def parse_record(avro_json: str) -> dict[str, Any]:

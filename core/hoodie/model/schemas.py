@@ -285,7 +285,7 @@ def _has_null_inside(values: pa.Array) -> bool:
         inside = values.filter(values.is_valid()).flatten()
         fields = list(kind)
     elif pa.types.is_map(kind):
-        inside = values.cast(pa.list_(pa.struct([kind.key_field, kind.item_field])))
+        inside = values.cast(avro_types.entries(kind))
         inside, fields = inside.flatten().flatten(), [kind.key_field, kind.item_field]
     else:
         inside, fields = [values.flatten()], [kind.value_field]

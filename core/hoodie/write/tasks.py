@@ -472,20 +472,19 @@ def _changes(task: WriteTask, batch: batches.Batch, group: batches.GroupRows) ->
             deleted_keys=record_keys,
             deleted_ordering=_deleted_ordering(task, batch, rows),
         )
-    marked = _marked(task, batch, rows)
-    if marked is not None and not len(leaving):
-        kept = rows.filter(pc.invert(marked))
-        return writing.LogRows(
-            data=batch.data.select(task.file_schema.arrow.names).take(kept),
-            record_keys=batch.record_keys.take(kept),
-            deleted_keys=record_keys.filter(marked),
-            deleted_ordering=_deleted_ordering(task, batch, rows.filter(marked)),
-        )
+    deleted_keys = deleted_ordering = None
+    if len(leaving):
+        # Whatever their ordering values are: the rows that move are not older.
+        deleted_keys = batch.record_keys.take(leaving)
+    elif (marked := _marked(task, batch, rows)) is not None:
+        deleted_keys = record_keys.filter(marked)
+        deleted_ordering = _deleted_ordering(task, batch, rows.filter(marked))
+        rows = rows.filter(pc.invert(marked))
     return writing.LogRows(
         data=batch.data.select(task.file_schema.arrow.names).take(rows),
-        record_keys=record_keys,
-        # Whatever their ordering values are: the rows that move are not older.
-        deleted_keys=batch.record_keys.take(leaving) if len(leaving) else None,
+        record_keys=batch.record_keys.take(rows),
+        deleted_keys=deleted_keys,
+        deleted_ordering=deleted_ordering,
         is_insert=task.operation.adds_rows,
         sort_by=task.file_order,
     )
@@ -506,13 +505,13 @@ def _marked(task: WriteTask, batch: batches.Batch, rows: pa.Array) -> pa.Array |
     by_event_time = config.merge_mode is table_config.MergeMode.EVENT_TIME
     if config.delete_marker is None or config.is_copy_on_write or not by_event_time:
         return None
-    name, marker = config.delete_marker
+    name, _ = config.delete_marker
     if name not in batch.data.column_names:
         return None
-    found = pc.equal(batch.data.column(name).take(rows).cast(pa.string()), marker)
-    marked = found.fill_null(False).combine_chunks()
+    data = batch.data.select(list(dict.fromkeys([name, *config.ordering_fields]))).take(rows)
+    marked = pa.array(block_decoding.marked_rows(data, config.delete_marker))
     for each in config.ordering_fields:
-        column = batch.data.column(each).take(rows).combine_chunks()
+        column = data.column(each).combine_chunks()
         if pa.types.is_decimal(column.type):
             return None
         marked = pc.and_(marked, column.is_valid())

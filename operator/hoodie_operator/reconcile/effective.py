@@ -226,19 +226,17 @@ def _config(spec: hudi_table.HudiTableSpec, name: str) -> table_config.TableConf
         updates_partitions=spec.write_index.updates_partitions,
         has_foreign_writers=spec.concurrency.external_writers,
     )
+    counts = None
     try:
-        definition.check(wanted, schema)
-    except errors.HoodieError as error:
-        return Refusal(reason=Reason.INVALID_SPEC, message=f"keys: {error}")
-    expressions = bucket_counts(spec)
-    if bucket is None or not expressions:
-        return wanted
-    try:
-        counts = partition_buckets.declared(expressions, bucket.count)
-        definition.check(wanted, schema, counts)
+        if bucket is not None and bucket.partition_counts:
+            counts = partition_buckets.declared(bucket_counts(spec), bucket.count)
     except errors.HoodieError as error:
         message = f"writeIndex.bucket.partitionCounts: {error}"
         return Refusal(reason=Reason.INVALID_SPEC, message=message)
+    try:
+        definition.check(wanted, schema, counts)
+    except errors.HoodieError as error:
+        return Refusal(reason=Reason.INVALID_SPEC, message=f"keys: {error}")
     return wanted
 
 
