@@ -170,6 +170,13 @@ class OutOfMemoryError(HoodieError):
     is_transient = True
 
 
+class SharedGroupError(HoodieError):
+    """Several tasks of a write have rows of one file group: one process must deal them out.
+
+    No caller of the library sees it: who runs the tasks does that.
+    """
+
+
 class CancelledError(HoodieError):
     """The run was asked to stop and published nothing."""
 

@@ -1,7 +1,7 @@
 """What a table service or a write asks of an engine.
 
-Tasks are values: a module-level function and items that pickle, carrying a table URI and settings,
-never an open Storage. So the same task runs in a thread here and in a Spark executor.
+Tasks are values: functions and items that pickle, so that the same task runs in a thread here and
+in a Spark executor. A Storage pickles as its URI, and is opened anew where it arrives.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -80,6 +80,10 @@ class CommittedFiles:
         self._commits: dict[instants.InstantTime, commits.CommitMetadata | None] = {}
         self._archive = archived.ArchivedTimeline(storage)
 
+    def __reduce__(self) -> tuple[type[Self], tuple[protocol.Storage, CommittedInstants]]:
+        """Pickle what it knows; what it has read since is read again."""
+        return type(self), (self._storage, self._known)
+
     @classmethod
     def of(cls, storage: protocol.Storage, timeline: active.ActiveTimeline) -> Self:
         """Return those that count as of a timeline; no request."""

@@ -22,6 +22,7 @@ import stat as file_modes
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Self
 
 import pyarrow as pa
 
@@ -53,6 +54,10 @@ class LocalStorage:
         self._root = Path(f"/{location.path}")
         self._root_text = str(self._root)
         self._uri = str(location)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
+        """Pickle as the URI."""
+        return type(self), (self._uri,)
 
     @property
     def uri(self) -> str:

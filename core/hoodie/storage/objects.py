@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent import futures
 from contextlib import contextmanager
 from datetime import datetime
+from typing import Self
 
 import obstore
 import obstore.store
@@ -67,6 +68,10 @@ class ObjectStorage:
                     f"cannot open {bucket}: {_first_line(error)}"
                 ) from error
         self._store: obstore.store.ObjectStore = store
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
+        """Pickle as the URI: the environment says how to open it where it arrives."""
+        return type(self), (self._uri,)
 
     @property
     def uri(self) -> str:

@@ -58,12 +58,36 @@ class Batch:
         record_keys: One a row; in a table without a record key null until the write has begun.
         groups: Every row is in one; once its key was looked up, in none if there is nothing to
             delete, and in several if these hold the key.
+        is_by_partition: Whether they are of the buckets that each partition has of its own.
+        row_bytes: About how many a row with all columns takes in memory.
     """
 
     data: pa.Table
     carried: frozenset[str]
     record_keys: pa.Array
     groups: tuple[GroupRows, ...]
+    is_by_partition: bool = False
+    row_bytes: float = 0.0
+
+    @property
+    def partition_paths(self) -> list[str]:
+        """The partitions of its groups, each once."""
+        return list(dict.fromkeys(group.partition_path for group in self.groups))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """All of some rows that decides which file groups they are written to; it pickles.
+
+    Attributes:
+        rows: For each its record key, its partition, and the columns that were asked for.
+        carried: The columns that the input had.
+        data_bytes: Of the rows with all columns, in memory.
+    """
+
+    rows: pa.Table
+    carried: frozenset[str]
+    data_bytes: int
 
 
 def prepare(
@@ -109,6 +133,48 @@ def prepare(
         carried=frozenset(data.column_names),
         record_keys=record_keys,
         groups=_split(partition_paths, index.tag(record_keys), index.bucket_count),
+        row_bytes=conformed.nbytes / max(1, len(conformed)),
+    )
+
+
+def outline(batch: Batch, columns: Sequence[str]) -> Outline:
+    """Return what of a batch, in the order of its rows, decides where these are written.
+
+    Args:
+        batch: Split in any way by which each row is in one group.
+        columns: Those of its columns that are needed for that.
+    """
+    paths = batch.partition_paths
+    codes = np.empty(len(batch.record_keys), np.int32)
+    for group in batch.groups:
+        codes[group.rows] = paths.index(group.partition_path)
+    names = pa.array(paths, pa.string())
+    return Outline(
+        rows=batch.data.select(columns)
+        .append_column(schemas.RECORD_KEY, batch.record_keys)
+        .append_column(schemas.PARTITION_PATH, pa.DictionaryArray.from_arrays(codes, names)),
+        carried=batch.carried,
+        data_bytes=batch.data.nbytes,
+    )
+
+
+def of_outlines(outlines: Sequence[Outline], config: table_config.TableConfig) -> Batch:
+    """Return the batch of some outlines, one after the other, with their columns alone.
+
+    Args:
+        outlines: At least one, with the same columns.
+        config: The table's configuration.
+    """
+    rows = pa.concat_tables([each.rows for each in outlines]).unify_dictionaries().combine_chunks()
+    record_keys = rows.column(schemas.RECORD_KEY).combine_chunks()
+    partition_paths = rows.column(schemas.PARTITION_PATH).combine_chunks()
+    index = tables.index_of(config)
+    return Batch(
+        data=rows.drop_columns([schemas.RECORD_KEY, schemas.PARTITION_PATH]),
+        carried=outlines[0].carried,
+        record_keys=record_keys,
+        groups=_split(partition_paths, index.tag(record_keys), index.bucket_count),
+        row_bytes=sum(each.data_bytes for each in outlines) / max(1, len(rows)),
     )
 
 
@@ -153,7 +219,7 @@ def by_indexes(batch: Batch, index_of: Callable[[str], protocol.Index]) -> Batch
             GroupRows(partition_path=path, bucket=bucket, rows=of_partition[places])
             for bucket, places in _places(buckets)
         ]
-    return replace(batch, groups=tuple(found))
+    return replace(batch, groups=tuple(found), is_by_partition=True)
 
 
 def in_columns(batch: Batch, schema: schemas.TableSchema) -> Batch:

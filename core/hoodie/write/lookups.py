@@ -17,6 +17,7 @@ groups whose rows made others be left out.
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -99,7 +100,7 @@ def placed(
         batch: Split by partition alone.
         groups: The partitions of the batch, prepared.
         storage: The table's.
-        engine: Threads of this process.
+        engine: Reads the files of the table.
 
     Raises:
         HoodieError: A file cannot be read.
@@ -123,7 +124,7 @@ def _placed(
     snapshot = snapshots.take(storage, how.config, has_committed_only=True)
     has_looked = looks_up(how.operation, how.settings)
     is_everywhere = has_looked and how.config.has_global_index
-    paths = dict.fromkeys(group.partition_path for group in batch.groups)
+    paths = dict.fromkeys(batch.partition_paths)
     if is_everywhere:
         paths |= dict.fromkeys(snapshot.view.partitions())
     slices = {path: snapshot.view.latest_slices(path) for path in paths}
@@ -209,16 +210,17 @@ def _chosen(
         return []
     small = _SmallFiles(how, seen, known)
 
-    def sized(group: batches.GroupRows) -> inserts.Sizes:
-        row_bytes = _row_bytes(seen.storage, seen.slices[group.partition_path], batch.data)
-        return inserts.Sizes(row_bytes=row_bytes, file_bytes_max=how.settings.base_file_bytes_max)
-
-    sizes = engine.map(sized, new)
+    largest = [_largest(seen.slices[group.partition_path]) for group in new]
+    row_bytes = engine.map(partial(_row_bytes, seen.storage), largest)
     number = 0
     chosen: list[batches.GroupRows] = []
-    for group, of_partition in zip(new, sizes, strict=True):
+    for group, of_stored in zip(new, row_bytes, strict=True):
         some = small.among(seen.slices[group.partition_path])
-        for share in _shared(batch, how.sort_by, group, some, of_partition):
+        sizes = inserts.Sizes(
+            row_bytes=batch.row_bytes if of_stored is None else of_stored,
+            file_bytes_max=how.settings.base_file_bytes_max,
+        )
+        for share in _shared(batch, how.sort_by, group, some, sizes):
             if share.file_id is not None:
                 chosen.append(share)
                 continue
@@ -370,17 +372,18 @@ def _clustered(seen: _Seen) -> Iterator[files.FileGroupId]:
         yield from contents.read_clustered_groups(seen.storage, pending)
 
 
-def _row_bytes(
-    storage: protocol.Storage, slices: Sequence[files.FileSlice], data: pa.Table
-) -> float:
-    """Return about how many bytes a row takes in a base file of a partition."""
+def _largest(slices: Sequence[files.FileSlice]) -> list[str]:
+    """Return the paths of the largest base files."""
     bases = [each.base_file for each in slices if each.base_file is not None]
-    largest = sorted(bases, key=lambda each: each.size_bytes, reverse=True)[:_FOOTERS_MAX]
-    footers = [key_footers.read(storage, each.path) for each in largest]
-    rows = sum(each.rows for each in footers if each is not None)
-    if rows:
-        return sum(each.data_bytes for each in footers if each is not None) / rows
-    return float(data.nbytes / max(1, data.num_rows))
+    by_size = sorted(bases, key=lambda each: each.size_bytes, reverse=True)
+    return [each.path for each in by_size[:_FOOTERS_MAX]]
+
+
+def _row_bytes(storage: protocol.Storage, paths: Sequence[str]) -> float | None:
+    """Return about how many bytes a row takes in some base files; None if they have none."""
+    footers = [each for path in paths if (each := key_footers.read(storage, path)) is not None]
+    rows = sum(each.rows for each in footers)
+    return sum(each.data_bytes for each in footers) / rows if rows else None
 
 
 def _shared(

@@ -22,6 +22,7 @@ mergeForPartitionUpdatesIfNeeded), 1.2.0; protocol.md: rule O8.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -70,7 +71,7 @@ def decided(
         tags: Where the keys of the batch are, in all partitions.
         operation: What the batch does: an upsert, a delete, or an insert that drops duplicates.
         is_deleted: For each row of the batch whether it says that it is deleted; None if none does.
-        engine: Runs the reads of file groups; threads of this process.
+        engine: Runs the reads of file groups.
 
     Raises:
         HoodieError: A file cannot be read.
@@ -93,18 +94,22 @@ def decided(
     for holder in stays:
         has_own[holder.places] = True
 
-    def look(holder: tagging.Holder) -> _Stored:
-        brought = _Brought(
+    strays = [holder for holder in strays if len(holder.places)]
+    ordering_columns = [
+        name for name in source.config.ordering_fields if name in batch.data.column_names
+    ]
+    brought = [
+        _Brought(
             keys=tags.keys.take(pa.array(holder.places)),
-            data=batch.data,
-            rows=newest[holder.places],
+            data=batch.data.select(ordering_columns).take(pa.array(newest[holder.places])),
             may_win=is_upsert,
         )
-        return _stored(source, holder.file_slice, brought)
-
-    strays = [holder for holder in strays if len(holder.places)]
+        for holder in strays
+    ]
     leaving, looked_into, is_out = [], [], np.zeros(len(tags.keys), np.bool_)
-    for holder, stored in zip(strays, engine.map(look, strays), strict=True):
+    looks = list(zip((holder.file_slice for holder in strays), brought, strict=True))
+    found = engine.map(partial(_stored, source), looks)
+    for holder, stored in zip(strays, found, strict=True):
         is_kept = stored.is_kept & ~has_own[holder.places]
         is_out[holder.places[is_kept]] = True
         moving = holder.places[stored.is_there & ~is_kept]
@@ -161,14 +166,12 @@ class _Brought:
 
     Attributes:
         keys: Texts, each once.
-        data: The batch's columns.
-        rows: For each key the position of its newest row there.
+        data: The ordering values of the newest row of each.
         may_win: Whether that may take the place of the stored one.
     """
 
     keys: pa.Array
     data: pa.Table
-    rows: _Numbers
     may_win: bool
 
 
@@ -185,8 +188,9 @@ class _Stored:
     is_kept: _Flags
 
 
-def _stored(source: held_keys.KeySource, file_slice: files.FileSlice, brought: _Brought) -> _Stored:
+def _stored(source: held_keys.KeySource, look: tuple[files.FileSlice, _Brought]) -> _Stored:
     """Return what a file slice has of keys that a batch brings to other partitions."""
+    file_slice, brought = look
     by_event_time = source.config.merge_mode is table_config.MergeMode.EVENT_TIME
     fields = source.config.ordering_fields if brought.may_win and by_event_time else ()
     rows = held_keys.rows(source, file_slice, brought.keys, fields)
@@ -201,7 +205,7 @@ def _stored(source: held_keys.KeySource, file_slice: files.FileSlice, brought: _
         new = ordering.OrderingValues.of([brought.data.column(name) for name in fields])
         places = np.flatnonzero(is_there)
         stored_rows = np.asarray(row_of.drop_null().to_numpy(), np.int64)
-        is_kept[places] = ~new.at_least(brought.rows[places], stored, stored_rows)
+        is_kept[places] = ~new.at_least(places, stored, stored_rows)
     return _Stored(is_there=is_there, is_kept=is_kept)
 
 

@@ -43,9 +43,9 @@ class Placement:
             instant_time: The write's own.
             indexes: Of its partitions.
         """
-        self._storage = storage
+        self.storage = storage
         self._listing = listing.of_table(storage, config)
-        self._indexes = indexes
+        self.indexes = indexes
         self._committed = committed
         self._replaced = replaced
         self._retired: dict[str, list[files.FileGroupId]] = {}
@@ -74,7 +74,7 @@ class Placement:
         if is_created:
             self._create(partition_path)
         self._partitions[partition_path] = by_group
-        index = self._indexes.of(partition_path)
+        index = self.indexes.of(partition_path)
         for group in sorted(by_group):
             number = index.bucket_of(group.file_id)
             self._groups.setdefault((partition_path, number), []).append(group)
@@ -112,7 +112,7 @@ class Placement:
         if live:
             return live[0]
         retired_at = self._retired_at.get((partition_path, bucket_number))
-        file_id = self._indexes.of(partition_path).new_file_id(bucket_number, retired_at)
+        file_id = self.indexes.of(partition_path).new_file_id(bucket_number, retired_at)
         return files.FileGroupId(partition_path, file_id)
 
     def base_file_of(self, group: files.FileGroupId) -> files.BaseFile | None:
@@ -145,7 +145,7 @@ class Placement:
         ]
 
     def _create(self, partition_path: str) -> None:
-        self._indexes.begin(partition_path)
+        self.indexes.begin(partition_path)
         if partition_path in self._created or self._listing.is_partition(partition_path):
             return
         self._created.add(partition_path)
@@ -154,4 +154,4 @@ class Placement:
         # Where another writer's first row came first, its file says the same.
         with contextlib.suppress(errors.AlreadyExistsError):
             path = files.join(partition_path, file_names.PARTITION_METADATA)
-            self._storage.create(path, content)
+            self.storage.create(path, content)

@@ -235,14 +235,11 @@ class WriteSession:
 
 
 def _check_base_files(stats: Sequence[commits.WriteStat]) -> None:
-    """Refuse two base files of one file group: tasks share none but a group of no bucket."""
+    """Refuse two base files of one file group, which tasks must not have shared."""
     based = collections.Counter(conflicts.groups_of(each for each in stats if not each.log_files))
     for group, count in based.items():
         if count > 1:
-            raise errors.UnsupportedError(
-                f"{count} tasks wrote base files of {group}, a file group of no bucket in a "
-                "copy-on-write table, expected one task: write this batch with the local engine"
-            )
+            raise errors.SharedGroupError(f"{count} base files of {group}, expected one")
 
 
 def begin(

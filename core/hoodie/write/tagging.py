@@ -95,7 +95,7 @@ def look_up(
         source: The table.
         wanted: Keys of each partition, each once.
         slices: The file slices that are looked through, of each partition.
-        engine: Runs them; threads of this process.
+        engine: Runs them.
         has_rows_only: Whether a file group whose row of a key was deleted does not hold it.
 
     Raises:

@@ -9,9 +9,14 @@
 A `WriteTask` is a value made once a write has begun; any number of processes may run it over parts
 of the input. What they wrote counts once the driver completes the instant with their stats; files
 of attempts that died are known by their markers.
+
+    run      all rows of some buckets or partitions, by one process
+    place    says of each row which file groups it is written to, once a write, where tasks that
+             decide it each for itself would write one file group, or one key twice
+    write    the data files of some of these file groups
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -19,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import errors
+from hoodie.engine import local
 from hoodie.engine import protocol as engine_protocol
 from hoodie.filegroup import (
     block_decoding,
@@ -109,15 +115,21 @@ class WriteToken:
         task: The task's number.
         stage: The number of its stage; files of further partitions have those that follow.
         attempt: The attempt's number.
+        is_alone: Whether no other task has rows of the write.
     """
 
     task: int = 0
     stage: int = 0
     attempt: int = 0
+    is_alone: bool = True
 
 
-def prepare(task: WriteTask, data: pa.Table) -> batches.Batch:
-    """Return rows ready to be written by a task; see `batches.prepare`."""
+def prepare(task: WriteTask, data: pa.Table, storage: protocol.Storage) -> batches.Batch:
+    """Return rows ready to be written by a task, split by bucket; see `batches.prepare`.
+
+    Which bucket a row is in follows from the row and from the table as the write began, so that all
+    processes agree. Cost: of a table with consistent hashing, a listing and a read a partition.
+    """
     batch = batches.prepare(
         data,
         task.config,
@@ -125,13 +137,72 @@ def prepare(task: WriteTask, data: pa.Table) -> batches.Batch:
         task.operation,
         fills_columns=task.settings.adds_columns,
     )
-    if task.hashing_config is None:
-        return batch
-    # Rows of one bucket go to one task.
-    return batches.by_indexes(
-        batch,
-        lambda path: partitions.with_own_count(task.config, task.hashing_config, path),
-    )
+    committed = snapshots.CommittedFiles(storage, task.committed)
+    return _split(batch, _indexes(task, storage, committed))
+
+
+def outline(task: WriteTask, batch: batches.Batch) -> batches.Outline:
+    """Return what `place` needs of a batch that was made by `prepare`."""
+    config, names = task.config, task.stored_schema.arrow.names
+    wanted = set()
+    if config.looks_keys_up:
+        wanted = {*config.ordering_fields, *block_decoding.deleting_columns(config), *task.sort_by}
+    batch = batches.in_columns(batch, task.stored_schema)
+    return batches.outline(batch, [name for name in names if name in wanted])
+
+
+def place(
+    task: WriteTask,
+    outlines: Sequence[batches.Outline],
+    storage: protocol.Storage,
+    engine: engine_protocol.Engine,
+) -> lookups.Placed:
+    """Decide which file groups rows are written to; their partitions are created.
+
+    Args:
+        task: The write.
+        outlines: Of all rows, in the order of the input; at least one.
+        storage: The table's.
+        engine: Reads the files of the table.
+
+    Returns:
+        A batch of the outlines' columns: positions are those of the rows of all outlines.
+
+    Raises:
+        HoodieError: A file cannot be read.
+    """
+    batch = batches.of_outlines(outlines, task.config)
+    if _generates_keys(task):
+        batch = batches.with_generated_keys(batch, task.instant_time, task=0)
+    task = replace(task, schema=task.stored_schema)
+    return _placed(task, batch, _groups(task, storage), WriteToken(), storage, engine)
+
+
+def write(
+    task: WriteTask,
+    batch: batches.Batch,
+    token: WriteToken,
+    storage: protocol.Storage,
+    mark: early_conflicts.Mark | None = None,
+) -> list[commits.Written]:
+    """Write the data files of some file groups that `place` has chosen, one after the other.
+
+    Args:
+        task: The write.
+        batch: Made by `prepare`, of all rows or some, with those of the groups of `place` that are
+            to be written, and their positions in it.
+        token: As of `run`.
+        storage: The table's.
+        mark: As of `run`.
+
+    Raises:
+        WriteConflictError, HeartbeatExpiredError: As of `run`.
+    """
+    task, batch = _stored(task, batch, token)
+    groups = _groups(task, storage)
+    for path in batch.partition_paths:
+        groups.prepare(path, is_created=False)
+    return _written(task, batch, groups, token, local.LocalEngine(1), mark)
 
 
 def run(
@@ -155,25 +226,81 @@ def run(
     Raises:
         WriteConflictError: A conflict was found early.
         HeartbeatExpiredError: The write was judged dead.
+        SharedGroupError: Other calls may have rows of a base file that this one would write.
     """
-    assert (mark is None) == (task.detection is None), "conflicts must be detected"
+    task, batch = _stored(task, batch, token)
+    groups = _groups(task, storage)
+    if not token.is_alone:
+        _check_own(task, batch, groups)
+    placed = _placed(task, batch, groups, token, storage, engine)
+    written = _written(task, placed.batch, groups, token, engine, mark)
+    return [*placed.absent, *placed.untouched, *written]
+
+
+def _stored(
+    task: WriteTask, batch: batches.Batch, token: WriteToken
+) -> tuple[WriteTask, batches.Batch]:
+    """Return a task and its batch in the columns of data files, each row with a key."""
     batch = batches.in_columns(batch, task.stored_schema)
-    if not task.config.record_key_fields and task.operation is not commits.Operation.DELETE:
+    if _generates_keys(task):
         batch = batches.with_generated_keys(batch, task.instant_time, token.task)
-    task = replace(task, schema=task.stored_schema)
-    committed = snapshots.CommittedFiles(storage, task.committed)
-    indexes = partitions.PartitionIndexes(
+    return replace(task, schema=task.stored_schema), batch
+
+
+def _generates_keys(task: WriteTask) -> bool:
+    has_rows = task.operation is not commits.Operation.DELETE
+    return has_rows and not task.config.record_key_fields
+
+
+def _indexes(
+    task: WriteTask, storage: protocol.Storage, committed: snapshots.CommittedFiles
+) -> partitions.PartitionIndexes:
+    """Return the indexes of partitions as the write began."""
+    return partitions.PartitionIndexes(
         storage, task.config, task.hashing_config, committed.is_committed
     )
-    groups = placement.Placement(
+
+
+def _groups(task: WriteTask, storage: protocol.Storage) -> placement.Placement:
+    committed = snapshots.CommittedFiles(storage, task.committed)
+    indexes = _indexes(task, storage, committed)
+    return placement.Placement(
         storage, task.config, committed, task.replaced, task.instant_time, indexes
     )
-    if not indexes.are_all_alike:
-        batch = batches.by_indexes(batch, indexes.of)
+
+
+def _split(batch: batches.Batch, indexes: partitions.PartitionIndexes) -> batches.Batch:
+    """Return a batch split by the buckets of each partition."""
+    if batch.is_by_partition or indexes.are_all_alike:
+        return batch
+    return batches.by_indexes(batch, indexes.of)
+
+
+def _check_own(task: WriteTask, batch: batches.Batch, groups: placement.Placement) -> None:
+    """Check that the rows of other buckets cannot go to a base file that these rows go to."""
+    if task.config.looks_keys_up or task.operation.replaces or not task.config.is_copy_on_write:
+        return
+    for path in batch.partition_paths:
+        groups.prepare(path, is_created=False)
+        if groups.foreign_groups(path):
+            raise errors.SharedGroupError(
+                f"{task.table_uri}: partition {path or '.'!r} has file groups of no bucket, which "
+                "take rows of all buckets: one process decides which rows these are"
+            )
+
+
+def _written(
+    task: WriteTask,
+    batch: batches.Batch,
+    groups: placement.Placement,
+    token: WriteToken,
+    engine: engine_protocol.Engine,
+    mark: early_conflicts.Mark | None,
+) -> list[commits.Written]:
+    """Write the data files of a batch's file groups, whose partitions are prepared."""
+    assert (mark is None) == (task.detection is None), "conflicts must be detected"
     is_cow = task.config.is_copy_on_write
     is_bulk = task.operation is commits.Operation.BULK_INSERT
-    placed = _placed(task, batch, groups, token, storage, engine)
-    batch = placed.batch
     if is_cow and is_bulk:
         _check_empty(task, batch, groups)
     # Rows are numbered within the task, over all of its file groups.
@@ -183,8 +310,7 @@ def run(
 
     # Apache Hudi finds column statistics by names of files alone, and a bucket has the same file id
     # in each partition.
-    paths = dict.fromkeys(group.partition_path for group in batch.groups)
-    stages = {path: token.stage + number for number, path in enumerate(paths)}
+    stages = {path: token.stage + number for number, path in enumerate(batch.partition_paths)}
 
     def write_group(place: int) -> tuple[commits.Written, ...]:
         group = batch.groups[place]
@@ -193,17 +319,18 @@ def run(
             commits.Untouched(file_id=group_id.file_id, partition_path=group_id.partition_path),
         )
 
-    announce = _announcing(task, storage, mark)
+    announce = _announcing(task, groups.storage, mark)
 
     def write_rows(
         group: batches.GroupRows, group_id: files.FileGroupId, first_row: int
     ) -> tuple[commits.WriteStat, ...]:
         if group_id in task.known:
-            group = _without_duplicates(task, batch, group, task.known[group_id], storage)
+            known = task.known[group_id]
+            group = _without_duplicates(task, batch, group, known, groups.storage)
         if group.is_empty:
             return ()
         target = writing.FileTarget(
-            storage=storage,
+            storage=groups.storage,
             group=group_id,
             instant_time=task.instant_time,
             write_token=file_names.write_token(
@@ -226,8 +353,7 @@ def run(
         return _write_group(task, batch, group, based, may_have_base_file=is_new)
 
     found = engine.map(write_group, range(len(batch.groups)))
-    written = [each for of_group in found for each in of_group]
-    return [*placed.absent, *placed.untouched, *written]
+    return [each for of_group in found for each in of_group]
 
 
 def _announcing(
@@ -260,15 +386,16 @@ def _placed(
     Their partitions are prepared.
     """
     config = task.config
+    batch = _split(batch, groups.indexes)
     has_logs_only = not config.is_copy_on_write and not config.looks_keys_up
     adds_files = has_logs_only or task.operation is not commits.Operation.DELETE
     # With a global index rows may be written to other partitions than their own.
     is_certain = not config.has_global_index
-    for path in dict.fromkeys(group.partition_path for group in batch.groups):
+    for path in batch.partition_paths:
         groups.prepare(path, is_created=adds_files and is_certain)
     placed = _looked_up(task, batch, groups, token, storage, engine)
     if not is_certain:
-        for path in dict.fromkeys(group.partition_path for group in placed.batch.groups):
+        for path in placed.batch.partition_paths:
             groups.prepare(path, is_created=adds_files)
     return placed
 
@@ -305,8 +432,7 @@ def _routed(
     engine: engine_protocol.Engine,
 ) -> batches.Batch:
     """Return the batch with rows of keys in groups of no bucket sent there; warn of such groups."""
-    paths = dict.fromkeys(group.partition_path for group in batch.groups)
-    foreign = {path: groups.foreign_groups(path) for path in paths}
+    foreign = {path: groups.foreign_groups(path) for path in batch.partition_paths}
     named = [group for found in foreign.values() for group in found]
     if not named:
         return batch

@@ -15,15 +15,27 @@ from hoodie.write import batches, early_conflicts, tasks
 _TASK_FIRST = 100_000
 
 
-def run(task: tasks.WriteTask, batch: batches.Batch) -> list[commits.Written]:
-    """Write a batch's data files in the Spark task that calls; errors as of `tasks.run`."""
+def run(
+    task: tasks.WriteTask, batch: batches.Batch, *, is_placed: bool = False, is_alone: bool = False
+) -> list[commits.Written]:
+    """Write a batch's data files in the Spark task that calls; errors as of `tasks.run`.
+
+    Args:
+        task: The write.
+        batch: Of `tasks.prepare`.
+        is_placed: Whether its groups are of `tasks.place`.
+        is_alone: Whether no other task has rows of the write.
+    """
     context = TaskContext.get()
     assert context is not None
     token = tasks.WriteToken(
         task=_TASK_FIRST + context.partitionId(),
         stage=context.stageId(),
         attempt=context.taskAttemptId(),
+        is_alone=is_alone,
     )
     storage = locations.open_storage(task.table_uri)
     mark = early_conflicts.marking(task.detection, storage, environment.system(parallelism=1))
+    if is_placed:
+        return tasks.write(task, batch, token, storage, mark)
     return tasks.run(task, batch, token, storage, local.LocalEngine(1), mark)

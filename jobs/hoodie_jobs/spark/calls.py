@@ -66,6 +66,11 @@ def result_of(outcome: Outcome[Result]) -> Result:
             raise error
 
 
+def is_error(outcome: Outcome[Result], kind: type[errors.HoodieError]) -> bool:
+    """Return whether a task ended with an error of that kind."""
+    return isinstance(outcome, Raised) and isinstance(outcome.error, kind)
+
+
 def encode(outcome: Outcome[Result]) -> bytes:
     """Return an outcome as bytes, for a DataFrame's column."""
     return pickle.dumps(outcome)

@@ -8,12 +8,23 @@ from collections.abc import Sequence
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # py4j ships no types
 from pyspark.sql import SparkSession
 
+from hoodie import errors
 from hoodie.contract import engine_specs, input_sources
 from hoodie.model import commits
 from hoodie.sources import local_files
 from hoodie.write import tasks
 from hoodie_jobs import cancellation, runtimes
-from hoodie_jobs.spark import calls, engine, groups, kubernetes, reading, session, small, writing
+from hoodie_jobs.spark import (
+    calls,
+    engine,
+    groups,
+    kubernetes,
+    placing,
+    reading,
+    session,
+    small,
+    writing,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -56,14 +67,30 @@ class SparkRuntime:
     def _write(
         self, data: runtimes.Input, task: tasks.WriteTask
     ) -> list[calls.Outcome[list[commits.Written]]]:
-        # With a global index each task would look for keys among the rows that others write.
-        cores, tasks_max = self.engine.parallelism, 1 if task.config.has_global_index else None
+        if task.config.looks_keys_up:
+            return self._write_placed(data, task)
+        cores = self.engine.parallelism
         if isinstance(data, small.SmallInput):
-            count = tasks_max or small.task_count(data.size_bytes, cores)
-            return small.write(self._spark.sparkContext, data, task, count)
+            count = small.task_count(data.size_bytes, cores)
+            outcomes = small.write(self._spark.sparkContext, data, task, count)
+        else:
+            assert isinstance(data, reading.SparkInput)
+            outcomes = writing.write(data, task, writing.task_count(data.size_bytes, cores))
+        if any(calls.is_error(each, errors.SharedGroupError) for each in outcomes):
+            # What other tasks have written meanwhile is removed before the commit, by its markers.
+            return self._write_placed(data, task)
+        return outcomes
+
+    def _write_placed(
+        self, data: runtimes.Input, task: tasks.WriteTask
+    ) -> list[calls.Outcome[list[commits.Written]]]:
+        cores, lookups = self.engine.parallelism, placing.LookupEngine(self.engine)
+        if isinstance(data, small.SmallInput):
+            count = small.placed_task_count(data.size_bytes, cores, task.config)
+            return small.write_placed(self._spark.sparkContext, data, task, count, lookups)
         assert isinstance(data, reading.SparkInput)
-        count = tasks_max or writing.task_count(data.size_bytes, cores)
-        return writing.write(data, task, count)
+        count = writing.task_count(data.size_bytes, cores)
+        return writing.write_placed(data, task, count, lookups)
 
     def cancel(self) -> None:
         """Have the running Spark jobs fail."""

@@ -5,27 +5,39 @@ second row of tasks writes each group once. What is shuffled are Arrow tables as
 task and target, not rows; they are put together in the order of the input, so no key need be unique
 in a batch.
 
+Where the driver decides which file group a row is written to (`placing`), tasks first tell it what
+decides that: keys, partitions, ordering values. Rows are then known by their position, so Spark
+keeps the input meanwhile, and input that changed under that is refused.
+
+Cost there: the driver holds those columns of all rows, and some 20 bytes more for each.
+
 A task that dies is tried again: its attempt's id makes its files' names its own, and files of
 attempts that nobody heard of are removed before the commit, by their markers (W13).
 """
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql import DataFrame, Row
 
+from hoodie import errors
+from hoodie.engine import protocol
 from hoodie.model import commits
-from hoodie.write import tasks
-from hoodie_jobs.spark import attempts, calls, failures, reading
+from hoodie.storage import locations
+from hoodie.write import batches, tasks
+from hoodie_jobs.spark import attempts, calls, failures, placing, reading
 
 TASK_BYTES = 64 << 20
 _CHUNK_BYTES = 128 << 20
 _OUTCOME = "outcome binary"
 _PIECE = "target int, sequence long, outcome binary"
+_OUTLINE = "sequence long, outcome binary"
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -43,17 +55,89 @@ def write(
     Raises:
         HoodieError: A file cannot be read, or not as what it should be.
     """
+    split = partial(_split, partial(_pieces, data.parser, task, count))
     written = (
-        data.frame.mapInArrow(_worker(partial(_split, data.parser, task, count)), _PIECE)
+        data.frame.mapInArrow(_worker(split), _PIECE)
         .repartitionById(count, "target")
-        .mapInArrow(_worker(partial(_write_pieces, task)), _OUTCOME)
+        .mapInArrow(_worker(partial(_write_pieces, partial(_write, task))), _OUTCOME)
     )
+    return [calls.decode(row.outcome) for row in _collected(written)]
+
+
+def write_placed(
+    data: reading.SparkInput, task: tasks.WriteTask, count: int, engine: protocol.Engine
+) -> list[calls.Outcome[list[commits.Written]]]:
+    """Decide in the driver where rows go, and write them as `write`, file groups dealt by rows.
+
+    Args:
+        data: The input.
+        task: The write.
+        count: Of the tasks, at most.
+        engine: Reads the files of the table.
+
+    Raises:
+        HoodieError: A file cannot be read, or not as what it should be, or the input does not fit.
+    """
+    frame = data.frame.persist()
     try:
-        rows = written.collect()
+        outlined = _collected(
+            frame.mapInArrow(_worker(partial(_outlines, data.parser, task)), _OUTLINE)
+        )
+        pieces: dict[int, _Outlined] = {
+            row.sequence: calls.result_of(calls.decode(row.outcome))
+            for row in sorted(outlined, key=lambda row: row.sequence)
+        }
+        if not pieces:
+            return []
+        storage = locations.open_storage(task.table_uri)
+        outlines = [each.outline for each in pieces.values()]
+        placed = tasks.place(task, outlines, storage, engine)
+        groups = placed.batch.groups
+        owner = placing.owners(groups, count)
+        routes = placing.routes(groups, [each.outline.rows.num_rows for each in pieces.values()])
+        expected = {
+            sequence: (each.digest, of_piece)
+            for (sequence, each), of_piece in zip(pieces.items(), routes, strict=True)
+        }
+        route = partial(_route, data.parser, task, expected, owner)
+        write_groups = partial(_write_placed, task, placing.without_rows(groups))
+        rows = _collected(
+            frame.mapInArrow(_worker(route), _PIECE)
+            .repartitionById(count, "target")
+            .mapInArrow(_worker(partial(_write_pieces, write_groups)), _OUTCOME)
+        )
+    finally:
+        frame.unpersist()
+    found: list[calls.Outcome[list[commits.Written]]] = [
+        calls.Returned([*placed.absent, *placed.untouched])
+    ]
+    return [*found, *(calls.decode(row.outcome) for row in rows)]
+
+
+def _collected(frame: DataFrame) -> list[Row]:
+    """Return a frame's rows.
+
+    Raises:
+        HoodieError: A file cannot be read, or not as what it should be.
+    """
+    try:
+        return frame.collect()
     except Exception as error:
         # Of Py4J or Spark: which, depends on where in the JVM it failed.
         raise failures.reading_error(error) or error from None
-    return [calls.decode(bytes(row.outcome)) for row in rows]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outlined:
+    """A piece of the input, as the driver gets it.
+
+    Attributes:
+        outline: What decides where its rows go.
+        digest: Of its rows.
+    """
+
+    outline: batches.Outline
+    digest: int
 
 
 def _worker(call: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
@@ -65,13 +149,64 @@ def _worker(call: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
     return work
 
 
-def _split(parser: reading.Parser, task: tasks.WriteTask, count: int, rows: Batches) -> Batches:
-    """Return rows by the task that is to write their file group, a table each."""
+def _numbered(rows: Batches) -> Iterator[tuple[int, pa.Table]]:
+    """Return the chunks of a task's rows, numbered in the order of the input."""
     context = TaskContext.get()
     assert context is not None
-    sequence = context.partitionId() << 32
-    for chunk in _chunks(rows):
-        outcome = calls.outcome_of(partial(_pieces, parser, task, count, chunk))
+    return enumerate(_chunks(rows), start=context.partitionId() << 32)
+
+
+def _outlines(parser: reading.Parser, task: tasks.WriteTask, rows: Batches) -> Batches:
+    """Return what decides where rows go."""
+    storage = locations.open_storage(task.table_uri)
+
+    def outlined(chunk: pa.Table) -> _Outlined:
+        parsed = parser.parse(chunk)
+        outline = tasks.outline(task, tasks.prepare(task, parsed, storage))
+        return _Outlined(outline=outline, digest=_digest(task, parsed))
+
+    for sequence, chunk in _numbered(rows):
+        content = calls.encode(calls.outcome_of(partial(outlined, chunk)))
+        yield pa.record_batch(
+            {
+                "sequence": pa.array([sequence], pa.int64()),
+                "outcome": pa.array([content], pa.binary()),
+            }
+        )
+
+
+def _digest(task: tasks.WriteTask, parsed: pa.Table) -> int:
+    """Return a number by which a piece of the input is known again."""
+    return zlib.crc32(_encoded(parsed.select(task.config.record_key_fields)), parsed.num_rows)
+
+
+def _route(
+    parser: reading.Parser,
+    task: tasks.WriteTask,
+    expected: Mapping[int, tuple[int, placing.Routes]],
+    owner: npt.NDArray[np.int32],
+    rows: Batches,
+) -> Batches:
+    """Return rows by the task that is to write their file group, as the driver has decided."""
+
+    def routed(sequence: int, chunk: pa.Table) -> Mapping[int, bytes]:
+        parsed = parser.parse(chunk)
+        digest, of_piece = expected.get(sequence, (None, None))
+        if of_piece is None or digest != _digest(task, parsed):
+            raise errors.InvalidInputError(
+                f"the input of the write {task.instant_time} changed while it was read: expected "
+                "files that stay as they are until they are written"
+            )
+        tables = placing.routed(parsed, of_piece, owner)
+        return {target: _encoded(table) for target, table in tables.items()}
+
+    return _split(routed, rows)
+
+
+def _split(split: Callable[[int, pa.Table], Mapping[int, bytes]], rows: Batches) -> Batches:
+    """Return rows by the task that is to write their file group, a table each."""
+    for sequence, chunk in _numbered(rows):
+        outcome = calls.outcome_of(partial(split, sequence, chunk))
         match outcome:
             case calls.Raised():
                 yield _piece_batch({0: outcome}, sequence)
@@ -79,15 +214,15 @@ def _split(parser: reading.Parser, task: tasks.WriteTask, count: int, rows: Batc
             case calls.Returned(pieces):
                 encoded = {target: calls.Returned(piece) for target, piece in pieces.items()}
                 yield _piece_batch(encoded, sequence)
-        sequence += 1
 
 
 def _pieces(
-    parser: reading.Parser, task: tasks.WriteTask, count: int, chunk: pa.Table
+    parser: reading.Parser, task: tasks.WriteTask, count: int, sequence: int, chunk: pa.Table
 ) -> dict[int, bytes]:
     parsed = parser.parse(chunk)
+    storage = locations.open_storage(task.table_uri)
     rows: dict[int, list[npt.NDArray[np.int64]]] = {}
-    for group in tasks.prepare(task, parsed).groups:
+    for group in tasks.prepare(task, parsed, storage).groups:
         place = f"{group.partition_path}/{group.bucket}"
         rows.setdefault(zlib.crc32(place.encode()) % count, []).append(group.rows)
     return {
@@ -96,7 +231,10 @@ def _pieces(
     }
 
 
-def _write_pieces(task: tasks.WriteTask, rows: Batches) -> Batches:
+def _write_pieces(
+    write_table: Callable[[pa.Table], list[commits.Written]], rows: Batches
+) -> Batches:
+    """Put the pieces of a task together, and write them."""
     pieces = _whole(rows)
     if pieces is None:
         return
@@ -106,11 +244,21 @@ def _write_pieces(task: tasks.WriteTask, rows: Batches) -> Batches:
         yield _outcome_batch(raised[0])
         return
     tables = [_decoded(calls.result_of(each)) for each in outcomes]
-    yield _outcome_batch(calls.outcome_of(partial(_write, task, pa.concat_tables(tables))))
+    yield _outcome_batch(calls.outcome_of(partial(write_table, pa.concat_tables(tables))))
 
 
 def _write(task: tasks.WriteTask, data: pa.Table) -> list[commits.Written]:
-    return attempts.run(task, tasks.prepare(task, data))
+    storage = locations.open_storage(task.table_uri)
+    return attempts.run(task, tasks.prepare(task, data, storage))
+
+
+def _write_placed(
+    task: tasks.WriteTask, groups: Sequence[batches.GroupRows], rows: pa.Table
+) -> list[commits.Written]:
+    data, own = placing.received(rows, groups)
+    storage = locations.open_storage(task.table_uri)
+    batch = tasks.prepare(task, data, storage)
+    return attempts.run(task, replace(batch, groups=own), is_placed=True)
 
 
 def _whole(rows: Batches) -> pa.Table | None:

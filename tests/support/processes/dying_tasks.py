@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import pyarrow as pa
 
@@ -12,6 +12,7 @@ from hoodie.engine import protocol
 from hoodie.write import tasks
 from hoodie_jobs.spark import reading, small
 
+Arguments = ParamSpec("Arguments")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -78,10 +79,14 @@ def _die_after_write(mark: Path) -> None:
     if mark.exists():
         return
     mark.touch()
-    write = tasks.run
+    # In the worker that dies.
+    tasks.run = _dying(tasks.run)
+    tasks.write = _dying(tasks.write)
 
-    def write_and_die(*arguments: object) -> None:
-        write(*arguments)  # type: ignore[arg-type] # passed on as they are
+
+def _dying(write: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    def write_and_die(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        write(*args, **kwargs)
         os._exit(1)
 
-    tasks.run = write_and_die  # type: ignore[assignment] # in the worker that dies
+    return write_and_die
