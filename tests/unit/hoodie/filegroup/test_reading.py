@@ -513,7 +513,7 @@ def test_filter_on_the_key(where: predicates.Predicate, expected: list[str]) -> 
 @pytest.fixture
 def small_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet_writing, "ROW_GROUP_BYTES", 2_000)
-    monkeypatch.setattr(parquet_reading, "_PIECE_BYTES", 1)
+    monkeypatch.setattr(parquet_reading, "_PIECE_BYTES", 2_000)
 
 
 @pytest.mark.usefixtures("small_row_groups")
