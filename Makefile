@@ -149,8 +149,15 @@ bench: setup setup-peer ## run beside Apache Hudi on the same data; writes bench
 	@$(BIN)/python benchmarks/retention.py
 	@echo "==> Measuring the metadata table"
 	@$(BIN)/python benchmarks/metadata.py
-	@echo "==> Measuring writes by each index"
+	@echo "==> Measuring look-ups and writes by each index"
 	@$(BIN)/python benchmarks/indexes.py
+
+.PHONY: bench-large
+bench-large: setup setup-peer ## the same with 20 million rows, and 10 million by each index, in some hours; writes benchmarks/LARGE.md, INDEXES.md
+	@echo "==> Running with 20 million rows side by side with Apache Hudi"
+	@$(BIN)/python benchmarks/run.py --workload large --repeat 1 --results benchmarks/LARGE.md
+	@echo "==> Measuring look-ups and writes by each index into 10 million rows"
+	@$(BIN)/python benchmarks/indexes.py --rows 10000000 --repeat 1
 
 .PHONY: bench-commits
 bench-commits: setup setup-peer ## measure commits, their requests and contention in some 40 minutes; writes benchmarks/COMMITS.md, CONTENTION.md

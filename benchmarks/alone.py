@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 
-from data import WORKLOADS
+from data import WORKLOADS, shrunk
 from steps import Run, Side, run, warm_up
 
 FOLDER = Path(__file__).parent / "work"
@@ -18,13 +18,14 @@ def main(open_side: Callable[[Path], AbstractContextManager[Side]]) -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--workload", action="append", choices=[*WORKLOADS], help="default: all")
     parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--shrink", type=int, default=1, help="divides all numbers of rows")
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     runs: list[Run] = []
     with open_side(arguments.folder) as side:
         for name in arguments.workload or WORKLOADS:
-            workload = WORKLOADS[name]
+            workload = shrunk(WORKLOADS[name], arguments.shrink)
             warm_up(side, workload, arguments.folder)
             for _ in range(arguments.repeat):
                 runs.append(run(side, workload, arguments.folder))

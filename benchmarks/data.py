@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 SEED = 20130101
 LATE_SHARE = 0.05
 NEW_SHARE = 0.1
+_PARQUET = {"compression": "snappy", "store_schema": False}
 FORMAT = 1
 """Raise it when the generated content changes: files of another format are made anew."""
 
@@ -42,21 +43,24 @@ SCHEMA = pa.schema(
         ("score", pa.float64()),
     ]
 )
+AGGREGATED = ("region", "amount", "ts", "quantity", "score")
 AGGREGATE = (
-    "SELECT region, count(*) AS orders, sum(amount) AS amount, max(ts) AS ts, avg(score) AS score"
+    "SELECT region, count(*) AS orders, sum(amount) AS amount, max(ts) AS ts,"
+    " sum(quantity) AS quantity, avg(score) AS score"
     " FROM scanned GROUP BY region ORDER BY region"
 )
-"""Touches 4 of the 10 columns, and needs every row merged."""
+"""Touches 5 of the columns, and needs every row merged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How many rows each step has."""
+    """How many rows each step has, and how many columns each row has beside those of `SCHEMA`."""
 
     rows: int = 1_000_000
     upserts: int = 5
     upsert_rows: int = 100_000
     delete_rows: int = 100_000
+    more_columns: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +79,8 @@ class Workload:
     non_blocking: bool = False
     all_sinks: bool = False
     """Whether full scans go to each sink in turn, or to one."""
+    is_large: bool = False
+    """Whether it takes too long to be among the usual ones."""
 
 
 PLAIN = Workload(name="plain")
@@ -89,9 +95,49 @@ WORKLOADS: Mapping[str, Workload] = {
         replace(PLAIN, name="avro", parquet_logs=False),
         replace(PLAIN, name="partitioned", partition_by=("region",), buckets=2),
         replace(PLAIN, name="non_blocking", non_blocking=True),
+        # 200 columns, of which the aggregate reads 5.
+        replace(
+            PLAIN,
+            name="wide",
+            sizes=Sizes(rows=200_000, upserts=3, upsert_rows=20_000, more_columns=190),
+        ),
+        # More than Apache Hudi's heap holds.
+        replace(
+            PLAIN,
+            name="large",
+            sizes=Sizes(rows=20_000_000, upserts=1, upsert_rows=1_000_000),
+            is_large=True,
+        ),
     )
 }
-WARM_UP = Sizes(rows=20_000, upserts=2, upsert_rows=2_000, delete_rows=1_000)
+_CHUNK = 1_000_000
+
+
+def shrunk(workload: Workload, divisor: int) -> Workload:
+    """Return a workload with fewer rows, to try it."""
+    sizes = workload.sizes
+    smaller = replace(
+        sizes,
+        rows=sizes.rows // divisor,
+        upsert_rows=sizes.upsert_rows // divisor,
+        delete_rows=sizes.delete_rows // divisor,
+    )
+    return replace(workload, sizes=smaller)
+
+
+def warm_up_of(sizes: Sizes) -> Sizes:
+    """Return the sizes of a small table with the same columns."""
+    return replace(sizes, rows=20_000, upserts=2, upsert_rows=2_000, delete_rows=1_000)
+
+
+def schema_of(sizes: Sizes) -> pa.Schema:
+    """Return the columns of rows."""
+    kinds = (pa.float64(), pa.int64(), pa.string())
+    more = [
+        pa.field(f"more_{number:03}", kinds[number % len(kinds)])
+        for number in range(sizes.more_columns)
+    ]
+    return pa.schema([*SCHEMA, *more])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +153,10 @@ class Inputs:
 
 def generate(folder: Path, sizes: Sizes) -> Inputs:
     """Return the input files for these sizes below `folder`; make them if they are not there."""
-    root = folder / f"{sizes.rows}-{sizes.upserts}x{sizes.upsert_rows}-{sizes.delete_rows}"
+    columns = len(schema_of(sizes))
+    root = folder / (
+        f"{sizes.rows}-{sizes.upserts}x{sizes.upsert_rows}-{sizes.delete_rows}-{columns}"
+    )
     upserts = tuple(root / f"upsert-{number}.parquet" for number in range(1, sizes.upserts + 1))
     new_rows = int(sizes.upsert_rows * NEW_SHARE) * sizes.upserts
     inputs = Inputs(
@@ -129,20 +178,20 @@ def generate(folder: Path, sizes: Sizes) -> Inputs:
 
 def _write_all(inputs: Inputs, sizes: Sizes) -> None:
     random = np.random.default_rng(SEED)
-    _write(inputs.rows, orders(random.permutation(sizes.rows), commit=0, random=random))
+    _write(inputs.rows, random.permutation(sizes.rows), sizes, commit=0, random=random)
     known = sizes.rows
     new = int(sizes.upsert_rows * NEW_SHARE)
     for commit, path in enumerate(inputs.upserts, start=1):
         old = random.choice(known, sizes.upsert_rows - new, replace=False)
         numbers = random.permutation(np.concatenate([old, np.arange(known, known + new)]))
         known += new
-        _write(path, orders(numbers, commit=commit, random=random))
+        _write(path, numbers, sizes, commit=commit, random=random)
     gone = orders(
         random.choice(known, sizes.delete_rows, replace=False),
         commit=len(inputs.upserts) + 1,
         random=random,
     )
-    _write(inputs.deletes, gone.select(["id", "region", "customer", "ts"]))
+    pq.write_table(gone.select(["id", "region", "customer", "ts"]), inputs.deletes, **_PARQUET)
 
 
 def orders(numbers: np.ndarray, *, commit: int, random: np.random.Generator) -> pa.Table:
@@ -180,10 +229,26 @@ def _labels(prefix: str, numbers: np.ndarray, *, digits: int) -> pa.Array:
     return pc.binary_join_element_wise(prefix, text, "")
 
 
-def _write(path: Path, table: pa.Table) -> None:
-    # Eight row groups at most, so that Spark can split the file between its cores.
-    rows = max(table.num_rows // 8, 10_000)
-    pq.write_table(table, path, compression="snappy", row_group_size=rows, store_schema=False)
+def _more(table: pa.Table, schema: pa.Schema, random: np.random.Generator) -> pa.Table:
+    """Return rows with the columns of a schema that they do not have: numbers, and short texts."""
+    for field in schema.names[table.num_columns :]:
+        kind = schema.field(field).type
+        numbers = pa.array(random.integers(0, 1_000_000, table.num_rows))
+        table = table.append_column(schema.field(field), numbers.cast(kind))
+    return table
+
+
+def _write(
+    path: Path, numbers: np.ndarray, sizes: Sizes, *, commit: int, random: np.random.Generator
+) -> None:
+    """Write the orders of these numbers, some at a time."""
+    schema = schema_of(sizes)
+    # Some row groups, so that Spark can split the file between its cores.
+    group_rows = max(min(len(numbers), _CHUNK) // 8, 10_000)
+    with pq.ParquetWriter(path, schema, **_PARQUET) as writer:
+        for first in range(0, len(numbers), _CHUNK):
+            rows = orders(numbers[first : first + _CHUNK], commit=commit, random=random)
+            writer.write_table(_more(rows, schema, random), row_group_size=group_rows)
 
 
 def stored_bytes(table: Path) -> int:

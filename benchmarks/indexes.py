@@ -1,52 +1,61 @@
-"""Measures writes by each index, beside Apache Hudi with the same one; writes INDEXES.md.
+"""Measures look-ups and writes by each index, beside Apache Hudi with the same; writes INDEXES.md.
 
     .venv/bin/python benchmarks/indexes.py [--rows N] [--batch N] [--repeat N] [--only INDEX]...
         [--results FILE]
 
-Apache Hudi makes a table of a million rows with random keys in four partitions, once for each index
-and table type; both go on with a copy of it, ours adopted. Then, in turn: upserts of a batch of
-which nine of ten keys are in the table, spread over all of it; and inserts of new rows, by upsert,
-which fill small files first; with a global index also upserts in which a tenth of the rows change
-their partition. Each is written some times, with other keys each time, and the best
-is kept; Apache Hudi runs in a warm session on as many threads. Ours is the local engine, with
-bloom filters where Apache Hudi makes some.
+Apache Hudi makes a table with random keys in four partitions, once for each index and table type;
+all three go on with a copy of it, ours adopted: Apache Hudi, our engine on Spark and on local
+threads, the first two in warm sessions, all with two threads. `index_figures` tells the steps. A
+step is repeated, with other keys each time, and the best is kept. The input is a parquet file,
+whose reading counts. In the end all three tables hold the same.
+
+The figures are kept in FILE, and the page beside it shows them: a run of some indexes, or of other
+sizes, leaves the others as they are.
 """
 
 import argparse
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]  # `support` and our neighbours
 
-import machine  # noqa: E402 (the path comes first)
+import data  # noqa: E402 (the path comes first)
+import index_figures  # noqa: E402
+import machine  # noqa: E402
 import numpy as np  # noqa: E402
+import ours  # noqa: E402
+import ours_on_spark  # noqa: E402
 import pyarrow as pa  # noqa: E402
-from rich.console import Console  # noqa: E402
+import pyarrow.compute as pc  # noqa: E402
+import pyarrow.parquet as pq  # noqa: E402
 
 from hoodie import environment, table  # noqa: E402
-from hoodie.model import commits, settings, table_config  # noqa: E402
-from hoodie.transaction import authors, manager  # noqa: E402
-from hoodie.transaction.locks import address_texts  # noqa: E402
-from hoodie.write import sessions  # noqa: E402
-from support.peer.judge import Judge, Settings  # noqa: E402
-from support.peer.peer_options import PeerTable  # noqa: E402
+from hoodie.filegroup import held_keys, snapshots  # noqa: E402
+from hoodie.model import commits, table_config  # noqa: E402
+from hoodie.write import tagging  # noqa: E402
+from support.peer.judge import Judge, Query, Settings  # noqa: E402
+from support.peer.peer_options import PeerTable, in_process_lock  # noqa: E402
 
-RESULTS = ROOT / "benchmarks" / "INDEXES.md"
+RESULTS = ROOT / "benchmarks" / "INDEXES.jsonl"
 WORK = ROOT / "benchmarks" / "work" / "indexes"
-CONSOLE = Console()
 PARTITIONS = 4
 BUCKETS = 4
 CORES = 2
+WRITER = data.PLAIN
+"""What our writers have in common with Apache Hudi's: codec, log blocks, clock skew, lock."""
 _SEED = 11
 _UPDATED = 0.9
 _MOVED = 10
 """One of so many rows changes its partition."""
+_CHUNK = 500_000
+_TIMEOUT_S = 7200
 
 RECORD_INDEX = {
     "hoodie.index.type": "RECORD_INDEX",
@@ -75,6 +84,7 @@ INDEXES: Mapping[str, PeerTable] = {
     ),
 }
 KINDS = {
+    "bucket": table_config.IndexKind.BUCKET,
     "consistent hashing": table_config.IndexKind.CONSISTENT_HASHING,
     "simple": table_config.IndexKind.SIMPLE,
     "bloom": table_config.IndexKind.BLOOM,
@@ -85,14 +95,29 @@ KINDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """What one kind of write took, at best."""
+class Step:
+    """A kind of write.
 
-    table_type: str
-    index: str
-    what: str
-    ours_s: float
-    theirs_s: float
+    Attributes:
+        name: As the page names it.
+        operation: What is done.
+        updated: The share of keys that are in the table.
+        moves: Whether rows change their partition.
+    """
+
+    name: str
+    operation: commits.Operation = commits.Operation.UPSERT
+    updated: float = _UPDATED
+    moves: bool = False
+
+
+# Of a merge-on-read table only file groups without log files are small: inserts come first.
+STEPS = (
+    Step(name="insert", operation=commits.Operation.INSERT, updated=0),
+    Step(name="upsert"),
+    Step(name="upsert of new rows", updated=0),
+    Step(name="move", moves=True),
+)
 
 
 class Keys:
@@ -135,109 +160,200 @@ def rows_of(numbers: np.ndarray, ts: int, *, moves: bool = False) -> pa.Table:
     )
 
 
-def adopted(path: Path, index: str) -> table.Table:
-    """Return a table of Apache Hudi's that states its index."""
-    opened = table.open_table(str(path), environment.system(parallelism=CORES))
-    count = INDEXES[index].buckets
-    declared = replace(opened.config, index=KINDS.get(index), bucket_count=count)
-    opened.adopt(declared, transaction())
-    return table.open_table(str(path), environment.system(parallelism=CORES))
+def write_rows(path: Path, numbers: np.ndarray, ts: int, *, moves: bool = False) -> Path:
+    """Write the rows of these numbers to a parquet file; return its path."""
+    chunks = (numbers[first : first + _CHUNK] for first in range(0, len(numbers), _CHUNK))
+    schema = rows_of(numbers[:1], ts).schema
+    with pq.ParquetWriter(path, schema, compression="snappy", store_schema=False) as writer:
+        for chunk in chunks:
+            writer.write_table(rows_of(chunk, ts, moves=moves))
+    return path
 
 
-def transaction() -> manager.TransactionOptions:
-    """Return the options of a single writer."""
-    return manager.TransactionOptions(
-        lock=address_texts.parse("filesystem"),
-        author=authors.Author(writer_id="bench"),
-        settings=settings.WriteSettings(),
-    )
+Totals = Mapping[str, tuple[float, ...]]
+"""Of each partition the count of its rows and some sums, which tell tables apart."""
+_TOTALS = "SELECT part, count(*), sum(ts), sum(quantity), sum(amount) FROM scanned GROUP BY part"
 
 
-def ours_s(opened: table.Table, rows: pa.Table) -> float:
-    """Return the seconds of an upsert by our local engine."""
-    options = sessions.WriteOptions(operation=commits.Operation.UPSERT, transaction=transaction())
+def totals_of(rows: pa.Table) -> Totals:
+    """Return the totals of a table of them."""
+    return {
+        part: tuple(round(float(value), 3) for value in values)
+        for part, *values in zip(*(column.to_pylist() for column in rows.columns), strict=True)
+    }
+
+
+class Local:
+    """Our table on local threads."""
+
+    def __init__(self, path: Path) -> None:
+        self._env = environment.system(parallelism=CORES)
+        self._path = path
+
+    def open(self) -> table.Table:
+        """Open the table."""
+        return table.open_table(str(self._path), self._env)
+
+    def adopt(self, index: str) -> None:
+        """Have the table state its index."""
+        opened = self.open()
+        declared = replace(opened.config, index=KINDS[index], bucket_count=INDEXES[index].buckets)
+        opened.adopt(declared, ours.transaction(WRITER))
+
+    def write(self, rows: Path, operation: commits.Operation) -> object:
+        """Write a file."""
+        return ours.write(self.open(), rows, operation, ours.transaction(WRITER))
+
+    def look_up(self, wanted: pa.Table) -> int:
+        """Find the keys of rows; return how many the table has."""
+        opened = self.open()
+        storage = self._env.open_storage(str(self._path))
+        snapshot = snapshots.take(storage, opened.config, has_committed_only=True)
+        slices = {path: snapshot.view.latest_slices(path) for path in snapshot.view.partitions()}
+        source = held_keys.KeySource(
+            storage, opened.config, opened.schema, snapshot.committed.is_committed
+        )
+        keys = {
+            part: wanted.filter(pc.equal(wanted.column("part"), part)).column("id").combine_chunks()
+            for part in slices
+        }
+        if opened.config.has_global_index:
+            everything = [each for found in slices.values() for each in found]
+            slices = {tagging.EVERYWHERE: everything}
+            keys = {tagging.EVERYWHERE: wanted.column("id").combine_chunks()}
+        tags = tagging.by_record_index(snapshot, keys, slices)
+        if tags is None:
+            tags = tagging.look_up(source, keys, slices, self._env.engine)
+        return sum(int((each.first() != tagging.NOWHERE).sum()) for each in tags.values())
+
+    def totals(self) -> Totals:
+        """Return what tells the table apart."""
+        rows = self.open().read(columns=["part", "ts", "quantity", "amount"]).read_all()
+        sums = [([], "count_all"), ("ts", "sum"), ("quantity", "sum"), ("amount", "sum")]
+        return totals_of(rows.group_by("part").aggregate(sums))
+
+
+def best_s(work: Callable[[], object], before: float) -> float:
+    """Do work; return its seconds, or those of before where they were fewer."""
     begin = time.perf_counter()
-    opened.write(rows, options)
-    return time.perf_counter() - begin
+    work()
+    return min(before, time.perf_counter() - begin)
 
 
-def figures(
-    judge: Judge, indexes: Sequence[str], rows: int, batch: int, repeat: int
-) -> Iterator[Figure]:
-    """Yield what each kind of write takes, with some indexes."""
-    for merge_on_read in (False, True):
-        for index in indexes:
-            kind = INDEXES[index]
-            if index == "consistent hashing" and not merge_on_read:
-                continue  # Apache Hudi refuses it.
-            peer = replace(kind, merge_on_read=merge_on_read, ordering="ts", partition_by=("part",))
-            keys = Keys(rows)
-            made, ours, theirs = (WORK / name for name in ("made", "ours", "theirs"))
-            for path in (made, ours, theirs):
-                shutil.rmtree(path, ignore_errors=True)
-            judge.write(
-                made,
-                rows_of(keys.all(), 1),
-                peer.write_options(),
-                operation="insert" if kind.buckets is None else "upsert",
-                timeout_s=1800,
-            )
-            shutil.copytree(made, ours)
-            made.rename(theirs)
-            opened = adopted(ours, index)
-            name = "merge-on-read" if merge_on_read else "copy-on-write"
-            kinds = {"upsert": _UPDATED, "insert": 0.0}
-            if KINDS.get(index, table_config.IndexKind.BUCKET).is_global:
-                kinds["move"] = _UPDATED
-            for what, updated in kinds.items():
-                best: dict[str, float] = {}
-                for turn in range(repeat):
-                    numbers = keys.batch(batch, updated)
-                    wanted = rows_of(numbers, 2 + turn, moves=what == "move")
-                    spent = {
-                        "ours": ours_s(opened, wanted),
-                        "theirs": judge.write(theirs, wanted, peer.write_options(), timeout_s=1800),
-                    }
-                    best = {side: min(s, best.get(side, s)) for side, s in spent.items()}
-                found = Figure(
-                    table_type=name,
-                    index=index,
-                    what=what,
-                    ours_s=best["ours"],
-                    theirs_s=best["theirs"],
-                )
-                CONSOLE.print(
-                    f"{name}, {index}, {what}: ours {found.ours_s:.2f} s, Apache Hudi "
-                    f"{found.theirs_s:.2f} s"
-                )
-                yield found
+class Bench:
+    """The tables of one index, and the engines that write to them."""
+
+    def __init__(
+        self, judge: Judge, spark: ours_on_spark.HoodieOnSpark, options: argparse.Namespace
+    ) -> None:
+        self._judge = judge
+        self._spark = spark
+        self._options = options
+        self._run = (
+            f"{datetime.now(UTC):%Y-%m-%d}, {machine.circumstances()}; Apache Hudi "
+            f"{judge.versions().hudi} on Spark 3.5, ours on Spark {spark.version}; the best of "
+            f"{options.repeat}"
+        )
+
+    def warm_up(self) -> None:
+        """Have both Sparks write small tables: their first writes are slow."""
+        keys = Keys(1000)
+        for merge_on_read in (False, True):
+            peer = peer_table("simple", merge_on_read=merge_on_read)
+            self._make(peer, keys)
+            jobs = self._jobs()
+            for number in range(3):
+                batch = write_rows(WORK / "batch.parquet", keys.batch(100, _UPDATED), 2 + number)
+                self._written_by_peer(peer, batch, commits.Operation.UPSERT)
+                jobs.write(batch, commits.Operation.UPSERT)
+
+    def figures(self, index: str, *, merge_on_read: bool) -> Iterator[index_figures.Figure]:
+        """Yield what each step takes with an index."""
+        peer = peer_table(index, merge_on_read=merge_on_read)
+        keys = Keys(self._options.rows)
+        self._make(peer, keys, index)
+        kind = KINDS[index]
+        figure = partial(
+            index_figures.Figure,
+            rows=self._options.rows,
+            batch=self._options.batch,
+            table_type="merge-on-read" if merge_on_read else "copy-on-write",
+            index=index,
+            run=self._run,
+        )
+        if not kind.has_buckets:
+            peer_s, local_s = self._looked_up(peer, keys)
+            yield figure(step=index_figures.LOOK_UP, peer_s=peer_s, spark_s=None, local_s=local_s)
+        local, jobs, ts = Local(WORK / "local"), self._jobs(), 1
+        for step in STEPS:
+            if step.moves and not kind.is_global:
+                continue
+            peer_s = spark_s = local_s = float("inf")
+            for _ in range(self._options.repeat):
+                ts += 1
+                numbers = keys.batch(self._options.batch, step.updated)
+                batch = write_rows(WORK / "batch.parquet", numbers, ts, moves=step.moves)
+                peer_s = min(peer_s, self._written_by_peer(peer, batch, step.operation))
+                spark_s = best_s(partial(jobs.write, batch, step.operation), spark_s)
+                local_s = best_s(partial(local.write, batch, step.operation), local_s)
+            yield figure(step=step.name, peer_s=peer_s, spark_s=spark_s, local_s=local_s)
+        query = Query(select=_TOTALS, use_metadata_table=peer.metadata_table)
+        theirs = totals_of(self._judge.read(WORK / "theirs", query, timeout_s=_TIMEOUT_S))
+        assert local.totals() == theirs, f"{index}: ours {local.totals()}, theirs {theirs}"
+        assert Local(WORK / "on_spark").totals() == theirs, f"{index}: on Spark, theirs {theirs}"
+
+    def _make(self, peer: PeerTable, keys: Keys, index: str = "simple") -> None:
+        """Have Apache Hudi make the table, three times over."""
+        shutil.rmtree(WORK / "theirs", ignore_errors=True)
+        rows = write_rows(WORK / "rows.parquet", keys.all(), 1)
+        self._written_by_peer(peer, rows, _MAKING[peer.buckets is None])
+        for name in ("local", "on_spark"):
+            shutil.rmtree(WORK / name, ignore_errors=True)
+            shutil.copytree(WORK / "theirs", WORK / name)
+            Local(WORK / name).adopt(index)
+
+    def _written_by_peer(self, peer: PeerTable, rows: Path, operation: commits.Operation) -> float:
+        return self._judge.write(
+            WORK / "theirs",
+            rows,
+            peer.write_options() | in_process_lock(skew_ms=1),
+            operation=operation.value.lower(),
+            timeout_s=_TIMEOUT_S,
+        )
+
+    def _looked_up(self, peer: PeerTable, keys: Keys) -> tuple[float, float]:
+        """Return the seconds of a look-up by Apache Hudi and by us, which find the same."""
+        rows = rows_of(keys.batch(self._options.batch, _UPDATED), 2)
+        wanted = pa.table({"key": rows.column("id"), "partition": rows.column("part")})
+        peer_s, found = self._judge.tag(
+            WORK / "theirs",
+            wanted,
+            peer.write_options(),
+            repetitions=self._options.repeat,
+            timeout_s=_TIMEOUT_S,
+        )
+        local, local_s = Local(WORK / "local"), float("inf")
+        for _ in range(self._options.repeat):
+            local_s = best_s(partial(local.look_up, rows), local_s)
+        ours_found = local.look_up(rows)
+        assert ours_found == found, f"ours finds {ours_found} keys, Apache Hudi {found}"
+        return min(peer_s), local_s
+
+    def _jobs(self) -> ours_on_spark.Jobs:
+        return self._spark.jobs(WRITER, WORK / "on_spark")
 
 
-def page(found: list[Figure], rows: int, batch: int, hudi: str, where: str) -> str:
-    """Return the page of figures."""
-    text = f"""# Writes by each index
+_MAKING = {True: commits.Operation.INSERT, False: commits.Operation.UPSERT}
 
-Made by `benchmarks/indexes.py` on {datetime.now(UTC):%Y-%m-%d}: {where}.
-Peer: Apache Hudi {hudi} on Spark 3.5, warm, {CORES} threads.
 
-A batch of {batch:,} rows into {rows:,} in {PARTITIONS} partitions; the bucket index has {BUCKETS}
-buckets a partition. `upsert`: nine of ten keys are in the table; `insert`: an upsert of keys of
-which none is; `move`: as `upsert`, and one of {_MOVED} rows changes its partition. Seconds, the
-best of some repetitions.
-
-| table | index | write | ours | Apache Hudi | ratio |
-|---|---|---|---:|---:|---:|
-"""
-    lines = [
-        f"| {each.table_type} | {each.index} | {each.what} | {each.ours_s:.2f} | "
-        f"{each.theirs_s:.2f} | {each.theirs_s / each.ours_s:.1f} |"
-        for each in found
-    ]
-    return text + "\n".join(lines) + "\n"
+def peer_table(index: str, *, merge_on_read: bool) -> PeerTable:
+    """Return the table of an index as Apache Hudi is told to make it."""
+    kind = INDEXES[index]
+    return replace(kind, merge_on_read=merge_on_read, ordering="ts", partition_by=("part",))
 
 
 def main() -> None:
-    """Run all, and write the page."""
+    """Run all, keep the figures, and write the page."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--batch", type=int, default=100_000)
@@ -247,24 +363,28 @@ def main() -> None:
     options = parser.parse_args()
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
-    where = machine.circumstances()
-    with Judge(
-        WORK / "judge", Settings(name="indexes", cores=CORES, memory_mb=4096, jvm_options=())
-    ) as judge:
-        hudi = judge.versions().hudi
-        # The first writes of a JVM are slow.
-        warm = Keys(1000)
-        for number in range(3):
-            judge.write(
-                WORK / "warm",
-                rows_of(warm.all(), number),
-                replace(INDEXES["simple"], ordering="ts", partition_by=("part",)).write_options(),
-            )
-        indexes = options.only or list(INDEXES)
-        found = list(figures(judge, indexes, options.rows, options.batch, options.repeat))
-    options.results.write_text(page(found, options.rows, options.batch, hudi, where))
-    CONSOLE.print(f"wrote {options.results}")
+    settings = Settings(name="indexes", cores=CORES, memory_mb=4096, jvm_options=())
+    with (
+        Judge(WORK / "judge", settings) as judge,
+        ours_on_spark.HoodieOnSpark(WORK) as spark,
+    ):
+        bench = Bench(judge, spark, options)
+        bench.warm_up()
+        for merge_on_read in (False, True):
+            for index in options.only or INDEXES:
+                if index == "consistent hashing" and not merge_on_read:
+                    continue  # Apache Hudi refuses it.
+                keep(options.results, bench.figures(index, merge_on_read=merge_on_read))
     shutil.rmtree(WORK)
+
+
+def keep(results: Path, measured: Iterator[index_figures.Figure]) -> None:
+    """Keep figures as they come: a whole run takes hours, and may be interrupted."""
+    for figure in measured:
+        print(figure, flush=True)
+        figures = index_figures.replaced(index_figures.read(results), [figure])
+        index_figures.write(results, figures)
+        results.with_suffix(".md").write_text(index_figures.page(figures, list(INDEXES)))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,20 @@
-"""Peaks of resident memory, as Linux counts them."""
+"""Peaks of memory: of resident memory, as Linux counts them, and of Arrow's in this process.
+
+Mapped files are resident, too, as long as they are mapped; Arrow's memory has none of them.
+"""
 
 import os
+import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
 
 OWN = os.getpid()
+_SAMPLES_S = 0.005
 _PROCESSES = Path("/proc")
 
 
@@ -41,3 +50,34 @@ def _peak_bytes(process: int) -> int:
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) * 1024
     return 0
+
+
+class ArrowPeak:
+    """The peak of what Arrow has allocated in this process while the context is open, by samples.
+
+    Arrow's own peak is that of the whole process, and cannot be set back.
+    """
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._sample)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _sample(self) -> None:
+        while True:
+            self.bytes = max(self.bytes, pa.total_allocated_bytes())
+            if self._is_over.wait(_SAMPLES_S):
+                return

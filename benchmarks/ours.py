@@ -8,7 +8,7 @@ Run alone: `.venv/bin/python benchmarks/ours.py --workload plain --output ours.j
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -21,8 +21,9 @@ sys.path[:0] = [str(ROOT / "benchmarks")]  # our neighbours
 import alone  # noqa: E402 (the path comes first)
 import memory  # noqa: E402
 import pyarrow as pa  # noqa: E402
+import pyarrow.compute as pc  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
-from data import SCHEMA, Inputs, Workload  # noqa: E402
+from data import AGGREGATED, Inputs, Workload, schema_of  # noqa: E402
 from steps import Measured  # noqa: E402
 
 from hoodie import environment, table  # noqa: E402
@@ -32,6 +33,7 @@ from hoodie.transaction.locks import address_texts  # noqa: E402
 from hoodie.write import sessions  # noqa: E402
 
 THREADS = 2
+BATCH_ROWS = 1 << 17
 
 
 class Hoodie:
@@ -56,11 +58,18 @@ class Hoodie:
 
     def measured(self, work: Callable[[], object]) -> Measured:
         """Do the work."""
+        # What the allocator kept of the step before would count as resident.
+        pa.default_memory_pool().release_unused()
         memory.forget_peaks([memory.OWN])
-        begin = time.perf_counter()
-        work()
-        seconds = time.perf_counter() - begin
-        return Measured(seconds=seconds, peak_bytes=memory.peak_bytes([memory.OWN]))
+        with memory.ArrowPeak() as arrow:
+            begin = time.perf_counter()
+            work()
+            seconds = time.perf_counter() - begin
+        return Measured(
+            seconds=seconds,
+            peak_bytes=memory.peak_bytes([memory.OWN]),
+            arrow_peak_bytes=arrow.bytes,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +82,19 @@ class LocalSubject:
 
     def bulk_insert(self, rows: Path) -> object:
         """Fill the new table."""
-        return self._write(pq.read_table(rows), commits.Operation.BULK_INSERT)
+        return self._write(rows, commits.Operation.BULK_INSERT)
 
     def upsert(self, rows: Path) -> object:
         """Write changes."""
-        return self._write(pq.read_table(rows), commits.Operation.UPSERT)
+        return self._write(rows, commits.Operation.UPSERT)
 
     def delete(self, keys: Path) -> object:
         """Delete keys."""
-        data = pq.read_table(keys, columns=list(delete_columns(self.workload)))
-        return self._write(data, commits.Operation.DELETE)
+        return self._write(keys, commits.Operation.DELETE, delete_columns(self.workload))
 
     def aggregate(self) -> object:
         """Evaluate the aggregate."""
-        rows = self._open().read(columns=["region", "amount", "ts", "score"]).read_all()
-        sums = [("amount", "count"), ("amount", "sum"), ("ts", "max"), ("score", "mean")]
-        return rows.group_by("region").aggregate(sums).sort_by("region")
+        return aggregated(self._open().read(columns=list(AGGREGATED)))
 
     def scan(self) -> object:
         """Make every row."""
@@ -109,36 +115,84 @@ class LocalSubject:
 
     def schedule_compaction(self) -> object:
         """Plan a compaction."""
-        return self._open().schedule_compaction(self._transaction())
+        return self._open().schedule_compaction(transaction(self.workload))
 
     def compact(self) -> object:
         """Execute the plan."""
         opened = self._open()
         (pending,) = opened.timeline().pending_compactions
-        return opened.compact(pending.requested_time, self._transaction())
+        return opened.compact(pending.requested_time, transaction(self.workload))
 
-    def count(self) -> int:
-        """Return how many rows there are."""
-        return sum(batch.num_rows for batch in self._open().read(columns=["id"]))
+    def totals(self) -> pa.Table:
+        """Evaluate the aggregate."""
+        return aggregated(self._open().read(columns=list(AGGREGATED)))
 
     def _open(self) -> table.Table:
         return table.open_table(str(self.path), self.env)
 
-    def _write(self, data: pa.Table, operation: commits.Operation) -> object:
-        options = sessions.WriteOptions(operation=operation, transaction=self._transaction())
-        return self._open().write(data, options)
+    def _write(
+        self, rows: Path, operation: commits.Operation, columns: Sequence[str] | None = None
+    ) -> object:
+        return write(self._open(), rows, operation, transaction(self.workload), columns)
 
-    def _transaction(self) -> manager.TransactionOptions:
-        return manager.TransactionOptions(
-            settings=write_settings(self.workload),
-            lock=address_texts.parse(lock(self.workload)),
-            author=authors.Author(writer_id="benchmark"),
-        )
+
+def write(
+    opened: table.Table,
+    rows: Path,
+    operation: commits.Operation,
+    transaction: manager.TransactionOptions,
+    columns: Sequence[str] | None = None,
+) -> object:
+    """Write some columns of a parquet file, or all, as a stream of its batches."""
+    with pq.ParquetFile(rows) as file:
+        schema = file.schema_arrow
+        if columns is not None:
+            schema = pa.schema([schema.field(name) for name in columns])
+        batches = file.iter_batches(batch_size=BATCH_ROWS, columns=schema.names)
+        stream = pa.RecordBatchReader.from_batches(schema, batches)
+        options = sessions.WriteOptions(operation=operation, transaction=transaction)
+        return opened.write(stream, options)
+
+
+def aggregated(rows: pa.RecordBatchReader) -> pa.Table:
+    """Evaluate the aggregate over a stream, of which a batch is held at a time."""
+    sums = [
+        ([], "count_all"),
+        ("amount", "sum"),
+        ("ts", "max"),
+        ("quantity", "sum"),
+        ("score", "sum"),
+        ("score", "count"),
+    ]
+    parts = [
+        pa.Table.from_batches([batch]).group_by("region").aggregate(sums)
+        for batch in rows
+        if batch.num_rows
+    ]
+    names = ["region", "orders", "amount", "ts", "quantity", "score", "scores"]
+    parts = [part.rename_columns(names) for part in parts]
+    whole = (
+        pa.concat_tables(parts)
+        .group_by("region")
+        .aggregate([(name, "max" if name == "ts" else "sum") for name in names[1:]])
+    )
+    whole = whole.rename_columns(names).sort_by("region")
+    average = pc.divide(whole["score"], pc.cast(whole["scores"], pa.float64()))
+    return whole.drop_columns(["score", "scores"]).append_column("score", average)
+
+
+def transaction(workload: Workload) -> manager.TransactionOptions:
+    """Return the options of a workload's single writer."""
+    return manager.TransactionOptions(
+        settings=write_settings(workload),
+        lock=address_texts.parse(lock(workload)),
+        author=authors.Author(writer_id="benchmark"),
+    )
 
 
 def create_table(workload: Workload, path: Path) -> None:
     """Create the workload's table."""
-    schema = schemas.from_arrow(SCHEMA, workload.name)
+    schema = schemas.from_arrow(schema_of(workload.sizes), workload.name)
     config = table_config.TableConfig(
         name=workload.name,
         record_key_fields=workload.record_key,

@@ -11,6 +11,7 @@ Run alone: `.venv/bin/python benchmarks/ours_on_spark.py --workload plain --outp
 import shutil
 import sys
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,8 @@ sys.path[:0] = [str(ROOT / "benchmarks")]  # our neighbours
 import alone  # noqa: E402 (the path comes first)
 import memory  # noqa: E402
 import ours  # noqa: E402
-from data import AGGREGATE, Inputs, Workload  # noqa: E402
+import pyarrow as pa  # noqa: E402
+from data import AGGREGATE, AGGREGATED, Inputs, Workload  # noqa: E402
 from pyspark.sql import DataFrame, SparkSession  # noqa: E402
 from steps import Measured  # noqa: E402
 
@@ -63,9 +65,13 @@ class HoodieOnSpark:
 
     def create(self, workload: Workload, _inputs: Inputs, path: Path) -> "SparkSubject":
         """Return the new table."""
-        assert self._spark is not None
         ours.create_table(workload, path)
-        return SparkSubject(workload, path, self._spark, runtime.SparkRuntime(self._spark))
+        return SparkSubject(self.jobs(workload, path))
+
+    def jobs(self, workload: Workload, path: Path) -> "Jobs":
+        """Return the jobs of a table that exists, with a workload's writer."""
+        assert self._spark is not None
+        return Jobs(workload, path, self._spark, runtime.SparkRuntime(self._spark))
 
     def measured(self, work: Callable[[], object]) -> Measured:
         """Do the work."""
@@ -83,80 +89,32 @@ class HoodieOnSpark:
 
 
 @dataclass(frozen=True, slots=True)
-class SparkSubject:
-    """A table of ours."""
+class Jobs:
+    """What is done with a table by our jobs."""
 
     workload: Workload
     path: Path
     spark: SparkSession
     runtime: runtime.SparkRuntime
 
-    def bulk_insert(self, rows: Path) -> object:
-        """Fill the new table."""
-        return self._write(rows, commits.Operation.BULK_INSERT)
-
-    def upsert(self, rows: Path) -> object:
-        """Write changes."""
-        return self._write(rows, commits.Operation.UPSERT)
-
-    def delete(self, keys: Path) -> object:
-        """Delete keys."""
-        columns = ours.delete_columns(self.workload)
-        return self._write(keys, commits.Operation.DELETE, columns)
-
-    def aggregate(self) -> object:
-        """Evaluate the aggregate; what Python workers read has to be told its columns."""
-        self._load("region", "amount", "ts", "score").createOrReplaceTempView("scanned")
-        return self.spark.sql(AGGREGATE).toArrow()
-
-    def scan(self) -> object:
-        """Make every row."""
-        return self._load().write.format("noop").mode("overwrite").save()
-
-    def collect(self) -> object:
-        """Collect all rows."""
-        return self._load().toArrow()
-
-    def copy(self) -> object:
-        """Write all rows to parquet files."""
-        target = self.path.with_suffix(".copy")
-        self._load().write.parquet(str(target))
-        return shutil.rmtree(target)
-
-    def schedule_compaction(self) -> object:
-        """Plan a compaction."""
-        run = self._run(job_specs.Compact(step=job_specs.CompactionStep.SCHEDULE))
-        return compact.perform(run)
-
-    def compact(self) -> object:
-        """Execute the plan."""
-        (pending,) = self._open().timeline().pending_compactions
-        instant_time = pending.requested_time
-        step = job_specs.Compact(step=job_specs.CompactionStep.EXECUTE, instant_time=instant_time)
-        return compact.execute(self._run(step), instant_time, self.runtime)
-
-    def count(self) -> int:
-        """Return how many rows there are."""
-        return self._load("id").count()
-
-    def _load(self, *columns: str) -> DataFrame:
-        return tables.read(self.spark, str(self.path), columns or None)
-
-    def _write(
+    def write(
         self, rows: Path, operation: commits.Operation, columns: tuple[str, ...] = ()
     ) -> None:
-        batch = input_sources.Batch(id=rows.stem, files=(str(rows),))
+        """Write some columns of a parquet file, or all."""
+        batch = input_sources.Batch(id=f"{rows.stem}-{uuid.uuid4()}", files=(str(rows),))
         source = input_sources.Source(
             format=input_sources.SourceFormat.PARQUET,
             columns=tuple(input_sources.ColumnMapping(name=name, source=name) for name in columns),
         )
         work = job_specs.WriteBatches(operation=operation, source=source, batches=(batch,))
-        write.write_batch(self._run(work), batch, work.settings, self._open(), self.runtime)
+        write.write_batch(self.run(work), batch, work.settings, self.open(), self.runtime)
 
-    def _open(self) -> table.Table:
+    def open(self) -> table.Table:
+        """Open the table."""
         return table.open_table(str(self.path), environment.system(parallelism=1))
 
-    def _run(self, work: job_specs.WriteBatches | job_specs.Compact) -> Run:
+    def run(self, work: job_specs.WriteBatches | job_specs.Compact) -> Run:
+        """Return a run that does some work."""
         spec = job_specs.JobSpec(
             table_uri=str(self.path),
             allowed_roots=(),
@@ -174,6 +132,64 @@ class SparkSubject:
             result_path="",
         )
         return Run(spec, clock.SystemClock(), cancellation.Cancellation())
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSubject:
+    """A table of ours."""
+
+    jobs: Jobs
+
+    def bulk_insert(self, rows: Path) -> object:
+        """Fill the new table."""
+        return self.jobs.write(rows, commits.Operation.BULK_INSERT)
+
+    def upsert(self, rows: Path) -> object:
+        """Write changes."""
+        return self.jobs.write(rows, commits.Operation.UPSERT)
+
+    def delete(self, keys: Path) -> object:
+        """Delete keys."""
+        columns = ours.delete_columns(self.jobs.workload)
+        return self.jobs.write(keys, commits.Operation.DELETE, columns)
+
+    def aggregate(self) -> object:
+        """Evaluate the aggregate; what Python workers read has to be told its columns."""
+        return self.totals()
+
+    def scan(self) -> object:
+        """Make every row."""
+        return self._load().write.format("noop").mode("overwrite").save()
+
+    def collect(self) -> object:
+        """Collect all rows."""
+        return self._load().toArrow()
+
+    def copy(self) -> object:
+        """Write all rows to parquet files."""
+        target = self.jobs.path.with_suffix(".copy")
+        self._load().write.parquet(str(target))
+        return shutil.rmtree(target)
+
+    def schedule_compaction(self) -> object:
+        """Plan a compaction."""
+        run = self.jobs.run(job_specs.Compact(step=job_specs.CompactionStep.SCHEDULE))
+        return compact.perform(run)
+
+    def compact(self) -> object:
+        """Execute the plan."""
+        (pending,) = self.jobs.open().timeline().pending_compactions
+        instant_time = pending.requested_time
+        step = job_specs.Compact(step=job_specs.CompactionStep.EXECUTE, instant_time=instant_time)
+        return compact.execute(self.jobs.run(step), instant_time, self.jobs.runtime)
+
+    def totals(self) -> pa.Table:
+        """Evaluate the aggregate."""
+        self._load(*AGGREGATED).createOrReplaceTempView("scanned")
+        return self.jobs.spark.sql(AGGREGATE).toArrow()
+
+    def _load(self, *columns: str) -> DataFrame:
+        return tables.read(self.jobs.spark, str(self.jobs.path), columns or None)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,8 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]  # `support` and our neighbours
 
 import alone  # noqa: E402 (the path comes first)
-from data import AGGREGATE, SCHEMA, Inputs, Workload  # noqa: E402
+import pyarrow as pa  # noqa: E402
+from data import AGGREGATE, Inputs, Workload, schema_of  # noqa: E402
 from steps import Measured  # noqa: E402
 
 from support.peer.judge import Judge, Query, Settings, Sink, Versions  # noqa: E402
@@ -32,6 +33,8 @@ from support.peer.peer_options import PeerTable, filesystem_lock, in_process_loc
 
 HEAP_MB = 4096
 CORES = 2
+_TIMEOUT_S = 7200
+"""Of one step: millions of rows take long."""
 
 
 class ApacheHudi:
@@ -63,7 +66,8 @@ class ApacheHudi:
 
     def create(self, workload: Workload, _inputs: Inputs, path: Path) -> "PeerSubject":
         """Return the table, which its first write creates."""
-        return PeerSubject(self._judge, path, peer_options(workload, parallelism=CORES))
+        options = peer_options(workload, parallelism=CORES)
+        return PeerSubject(self._judge, path, options, tuple(schema_of(workload.sizes).names))
 
     def measured(self, work: Callable[[], object]) -> Measured:
         """Do the work, the clock and the memory being those of Apache Hudi's process."""
@@ -81,22 +85,23 @@ class PeerSubject:
     judge: Judge
     path: Path
     options: Mapping[str, str]
+    columns: tuple[str, ...]
 
     def bulk_insert(self, rows: Path) -> object:
         """Fill the new table."""
-        return self.judge.write(self.path, rows, self.options, operation="bulk_insert")
+        return self._write(rows, "bulk_insert")
 
     def upsert(self, rows: Path) -> object:
         """Write changes."""
-        return self.judge.write(self.path, rows, self.options)
+        return self._write(rows, "upsert")
 
     def delete(self, keys: Path) -> object:
         """Delete keys."""
-        return self.judge.write(self.path, keys, self.options, operation="delete")
+        return self._write(keys, "delete")
 
     def aggregate(self) -> object:
         """Evaluate the aggregate."""
-        return self.judge.scan(self.path, Sink.ARROW, Query(select=AGGREGATE))
+        return self._scan(Sink.ARROW, Query(select=AGGREGATE))
 
     def scan(self) -> object:
         """Make every row."""
@@ -121,15 +126,23 @@ class PeerSubject:
             for instant in self.judge.timeline(self.path)
             if instant.action == "compaction"
         ]
-        return self.judge.execute_compaction(self.path, pending, self.options)
+        return self.judge.execute_compaction(self.path, pending, self.options, timeout_s=_TIMEOUT_S)
 
-    def count(self) -> int:
-        """Return how many rows there are."""
-        return int(self.judge.read(self.path, columns=[SCHEMA.names[0]]).num_rows)
+    def totals(self) -> pa.Table:
+        """Evaluate the aggregate."""
+        return self.judge.read(self.path, Query(select=AGGREGATE), timeout_s=_TIMEOUT_S)
 
     def _full_scan(self, sink: Sink) -> float:
         # The table's own columns, without Hudi's five: what we read too.
-        return self.judge.scan(self.path, sink, Query(pushed_columns=tuple(SCHEMA.names)))
+        return self._scan(sink, Query(pushed_columns=self.columns))
+
+    def _scan(self, sink: Sink, query: Query) -> float:
+        return self.judge.scan(self.path, sink, query, timeout_s=_TIMEOUT_S)
+
+    def _write(self, rows: Path, operation: str) -> float:
+        return self.judge.write(
+            self.path, rows, self.options, operation=operation, timeout_s=_TIMEOUT_S
+        )
 
 
 def peer_options(workload: Workload, *, parallelism: int) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Apache Hudi and we, on the same machine and data, in alternating runs; writes RESULTS.md.
 
-    .venv/bin/python benchmarks/run.py [--workload NAME]... [--repeat N]
+    .venv/bin/python benchmarks/run.py [--workload NAME]... [--repeat N] [--shrink N]
 
 Every figure is the median over the runs of one side; a ratio is Apache Hudi's time over ours. We
 are there twice: on Spark, in one warm session as Apache Hudi is, and on local threads, each run a
@@ -9,6 +9,7 @@ process of its own, warmed up by a small table. Whoever does not run is idle.
 
 import argparse
 import json
+import math
 import os
 import platform
 import statistics
@@ -24,7 +25,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "benchmarks")]  # `support` and 
 import machine  # noqa: E402 (the path comes first)
 import numpy as np  # noqa: E402
 import pyarrow as pa  # noqa: E402
-from data import WORKLOADS, Workload  # noqa: E402
+from data import WORKLOADS, Workload, schema_of, shrunk  # noqa: E402
 from ours import Hoodie  # noqa: E402
 from ours_on_spark import HoodieOnSpark  # noqa: E402
 from peer import ApacheHudi  # noqa: E402
@@ -45,10 +46,12 @@ TITLES = {ApacheHudi.name: "Apache Hudi", HoodieOnSpark.name: "Spark", Hoodie.na
 
 
 def main() -> None:
-    """Run the benchmarks side by side and write RESULTS.md."""
+    """Run the benchmarks side by side and write a page of results."""
+    usual = [name for name, workload in WORKLOADS.items() if not workload.is_large]
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--workload", action="append", choices=[*WORKLOADS], help="default: all")
+    parser.add_argument("--workload", action="append", choices=[*WORKLOADS], help="default: usual")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--shrink", type=int, default=1, help="divides all numbers of rows")
     parser.add_argument("--folder", type=Path, default=ROOT / "benchmarks" / "work")
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
@@ -63,8 +66,8 @@ def main() -> None:
             os.getloadavg()[0],
             arguments.repeat,
         )
-        for name in arguments.workload or WORKLOADS:
-            workload = WORKLOADS[name]
+        for name in arguments.workload or usual:
+            workload = shrunk(WORKLOADS[name], arguments.shrink)
             console.print(f"[bold]{name}[/]: making the input, warming both Sparks up")
             warm_up(peer, workload, folder, is_first=not sections)
             warm_up(on_spark, workload, folder, is_first=not sections)
@@ -73,7 +76,8 @@ def main() -> None:
                 console.print(f"[bold]{name}[/]: run {number} of {arguments.repeat}")
                 runs.append(run(peer, workload, folder))
                 runs.append(run(on_spark, workload, folder))
-                runs.append(_local_run(workload, folder))
+                runs.append(_local_run(workload, arguments.shrink, folder))
+            _check_same(runs)
             sections.append(_section(workload, runs))
             console.print(sections[-1], markup=False)
             # Now and not at the end: a set takes more than an hour, and may be interrupted.
@@ -81,13 +85,14 @@ def main() -> None:
     console.print(f"wrote {arguments.results}")
 
 
-def _local_run(workload: Workload, folder: Path) -> Run:
+def _local_run(workload: Workload, shrink: int, folder: Path) -> Run:
     output = folder / "ours.json"
     subprocess.run(
         [
             sys.executable,
             str(ROOT / "benchmarks" / "ours.py"),
             f"--workload={workload.name}",
+            f"--shrink={shrink}",
             f"--folder={folder}",
             f"--output={output}",
         ],
@@ -98,11 +103,25 @@ def _local_run(workload: Workload, folder: Path) -> Run:
     return Run(**stored | {"steps": tuple(Step(**step) for step in stored["steps"])})
 
 
+def _check_same(runs: Sequence[Run]) -> None:
+    """Make sure that all sides have the same rows in the end."""
+    first, *others = runs
+    for other in others:
+        for expected, found in zip(first.totals, other.totals, strict=True):
+            # Sums of fractions depend on the order of the rows.
+            same = [
+                math.isclose(one, two, rel_tol=1e-9) if isinstance(one, float) else one == two
+                for one, two in zip(expected, found, strict=True)
+            ]
+            assert all(same), f"{first.side} has {expected}, {other.side} {found}"
+
+
 def _section(workload: Workload, runs: Sequence[Run]) -> str:
     what = (
         f"{workload.sizes.rows:,} rows, {workload.sizes.upserts} upserts of "
         f"{workload.sizes.upsert_rows:,}, key {', '.join(workload.record_key)}, "
-        f"{workload.buckets} buckets, codec {workload.codec}, "
+        f"{len(schema_of(workload.sizes))} columns, {workload.buckets} buckets, "
+        f"codec {workload.codec}, "
         f"{'parquet' if workload.parquet_logs else 'Avro'} log blocks"
     )
     times, amounts = [], []
@@ -120,6 +139,7 @@ def _section(workload: Workload, runs: Sequence[Run]) -> str:
         cells = [
             f"{_median(step.peak_bytes for step in steps) / 2**20:.0f}" for steps in (peer, *mine)
         ]
+        cells.append(f"{_median(step.arrow_peak_bytes for step in mine[-1]) / 2**20:.0f}")
         cells += [
             f"{_median(step.stored_bytes for step in steps) / 1e6:.1f}" for steps in (peer, *mine)
         ]
@@ -129,7 +149,9 @@ def _section(workload: Workload, runs: Sequence[Run]) -> str:
     for title in our_titles:
         time_titles += [f"{title} s", "ratio"]
     amount_titles = [
-        f"{title} {unit}" for unit in ("MiB", "MB on disk") for title in TITLES.values()
+        *(f"{title} MiB" for title in TITLES.values()),
+        "Arrow in local MiB",
+        *(f"{title} MB on disk" for title in TITLES.values()),
     ]
     return "\n".join(
         [
@@ -164,7 +186,8 @@ Commits of many writers: [COMMITS.md](COMMITS.md); of the same keys, and beside 
 [CONTENTION.md](CONTENTION.md). Cleaning, archiving, long histories:
 [RETENTION.md](RETENTION.md).
 
-Written by `make bench` on {datetime.now(UTC):%Y-%m-%d}; medians of {repeat} alternating run(s).
+Written by `benchmarks/run.py` on {datetime.now(UTC):%Y-%m-%d};
+medians of {repeat} alternating run(s).
 {machine.described()}, load {load_before:.1f} before.
 {versions}, pyarrow {pa.__version__}, numpy {np.__version__}.
 {PARITY}"""

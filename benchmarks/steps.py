@@ -5,21 +5,23 @@ operation a step. The order of the steps and what is checked at their end stand 
 """
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from data import WARM_UP, Inputs, Workload, generate, stored_bytes
+import pyarrow as pa
+from data import Inputs, Workload, generate, stored_bytes, warm_up_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One timed step; `peak_bytes` is the highest resident memory while it ran."""
+    """One timed step; its peaks are those of `Measured`."""
 
     name: str
     seconds: float
     peak_bytes: int
+    arrow_peak_bytes: int
     stored_bytes: int
 
     def __str__(self) -> str:
@@ -31,20 +33,27 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """All steps of one workload, once."""
+    """All steps of one workload, once; `totals` is what the table's rows come to in the end."""
 
     side: str
     workload: str
     steps: tuple[Step, ...]
-    rows: int
+    totals: Sequence[Sequence[str | float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What a piece of work took."""
+    """What a piece of work took.
+
+    Attributes:
+        seconds: Wall time.
+        peak_bytes: The highest resident memory.
+        arrow_peak_bytes: The highest memory of Arrow's, where that is known, or 0.
+    """
 
     seconds: float
     peak_bytes: int
+    arrow_peak_bytes: int = 0
 
 
 class Subject(Protocol):
@@ -77,8 +86,8 @@ class Subject(Protocol):
     def compact(self) -> object:
         """Execute the plan."""
 
-    def count(self) -> int:
-        """Return how many rows there are."""
+    def totals(self) -> pa.Table:
+        """Return the result of `data.AGGREGATE`."""
 
 
 class Side(Protocol):
@@ -104,7 +113,7 @@ def warm_up(side: Side, workload: Workload, folder: Path, *, is_first: bool = Tr
         folder: As of `run`.
         is_first: Whether the side did no other workload before.
     """
-    small = replace(workload, sizes=WARM_UP)
+    small = replace(workload, sizes=warm_up_of(workload.sizes))
     for _ in range(side.warm_ups if is_first else 1):
         run(side, small, folder)
 
@@ -129,14 +138,21 @@ def run(side: Side, workload: Workload, folder: Path) -> Run:
             name=name,
             seconds=measured.seconds,
             peak_bytes=measured.peak_bytes,
+            arrow_peak_bytes=measured.arrow_peak_bytes,
             stored_bytes=stored_bytes(path),
         )
         steps.append(step)
-    rows = subject.count()
+    totals = subject.totals().select(["region", "orders", "amount", "ts", "quantity", "score"])
+    rows = sum(totals.column("orders").to_pylist())
     expected = inputs.rows_after_deletes if workload.deletes else inputs.rows_after_upserts
     assert rows == expected, f"{rows} rows instead of {expected} in {workload.name} of {side.name}"
     shutil.rmtree(path)
-    return Run(side=side.name, workload=workload.name, steps=tuple(steps), rows=rows)
+    return Run(
+        side=side.name,
+        workload=workload.name,
+        steps=tuple(steps),
+        totals=[list(row.values()) for row in totals.sort_by("region").to_pylist()],
+    )
 
 
 def _plan(

@@ -65,6 +65,10 @@ from hoodie.transaction import configuration, liveness, manager, writer_batches
 from hoodie.transaction.locks import addresses
 from hoodie.write import keys, replacements, sessions
 
+_AHEAD_BYTES = 256 << 20
+"""What a read holds for a caller who is slower: half of the largest base file, decoded, so that two
+threads need not wait for each other."""
+
 
 @runtime_checkable
 class ArrowStream(Protocol):
@@ -264,7 +268,8 @@ class Table:
         """Return the rows of a snapshot; arguments as of `plan_read`.
 
         Slices are read by threads of this process, some ahead of the caller; their order is by
-        partition and file id.
+        partition and file id. Memory: of each slice that is read now its changes and some row
+        groups, and 256 MiB that are read ahead, however much larger the table is.
         """
         planned = self.plan_read(
             columns,
@@ -682,10 +687,13 @@ class Table:
         return timeline_avro.decode_commit(content, path) if is_told else None
 
     def _batches(self, planned: Sequence[read_tasks.ReadTask]) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of all tasks, some slices read ahead."""
-        threads = self._env.engine.parallelism
-        for found in ahead.results(read_tasks.read, planned, threads):
-            yield from found.to_batches()
+        """Yield the batches of all tasks, some of them read ahead."""
+        bound = ahead.Bound(size_of=_size_bytes, size_max=_AHEAD_BYTES)
+        return ahead.streams(read_tasks.run, planned, self._env.engine.parallelism, bound)
+
+
+def _size_bytes(batch: pa.RecordBatch) -> int:
+    return int(batch.nbytes)
 
 
 def _arrow_table(data: object) -> pa.Table:

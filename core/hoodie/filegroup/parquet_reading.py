@@ -14,8 +14,9 @@ from hoodie import errors
 from hoodie.filegroup import projecting
 from hoodie.model import predicates
 
-_PIECE_BYTES = 256 << 20
-"""Row groups are read together until they hold about so many bytes, uncompressed."""
+_PIECE_BYTES = 64 << 20
+"""Row groups are read together until they hold about so many bytes, uncompressed; in parts where
+one of them holds more."""
 
 _IN_MEMORY = (pa.MemoryMappedFile, pa.BufferReader)
 
@@ -52,7 +53,7 @@ class ParquetInput:
     def pieces(
         self, columns: pa.Schema, where: predicates.Predicate | None = None
     ) -> Iterator[pa.Table]:
-        """Yield the rows in order, some row groups at a time, in the table's columns.
+        """Yield the rows in order, some row groups or part of one at a time, in those columns.
 
         Args:
             columns: What to return.
@@ -65,6 +66,9 @@ class ParquetInput:
             if piece and size_bytes + group_bytes > _PIECE_BYTES:
                 yield self._read(piece, columns)
                 piece, size_bytes = [], 0
+            if group_bytes > _PIECE_BYTES:
+                yield from self._parts(number, columns, _PIECE_BYTES)
+                continue
             piece.append(number)
             size_bytes += group_bytes
         if piece:
@@ -77,12 +81,15 @@ class ParquetInput:
         most.
         """
         for number in range(self._file.num_row_groups):
-            group = self._file.metadata.row_group(number)
-            rows_max = max(1, group.num_rows * bytes_max // max(1, group.total_byte_size))
-            if group.num_rows <= rows_max:
-                yield self._read([number], columns)
-            else:
-                yield from self._read_in_batches(number, columns, rows_max)
+            yield from self._parts(number, columns, bytes_max)
+
+    def _parts(self, number: int, columns: pa.Schema, bytes_max: int) -> Iterator[pa.Table]:
+        group = self._file.metadata.row_group(number)
+        rows_max = max(1, group.num_rows * bytes_max // max(1, group.total_byte_size))
+        if group.num_rows <= rows_max:
+            yield self._read([number], columns)
+        else:
+            yield from self._read_in_batches(number, columns, rows_max)
 
     def _read_in_batches(
         self, row_group: int, columns: pa.Schema, rows_max: int

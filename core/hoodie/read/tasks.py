@@ -48,19 +48,13 @@ class ReadTask:
     query: Query
 
 
-def read(task: ReadTask) -> pa.Table:
-    """Return the rows of a task.
+def run(task: ReadTask) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a task, some at a time.
 
     Raises:
         NotFoundError: A file is gone, as after cleaning.
         FormatError: A file is broken.
     """
-    rows = _stream(task)
-    return pa.concat_tables([rows.schema.empty_table(), *rows])
-
-
-def run(task: ReadTask) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a task; errors as of `read`."""
     for rows in _stream(task):
         yield from rows.to_batches()
 

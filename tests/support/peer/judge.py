@@ -296,7 +296,7 @@ class Judge:
         repetitions: int = 1,
         timeout_s: float = 900,
     ) -> tuple[list[float], int]:
-        """Look keys up by the index that options name, as a write does; return seconds, and groups.
+        """Look keys up by the index that options name, as a write does.
 
         Args:
             path: The table's root.
@@ -306,8 +306,7 @@ class Judge:
             timeout_s: After which the judge is given up.
 
         Returns:
-            The seconds of each time, and of how many file groups the keys are: one more if some are
-            of none.
+            The seconds of each time, and how many of the keys are in the table.
         """
         with self._scratch("tag") as folder:
             folder.mkdir()
@@ -320,7 +319,7 @@ class Judge:
                 "parallelism": self._settings.cores,
             }
             result = self._ask("tag", request, timeout_s=timeout_s)
-        return result["seconds"], result["groups"]
+        return result["seconds"], result["found"]
 
     def merge_records(self, older: bytes, newer: bytes, schema: bytes) -> tuple[bytes, bytes]:
         """Return the record that two of one key in a metadata table come to, and its schema."""

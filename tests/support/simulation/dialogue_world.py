@@ -467,8 +467,8 @@ def _mortal(
 
 
 def _shown(planned: Iterable[read_tasks.ReadTask]) -> list[str]:
-    read = [read_tasks.read(task) for task in planned]
-    rows = dialogue_texts.show_rows(pa.concat_tables(read)) if read else []
+    read = [batch for task in planned for batch in read_tasks.run(task)]
+    rows = dialogue_texts.show_rows(pa.Table.from_batches(read)) if read else []
     return rows or ["no rows"]
 
 

@@ -171,7 +171,8 @@ def rows_by_listing(opened: table.Table, predicate: predicates.Predicate) -> lis
 
     planned = snapshots.consistent(storage, config, plan)
     assert not planned.has_metadata_table
-    return sorted(text for task in planned.tasks for text in texts_of(tasks.read(task)))
+    batches = (batch for task in planned.tasks for batch in tasks.run(task))
+    return sorted(text for batch in batches for text in texts_of(batch))
 
 
 def rows_by_statistics(opened: table.Table, predicate: predicates.Predicate) -> list[str]:
@@ -179,6 +180,6 @@ def rows_by_statistics(opened: table.Table, predicate: predicates.Predicate) -> 
     return sorted(texts_of(opened.read(where=predicate).read_all()))
 
 
-def texts_of(rows: pa.Table) -> list[str]:
+def texts_of(rows: pa.Table | pa.RecordBatch) -> list[str]:
     """Return rows as texts, in which NaN is equal to itself."""
     return list(map(repr, rows.to_pylist()))

@@ -513,7 +513,7 @@ def test_filter_on_the_key(where: predicates.Predicate, expected: list[str]) -> 
 @pytest.fixture
 def small_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet_writing, "ROW_GROUP_BYTES", 2_000)
-    monkeypatch.setattr(parquet_reading, "_PIECE_BYTES", 1)
+    monkeypatch.setattr(parquet_reading, "_PIECE_BYTES", 3_000)
 
 
 @pytest.mark.usefixtures("small_row_groups")
@@ -529,6 +529,20 @@ def test_base_file_streams_through_the_merge_piece_by_piece() -> None:
     assert sum(each["price"] for each in merged) == 50
     counts = rows.counts
     assert (counts.inserted, counts.updated, counts.deleted) == (10, 40, 1)
+
+
+def test_large_row_group_streams_through_the_merge_in_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    group = Group()
+    group.base(1, [row(f"{number:03}", 1, price=0.0) for number in range(200)])
+    group.log(2, [row(f"{number:03}", 2, price=1.0) for number in range(0, 250, 5)], ["007"])
+    at_once = list(group.reader().stream(group.slice, ["id", "price"]))
+    monkeypatch.setattr(parquet_reading, "_PIECE_BYTES", 1_000)
+    in_parts = list(group.reader().stream(group.slice, ["id", "price"]))
+    assert len(at_once) == 2  # The base file, and the new rows.
+    assert len(in_parts) > 5
+    assert pa.concat_tables(in_parts).equals(pa.concat_tables(at_once))
 
 
 @pytest.mark.usefixtures("small_row_groups")
