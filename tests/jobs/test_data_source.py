@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession, datasource
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from hoodie_jobs.spark import data_source, tables
+from hoodie_jobs.spark import data_source, packing, tables
 from support.tables import every_type
 from support.tables.job_workshop import Workshop, keep_statistics
 
@@ -114,7 +114,7 @@ def test_only_small_slices_share_a_partition(
     reader = data_source.HoodieReader({"path": written.uri}, load(spark, written).schema)
     slices = len(written.table().slices())
     assert [len(partition.tasks) for partition in reader.partitions()] == [slices]
-    monkeypatch.setattr(data_source, "PARTITION_BYTES", 1)
+    monkeypatch.setattr(packing, "TASK_BYTES_MIN", 1)
     assert [len(partition.tasks) for partition in reader.partitions()] == [1] * slices
 
 

@@ -28,11 +28,9 @@ from pyspark.sql.types import StructType
 from hoodie import environment, errors, table
 from hoodie.model import partition_columns, predicates
 from hoodie.read import tasks
-from hoodie_jobs.spark import filters
+from hoodie_jobs.spark import filters, packing
 
 FORMAT = "hoodie"
-PARTITION_BYTES = 4 << 20
-_SLICE_BYTES_MIN = 64 << 10  # Opening its files.
 _READ_OPTIMIZED = {"snapshot": False, "read_optimized": True}
 
 
@@ -99,8 +97,10 @@ class HoodieReader(datasource.DataSourceReader):
             is_read_optimized=_is_read_optimized(self._options),
             partition_values=_partition_values(self._options),
         )
+        # Spark plans in a worker, where the number of cores is not known.
+        groups = packing.packed(planned, None)
         # Where there are none, Spark makes one up and has that read.
-        return [SlicesPartition(tuple(group)) for group in packed(planned)] or [NOTHING]
+        return [SlicesPartition(tuple(group)) for group in groups] or [NOTHING]
 
     def read(self, partition: datasource.InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the slices' rows in the types that Spark expects."""
@@ -140,21 +140,6 @@ def batches(task: tasks.ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]
         yield pa.RecordBatch.from_arrays(
             [batch.column(field.name).cast(field.type) for field in schema], schema=schema
         )
-
-
-def packed(planned: Iterable[tasks.ReadTask]) -> Iterator[list[tasks.ReadTask]]:
-    """Join neighbours while they are small: a partition costs Spark more than a small slice."""
-    group: list[tasks.ReadTask] = []
-    size_bytes = 0
-    for task in planned:
-        task_bytes = max(task.file_slice.total_bytes, _SLICE_BYTES_MIN)
-        if group and size_bytes + task_bytes > PARTITION_BYTES:
-            yield group
-            group, size_bytes = [], 0
-        group.append(task)
-        size_bytes += task_bytes
-    if group:
-        yield group
 
 
 def _open(options: Mapping[str, str]) -> table.Table:

@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # py4j ships no types
 from pyspark.sql import SparkSession
@@ -115,12 +115,27 @@ def start(spec: engine_specs.EngineSpec, stop: cancellation.Cancellation) -> Spa
         ConfigurationError: The spec's Spark properties contradict what our jobs stand on, or it
             asks for executors in pods, and this is no pod.
     """
-    conf = dict(spec.spark_conf)
-    if spec.executors is not None:
-        kubernetes.check(spec.spark_conf)
-        # What makes executors pods of this run goes before what a user wants.
-        conf |= kubernetes.properties(spec.executors, os.environ, sys.executable)
-    spark = session.open_session("hoodie", spec.parallelism, conf)
+    spark = session.open_session("hoodie", spec.parallelism, properties(spec, os.environ))
     runtime = SparkRuntime(spark)
     stop.on_request(runtime.cancel)
     return runtime
+
+
+def properties(spec: engine_specs.EngineSpec, variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the Spark properties of a spec, with those that make its executors pods of the run.
+
+    Args:
+        spec: The engine's.
+        variables: The environment of this process.
+
+    Raises:
+        ConfigurationError: The spec asks for other pods, or this is no pod.
+    """
+    conf = dict(spec.spark_conf)
+    if spec.executors is not None:
+        kubernetes.check(conf)
+        # What makes executors pods of this run goes before what a user wants.
+        conf |= kubernetes.properties(spec.executors, variables, sys.executable)
+        # They have the driver's image.
+        conf = {**session.OWN_DAEMON, **conf}
+    return conf

@@ -28,7 +28,7 @@ from hoodie.filegroup import log_scanning, parquet_reading
 from hoodie.model import partition_columns, predicates
 from hoodie.read import tasks
 from hoodie.storage import locations, protocol, uris
-from hoodie_jobs.spark import conditions, data_source, reading
+from hoodie_jobs.spark import conditions, data_source, packing, reading
 
 _SCAN_OPTIONS = {
     # What stands in a file counts, not what its path says.
@@ -161,7 +161,7 @@ def _scan(spark: SparkSession, scanned: Sequence[tasks.ReadTask], wanted: _Wante
 
 
 def _merge(spark: SparkSession, merged: Sequence[tasks.ReadTask], schema: StructType) -> DataFrame:
-    groups = list(data_source.packed(merged))
+    groups = packing.packed(merged, spark.sparkContext.defaultParallelism)
     if not groups:
         return spark.createDataFrame([], schema)
     numbers = spark.range(0, len(groups), 1, len(groups))

@@ -5,7 +5,7 @@ import pytest
 from hoodie import errors
 from hoodie.contract import engine_specs
 from hoodie_jobs import cancellation
-from hoodie_jobs.spark import kubernetes, runtime
+from hoodie_jobs.spark import kubernetes, runtime, session
 
 EXECUTORS = engine_specs.KubernetesExecutors(
     namespace="sales",
@@ -20,6 +20,12 @@ EXECUTORS = engine_specs.KubernetesExecutors(
     labels={"hudi.dev/attempt": "3"},
 )
 POD = {"HUDI_OPERATOR_POD_IP": "10.1.2.3", "HUDI_OPERATOR_POD_NAME": "writer-orders-3-x"}
+
+
+def spec_of(conf: dict[str, str]) -> engine_specs.EngineSpec:
+    return engine_specs.EngineSpec(
+        kind=engine_specs.EngineKind.SPARK, spark_conf=conf, executors=EXECUTORS
+    )
 
 
 def test_driver_is_found_by_its_pod_and_owns_its_executors() -> None:
@@ -44,12 +50,18 @@ def test_driver_outside_of_a_pod_is_refused(missing: str) -> None:
 )
 def test_property_by_which_a_user_would_choose_the_pods_is_refused(key: str) -> None:
     asked = {"spark.ui.enabled": "false", key: "x"}
-    spec = engine_specs.EngineSpec(
-        kind=engine_specs.EngineKind.SPARK, spark_conf=asked, executors=EXECUTORS
-    )
     with pytest.raises(errors.ConfigurationError, match=f"expected no {key}$"):
-        runtime.start(spec, cancellation.Cancellation())
+        runtime.start(spec_of(asked), cancellation.Cancellation())
 
 
 def test_what_the_operator_itself_tells_of_pods_is_taken() -> None:
     kubernetes.check({"spark.kubernetes.container.image.pullPolicy": "Always"})
+
+
+@pytest.mark.parametrize("asked", [{}, {"spark.python.daemon.module": "pyspark.daemon"}])
+def test_pods_of_the_drivers_image_have_our_daemon_unless_the_user_has_another(
+    asked: dict[str, str],
+) -> None:
+    found = runtime.properties(spec_of(asked), POD)
+    assert found["spark.kubernetes.container.image"] == "hudi:1"
+    assert found | session.OWN_DAEMON | asked == found
