@@ -93,7 +93,7 @@ def test_two_base_files_of_one_group_are_not_published(tmp_path: Path) -> None:
     assert isinstance(session, sessions.WriteSession)
     stats = small.write_files(session, NEW)
     again = [each for each in stats if each.file_id == file_id]
-    with pytest.raises(errors.UnsupportedError, match=r"2 tasks.*local engine"):
+    with pytest.raises(errors.SharedGroupError, match="2 base files"):
         session.commit([*stats, *again])
     assert small.rows() == OLD
 
