@@ -320,8 +320,8 @@ class Table:
 
         Args:
             data: The table's columns in any order; see `write.batches.prepare`. A table of Arrow,
-                or anything that gives a stream of Arrow's, such as a data frame; it is read into
-                memory.
+                or anything that gives a stream of Arrow's, such as a reader or a data frame. What a
+                stream gives need not fit into memory.
             options: What to do with it, and how.
 
         Raises:
@@ -329,7 +329,7 @@ class Table:
             HoodieError: Nothing was published; only an OutcomeUnknownError leaves open whether it
                 was.
         """
-        return sessions.write(self._target, _arrow_table(data), options, self._env)
+        return sessions.write(self._target, _arrow_data(data), options, self._env)
 
     def delete(
         self, where: predicates.Predicate, options: sessions.WriteOptions
@@ -696,8 +696,8 @@ def _size_bytes(batch: pa.RecordBatch) -> int:
     return int(batch.nbytes)
 
 
-def _arrow_table(data: object) -> pa.Table:
-    """Return data as a table of Arrow.
+def _arrow_data(data: object) -> pa.Table | pa.RecordBatchReader:
+    """Return data as a table of Arrow, or a stream as a reader.
 
     Raises:
         InvalidInputError: It is none, and gives no stream.
@@ -705,7 +705,7 @@ def _arrow_table(data: object) -> pa.Table:
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, ArrowStream):
-        return pa.table(data)
+        return pa.RecordBatchReader.from_stream(data)
     raise errors.InvalidInputError(
         f"data to write is a {type(data).__name__}, expected a pyarrow.Table or something with "
         "__arrow_c_stream__, such as a data frame of polars or pandas"

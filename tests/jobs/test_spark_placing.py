@@ -5,7 +5,6 @@ import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
@@ -13,9 +12,9 @@ from pyspark.sql import SparkSession
 from hoodie import errors
 from hoodie.contract import engine_specs, input_sources, job_results
 from hoodie.model import commits, settings, table_config
-from hoodie.write import batches, sessions
+from hoodie.write import sessions
 from hoodie_jobs import opening
-from hoodie_jobs.spark import calls, placing, reading, small, writing
+from hoodie_jobs.spark import calls, reading, small, writing
 from hoodie_jobs.spark import engine as spark_engine
 from support.processes import dying_tasks
 from support.tables.job_workshop import SCHEMA, Workshop, batches_of
@@ -111,7 +110,7 @@ def test_tasks_write_what_one_process_would(
     if is_large:
         make_large(monkeypatch)
     # Any file is read in Spark's tasks.
-    monkeypatch.setattr(placing, "_ITEMS_A_CORE", 0)
+    monkeypatch.setattr(spark_engine, "_FEW_A_CORE", 0)
     if "ordering_fields" in changes:
         changes = changes | {"merge_mode": table_config.MergeMode.EVENT_TIME}
     changes = changes | {"has_partial_updates": False}
@@ -220,7 +219,7 @@ def test_input_that_changes_while_it_is_read_is_refused(
     data = reading.read(spark, [path], source, SCHEMA)
     forgetful = Forgetful(data.parser, tmp_path / "mark")
     data = dataclasses.replace(data, parser=forgetful)  # type: ignore[arg-type] # parses alike
-    lookups = placing.LookupEngine(spark_engine.SparkEngine(spark.sparkContext))
+    lookups = spark_engine.LookupEngine(spark_engine.SparkEngine(spark.sparkContext))
     session = begun(workshop, path)
     outcomes = writing.write_placed(data, session.task, 2, lookups)
     with pytest.raises(errors.InvalidInputError, match="changed while it was read"):
@@ -241,7 +240,7 @@ def test_placed_rows_of_a_task_that_dies_are_written_once(
     data = reading.read(spark, [path], source, SCHEMA)
     dying = dying_tasks.DyingParser(data.parser, tmp_path / "died")
     data = dataclasses.replace(data, parser=dying)  # type: ignore[arg-type] # parses alike
-    lookups = placing.LookupEngine(spark_engine.SparkEngine(spark.sparkContext))
+    lookups = spark_engine.LookupEngine(spark_engine.SparkEngine(spark.sparkContext))
     session = begun(workshop, path)
     outcomes = writing.write_placed(data, session.task, 2, lookups)
     assert dying.mark.exists()
@@ -251,52 +250,3 @@ def test_placed_rows_of_a_task_that_dies_are_written_once(
     session.commit(written)
     assert workshop.data_files() == names
     assert content(workshop) == sorted((row[1], *row) for row in rows)
-
-
-def group(count: int, name: str = "g", leaving: Sequence[int] = ()) -> batches.GroupRows:
-    return batches.GroupRows(
-        partition_path="eu",
-        bucket=batches.NO_BUCKET,
-        file_id=name,
-        rows=np.arange(count, dtype=np.int64),
-        leaving=np.array(leaving, np.int64),
-    )
-
-
-def test_file_groups_are_dealt_by_rows() -> None:
-    groups = [group(count) for count in (10, 70, 20, 30, 0, 30)]
-    assert placing.owners(groups, 2).tolist() == [0, 0, 1, 1, 0, 1]
-    assert sorted(placing.owners(groups, 9).tolist()) == list(range(6))
-    assert placing.owners([], 2).tolist() == []
-
-
-def test_routes_cut_where_the_pieces_of_the_input_end() -> None:
-    first = dataclasses.replace(group(0, "a"), rows=np.array([0, 4, 5]), leaving=np.array([2]))
-    second = dataclasses.replace(group(0, "b"), rows=np.array([1, 4]))
-    found = list(placing.routes([first, second], [3, 0, 2, 1, 1]))
-    assert [each.rows.tolist() for each in found] == [[0, 1, 2], [], [1, 1], [0], []]
-    assert [each.groups.tolist() for each in found] == [[0, 1, 0], [], [0, 1], [0], []]
-    assert [each.leaving.tolist() for each in found] == [
-        [False, False, True],
-        [],
-        [False, False],
-        [False],
-        [],
-    ]
-
-
-def test_tasks_get_the_rows_of_their_file_groups_in_order() -> None:
-    first = dataclasses.replace(group(0, "a"), rows=np.array([0, 3]), leaving=np.array([2]))
-    second = dataclasses.replace(group(0, "b"), rows=np.array([1, 3]))
-    groups = [first, second]
-    owner = np.array([0, 1], np.int32)
-    data = pa.table({"n": [10, 11, 12, 13, 14]})
-    pieces = [data.slice(0, 2), data.slice(2, 3)]
-    routes = placing.routes(groups, [2, 3])
-    parts = [placing.routed(p, r, owner) for p, r in zip(pieces, routes, strict=True)]
-    known = placing.without_rows(groups)
-    for number, wanted in enumerate(([10, 13], [11, 13])):
-        rows, (own,) = placing.received(pa.concat_tables([p[number] for p in parts]), known)
-        assert rows["n"].take(pa.array(own.rows)).to_pylist() == wanted
-        assert own.file_id == groups[number].file_id
-        assert rows["n"].take(pa.array(own.leaving)).to_pylist() == ([12] if number == 0 else [])

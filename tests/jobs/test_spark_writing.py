@@ -13,7 +13,7 @@ from hoodie.model import commits, schemas, settings, table_config
 from hoodie.sources import local_files
 from hoodie.write import sessions
 from hoodie_jobs import opening
-from hoodie_jobs.spark import calls, engine, placing, reading, small, writing
+from hoodie_jobs.spark import calls, engine, reading, small, writing
 from support.processes.dying_tasks import DyingEngine, DyingInput, DyingParser
 from support.tables import filtered_metadata, record_indexes
 from support.tables.job_workshop import SCHEMA, Workshop, batches_of, rows_of
@@ -90,7 +90,7 @@ def write(
     spark: SparkSession, data: Data, session: sessions.WriteSession, count: int
 ) -> list[commits.Written]:
     is_placed = session.task.config.looks_keys_up
-    lookups = placing.LookupEngine(engine.SparkEngine(spark.sparkContext))
+    lookups = engine.LookupEngine(engine.SparkEngine(spark.sparkContext))
     match data:
         case reading.SparkInput() if is_placed:
             outcomes = writing.write_placed(data, session.task, count, lookups)

@@ -45,6 +45,7 @@ from hoodie.write import (
     replacements,
     retries,
     schema_conflicts,
+    streaming,
     tasks,
 )
 
@@ -341,12 +342,21 @@ def _hashing_config(
 
 
 def write(
-    target: manager.Target, data: pa.Table, options: WriteOptions, env: environment.Environment
+    target: manager.Target,
+    data: pa.Table | pa.RecordBatchReader,
+    options: WriteOptions,
+    env: environment.Environment,
 ) -> results.WriteResult:
     """Write a batch in one commit; a batch that does not fit is refused before it begins.
 
     One that lost a conflict is written again, on what the table holds then, as often as the
     settings say.
+
+    Args:
+        target: The table.
+        data: What is given as a reader need not fit into memory; `write.streaming`.
+        options: What to do with it, and how.
+        env: Time, ids, threads.
 
     Raises:
         WriteConflictError: It lost each time.
@@ -359,6 +369,38 @@ def write(
         )
     if options.transaction.settings.adds_columns:
         target = target.grown_to(schema_evolution.merged(target.schema, data.schema))
+    if isinstance(data, pa.Table):
+        return _write_batch(target, data, options, env)
+    folder = options.transaction.settings.scratch_folder
+    with streaming.spooled(
+        data, lambda piece: _prepared(target, piece, options), folder
+    ) as spooled:
+        if isinstance(spooled, pa.Table):
+            return _write_batch(target, spooled, options, env)
+
+        def write_files(
+            task: tasks.WriteTask, mark: early_conflicts.Mark | None
+        ) -> list[commits.Written]:
+            return streaming.write(task, spooled, target.storage, env.engine, mark)
+
+        return retries.until_won(
+            lambda: _write_once(target, write_files, spooled.column_names, options, env),
+            _retries(options, env),
+        )
+
+
+def _write_batch(
+    target: manager.Target, data: pa.Table, options: WriteOptions, env: environment.Environment
+) -> results.WriteResult:
+    write_files = _files_of(_prepared(target, data, options), target, env)
+    return retries.until_won(
+        lambda: _write_once(target, write_files, data.column_names, options, env),
+        _retries(options, env),
+    )
+
+
+def _prepared(target: manager.Target, data: pa.Table, options: WriteOptions) -> batches.Batch:
+    """Return rows ready to be written; raises if they do not fit."""
     batch = batches.prepare(
         data,
         target.config,
@@ -367,10 +409,8 @@ def write(
         fills_columns=options.transaction.settings.adds_columns,
     )
     if options.replacement is not None:
-        options.replacement.check_rows({group.partition_path for group in batch.groups})
-    return retries.until_won(
-        lambda: _write_once(target, batch, data.column_names, options, env), _retries(options, env)
-    )
+        options.replacement.check_rows(set(batch.partition_paths))
+    return batch
 
 
 def check_delete(target: manager.Target, options: WriteOptions) -> None:
@@ -429,7 +469,7 @@ def delete_selected(
         if not rows.num_rows:
             session.abort(has_tasks_left=False)
             return None
-        return _written(session, batch, target, env)
+        return _written(session, _files_of(batch, target, env), target, env)
 
     return retries.until_won(delete_once, _retries(options, env))
 
@@ -469,9 +509,24 @@ def _retries(options: WriteOptions, env: environment.Environment) -> retries.Ret
     )
 
 
+_WriteFiles = Callable[[tasks.WriteTask, early_conflicts.Mark | None], list[commits.Written]]
+"""Writes the data files of a write, in threads of this process."""
+
+
+def _files_of(
+    batch: batches.Batch, target: manager.Target, env: environment.Environment
+) -> _WriteFiles:
+    def write_files(
+        task: tasks.WriteTask, mark: early_conflicts.Mark | None
+    ) -> list[commits.Written]:
+        return tasks.run(task, batch, tasks.WriteToken(), target.storage, env.engine, mark)
+
+    return write_files
+
+
 def _write_once(
     target: manager.Target,
-    batch: batches.Batch,
+    write_files: _WriteFiles,
     columns: Sequence[str],
     options: WriteOptions,
     env: environment.Environment,
@@ -479,19 +534,18 @@ def _write_once(
     session = begin(target, options, columns, env)
     if isinstance(session, results.AlreadyCommitted):
         return session
-    return _written(session, batch, target, env)
+    return _written(session, write_files, target, env)
 
 
 def _written(
     session: WriteSession,
-    batch: batches.Batch,
+    write_files: _WriteFiles,
     target: manager.Target,
     env: environment.Environment,
 ) -> results.CommitResult:
     try:
         mark = early_conflicts.marking(session.task.detection, target.storage, env)
-        token = tasks.WriteToken()
-        written = tasks.run(session.task, batch, token, target.storage, env.engine, mark)
+        written = write_files(session.task, mark)
     except BaseException:
         session.abort(has_tasks_left=False)
         raise

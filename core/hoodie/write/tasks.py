@@ -230,8 +230,11 @@ def run(
     """
     task, batch = _stored(task, batch, token)
     groups = _groups(task, storage)
-    if not token.is_alone:
-        _check_own(task, batch, groups)
+    if not token.is_alone and _has_shared_groups(task, batch.partition_paths, groups):
+        raise errors.SharedGroupError(
+            f"{task.table_uri} has file groups of no bucket, which take rows of all buckets: one "
+            "process must decide which rows these are"
+        )
     placed = _placed(task, batch, groups, token, storage, engine)
     written = _written(task, placed.batch, groups, token, engine, mark)
     return [*placed.absent, *placed.untouched, *written]
@@ -276,17 +279,20 @@ def _split(batch: batches.Batch, indexes: partitions.PartitionIndexes) -> batche
     return batches.by_indexes(batch, indexes.of)
 
 
-def _check_own(task: WriteTask, batch: batches.Batch, groups: placement.Placement) -> None:
-    """Check that the rows of other buckets cannot go to a base file that these rows go to."""
+def has_shared_groups(task: WriteTask, paths: Sequence[str], storage: protocol.Storage) -> bool:
+    """Return whether rows of several buckets may go to one base file in some partitions.
+
+    That is so where another engine wrote outside of the buckets; lists the partitions.
+    """
+    return _has_shared_groups(task, paths, _groups(task, storage))
+
+
+def _has_shared_groups(task: WriteTask, paths: Sequence[str], groups: placement.Placement) -> bool:
     if task.config.looks_keys_up or task.operation.replaces or not task.config.is_copy_on_write:
-        return
-    for path in batch.partition_paths:
+        return False
+    for path in paths:
         groups.prepare(path, is_created=False)
-        if groups.foreign_groups(path):
-            raise errors.SharedGroupError(
-                f"{task.table_uri}: partition {path or '.'!r} has file groups of no bucket, which "
-                "take rows of all buckets: one process decides which rows these are"
-            )
+    return any(groups.foreign_groups(path) for path in paths)
 
 
 def _written(

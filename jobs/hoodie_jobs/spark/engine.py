@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from pyspark import RDD, SparkContext, TaskContext
 
-from hoodie.engine import protocol
+from hoodie.engine import local, protocol
 from hoodie.format import file_names
 from hoodie.maintenance.compaction import tasks
 from hoodie_jobs.spark import calls, groups
@@ -25,6 +25,7 @@ Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 TASKS_PER_CORE = 8
+_FEW_A_CORE = 4
 
 
 class SparkEngine:
@@ -102,6 +103,42 @@ class SparkEngine:
             except BaseException:
                 self.has_tasks_left = not group.has_ended()
                 raise
+
+
+class LookupEngine:
+    """Threads of the driver for few items, Spark's tasks for many: these cost more to begin."""
+
+    has_tasks_left = False
+
+    def __init__(self, spark: SparkEngine) -> None:
+        self._spark = spark
+        self._threads = local.LocalEngine()
+
+    @property
+    def parallelism(self) -> int:
+        """Of Spark."""
+        return self._spark.parallelism
+
+    def map(
+        self,
+        task: Callable[[Item], Result],
+        items: Sequence[Item],
+        *,
+        progress: protocol.Progress | None = None,
+    ) -> list[Result]:
+        """Return the task's results in the items' order; errors as of the engine that runs it."""
+        few = len(items) <= _FEW_A_CORE * self._threads.parallelism
+        runner: protocol.Engine = self._threads if few else self._spark
+        return runner.map(task, items, progress=progress)
+
+    def exchange(
+        self,
+        split: Callable[[Item], Mapping[Key, Part]],
+        items: Sequence[Item],
+        merge: Callable[[Key, Sequence[Part]], Result],
+    ) -> list[Result]:
+        """Regroup items by key in Spark."""
+        return self._spark.exchange(split, items, merge)
 
 
 _Piece = tuple[int, tuple[int, calls.Outcome[Any]]]

@@ -19,7 +19,6 @@ from hoodie_jobs.spark import (
     engine,
     groups,
     kubernetes,
-    placing,
     reading,
     session,
     small,
@@ -84,7 +83,7 @@ class SparkRuntime:
     def _write_placed(
         self, data: runtimes.Input, task: tasks.WriteTask
     ) -> list[calls.Outcome[list[commits.Written]]]:
-        cores, lookups = self.engine.parallelism, placing.LookupEngine(self.engine)
+        cores, lookups = self.engine.parallelism, engine.LookupEngine(self.engine)
         if isinstance(data, small.SmallInput):
             count = small.placed_task_count(data.size_bytes, cores, task.config)
             return small.write_placed(self._spark.sparkContext, data, task, count, lookups)

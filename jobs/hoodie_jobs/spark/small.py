@@ -5,8 +5,8 @@ less than either, as long as it is small.
 
 A file group is written by one task, so rows keep their order whatever keys they have.
 
-Where the driver decides which file group a row is written to (`placing`), tasks get the positions
-of the rows of their file groups.
+Where the driver decides which file group a row is written to (`hoodie.write.routes`), tasks get the
+positions of the rows of their file groups.
 """
 
 import zlib
@@ -22,8 +22,8 @@ from hoodie.engine import protocol
 from hoodie.model import commits, table_config
 from hoodie.sources import local_files
 from hoodie.storage import locations
-from hoodie.write import batches, tasks
-from hoodie_jobs.spark import attempts, calls, placing
+from hoodie.write import batches, routes, tasks
+from hoodie_jobs.spark import attempts, calls
 
 INPUT_BYTES_MAX = 64 << 20
 TASKS_MAX = 8
@@ -101,7 +101,7 @@ def write_placed(
     outline = tasks.outline(task, tasks.prepare(task, data.read(), storage))
     placed = tasks.place(task, [outline], storage, engine)
     groups = placed.batch.groups
-    owner = placing.owners(groups, count)
+    owner = routes.owners(groups, count)
     hands = [
         tuple(groups[place] for place in np.flatnonzero(owner == number))
         for number in np.unique(owner).tolist()

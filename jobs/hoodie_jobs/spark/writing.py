@@ -5,9 +5,9 @@ second row of tasks writes each group once. What is shuffled are Arrow tables as
 task and target, not rows; they are put together in the order of the input, so no key need be unique
 in a batch.
 
-Where the driver decides which file group a row is written to (`placing`), tasks first tell it what
-decides that: keys, partitions, ordering values. Rows are then known by their position, so Spark
-keeps the input meanwhile, and input that changed under that is refused.
+Where the driver decides which file group a row is written to (`hoodie.write.routes`), tasks first
+tell it what decides that: keys, partitions, ordering values. Rows are then known by their position,
+so Spark keeps the input meanwhile, and input that changed under that is refused.
 
 Cost there: the driver holds those columns of all rows, and some 20 bytes more for each.
 
@@ -30,8 +30,8 @@ from hoodie import errors
 from hoodie.engine import protocol
 from hoodie.model import commits
 from hoodie.storage import locations
-from hoodie.write import batches, tasks
-from hoodie_jobs.spark import attempts, calls, failures, placing, reading
+from hoodie.write import batches, routes, tasks
+from hoodie_jobs.spark import attempts, calls, failures, reading
 
 TASK_BYTES = 64 << 20
 _CHUNK_BYTES = 128 << 20
@@ -93,14 +93,14 @@ def write_placed(
         outlines = [each.outline for each in pieces.values()]
         placed = tasks.place(task, outlines, storage, engine)
         groups = placed.batch.groups
-        owner = placing.owners(groups, count)
-        routes = placing.routes(groups, [each.outline.rows.num_rows for each in pieces.values()])
+        owner = routes.owners(groups, count)
+        of_pieces = routes.of_pieces(groups, [each.rows.num_rows for each in outlines])
         expected = {
             sequence: (each.digest, of_piece)
-            for (sequence, each), of_piece in zip(pieces.items(), routes, strict=True)
+            for (sequence, each), of_piece in zip(pieces.items(), of_pieces, strict=True)
         }
         route = partial(_route, data.parser, task, expected, owner)
-        write_groups = partial(_write_placed, task, placing.without_rows(groups))
+        write_groups = partial(_write_placed, task, routes.without_rows(groups))
         rows = _collected(
             frame.mapInArrow(_worker(route), _PIECE)
             .repartitionById(count, "target")
@@ -183,7 +183,7 @@ def _digest(task: tasks.WriteTask, parsed: pa.Table) -> int:
 def _route(
     parser: reading.Parser,
     task: tasks.WriteTask,
-    expected: Mapping[int, tuple[int, placing.Routes]],
+    expected: Mapping[int, tuple[int, routes.Routes]],
     owner: npt.NDArray[np.int32],
     rows: Batches,
 ) -> Batches:
@@ -197,7 +197,7 @@ def _route(
                 f"the input of the write {task.instant_time} changed while it was read: expected "
                 "files that stay as they are until they are written"
             )
-        tables = placing.routed(parsed, of_piece, owner)
+        tables = routes.routed(parsed, of_piece, owner)
         return {target: _encoded(table) for target, table in tables.items()}
 
     return _split(routed, rows)
@@ -255,7 +255,7 @@ def _write(task: tasks.WriteTask, data: pa.Table) -> list[commits.Written]:
 def _write_placed(
     task: tasks.WriteTask, groups: Sequence[batches.GroupRows], rows: pa.Table
 ) -> list[commits.Written]:
-    data, own = placing.received(rows, groups)
+    data, own = routes.received(rows, groups)
     storage = locations.open_storage(task.table_uri)
     batch = tasks.prepare(task, data, storage)
     return attempts.run(task, replace(batch, groups=own), is_placed=True)

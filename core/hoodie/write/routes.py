@@ -1,62 +1,24 @@
-"""Which task writes which rows, where the driver decides which file group each row is written to.
+"""Which rows of the pieces of a batch go to which file group, once `tasks.place` has decided it.
 
 In tables whose writers look keys up that depends on what the table holds, and on what other rows of
 the batch there are: tasks that decided it each for itself would write one key to two file groups,
-and an attempt could decide differently from the one before. So it is decided once a write. Files
-are read in Spark's tasks, if there are many.
+and an attempt could decide differently from the one before. So it is decided once a write, for all
+rows. Each piece of the input is then dealt out to the tasks that write its file groups, and a task
+puts together what it gets, in the order of the input.
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie.engine import local, protocol
 from hoodie.write import batches
-from hoodie_jobs.spark import engine
 
-_ITEMS_A_CORE = 4
-_GROUP_COLUMN = "_hoodie_job_group"
-_LEAVING_COLUMN = "_hoodie_job_leaving"
-
-
-class LookupEngine:
-    """Threads of the driver for few items, Spark's tasks for many: these cost more to begin."""
-
-    has_tasks_left = False
-
-    def __init__(self, spark: engine.SparkEngine) -> None:
-        self._spark = spark
-        self._threads = local.LocalEngine()
-
-    @property
-    def parallelism(self) -> int:
-        """Of Spark."""
-        return self._spark.parallelism
-
-    def map(
-        self,
-        task: Callable[[protocol.Item], protocol.Result],
-        items: Sequence[protocol.Item],
-        *,
-        progress: protocol.Progress | None = None,
-    ) -> list[protocol.Result]:
-        """Return the task's results in the items' order; errors as of the engine that runs it."""
-        few = len(items) <= _ITEMS_A_CORE * self._threads.parallelism
-        runner: protocol.Engine = self._threads if few else self._spark
-        return runner.map(task, items, progress=progress)
-
-    def exchange(
-        self,
-        split: Callable[[protocol.Item], Mapping[protocol.Key, protocol.Part]],
-        items: Sequence[protocol.Item],
-        merge: Callable[[protocol.Key, Sequence[protocol.Part]], protocol.Result],
-    ) -> list[protocol.Result]:
-        """Regroup items by key in Spark."""
-        return self._spark.exchange(split, items, merge)
+_GROUP_COLUMN = "_hoodie_routed_group"
+_LEAVING_COLUMN = "_hoodie_routed_leaving"
 
 
 def owners(groups: Sequence[batches.GroupRows], count: int) -> npt.NDArray[np.int32]:
@@ -96,7 +58,7 @@ class Routes:
     leaving: npt.NDArray[np.bool_]
 
 
-def routes(groups: Sequence[batches.GroupRows], counts: Sequence[int]) -> Iterator[Routes]:
+def of_pieces(groups: Sequence[batches.GroupRows], counts: Sequence[int]) -> Iterator[Routes]:
     """Yield where the rows of each piece of the input go.
 
     Args:

@@ -1,0 +1,247 @@
+"""Batches that do not fit into memory, by way of scratch files to their file groups.
+
+    spool    the input is checked, and kept in a scratch file, once; a write that lost a conflict
+             reads it again
+    place    where keys are looked up (`write.routes`): decided by what is kept of all rows
+    deal     rows go to parts by their file groups, in a second scratch file
+    write    each part is read, and its file groups are written
+
+Memory: some pieces of `PIECE_BYTES` and the parts that are written at once, each about `PART_BYTES`
+or a file group, if that takes more; and where keys are looked up those of all rows, about 100 bytes
+a row.
+"""
+
+import contextlib
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie import errors
+from hoodie.engine import local
+from hoodie.engine import protocol as engine_protocol
+from hoodie.model import commits
+from hoodie.storage import protocol, scratch
+from hoodie.write import early_conflicts, routes, tasks
+
+MEMORY_BYTES = 256 << 20
+"""Input of fewer is written as a whole."""
+
+PIECE_BYTES = 32 << 20
+PART_BYTES = 64 << 20
+_TASK_FIRST = 100_000
+"""Tokens of tasks have equally many digits: log files of one write are merged in their order."""
+
+
+class Spool:
+    """Input in a scratch file, in pieces."""
+
+    def __init__(self, parts: scratch.Parts, schema: pa.Schema) -> None:
+        """Take the rows of the first part.
+
+        Args:
+            parts: Flushed.
+            schema: Of the rows.
+        """
+        self._parts = parts
+        self.column_names: Sequence[str] = schema.names
+
+    @property
+    def size_bytes(self) -> int:
+        """How large all rows are in memory."""
+        return self._parts.size_bytes(0)
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """Yield the rows in order.
+
+        Raises:
+            StorageError: The disk failed.
+        """
+        return self._parts.tables(0)
+
+
+@contextlib.contextmanager
+def spooled(
+    reader: pa.RecordBatchReader, check: Callable[[pa.Table], object], folder: str
+) -> Iterator[pa.Table | Spool]:
+    """Read all input; what fits into memory is given back as a table.
+
+    Args:
+        reader: The input.
+        check: Raises if rows do not fit the table.
+        folder: A local folder for scratch files.
+
+    Raises:
+        InvalidInputError: It broke off.
+        StorageError: The disk is full, or failed.
+    """
+    with contextlib.ExitStack() as stack:
+        held: list[pa.Table] = []
+        held_bytes = 0
+        parts: scratch.Parts | None = None
+        for piece in _pieces(reader):
+            check(piece)
+            if parts is None:
+                held.append(piece)
+                held_bytes += piece.nbytes
+                if held_bytes <= MEMORY_BYTES:
+                    continue
+                parts = stack.enter_context(scratch.Parts(folder, 1, PIECE_BYTES))
+            for each in held or [piece]:
+                parts.add(each, np.zeros(each.num_rows, np.int64))
+            held = []
+        if parts is None:
+            yield pa.concat_tables([reader.schema.empty_table(), *held])
+        else:
+            parts.flush()
+            yield Spool(parts, reader.schema)
+
+
+def _pieces(reader: pa.RecordBatchReader) -> Iterator[pa.Table]:
+    """Yield the rows of a reader, some `PIECE_BYTES` at once."""
+    waiting: list[pa.RecordBatch] = []
+    waiting_bytes = 0
+    for batch in _batches(reader):
+        rows = max(1, batch.num_rows * PIECE_BYTES // max(1, batch.nbytes))
+        for start in range(0, batch.num_rows, rows):
+            part = batch.slice(start, rows)
+            waiting.append(part)
+            waiting_bytes += part.nbytes
+            if waiting_bytes >= PIECE_BYTES:
+                yield pa.Table.from_batches(waiting)
+                waiting, waiting_bytes = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def _batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    done = 0
+    try:
+        for batch in reader:
+            yield batch
+            done += batch.num_rows
+    except pa.ArrowException as error:
+        what = str(error).partition(" Detail: ")[0]
+        raise errors.InvalidInputError(
+            f"the input broke off after {done:,} rows, and nothing was written: {what}"
+        ) from error
+
+
+def write(
+    task: tasks.WriteTask,
+    spool: Spool,
+    storage: protocol.Storage,
+    engine: engine_protocol.Engine,
+    mark: early_conflicts.Mark | None,
+) -> list[commits.Written]:
+    """Write the rows of a spool; as `tasks.run`.
+
+    Args:
+        task: The write.
+        spool: Its input.
+        storage: The table's.
+        engine: Runs the parts; threads of this process.
+        mark: As of `tasks.run`.
+
+    Raises:
+        WriteConflictError: A conflict was found early.
+        HeartbeatExpiredError: The write was judged dead.
+        StorageError: The disk is full, or failed.
+    """
+    count = max(engine.parallelism, -(-spool.size_bytes // PART_BYTES))
+    count = min(count, scratch.PARTS_MAX)
+    parts = partial(scratch.Parts, task.settings.scratch_folder, count, PIECE_BYTES)
+    if not task.config.looks_keys_up:
+        with parts() as by_bucket:
+            if _deal_by_bucket(task, spool, storage, by_bucket):
+                return _write_buckets(task, storage, engine, mark, by_bucket)
+    with parts() as by_group:
+        return _write_placed(task, spool, storage, engine, mark, by_group)
+
+
+def _write_buckets(
+    task: tasks.WriteTask,
+    storage: protocol.Storage,
+    engine: engine_protocol.Engine,
+    mark: early_conflicts.Mark | None,
+    parts: scratch.Parts,
+) -> list[commits.Written]:
+    """Write rows that were put into the parts of their buckets."""
+
+    def write_part(number: int) -> list[commits.Written]:
+        batch = tasks.prepare(task, _rows(parts, number), storage)
+        return tasks.run(task, batch, _token(number), storage, local.LocalEngine(1), mark)
+
+    written = engine.map(write_part, _filled(parts))
+    return [each for of_part in written for each in of_part]
+
+
+def _deal_by_bucket(
+    task: tasks.WriteTask, spool: Spool, storage: protocol.Storage, parts: scratch.Parts
+) -> bool:
+    """Put rows into the parts of their buckets; return whether no two parts share a base file."""
+    paths: set[str] = set()
+    for piece in spool.pieces():
+        batch = tasks.prepare(task, piece, storage)
+        new = [path for path in batch.partition_paths if path not in paths]
+        if new and tasks.has_shared_groups(task, new, storage):
+            return False
+        paths.update(new)
+        numbers = np.empty(piece.num_rows, np.int64)
+        for group in batch.groups:
+            place = f"{group.partition_path}/{group.bucket}"
+            numbers[group.rows] = zlib.crc32(place.encode()) % len(parts)
+        parts.add(piece, numbers)
+    parts.flush()
+    return True
+
+
+def _write_placed(
+    task: tasks.WriteTask,
+    spool: Spool,
+    storage: protocol.Storage,
+    engine: engine_protocol.Engine,
+    mark: early_conflicts.Mark | None,
+    parts: scratch.Parts,
+) -> list[commits.Written]:
+    """Write rows after it was decided for all of them in which file groups they belong."""
+    outlines = [
+        tasks.outline(task, tasks.prepare(task, piece, storage)) for piece in spool.pieces()
+    ]
+    placed = tasks.place(task, outlines, storage, engine)
+    counts = [each.rows.num_rows for each in outlines]
+    del outlines
+    groups = placed.batch.groups
+    owner = routes.owners(groups, len(parts))
+    for piece, of_piece in zip(spool.pieces(), routes.of_pieces(groups, counts), strict=True):
+        for number, rows in routes.routed(piece, of_piece, owner).items():
+            parts.add(rows, np.full(rows.num_rows, number, np.int64))
+    parts.flush()
+    headers = routes.without_rows(groups)
+
+    def write_part(number: int) -> list[commits.Written]:
+        rows, own = routes.received(_rows(parts, number), headers)
+        batch = tasks.prepare(task, rows, storage)
+        return tasks.write(task, replace(batch, groups=own), _token(number), storage, mark)
+
+    written = engine.map(write_part, _filled(parts))
+    return [
+        *placed.absent,
+        *placed.untouched,
+        *(each for of_part in written for each in of_part),
+    ]
+
+
+def _rows(parts: scratch.Parts, number: int) -> pa.Table:
+    return pa.concat_tables(parts.tables(number))
+
+
+def _filled(parts: scratch.Parts) -> list[int]:
+    return [number for number in range(len(parts)) if parts.size_bytes(number)]
+
+
+def _token(number: int) -> tasks.WriteToken:
+    return tasks.WriteToken(task=_TASK_FIRST + number, is_alone=False)
