@@ -106,7 +106,7 @@ class WriteSettings:
         deletes_kept_hours: How long a delete with an ordering value outlives the compaction that
             merged it, so that it holds against rows that come late; 0 for not at all.
         compaction_memory_bytes: Memory that compacting one file slice may take.
-        scratch_folder: Where a compaction puts what does not fit into it.
+        scratch_folder: Where a compaction, or the write of a stream, puts what does not fit.
         metadata_delta_commits_max: So many delta commits of the metadata table wait for compaction.
     """
 
@@ -494,8 +494,8 @@ KEYS = (
         name=SCRATCH_FOLDER_KEY,
         field="scratch_folder",
         parse=_folder,
-        meaning="local scratch folder of compactions; its files have no names, and are freed when "
-        "the process ends",
+        meaning="local scratch folder of compactions and of streams that are written; its files "
+        "have no names, and are freed when the process ends",
     ),
     Key(
         name="hoodie.metadata.compact.max.delta.commits",
