@@ -233,7 +233,9 @@ def set_property(table: Path, key: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "code", "message"),
     [
-        ("hoodie.table.version", "6", 21, "table version 6 is not read, expected 8 or 9"),
+        ("hoodie.table.version", "6", 21, "expected 8 or 9: upgrade it by CALL upgrade_table"),
+        ("hoodie.table.version", "10", 21, "table version 10 is not read, expected 8 or 9$"),
+        ("hoodie.populate.meta.fields", "false", 21, "expected rows with record keys of their own"),
         ("hoodie.table.version", "99", 21, "table version 99 is not read"),
         ("hoodie.timeline.layout.version", "1", 21, "timeline layout 1 is not read"),
         ("hoodie.record.merge.mode", "CUSTOM", 21, "custom merging by .* is not supported"),

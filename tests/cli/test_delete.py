@@ -54,6 +54,7 @@ def test_partitions_are_deleted_after_a_dry_run(hoodie: Run, by_city: Path) -> N
     assert row.startswith('"b","Oslo"')
     again = hoodie("delete", by_city, *paths)
     assert (again.code, "has no rows in partition Rome" in again.err) == (22, True)
+    assert "similar" not in again.err
     close = hoodie("delete", by_city, "--partition", "Osl")
     assert "similar: partition Oslo" in close.err
     for hostile in ("..", "../..", ".hoodie", "Oslo/..", "/etc", ""):

@@ -71,9 +71,10 @@ class RowStatistics:
         self._columns = {name: _Column() for name in wanted.kinds}
 
     def add(self, rows: pa.Table) -> None:
-        """Add rows, which have the columns that are wanted."""
+        """Add rows; a column that is wanted, and that they lack, has no values by them."""
         for name, found in self._columns.items():
-            found.add_rows(rows.column(name), has_bounds=True)
+            if name in rows.column_names:
+                found.add_rows(rows.column(name), has_bounds=True)
 
     def finish(self, file_name: str) -> tuple[ColumnStatistics, ...]:
         """Return the statistics of a file with these rows; of a file without any, null types."""

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from hoodie.filegroup import (
     block_decoding,
+    changes,
     log_scanning,
     parquet_reading,
     reading,
@@ -36,12 +37,15 @@ class Source:
         schema: Its columns, without meta columns.
         wanted: Which statistics.
         is_committed: Whether log blocks of an instant count.
+        fills_partial_rows: Whether what partial rows leave as it is counts as null, as it does to
+            Apache Hudi's readers without a record of it; otherwise it does not count.
     """
 
     storage: Storage
     schema: pa.Schema
     wanted: file_statistics.Wanted
     is_committed: slicing.IsCommitted
+    fills_partial_rows: bool = True
 
     @property
     def columns(self) -> pa.Schema:
@@ -122,5 +126,12 @@ def _of_log_file(source: Source, log_file: files.LogFile) -> tuple[ColumnStatist
         if found.block.type is BlockType.DELETE:
             continue
         with log_scanning.named(log_file):
-            gathered.add(decoder.rows(found.block))
+            change = decoder.decode(found.block)
+        assert isinstance(change, changes.ChangedRows)
+        rows = change.rows
+        if change.partial_columns is not None and not source.fills_partial_rows:
+            rows = rows.select(
+                [each for each in rows.column_names if each in change.partial_columns]
+            )
+        gathered.add(rows)
     return gathered.finish(log_file.name)

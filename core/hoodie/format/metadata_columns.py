@@ -4,11 +4,15 @@
 those of the others. Source: `HoodieMetadata.avsc`; format.md: Metadata table.
 """
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie import errors
-from hoodie.format import avro_trees, metadata_avro
+from hoodie.format import avro_trees, metadata_avro, metadata_schemas
+from hoodie.format.metadata_avro import RecordType
+from hoodie.model.file_statistics import ColumnStatistics
 from hoodie.model.value_wrappers import Wrapper
 
 LOW, HIGH = "minValue", "maxValue"
@@ -61,9 +65,7 @@ SCHEMA = pa.schema({**_FIELDS, KIND: pa.string(), **_BOUNDS})
 _WANTED = ("type", *(f"{_ROOT}.{each}" for each in (*_FIELDS, LOW, HIGH, *_BOUNDS)))
 
 
-def decode(
-    values: pa.BinaryArray, schema: bytes, record_type: metadata_avro.RecordType
-) -> pa.Table:
+def decode(values: pa.BinaryArray, schema: bytes, record_type: RecordType) -> pa.Table:
     """Return what records of statistics say, as SCHEMA, a row each.
 
     Args:
@@ -95,6 +97,13 @@ def decode(
     if columns["fileName"].null_count and pc.any(pc.is_null(columns["fileName"])).as_py():
         raise errors.FormatError("a record without the name of a file")
     return pa.table([columns.get(name, kinds[0]) for name in SCHEMA.names], SCHEMA)
+
+
+def of_records(records: Sequence[ColumnStatistics]) -> pa.Table:
+    """Return what `decode` does, of records that were decoded one by one."""
+    encoded = [metadata_avro.encode_statistics(each, RecordType.COLUMN_STATS) for each in records]
+    values = pa.array(encoded, pa.binary())
+    return decode(values, metadata_schemas.RECORD.text, RecordType.COLUMN_STATS)
 
 
 def _as(array: pa.Array, data_type: pa.DataType, path: str) -> pa.Array:

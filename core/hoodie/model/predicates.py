@@ -12,7 +12,7 @@ import math
 import operator
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import assert_never, cast
+from typing import Any, assert_never, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -294,7 +294,7 @@ def _may_compare(
 ) -> pc.Expression:
     low, high = (pc.field(range_name(column, each)) for each in (LOW, HIGH))
     # Java orders texts by their UTF-16: for others than these that is another order than Arrow's.
-    if isinstance(value, str) and max(value, default="") >= _SURROGATES:
+    if isinstance(value, str) and compared(value) != value:
         return pc.scalar(True)
     literal = _scalar(column, value, schema)
     match comparator:
@@ -311,6 +311,16 @@ def _may_compare(
         case _:
             assert_never(comparator)
     return pc.coalesce(may_match, pc.scalar(False))
+
+
+def compared(value: Any) -> Any:  # noqa: ANN401 - of any column
+    """Return what of a bound counts: of a text what is before its first surrogate, or a later one.
+
+    No text is compared with bounds that has more.
+    """
+    if not isinstance(value, str) or max(value, default="") < _SURROGATES:
+        return value
+    return value[: next(n for n, each in enumerate(value) if each >= _SURROGATES)] + _SURROGATES
 
 
 def _in_steps(predicate: Predicate, schema: pa.Schema) -> Predicate:

@@ -443,7 +443,8 @@ def _check(config: TableConfig) -> None:
         )
     if config.properties.get("hoodie.populate.meta.fields", "").lower() == "false":
         raise errors.UnsupportedError(
-            f"table {config.name!r} has hoodie.populate.meta.fields=false"
+            f"table {config.name!r} has hoodie.populate.meta.fields=false, expected rows with "
+            "record keys of their own: copy them with Apache Hudi to a table that has meta fields"
         )
     base_format = config.properties.get("hoodie.table.base.file.format", "PARQUET")
     if base_format.upper() != "PARQUET":
@@ -455,7 +456,13 @@ def _check(config: TableConfig) -> None:
 def _version(properties: Mapping[str, str]) -> int:
     text = _required(properties, "hoodie.table.version")
     if text not in {str(version) for version in VERSIONS_READABLE}:
-        raise errors.UnsupportedError(f"table version {text} is not read, expected 8 or 9")
+        way_out = ""
+        if text.isdecimal() and int(text) < min(VERSIONS_READABLE):
+            way_out = (
+                ": upgrade it by CALL upgrade_table(table => 'NAME', to_version => 'EIGHT') of "
+                "Spark SQL with Apache Hudi 1"
+            )
+        raise errors.UnsupportedError(f"table version {text} is not read, expected 8 or 9{way_out}")
     layout = properties.get("hoodie.timeline.layout.version")
     if layout != TIMELINE_LAYOUT:
         raise errors.UnsupportedError(f"timeline layout {layout} is not read, expected 2")

@@ -30,7 +30,7 @@ from hoodie.index import partitions, tables
 from hoodie.index import protocol as index_protocol
 from hoodie.maintenance import consumers
 from hoodie.model import commits, files, instants, results, schemas, settings, table_config
-from hoodie.services import metadata_tables, repeated_keys, table_stats
+from hoodie.services import metadata_statistics, metadata_tables, repeated_keys, table_stats
 from hoodie.storage import paths, protocol
 from hoodie.timeline import (
     active,
@@ -171,11 +171,23 @@ def _of_metadata_table(target: manager.Target, env: environment.Environment) -> 
             f"has {_bytes(each.storage_bytes)} on storage, and {_bytes(each.metadata_bytes)} by "
             f"the metadata table: {rebuild}",
         )
+    harmless: dict[str, list[metadata_statistics.WrongStatistics]] = {}
     for wrong in found.statistics:
+        if not wrong.is_relied_on:
+            harmless.setdefault(wrong.column, []).append(wrong)
+            continue
         yield _error(
             wrong.path,
             f"has {wrong.file_range} in column {wrong.column}, and {wrong.metadata_range} by the "
             f"metadata table: {rebuild}",
+        )
+    for column, (first, *others) in harmless.items():
+        more = f", and of {len(others)} more files or partitions" if others else ""
+        yield _note(
+            f"column {column}",
+            f"the statistics of {first.path} say {first.metadata_range}, it has "
+            f"{first.file_range}{more}: reads of this project do not rely on such statistics, "
+            "which Apache Hudi writes; its own readers may leave rows out",
         )
     for path, problem in (
         *((each.path, each.problem) for each in found.filters),

@@ -5,20 +5,32 @@ record must not exclude a value, or a null, that is there; one that includes mor
 file may lack records. A partition that lacks one of a column, and has others, has no value of it to
 Apache Hudi's readers.
 
+Some of what Apache Hudi records is wrong by its own rules (format.md: Metadata table). Its readers
+leave rows out by it; reads of this project do not rely on it, which is said of each record.
+
 Cost: the footer of each base file, columns that footers do not describe in full, each log file.
 """
 
 import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
 
 from hoodie import errors
 from hoodie.engine.protocol import Engine
-from hoodie.filegroup import listing, metadata_merging, metadata_table, statistics_reading
-from hoodie.format import metadata_avro
+from hoodie.filegroup import (
+    column_ranges,
+    listing,
+    metadata_merging,
+    metadata_table,
+    statistics_reading,
+)
+from hoodie.format import metadata_avro, metadata_columns
 from hoodie.format.metadata_avro import RecordType, Value
-from hoodie.model import files, partition_statistics
+from hoodie.model import files, partition_statistics, predicates
 from hoodie.model.file_statistics import COLUMN_STATS, PARTITION_STATS, ColumnStatistics
 
 _FILES_AT_ONCE = 256
@@ -33,12 +45,14 @@ class WrongStatistics:
         column: The column; empty where the file cannot be read.
         metadata_range: What the metadata table says.
         file_range: What is in the file, or in those of the partition, or why it cannot be read.
+        is_relied_on: Whether reads of this project leave the file or the partition out by it.
     """
 
     path: str
     column: str
     metadata_range: str
     file_range: str
+    is_relied_on: bool = True
 
 
 class Comparison:
@@ -54,6 +68,8 @@ class Comparison:
         partitions: Sequence[str],
         source: statistics_reading.Source,
         engine: Engine,
+        *,
+        is_shared: bool,
     ) -> None:
         """Open the partitions with statistics.
 
@@ -62,6 +78,7 @@ class Comparison:
             partitions: Those that it has.
             source: Of the data table.
             engine: Looks into data files.
+            is_shared: Whether Apache Hudi may have written files of the table.
 
         Raises:
             FormatError: One is damaged.
@@ -69,6 +86,7 @@ class Comparison:
         self.files = 0
         self._source = source
         self._engine = engine
+        self._is_shared = is_shared
         self._opened = {
             name: table.partition(name, is_held=False)
             for name in (COLUMN_STATS, PARTITION_STATS)
@@ -111,7 +129,8 @@ class Comparison:
                 for there in statistics:
                     stated = of_files.get((data_file.name, there.column))
                     if stated is not None and partition_statistics.excludes(stated, there):
-                        yield _wrong(data_file.path, stated, there)
+                        may_hide = self._is_shared and isinstance(data_file, files.BaseFile)
+                        yield self._wrong(data_file.path, stated, there, may_hide=may_hide)
                 if data_file.path in taken:
                     # Merged at once, to hold few.
                     of_both = [*found, *statistics]
@@ -133,9 +152,26 @@ class Comparison:
                     column=there.column,
                     metadata_range="missing",
                     file_range=_text(there),
+                    # Apache Hudi makes none of a column that has no values.
+                    is_relied_on=there.kind is not None or not self._is_shared,
                 )
             elif partition_statistics.excludes(stated, there):
-                yield _wrong(partition_path or ".", stated, there)
+                # Whether a partition has nulls is not taken from its record.
+                alike = replace(there, nulls=0)
+                wrong = self._wrong(partition_path, stated, alike, may_hide=self._is_shared)
+                yield replace(wrong, path=partition_path or ".", file_range=_text(there))
+
+    def _wrong(
+        self, path: str, stated: ColumnStatistics, there: ColumnStatistics, *, may_hide: bool
+    ) -> WrongStatistics:
+        data_type = self._source.columns.field(there.column).type
+        return WrongStatistics(
+            path=path,
+            column=there.column,
+            metadata_range=_text(stated),
+            file_range=_text(there),
+            is_relied_on=_misleads(stated, there, data_type, may_hide=may_hide),
+        )
 
     def _stated(self, name: str, partition_path: str) -> Mapping[tuple[str, str], ColumnStatistics]:
         """Return the records of a partition of the data table, by file or partition and column."""
@@ -175,10 +211,24 @@ def _newest(name: str, key: bytes, values: Sequence[Value]) -> ColumnStatistics 
     return metadata_avro.decode_statistics(values[-1], source, RecordType.COLUMN_STATS)
 
 
-def _wrong(path: str, stated: ColumnStatistics, there: ColumnStatistics) -> WrongStatistics:
-    return WrongStatistics(
-        path=path, column=there.column, metadata_range=_text(stated), file_range=_text(there)
+def _misleads(
+    stated: ColumnStatistics, there: ColumnStatistics, data_type: pa.DataType, *, may_hide: bool
+) -> bool:
+    """Return whether a read leaves values, or nulls, out by statistics that exclude them."""
+    records = metadata_columns.of_records([stated, there])
+    found = column_ranges.stated(records, data_type, np.array([may_hide, False]))
+    if not found.is_known[0]:
+        return False
+    if there.nulls and not found.has_nulls[0]:
+        return True
+    if there.kind is None:
+        return False
+    (low, other_low), (high, other_high) = (
+        map(predicates.compared, each.to_pylist()) for each in (found.low, found.high)
     )
+    if None in (low, high, other_low, other_high):
+        return True
+    return bool(low > other_low or high < other_high)
 
 
 def _text(statistics: ColumnStatistics) -> str:

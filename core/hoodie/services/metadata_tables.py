@@ -166,8 +166,9 @@ class Validation:
 
     @property
     def is_right(self) -> bool:
-        """Whether there is no difference."""
-        return not (self.differences or self.statistics or self.filters or self.keys)
+        """Whether there is no difference that reads rely on."""
+        wrong = any(each.is_relied_on for each in self.statistics)
+        return not (self.differences or wrong or self.filters or self.keys)
 
 
 def validate(
@@ -208,8 +209,15 @@ def validate(
         statistics = metadata_statistics.Comparison(
             table,
             config.metadata_partitions,
-            statistics_reading.Source(storage, schema, wanted, snapshot.committed.is_committed),
+            statistics_reading.Source(
+                storage,
+                schema,
+                wanted,
+                snapshot.committed.is_committed,
+                fills_partial_rows=False,
+            ),
             engine,
+            is_shared=config.has_foreign_writers,
         )
         by_storage = replace(snapshot, listing=on_storage).view
         differences: list[Difference] = []

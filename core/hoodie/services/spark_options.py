@@ -11,7 +11,7 @@ from hoodie.model import file_statistics, key_changes, key_generators, settings,
 from hoodie.timeline import partition_buckets
 from hoodie.transaction import writer_batches
 from hoodie.transaction.locks import addresses, hudi_options
-from hoodie.write import compatibility
+from hoodie.write import compatibility, keys
 
 _PAYLOADS = "org.apache.hudi.common.model"
 _BY_BUCKET, _BY_FILE_GROUP = (
@@ -43,6 +43,7 @@ def options(
     mode: settings.ConcurrencyMode,
     lock: addresses.LockAddress,
     *,
+    has_instants_in_keys: bool = False,
     has_partitioned_record_index: bool = False,
     hashing_config: partition_buckets.HashingConfig | None = None,
 ) -> dict[str, str]:
@@ -52,6 +53,7 @@ def options(
         config: The table's configuration.
         mode: The one of all writers of the table.
         lock: The table lock of all of them.
+        has_instants_in_keys: Whether a bulk insert by rows would print other keys than updates.
         has_partitioned_record_index: Whether a record index is one of each partition.
         hashing_config: Bucket counts by partition; None for one of all.
 
@@ -67,6 +69,7 @@ def options(
         )
     return (
         _table(config)
+        | ({keys.ROW_WRITER_KEY: _flag(False)} if has_instants_in_keys else {})
         | _merging(config)
         | _index(config, hashing_config)
         | _metadata(config, has_partitioned_record_index=has_partitioned_record_index)

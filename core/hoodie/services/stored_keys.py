@@ -1,12 +1,14 @@
 """Record keys and partition paths of a table's records, beside what its rows make of them.
 
+What no key is made of here, such as a float, is refused by its type.
+
 A table may not say how its key generator makes them: the encoding of a single key field, dates with
 slashes, the time zone of a JVM. So some records are looked at, of partitions all over the table,
 before it is written for the first time.
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +19,8 @@ from hoodie.model import files, key_generators, schemas, table_config
 from hoodie.model.table_config import KeyEncoding
 from hoodie.transaction import manager
 from hoodie.write import keys
+
+_Maker = Callable[[pa.Table, table_config.TableConfig], pa.Array]
 
 _SLICES_MAX = 16
 
@@ -61,15 +65,17 @@ def check(target: manager.Target, env: environment.Environment) -> None:
 
     Raises:
         ConfigurationError: Of a record, which is named.
-        UnsupportedError: Its key generator is not known, or depends on a JVM.
+        UnsupportedError: Its key generator is not known, or depends on a JVM; or a field is of a
+            type that has several texts.
     """
     config = target.config
     fields = dict.fromkeys((*config.record_key_fields, *config.partition_fields))
     if not set(fields) <= set(target.schema.arrow.names):
         return
-    makers = {schemas.PARTITION_PATH: keys.partition_paths}
+    makers: dict[str, _Maker] = {schemas.PARTITION_PATH: keys.partition_paths}
     if config.record_key_fields:
         makers[schemas.RECORD_KEY] = keys.record_keys
+    _check_types(target, makers.values())
     other_path: errors.ConfigurationError | None = None
     has_own_path = False
     for rows in _samples(target, env, [schemas.RECORD_KEY, schemas.PARTITION_PATH, *fields]):
@@ -89,6 +95,19 @@ def check(target: manager.Target, env: environment.Environment) -> None:
         raise other_path
 
 
+def _check_types(target: manager.Target, makers: Iterable[_Maker]) -> None:
+    """Refuse fields of which every write would be refused: the same rules, on no rows."""
+    empty = target.schema.arrow.empty_table()
+    for make in makers:
+        try:
+            make(empty, target.config)
+        except errors.InvalidInputError as error:
+            raise errors.UnsupportedError(
+                f"{target.storage.uri} cannot be written: {error}. It can be read and compacted as "
+                "it is; to write its rows, copy them to a table with such a column"
+            ) from error
+
+
 def _refusal(
     target: manager.Target, rows: pa.Table, name: str, made: pa.Array
 ) -> errors.ConfigurationError:
@@ -100,10 +119,18 @@ def _refusal(
     what = "partition path" if name == schemas.PARTITION_PATH else "record key"
     config = target.config
     theirs, ours = stored[place].as_py(), made[place].as_py()
+    if name == schemas.RECORD_KEY and keys.has_instants(target.schema.arrow, config):
+        hint = (
+            "Apache Hudi's bulk insert by rows prints times in the zone of its JVM, its updates "
+            "print microseconds, and do not find such rows. Copy them to a new table, with "
+            f"{keys.ROW_WRITER_KEY}=false or a key of text"
+        )
+    else:
+        option = _hint(config, stored, made)
+        hint = f"state how the table's writers are set by `hoodie adopt URI --key-option {option}`"
     return errors.ConfigurationError(
         f"{target.storage.uri}: the row {shown:.200} has the {what} {theirs!r:.200}, expected "
-        f"{ours!r:.200} of the key generator {key_generators.kind(config)}: state how the table's "
-        f"writers are set by `hoodie adopt URI --key-option {_hint(config, stored, made)}`"
+        f"{ours!r:.200} of the key generator {key_generators.kind(config)}: {hint}"
     )
 
 

@@ -1,5 +1,7 @@
 """Record keys and partition paths of rows, exactly as Apache Hudi's key generators make them.
 
+    text of a value     as Java prints it; a date as `2024-03-15`, a decimal with all digits of its
+                        scale; of a key field a time in microseconds
     one key field       the value's text; with the generator COMPLEX `field:value`, in most tables
     several             `f1:v1,f2:v2`; a null is `__null__`, an empty text `__empty__`
     partition path      the fields' texts, joined by `/`; hive style puts `field=` before each; a
@@ -30,6 +32,8 @@ _UNESCAPED = re.compile(r"%[0-9A-Fa-f]{2}")
 _BAD_IN_PATHS = re.compile(r"[/\x00-\x1f\x7f-\x9f]")
 _PARENT = re.compile(r"(?:^|[/\\])\.\.(?:$|[/\\])")
 _METADATA_FOLDER = ".hoodie"
+ROW_WRITER_KEY = "hoodie.datasource.write.row.writer.enable"
+"""Apache Hudi's option that makes its bulk insert write rows, or records as other writes do."""
 # Years of four digits, which every date library prints alike.
 _DATE_DAYS_MIN = -719_162
 _DATE_DAYS_MAX = 2_932_896
@@ -49,18 +53,30 @@ def record_keys(table: pa.Table, config: table_config.TableConfig) -> pa.Array:
     """
     _check_keys(config)
     fields = config.record_key_fields
-    texts = [_text(table, name, "record key", is_date_allowed=False) for name in fields]
+    texts = [_key_text(table, name) for name in fields]
+    hashed = tables.index_of(config).parsed_fields
     if len(fields) == 1:
         bad_values.refuse(
             fields[0], texts[0], _is_missing(texts[0]), "null or empty, which is not a record key"
         )
-        is_both = pc.and_(pc.match_substring(texts[0], ","), pc.match_substring(texts[0], ":"))
-        bad_values.refuse(
-            fields[0], texts[0], is_both, "a comma and a colon, which Hudi takes for a list"
-        )
+        if hashed:
+            is_both = pc.and_(pc.match_substring(texts[0], ","), pc.match_substring(texts[0], ":"))
+            bad_values.refuse(
+                fields[0], texts[0], is_both, "a comma and a colon, which Hudi takes for a list"
+            )
         if not key_generators.names_fields(config):
             return texts[0]
-    return _composite(texts, config)
+    return _composite(texts, config, hashed)
+
+
+def has_instants(schema: pa.Schema, config: table_config.TableConfig) -> bool:
+    """Return whether a key field is a time at an instant, not one of a calendar.
+
+    By rows, Apache Hudi's bulk insert prints it in the time zone of its JVM, and its other writes
+    in microseconds, as here: they do not find what it wrote.
+    """
+    types = [schema.field(name).type for name in config.record_key_fields if name in schema.names]
+    return any(pa.types.is_timestamp(each) and each.tz is not None for each in types)
 
 
 def partition_paths(table: pa.Table, config: table_config.TableConfig) -> pa.DictionaryArray:
@@ -189,7 +205,7 @@ def _makers(config: table_config.TableConfig) -> Sequence[_Maker]:
         )
 
     def plain(table: pa.Table, name: str) -> pa.Array:
-        return _text(table, name, "partition", is_date_allowed=True)
+        return _text(_column(table, name, "partition"), name, "partition")
 
     # Later releases than 1.2 keep a dash at the beginning; 1.2 leaves the table's folder by it.
     of_plain = _Maker(texts=plain, separator="-" if has_slashes else None)
@@ -222,43 +238,67 @@ def _column(table: pa.Table, name: str, role: str) -> pa.Array:
     return column.cast(pa.string() if is_text or pa.types.is_string_view(type_) else type_)
 
 
-def _text(table: pa.Table, name: str, role: str, *, is_date_allowed: bool) -> pa.Array:
-    """Return a column as the texts that Java prints for its values."""
-    column = _column(table, name, role)
+def _key_text(table: pa.Table, name: str) -> pa.Array:
+    """Return a key field as the texts that Apache Hudi's writers print, but see `has_instants`."""
+    column = _column(table, name, "record key")
+    if pa.types.is_timestamp(column.type) and column.type.unit == "us":
+        return column.cast(pa.int64()).cast(pa.string())
+    if pa.types.is_decimal(column.type):
+        return column.cast(pa.string())
+    return _text(column, name, "record key", "decimals", "times in microseconds")
+
+
+def _text(column: pa.Array, name: str, role: str, *more_types: str) -> pa.Array:
+    """Return a column as the texts that Java prints for its values.
+
+    Args:
+        column: The column.
+        name: Its name.
+        role: What it is for, for messages.
+        more_types: What else the role may have, for messages.
+    """
     type_ = column.type
     if pa.types.is_string(type_):
         return column
     if pa.types.is_integer(type_) or pa.types.is_boolean(type_):
         return column.cast(pa.string())
-    if pa.types.is_date32(type_) and is_date_allowed:
+    if pa.types.is_date32(type_):
         text = column.cast(pa.string())
         days = column.cast(pa.int32())
         is_far = pc.or_(pc.less(days, _DATE_DAYS_MIN), pc.greater(days, _DATE_DAYS_MAX))
         bad_values.refuse(name, text, is_far, "a year before 1 or after 9999")
         return text
-    allowed = "text, whole numbers, booleans" + (" or dates" if is_date_allowed else "")
-    rows = f" in {table.num_rows} rows{bad_values.example(column)}" if len(column) else ""
+    *allowed, last = ("text", "whole numbers", "booleans", "dates", *more_types)
+    rows = f" in {len(column)} rows{bad_values.example(column)}" if len(column) else ""
     raise errors.InvalidInputError(
         f"{role} column {name!r} is {column.type}{rows}: Hudi prints such values differently from "
-        f"one operation to the next, expected {allowed}"
+        f"one operation to the next, expected {', '.join(allowed)} or {last}"
     )
 
 
-def _composite(texts: Sequence[pa.Array], config: table_config.TableConfig) -> pa.Array:
-    parsed = tables.index_of(config).parsed_fields
+def _composite(
+    texts: Sequence[pa.Array], config: table_config.TableConfig, hashed: Sequence[str]
+) -> pa.Array:
+    """Return keys that name their fields, of the texts of each.
+
+    Where fields are hashed, Hudi parses them out of the key. Otherwise it only has to be the key of
+    these texts alone: a text may not go on as if the next field began in it.
+    """
+    fields = config.record_key_fields
     parts = []
-    for name, text in zip(config.record_key_fields, texts, strict=True):
-        bad_values.refuse(
-            name, text, pc.match_substring(text, ","), "a comma, which separates key fields"
-        )
+    for name, following, text in zip(fields, [*fields[1:], None], texts, strict=True):
         reserved = pa.array([key_generators.NULL_VALUE, key_generators.EMPTY_VALUE])
         bad_values.refuse(
             name, text, pc.is_in(text, reserved), "a text that stands for null or empty"
         )
-        if name not in parsed:
-            is_trap = pc.match_substring(text, ":")
+        if hashed:
+            _check_parsed(name, text, is_hashed=name in hashed)
+        elif following is not None:
             bad_values.refuse(
-                name, text, is_trap, "a colon, which a field that is not hashed may not hold"
+                name,
+                text,
+                pc.match_substring(text, f",{following}:"),
+                f"a comma and {following}:, with which the next key field begins",
             )
         value = pc.fill_null(text, key_generators.NULL_VALUE)
         value = pc.if_else(pc.equal(value, ""), key_generators.EMPTY_VALUE, value)
@@ -271,6 +311,18 @@ def _composite(texts: Sequence[pa.Array], config: table_config.TableConfig) -> p
         ", ".join(config.record_key_fields), keys, is_missing, "null or empty altogether"
     )
     return keys
+
+
+def _check_parsed(name: str, text: pa.Array, *, is_hashed: bool) -> None:
+    """Refuse texts that Hudi would not parse out of a key again."""
+    bad_values.refuse(
+        name, text, pc.match_substring(text, ","), "a comma, which separates key fields"
+    )
+    if not is_hashed:
+        is_trap = pc.match_substring(text, ":")
+        bad_values.refuse(
+            name, text, is_trap, "a colon, which a field that is not hashed may not hold"
+        )
 
 
 def _is_missing(text: pa.Array) -> pa.Array:

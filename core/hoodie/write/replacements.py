@@ -183,7 +183,9 @@ def _check_found(
 ) -> None:
     missing = [path for path in sorted(wanted) if not found.get(path)]
     if missing:
-        similar = difflib.get_close_matches(missing[0], sorted(there), n=_NAMED_MAX)
+        # One whose rows were deleted is still there.
+        others = sorted(set(there).difference(missing))
+        similar = difflib.get_close_matches(missing[0], others, n=_NAMED_MAX)
         hint = f"; similar: {_names(similar)}" if similar else ""
         raise errors.NotFoundError(f"{storage.uri} has no rows in {_names(missing)}{hint}")
 

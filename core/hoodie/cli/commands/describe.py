@@ -9,6 +9,7 @@ from hoodie.cli import command, options, output, progress, run_settings, tables
 from hoodie.cli.views import configuration
 from hoodie.services import spark_options
 from hoodie.timeline import partition_buckets
+from hoodie.write import keys
 
 DETAILS = """With --spark-options, prints the options with which Apache Hudi 1.2 on Spark writes
 this table concurrently with hoodie's writers, one KEY=VALUE per line. All writers of the table must
@@ -85,6 +86,7 @@ def _show_spark_options(
         opened.config,
         mode,
         run.lock,
+        has_instants_in_keys=keys.has_instants(opened.schema.arrow, opened.config),
         has_partitioned_record_index=opened.has_partitioned_record_index(),
         hashing_config=hashing_config,
     )

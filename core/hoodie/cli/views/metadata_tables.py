@@ -137,8 +137,12 @@ def validation_lines(shown: ValidationDocument) -> list[str]:
 
 def validation_summary(shown: ValidationDocument) -> str:
     """Return what is said in the end."""
-    count = sum(map(len, (shown.differences, shown.statistics, shown.filters, shown.keys)))
+    relied_on = [each for each in shown.statistics if each.is_relied_on]
+    count = sum(map(len, (shown.differences, relied_on, shown.filters, shown.keys)))
     found = quantities.counted(count, "difference") if count else "no differences"
+    others = len(shown.statistics) - len(relied_on)
+    if others:
+        found += f" but {others} in statistics that reads do not rely on"
     parts = [f"{found}, {quantities.counted(shown.files, 'file')} compared"]
     if shown.files_read:
         parts.append(f"the statistics of {quantities.counted(shown.files_read, 'file')}")
@@ -166,7 +170,8 @@ def _line(each: metadata_tables.Difference) -> str:
 def _statistics_line(each: metadata_statistics.WrongStatistics) -> str:
     if not each.column:
         return f"{each.path}: {each.file_range}"
+    note = "" if each.is_relied_on else "; reads do not rely on it"
     return (
         f"{each.path}: {each.column} is {each.metadata_range} in the metadata table, "
-        f"{each.file_range} in the files"
+        f"{each.file_range} in the files{note}"
     )

@@ -74,8 +74,6 @@ def test_every_wish_is_in_the_configuration() -> None:
         ),
         ({"partition_by": ("no",)}, errors.InvalidInputError, "--partition-by 'no': the schema"),
         ({"ordering": ("no",)}, errors.InvalidInputError, "--ordering 'no': the schema has no"),
-        ({"record_key": ("at",)}, errors.InvalidInputError, "record key column 'at'"),
-        ({"record_key": ("day",)}, errors.InvalidInputError, "record key column 'day'"),
         ({"record_key": ("id", "fare")}, errors.InvalidInputError, "record key column 'fare'"),
         ({"partition_by": ("at",)}, errors.InvalidInputError, "partition column 'at'"),
         ({"ordering": ("at", "day")}, errors.ConfigurationError, "--ordering at,day: expected one"),

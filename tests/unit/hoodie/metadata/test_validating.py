@@ -9,10 +9,10 @@ import pytest
 from hoodie import table
 from hoodie.format import metadata_avro
 from hoodie.format.metadata_avro import RecordType
-from hoodie.model import partition_statistics
+from hoodie.model import partition_statistics, results, table_config
 from hoodie.model.file_statistics import ColumnStatistics
 from hoodie.services import metadata_tables
-from support.tables.tables import SmallTable
+from support.tables.tables import CONFIG, SmallTable
 
 ROWS = [{"id": str(n), "part": f"p{n % 2}", "a": n, "b": "x" if n > 1 else None} for n in range(8)]
 FILES, PARTITIONS = RecordType.COLUMN_STATS, RecordType.PARTITION_STATS
@@ -54,11 +54,12 @@ def lying(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 @pytest.mark.parametrize("case", LIES)
 def test_what_statistics_of_log_files_and_partitions_exclude_is_a_difference(
-    case: str, small: SmallTable, lying: Callable[..., None]
+    case: str, small: SmallTable, lying: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record_type, changes, stated = LIES[case]
     lying(record_type, "a", changes)
     small.upsert([{"id": "0", "part": "p0", "a": 0, "b": "x"}, ROWS[1]])
+    monkeypatch.undo()
     (wrong,) = [each for each in validated(small).statistics if each.path.startswith("p0")]
     assert (".log." in wrong.path) == (record_type is FILES)
     assert (wrong.column, wrong.metadata_range, wrong.file_range) == (
@@ -66,6 +67,7 @@ def test_what_statistics_of_log_files_and_partitions_exclude_is_a_difference(
         stated,
         "0 to 0, 0 nulls",
     )
+    assert wrong.is_relied_on
 
 
 def test_what_statistics_of_base_files_exclude_is_a_difference(
@@ -129,3 +131,64 @@ def test_file_that_cannot_be_read_is_a_difference(small: SmallTable) -> None:
     (wrong,) = validated(small).statistics
     assert wrong.path == f"p0/{broken.name}"
     assert "not a readable parquet file" in wrong.file_range
+
+
+HARMLESS = {
+    # What Apache Hudi takes from footers: texts beside nulls, and fractions with 0 between bounds.
+    "text beside nulls": ("b", FILES, {"high": "w"}),
+    "zero": ("single", FILES, {"low": 0.0, "high": 0.0}),
+    "bytes": ("raw", FILES, {"low": b"\xff", "high": b"\x00"}),
+    # As it orders them by UTF-16: no filter with such a text asks the bounds.
+    "text": ("wide", FILES, {"high": "\uffee"}),
+    "nulls of a partition": ("b", PARTITIONS, {"nulls": 0}),
+    "bytes of a partition": ("raw", PARTITIONS, {"high": b"\x00"}),
+}
+"""Statistics that exclude values, and by which no read leaves anything out."""
+WIDE = {"single": 1.5, "raw": b"\x01\xff", "wide": "\U00010000"}
+
+
+@pytest.mark.parametrize("case", HARMLESS)
+def test_what_reads_do_not_rely_on_is_told_and_is_no_damage(
+    case: str, tmp_path: Path, lying: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    column, record_type, changes = HARMLESS[case]
+    small = SmallTable(tmp_path / "t", single="float32", raw="binary", wide="string")
+    small.table = small.table.initialise_metadata(small.options().transaction)
+    lying(record_type, column, changes)
+    small.upsert([{**row, **WIDE} for row in ROWS])
+    assert small.compact() is not None
+    monkeypatch.undo()
+    found = validated(small)
+    wrong = [each for each in found.statistics if ".log." not in each.path]
+    assert wrong
+    assert {(each.column, each.is_relied_on) for each in wrong} == {(column, False)}
+    checked = table.open_table(str(small.path), small.env).check(
+        small.options().transaction.settings
+    )
+    of_column = [each for each in checked if each.subject == f"column {column}"]
+    assert [each.severity for each in of_column] == [results.Severity.NOTE]
+    assert "reads of this project do not rely on such statistics" in of_column[0].message
+
+
+def test_table_without_foreign_writers_has_no_statistics_that_are_not_relied_on(
+    tmp_path: Path, lying: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = replace(CONFIG, chain=table_config.ChainName(id="c"), has_foreign_writers=False)
+    small = SmallTable(tmp_path / "t", alone, single="float32")
+    small.table = small.table.initialise_metadata(small.options().transaction)
+    lying(FILES, "single", {"low": 0.0, "high": 0.0})
+    small.upsert([{**row, "single": 1.5} for row in ROWS])
+    assert small.compact() is not None
+    monkeypatch.undo()
+    wrong = [each for each in validated(small).statistics if ".log." not in each.path]
+    assert {each.is_relied_on for each in wrong} == {True}
+
+
+def test_columns_that_partial_rows_leave_as_they_are_have_no_nulls_by_them(
+    small: SmallTable, lying: Callable[..., None]
+) -> None:
+    small.upsert([{**row, "b": "x"} for row in ROWS])
+    # Apache Hudi counts nulls of what a block has alone.
+    lying(PARTITIONS, "b", {"nulls": 0})
+    small.upsert([{"id": row["id"], "part": row["part"], "a": 1} for row in ROWS])
+    assert validated(small).statistics == ()

@@ -110,6 +110,14 @@ def test_indexes_of_a_metadata_table(
     assert tuple(found.get(f"hoodie.metadata.{key}") for key in keys) == expected
 
 
+def test_bulk_inserts_of_times_in_keys_write_no_rows() -> None:
+    """Their updates would not find the keys that rows are given."""
+    mode = spark_options.mode_of(CONFIG)
+    plain = spark_options.options(CONFIG, mode, LOCK)
+    found = spark_options.options(CONFIG, mode, LOCK, has_instants_in_keys=True)
+    assert found == plain | {"hoodie.datasource.write.row.writer.enable": "false"}
+
+
 @pytest.mark.parametrize("is_partitioned", [False, True])
 def test_record_index_of_its_kind_is_kept_up(*, is_partitioned: bool) -> None:
     stored = {

@@ -1,6 +1,8 @@
 """Record keys and partition paths: what Apache Hudi 1.2.0 makes of the same values."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
@@ -51,6 +53,22 @@ def paths(table: pa.Table, table_settings: table_config.TableConfig) -> list[str
         (pa.array([True, False]), ["true", "false"]),
         (pa.array(["a", "a"]).dictionary_encode(), ["a", "a"]),
         (pa.array([], pa.string()), []),
+        # Measured with Apache Hudi 1.2.0: bulk inserts by rows and by records, inserts, upserts.
+        (pa.array([-31, 19_783], pa.date32()), ["1969-12-01", "2024-03-01"]),
+        (
+            pa.array([-60_000_000, 1_709_289_000_123_456], pa.timestamp("us")),
+            ["-60000000", "1709289000123456"],
+        ),
+        (
+            pa.array([Decimal("-1.500"), Decimal("0.000")], pa.decimal128(12, 3)),
+            ["-1.500", "0.000"],
+        ),
+        (
+            pa.array([Decimal("0E-10"), Decimal("2.00001")], pa.decimal128(20, 10)),
+            ["0E-10", "2.0000100000"],
+        ),
+        # But for bulk inserts by rows, see `has_instants`.
+        (pa.array([1_709_289_000_005_000], pa.timestamp("us", "UTC")), ["1709289000005000"]),
     ],
 )
 def test_single_field_is_the_key_as_java_prints_it(values: pa.Array, expected: list[str]) -> None:
@@ -75,9 +93,8 @@ def test_several_fields_are_named_in_the_key() -> None:
     [
         pa.float32(),
         pa.float64(),
-        pa.decimal128(10, 2),
-        pa.timestamp("us", "UTC"),
-        pa.date32(),
+        pa.timestamp("ms", "UTC"),
+        pa.time64("us"),
         pa.binary(),
         pa.list_(pa.string()),
     ],
@@ -94,7 +111,8 @@ def test_refusal_gives_column_count_and_example() -> None:
         keys.record_keys(pa.table({"id": pa.array([1.5, 2.5])}), config())
     assert str(raised.value) == (
         "record key column 'id' is double in 2 rows, for example 1.5: Hudi prints such values "
-        "differently from one operation to the next, expected text, whole numbers, booleans"
+        "differently from one operation to the next, expected text, whole numbers, booleans, "
+        "dates, decimals or times in microseconds"
     )
     with pytest.raises(errors.InvalidInputError) as raised:
         keys.record_keys(pa.table({"id": ["a", None, ""]}), config())
@@ -130,6 +148,55 @@ def test_colon_is_refused_where_hudi_would_loop_forever() -> None:
     assert keys.record_keys(table, config("a,b")).to_pylist() == ["a:1,b:x:y"]
     with pytest.raises(errors.InvalidInputError, match="column 'b' has a colon"):
         keys.record_keys(table, config("a,b", hashed="a"))
+
+
+def without_buckets(key: str, **options: str) -> table_config.TableConfig:
+    return replace(config(key, **options), index=table_config.IndexKind.SIMPLE)
+
+
+def test_single_key_that_is_not_hashed_is_any_text() -> None:
+    values = ["a", "a:1,b", "id:1,b:2", "__null__", ",", ":,"]
+    table = pa.table({"id": values})
+    assert keys.record_keys(table, without_buckets("id")).to_pylist() == values
+    named = without_buckets("id", partition="p,q")
+    assert keys.record_keys(table.slice(0, 3), named).to_pylist() == [
+        "id:a",
+        "id:a:1,b",
+        "id:id:1,b:2",
+    ]
+
+
+def test_values_of_fields_that_are_not_hashed_are_any_text_that_no_other_key_has() -> None:
+    table = pa.table({"a": ["x,y:z", "a:1", ",b", ",c:1"], "b": ["1,2", "3:4", ",a:1", "b:"]})
+    settings = without_buckets("a,b")
+    assert keys.record_keys(table, settings).to_pylist() == [
+        "a:x,y:z,b:1,2",
+        "a:a:1,b:3:4",
+        "a:,b,b:,a:1",
+        "a:,c:1,b:b:",
+    ]
+    # As of the values 1 and 2,b:3.
+    ambiguous = pa.table({"a": ["1", "1,b:2"], "b": ["2", "3"]})
+    with pytest.raises(
+        errors.InvalidInputError,
+        match=r"column 'a' has a comma and b:, with which the next key field begins, in 1 of 2",
+    ):
+        keys.record_keys(ambiguous, settings)
+
+
+@pytest.mark.parametrize("value", ["__null__", "__empty__"])
+def test_text_that_stands_for_another_value_is_refused_without_buckets_too(value: str) -> None:
+    table = pa.table({"a": ["1", "2"], "b": ["ok", value]})
+    with pytest.raises(errors.InvalidInputError, match="stands for null or empty, in 1 of 2 rows"):
+        keys.record_keys(table, without_buckets("a,b"))
+
+
+def test_times_at_an_instant_alone_are_printed_by_rows_in_another_way() -> None:
+    schema = pa.schema(
+        [("at", pa.timestamp("us", "UTC")), ("on", pa.timestamp("us")), ("day", pa.date32())]
+    )
+    assert keys.has_instants(schema, config("day,at"))
+    assert not keys.has_instants(schema, config("day,on"))
 
 
 def test_key_of_nothing_is_refused() -> None:
@@ -235,7 +302,9 @@ def test_colon_is_refused_where_hadoop_finds_no_folder() -> None:
     assert paths(table, config("a,b", "q,p")) == ["x/10:30"]
 
 
-@pytest.mark.parametrize("type_", [pa.float64(), pa.timestamp("us", "UTC"), pa.binary()])
+@pytest.mark.parametrize(
+    "type_", [pa.float64(), pa.timestamp("us", "UTC"), pa.decimal128(9, 2), pa.binary()]
+)
 def test_type_with_several_texts_is_no_partition(type_: pa.DataType) -> None:
     with pytest.raises(errors.InvalidInputError, match="partition column 'p' is "):
         keys.partition_paths(pa.table({"p": pa.nulls(1, type_)}), config(partition="p"))
