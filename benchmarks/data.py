@@ -126,8 +126,14 @@ def shrunk(workload: Workload, divisor: int) -> Workload:
 
 
 def warm_up_of(sizes: Sizes) -> Sizes:
-    """Return the sizes of a small table with the same columns."""
-    return replace(sizes, rows=20_000, upserts=2, upsert_rows=2_000, delete_rows=1_000)
+    """Return the sizes of a small table with the same columns, no larger than another."""
+    return replace(
+        sizes,
+        rows=min(sizes.rows, 20_000),
+        upserts=2,
+        upsert_rows=min(sizes.upsert_rows, 2_000),
+        delete_rows=min(sizes.delete_rows, 1_000),
+    )
 
 
 def schema_of(sizes: Sizes) -> pa.Schema:

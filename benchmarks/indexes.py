@@ -35,6 +35,7 @@ import ours_on_spark  # noqa: E402
 import pyarrow as pa  # noqa: E402
 import pyarrow.compute as pc  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
+import steps  # noqa: E402
 
 from hoodie import environment, table  # noqa: E402
 from hoodie.filegroup import held_keys, snapshots  # noqa: E402
@@ -62,6 +63,10 @@ RECORD_INDEX = {
     "hoodie.metadata.global.record.level.index.enable": "true",
     "hoodie.metadata.record.index.enable": "true",
 }
+PARTITIONED_RECORD_INDEX = {
+    "hoodie.index.type": "RECORD_LEVEL_INDEX",
+    "hoodie.metadata.record.level.index.enable": "true",
+}
 INDEXES: Mapping[str, PeerTable] = {
     "bucket": PeerTable(name="indexed", buckets=BUCKETS),
     "consistent hashing": PeerTable(
@@ -76,6 +81,9 @@ INDEXES: Mapping[str, PeerTable] = {
     "record index": PeerTable(
         name="indexed", buckets=None, metadata_table=True, extra=RECORD_INDEX
     ),
+    "partitioned record index": PeerTable(
+        name="indexed", buckets=None, metadata_table=True, extra=PARTITIONED_RECORD_INDEX
+    ),
     "global simple": PeerTable(
         name="indexed", buckets=None, extra={"hoodie.index.type": "GLOBAL_SIMPLE"}
     ),
@@ -89,14 +97,15 @@ KINDS = {
     "simple": table_config.IndexKind.SIMPLE,
     "bloom": table_config.IndexKind.BLOOM,
     "record index": table_config.IndexKind.SIMPLE,
+    "partitioned record index": table_config.IndexKind.SIMPLE,
     "global simple": table_config.IndexKind.GLOBAL_SIMPLE,
     "global bloom": table_config.IndexKind.GLOBAL_BLOOM,
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """A kind of write.
+class Write:
+    """A step that writes.
 
     Attributes:
         name: As the page names it.
@@ -112,11 +121,11 @@ class Step:
 
 
 # Of a merge-on-read table only file groups without log files are small: inserts come first.
-STEPS = (
-    Step(name="insert", operation=commits.Operation.INSERT, updated=0),
-    Step(name="upsert"),
-    Step(name="upsert of new rows", updated=0),
-    Step(name="move", moves=True),
+WRITES = (
+    Write(name="insert", operation=commits.Operation.INSERT, updated=0),
+    Write(name="upsert"),
+    Write(name="upsert of new rows", updated=0),
+    Write(name="move", moves=True),
 )
 
 
@@ -170,17 +179,7 @@ def write_rows(path: Path, numbers: np.ndarray, ts: int, *, moves: bool = False)
     return path
 
 
-Totals = Mapping[str, tuple[float, ...]]
-"""Of each partition the count of its rows and some sums, which tell tables apart."""
 _TOTALS = "SELECT part, count(*), sum(ts), sum(quantity), sum(amount) FROM scanned GROUP BY part"
-
-
-def totals_of(rows: pa.Table) -> Totals:
-    """Return the totals of a table of them."""
-    return {
-        part: tuple(round(float(value), 3) for value in values)
-        for part, *values in zip(*(column.to_pylist() for column in rows.columns), strict=True)
-    }
 
 
 class Local:
@@ -221,16 +220,22 @@ class Local:
             everything = [each for found in slices.values() for each in found]
             slices = {tagging.EVERYWHERE: everything}
             keys = {tagging.EVERYWHERE: wanted.column("id").combine_chunks()}
+        # The table has no log files yet, which would be looked into beside a record index.
         tags = tagging.by_record_index(snapshot, keys, slices)
         if tags is None:
             tags = tagging.look_up(source, keys, slices, self._env.engine)
         return sum(int((each.first() != tagging.NOWHERE).sum()) for each in tags.values())
 
-    def totals(self) -> Totals:
-        """Return what tells the table apart."""
+    def totals(self) -> steps.Totals:
+        """Return what the rows of each partition come to."""
         rows = self.open().read(columns=["part", "ts", "quantity", "amount"]).read_all()
         sums = [([], "count_all"), ("ts", "sum"), ("quantity", "sum"), ("amount", "sum")]
         return totals_of(rows.group_by("part").aggregate(sums))
+
+
+def totals_of(rows: pa.Table) -> steps.Totals:
+    """Return totals by partition."""
+    return [list(row.values()) for row in rows.sort_by("part").to_pylist()]
 
 
 def best_s(work: Callable[[], object], before: float) -> float:
@@ -285,7 +290,7 @@ class Bench:
             peer_s, local_s = self._looked_up(peer, keys)
             yield figure(step=index_figures.LOOK_UP, peer_s=peer_s, spark_s=None, local_s=local_s)
         local, jobs, ts = Local(WORK / "local"), self._jobs(), 1
-        for step in STEPS:
+        for step in WRITES:
             if step.moves and not kind.is_global:
                 continue
             peer_s = spark_s = local_s = float("inf")
@@ -299,8 +304,9 @@ class Bench:
             yield figure(step=step.name, peer_s=peer_s, spark_s=spark_s, local_s=local_s)
         query = Query(select=_TOTALS, use_metadata_table=peer.metadata_table)
         theirs = totals_of(self._judge.read(WORK / "theirs", query, timeout_s=_TIMEOUT_S))
-        assert local.totals() == theirs, f"{index}: ours {local.totals()}, theirs {theirs}"
-        assert Local(WORK / "on_spark").totals() == theirs, f"{index}: on Spark, theirs {theirs}"
+        for name in ("local", "on_spark"):
+            totals = Local(WORK / name).totals()
+            assert steps.are_same(totals, theirs), f"{index}: {name} {totals}, theirs {theirs}"
 
     def _make(self, peer: PeerTable, keys: Keys, index: str = "simple") -> None:
         """Have Apache Hudi make the table, three times over."""

@@ -9,7 +9,6 @@ process of its own, warmed up by a small table. Whoever does not run is idle.
 
 import argparse
 import json
-import math
 import os
 import platform
 import statistics
@@ -30,7 +29,7 @@ from ours import Hoodie  # noqa: E402
 from ours_on_spark import HoodieOnSpark  # noqa: E402
 from peer import ApacheHudi  # noqa: E402
 from rich.console import Console  # noqa: E402
-from steps import Run, Step, run, warm_up  # noqa: E402
+from steps import Run, Step, are_same, run, warm_up  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "RESULTS.md"
 PARITY = """
@@ -107,13 +106,9 @@ def _check_same(runs: Sequence[Run]) -> None:
     """Make sure that all sides have the same rows in the end."""
     first, *others = runs
     for other in others:
-        for expected, found in zip(first.totals, other.totals, strict=True):
-            # Sums of fractions depend on the order of the rows.
-            same = [
-                math.isclose(one, two, rel_tol=1e-9) if isinstance(one, float) else one == two
-                for one, two in zip(expected, found, strict=True)
-            ]
-            assert all(same), f"{first.side} has {expected}, {other.side} {found}"
+        assert are_same(first.totals, other.totals), (
+            f"{first.side} has {first.totals}, {other.side} {other.totals}"
+        )
 
 
 def _section(workload: Workload, runs: Sequence[Run]) -> str:

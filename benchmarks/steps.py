@@ -4,6 +4,7 @@ A `Side` is an engine that is warm and measures; the `Subject` it makes is one t
 operation a step. The order of the steps and what is checked at their end stand here, once.
 """
 
+import math
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -31,6 +32,10 @@ class Step:
         )
 
 
+Totals = Sequence[Sequence[str | float]]
+"""What the rows of a table come to: a row for each of some groups, in order."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """All steps of one workload, once; `totals` is what the table's rows come to in the end."""
@@ -38,7 +43,16 @@ class Run:
     side: str
     workload: str
     steps: tuple[Step, ...]
-    totals: Sequence[Sequence[str | float]]
+    totals: Totals
+
+
+def are_same(one: Totals, other: Totals) -> bool:
+    """Return whether totals are those of the same rows; sums of fractions depend on the order."""
+    pairs = (pair for rows in zip(one, other, strict=True) for pair in zip(*rows, strict=True))
+    return all(
+        math.isclose(first, second, rel_tol=1e-9) if isinstance(first, float) else first == second
+        for first, second in pairs
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
