@@ -11,7 +11,6 @@ import resource
 import sys
 import textwrap
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 
 from hoodie import clock, errors
@@ -24,6 +23,7 @@ logger = logging.getLogger(__name__)
 Perform = Callable[[Run], None]
 
 _HELP_WIDTH = 100
+_TRACEBACK_HEADER = "Traceback (most recent call last):\n"
 
 
 def main(arguments: Sequence[str], performs: Mapping[type, Perform]) -> int:
@@ -101,8 +101,12 @@ def _perform(run: Run, performs: Mapping[type, Perform]) -> None:
 
 
 def _one_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else "".join(traceback.format_exception_only(error)).strip()
+    """Return the first line of a message; of a traceback in it, the line that names the error."""
+    _, header, text = str(error).rpartition(_TRACEBACK_HEADER)
+    # Below the header the frames are indented, and the error is not.
+    found = [line for line in text.splitlines() if not (header and line.startswith(" "))]
+    lines = [line.strip() for line in found if line.strip()]
+    return lines[0] if lines else type(error).__name__
 
 
 def _memory_bytes_max() -> int:

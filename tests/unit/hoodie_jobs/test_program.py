@@ -95,6 +95,42 @@ def test_failure_is_told_by_kind_and_exit_code(
     assert result.commit_count == 1
 
 
+_OF_A_WORKER = """An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "/opt/pyspark/worker.py", line 4327, in invoke_udf
+    run_process()
+    ^^^^^^^^^^^^^
+OSError: [Errno 28] No space left on device
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "/opt/hoodie_jobs/spark/data_source.py", line 139, in batches
+    for batch in tasks.run(task):
+ValueError: 7 is no file slice
+of this table
+"""
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        (_OF_A_WORKER, "RuntimeError: ValueError: 7 is no file slice"),
+        ("Traceback (most recent call last):\n  cut", "RuntimeError: RuntimeError"),
+        ("\n  the JVM has exited\n  at once", "RuntimeError: the JVM has exited"),
+    ],
+)
+def test_unexpected_failure_of_a_worker_is_named_without_its_frames(
+    tmp_path: Path, message: str, shown: str
+) -> None:
+    def perform(_: Run) -> None:
+        raise RuntimeError(message)
+
+    _, result = run(tmp_path, perform)
+    assert result.error is not None
+    assert result.error.message == shown
+
+
 def test_what_breaks_because_of_a_stop_is_a_cancelled_run(tmp_path: Path) -> None:
     def perform(run: Run) -> None:
         run.cancellation.request()
