@@ -29,6 +29,7 @@ from hoodie.format import file_names, log_blocks
 from hoodie.index import partitions, tables
 from hoodie.index import protocol as index_protocol
 from hoodie.maintenance import consumers
+from hoodie.maintenance.rollback import orphan_files
 from hoodie.model import commits, files, instants, results, schemas, settings, table_config
 from hoodie.services import metadata_statistics, metadata_tables, repeated_keys, table_stats
 from hoodie.storage import paths, protocol
@@ -403,7 +404,8 @@ def _of_leftovers(
 ) -> Findings:
     pending = timeline.pending_times
     for info in storage.list(layout.HEARTBEATS):
-        if info.name not in pending and not _is_alive(lives, info.name):
+        time = orphan_files.instant_of(info.path)
+        if time is not None and time not in pending and not lives.look(time).liveness.is_alive:
             yield _leftover(info.path, "is an orphan of an instant that is not pending")
     marked = {
         info.path.removeprefix(f"{layout.MARKERS}/").partition("/")[0]
@@ -481,13 +483,6 @@ def _is_archived_unread(
     """
     first = min((each.completion_time or "" for each in timeline.completed_writes), default="")
     return first > consumer.consumed and archived.newest_manifest(storage) is not None
-
-
-def _is_alive(lives: heartbeats.Heartbeats, name: str) -> bool:
-    try:
-        return lives.look(instants.checked_time(name)).liveness.is_alive
-    except errors.InvalidInputError:
-        return False
 
 
 def _of_files(snapshot: snapshots.Snapshot, index: index_protocol.Index) -> Findings:

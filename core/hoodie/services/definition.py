@@ -98,7 +98,7 @@ def load_schema(storage: protocol.Storage, config: table_config.TableConfig) -> 
         storage, functools.partial(stored_schemas.as_of, storage, config), active.listed
     )
     if stored is not None:
-        if stored.has_history:
+        if stored.history is not None:
             schema_history.check_names(storage)
         return stored.columns
     if config.create_schema is None:

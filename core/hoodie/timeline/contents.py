@@ -33,12 +33,13 @@ class StoredColumns:
     Attributes:
         operation: What wrote it.
         schema: As Avro's JSON; None or empty for none.
-        has_history: Whether the table keeps a history of its columns (`schema_history`).
+        history: The newest version of the columns with their ids, as Apache Hudi's text, where the
+            table keeps a history of them (`schema_history`).
     """
 
     operation: str | None
     schema: str | None
-    has_history: bool
+    history: str | None
 
 
 def stored_columns(metadata: commits.CommitMetadata) -> StoredColumns:
@@ -46,7 +47,7 @@ def stored_columns(metadata: commits.CommitMetadata) -> StoredColumns:
     return StoredColumns(
         operation=metadata.operation,
         schema=metadata.extra.get(commits.SCHEMA_KEY),
-        has_history=bool(metadata.extra.get(schema_history.LATEST_KEY)),
+        history=metadata.extra.get(schema_history.LATEST_KEY) or None,
     )
 
 
@@ -59,7 +60,7 @@ def read_stored_columns(storage: Storage, completed: instants.Instant) -> Stored
     if found is None:
         return stored_columns(timeline_avro.decode_commit_head(content, path))
     operation, schema = found
-    return StoredColumns(operation=operation, schema=schema, has_history=False)
+    return StoredColumns(operation=operation, schema=schema, history=None)
 
 
 def read_compaction_plan(storage: Storage, compaction: instants.Instant) -> plans.CompactionPlan:

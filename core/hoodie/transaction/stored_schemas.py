@@ -14,11 +14,12 @@ class StoredSchema:
 
     Attributes:
         columns: The schema, with partition columns that the metadata leaves out.
-        has_history: Whether the table keeps a history of its columns (`schema_history`).
+        history: The newest version of the columns with their ids, as Apache Hudi's text, where the
+            table keeps a history of them (`schema_history`).
     """
 
     columns: schemas.TableSchema
-    has_history: bool
+    history: str | None
 
 
 def as_of(
@@ -51,5 +52,5 @@ def as_of(
         )
         if found.schema and found.operation != commits.Operation.COMPACT.value:
             columns = partition_columns.whole(schemas.from_avro(found.schema), config)
-            return StoredSchema(columns=columns, has_history=found.has_history)
+            return StoredSchema(columns=columns, history=found.history)
     return None

@@ -21,7 +21,7 @@ import pyarrow as pa
 from hoodie import errors
 from hoodie.model import commits, instants, schema_evolution, schemas, table_config
 from hoodie.storage import protocol
-from hoodie.timeline import active
+from hoodie.timeline import active, schema_history
 from hoodie.transaction import lifecycle, stored_schemas, table_lock
 from hoodie.transaction.client import OpenAction
 from hoodie.write import conflicts
@@ -58,7 +58,7 @@ def with_added(now: stored_schemas.StoredSchema, added: pa.Schema) -> schemas.Ta
         UnsupportedError: The table keeps a history of its columns, which is not written.
     """
     columns = schema_evolution.merged(now.columns, added)
-    if now.has_history and columns != now.columns:
+    if now.history is not None and columns != now.columns:
         raise errors.UnsupportedError(
             "columns are not added to a table with a history of them (hoodie.schema.on.read.enable)"
         )
@@ -106,6 +106,10 @@ def amendment(
             raise errors.ConflictError(
                 f"another writer changed columns during {write.inflight}: {error}"
             ) from error
-        return replace(metadata, extra={**metadata.extra, commits.SCHEMA_KEY: columns.avro})
+        extra = {**metadata.extra, commits.SCHEMA_KEY: columns.avro}
+        if now is not None and now.history is not None:
+            # From a newest commit without it, ALTER TABLE would begin with other ids.
+            extra[schema_history.LATEST_KEY] = now.history
+        return replace(metadata, extra=extra)
 
     return keep_newer_columns

@@ -213,7 +213,7 @@ def _paths_by_instant(client: Client) -> dict[instants.InstantTime, list[str]]:
     """Return data files, markers and heartbeats by the instant they are of; data files first."""
     found = defaultdict(list)
     for path in listing.own_paths(client.storage):
-        time = _instant_of(path)
+        time = instant_of(path)
         if time is not None:
             found[time].append(path)
     return {time: sorted(paths, key=_is_own) for time, paths in sorted(found.items())}
@@ -223,7 +223,11 @@ def _is_own(path: str) -> bool:
     return path.startswith(_OWN_FOLDER)
 
 
-def _instant_of(path: str) -> instants.InstantTime | None:
+def instant_of(path: str) -> instants.InstantTime | None:
+    """Return the instant of a data file, a marker or a heartbeat; None for what is of none.
+
+    Of none are the checksums that Hadoop keeps on a local disk: they go with their files.
+    """
     if not path.startswith(_OWN_FOLDER):
         parsed = file_names.parse(storage_paths.finished(path) or path, 0)
         return parsed.instant_time if parsed else None

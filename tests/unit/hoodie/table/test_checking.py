@@ -64,6 +64,19 @@ def break_metadata(small: SmallTable) -> None:
     one(small, ".hoodie/timeline/*_*.deltacommit").write_bytes(b"no Avro")
 
 
+def test_checksum_that_hadoop_keeps_of_a_heartbeat_is_no_orphan(tmp_path: Path) -> None:
+    small = damaged(tmp_path)
+    heartbeats = small.path / ".hoodie" / ".heartbeat"
+    heartbeats.mkdir(exist_ok=True)
+    (heartbeats / ".20990101000000000.crc").write_bytes(b"crc")
+    assert small.table.check(QUICK) == []
+    left = heartbeats / "20200101000000000"
+    left.touch()
+    os.utime(left, (0, 0))
+    (found,) = small.table.check(QUICK)
+    assert "is an orphan of an instant that is not pending" in found.message
+
+
 @pytest.mark.parametrize(
     ("damage", "finding"),
     [

@@ -9,7 +9,7 @@ import pytest
 from hoodie import table
 from hoodie.format import timeline_avro
 from hoodie.model import commits, instants, schemas, settings
-from hoodie.timeline import transitions
+from hoodie.timeline import contents, schema_history, transitions
 from hoodie.write import schema_conflicts, sessions
 from support.tables.tables import COLUMNS, CONFIG, SmallTable
 
@@ -22,7 +22,7 @@ def small(tmp_path: Path) -> SmallTable:
     return SmallTable(tmp_path / "t", replace(CONFIG, has_partial_updates=False, bucket_count=1))
 
 
-def evolve(small: SmallTable, columns: pa.Schema) -> None:
+def evolve(small: SmallTable, columns: pa.Schema, **extra: str) -> None:
     """Have another writer commit with other columns, and no rows."""
     now_ms = small.env.clock.now_ms()
     completed = instants.Instant(
@@ -34,7 +34,7 @@ def evolve(small: SmallTable, columns: pa.Schema) -> None:
     metadata = commits.CommitMetadata(
         operation="UPSERT",
         stats=(),
-        extra={commits.SCHEMA_KEY: schemas.from_arrow(columns, CONFIG.name).avro},
+        extra={commits.SCHEMA_KEY: schemas.from_arrow(columns, CONFIG.name).avro, **extra},
     )
     small.env.open_storage(str(small.path)).create(
         transitions.path(completed), timeline_avro.encode_commit(metadata)
@@ -71,6 +71,20 @@ def test_column_added_meanwhile_is_kept(
     found = reopened(small)
     assert found.schema.arrow.names == WIDER.names
     assert found.read().read_all().to_pylist() == [{**ROW, "note": None}]
+
+
+@pytest.mark.parametrize("is_after_begin", [True, False])
+def test_ids_of_columns_are_published_again(small: SmallTable, *, is_after_begin: bool) -> None:
+    """Apache Hudi takes them from the newest commit alone; see `schema_history`."""
+    session = begin(small) if is_after_begin else None
+    evolve(small, COLUMNS, latest_schema="ids")
+    small.table = reopened(small)
+    commit(small, session or begin(small))
+    small.upsert([ROW])
+    timeline = small.table.timeline()
+    for instant in timeline.completed_writes[-2:]:
+        found = contents.read_commit(small.env.open_storage(str(small.path)), instant)
+        assert found.extra[schema_history.LATEST_KEY] == "ids"
 
 
 def test_column_widened_meanwhile_stays_wide(small: SmallTable) -> None:
