@@ -16,9 +16,15 @@ RESTRICTED = {
     "readOnlyRootFilesystem": True,
 }
 SPARK = """
-from pyspark.sql import SparkSession
-session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
-print("sum", session.range(10).rdd.map(lambda row: row[0] * 2).sum())
+import os
+from pathlib import Path
+from hoodie_jobs.spark import session
+
+def daemon_of(_):
+    return Path(f"/proc/{os.getppid()}/cmdline").read_text().split("\\0")[2]
+
+context = session.open_session("image", 1, {}).sparkContext
+print("daemons", context.parallelize(range(2), 2).map(daemon_of).collect())
 """
 
 Start = Callable[..., str]
@@ -91,8 +97,9 @@ def test_programs_are_on_the_path(output: Callable[..., str], program: str) -> N
     assert "Usage:" in output(program, program, "--help")
 
 
-def test_spark_runs_with_python_workers(output: Callable[..., str]) -> None:
-    assert "sum 90" in output("spark", "python", "-c", SPARK)
+def test_spark_runs_with_python_workers_of_our_daemon(output: Callable[..., str]) -> None:
+    daemons = ["hoodie_jobs.spark.daemon"] * 2
+    assert f"daemons {daemons}" in output("spark", "python", "-c", SPARK)
 
 
 def test_executor_is_started_from_what_spark_says_in_the_environment(

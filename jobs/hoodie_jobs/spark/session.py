@@ -72,7 +72,7 @@ def open_session(name: str, parallelism: int | None, conf: Mapping[str, str]) ->
 
 
 def properties(parallelism: int | None, conf: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties that a session is started with; arguments and errors as above."""
+    """Return the properties that a session is started with; see `open_session`."""
     for key, value in _FORCED.items():
         if conf.get(key, value).lower() != value.lower():
             raise errors.ConfigurationError(f"{key} is {conf[key]!r}, expected {value!r}")
