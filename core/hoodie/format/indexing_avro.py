@@ -1,7 +1,8 @@
 """Plans and results of indexing, to the Avro that Hudi keeps on the timeline and back.
 
-Source: `HoodieIndexPlan.avsc`, `HoodieIndexCommitMetadata.avsc`, `ScheduleIndexActionExecutor.java`,
-`RunIndexActionExecutor.java` (1.2.0); RFC-45; format.md: Timeline.
+Source: `HoodieIndexPlan.avsc`, `HoodieIndexCommitMetadata.avsc`,
+`ScheduleIndexActionExecutor.java`, `RunIndexActionExecutor.java` (1.2.0); RFC-45; format.md:
+Timeline.
 """
 
 from collections.abc import Mapping
