@@ -238,6 +238,17 @@ def read_savepoint(storage: Storage, savepoint: instants.Instant) -> plans.Savep
     return savepoint_avro.decode(storage.read(path), path)
 
 
+def read_indexing(storage: Storage, completed: instants.Instant) -> plans.Indexing:
+    """Return what a completed indexing action has built.
+
+    Raises:
+        FormatError: It is damaged.
+        UnsupportedError: It is of a version that is not known.
+    """
+    path = transitions.path(completed)
+    return indexing_avro.decode(storage.read(path), path)
+
+
 def read_indexing_plan(storage: Storage, indexing: instants.Instant) -> plans.Indexing:
     """Return the plan of an indexing action, in whichever state.
 

@@ -23,6 +23,11 @@ def base_content(config: table_config.TableConfig, lines: bytes) -> bytes:
     """Return the content of a base file."""
     if file_statistics.BLOOM_FILTERS not in config.metadata_partitions:
         return lines
+    return filtered_content(lines)
+
+
+def filtered_content(lines: bytes) -> bytes:
+    """Return the content of a base file with a bloom filter."""
     new = bloom_filters.NewFilter(size=_SIZE)
     new.add(pa.array(lines.decode().splitlines(), pa.string()))
     stored = new.stored()
