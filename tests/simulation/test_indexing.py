@@ -2,21 +2,17 @@
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from hoodie import errors
-from hoodie.metadata import index_building
-from hoodie.model import instants, settings, table_config
-from hoodie.timeline import active, table_properties
-from hoodie.transaction import manager
-from hoodie.transaction.client import Client
+from hoodie.model import settings
+from hoodie.timeline import table_properties
 from support.simulation import faulty_storage, schedule, schedule_files
 from support.simulation.faulty_storage import Fault
 from support.simulation.schedule_world import CONFIG, COPY_ON_WRITE, SETTINGS, World
-from support.tables import filtered_metadata
 
-NAMES = (filtered_metadata.PARTITION,)
 CRASHES = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER)
 KINDS = {
     "mor": (CONFIG, settings.ConcurrencyMode.NON_BLOCKING),
@@ -44,14 +40,6 @@ class At:
         return Fault.NONE
 
 
-@pytest.fixture(autouse=True)
-def _files_have_filters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let all base files have a filter, as in tables whose keys are looked up."""
-    monkeypatch.setattr(
-        schedule_files, "base_content", lambda _, lines: schedule_files.filtered_content(lines)
-    )
-
-
 def made(faults: faulty_storage.Faults, kind: str) -> World:
     """Return a world whose table has base files, and a metadata table of `files` alone."""
     config, mode = KINDS[kind]
@@ -63,7 +51,7 @@ def made(faults: faulty_storage.Faults, kind: str) -> World:
             heartbeat_misses_max=SETTINGS.heartbeat_misses_max,
             clock_wait_ms=0,
         ),
-        config=config,
+        config=replace(config, properties={schedule_files.FILTERED_KEY: "true"}),
         is_lying=True,
         has_metadata=True,
     )
@@ -85,39 +73,24 @@ def compact(world: World, name: str) -> None:
         world.compact(service, instant.requested_time)
 
 
-def build(world: World, builder: Client) -> None:
-    target = manager.Target(storage=builder.storage, config=world.config, schema=world.schema)
-    index_building.build_by(builder, target, NAMES, world.process_of(builder).engine)
-
-
-def drop(world: World, name: str) -> None:
-    index_building.drop_by(world.writer(name), world.config, NAMES)
-
-
-def configured(world: World) -> table_config.TableConfig:
-    return table_properties.load(world.storage, world.process("judge").clock)
-
-
 def check(world: World, *, builds_max: int = 1) -> None:
     """Check that the index is used, and equals one that is made again; and every invariant."""
-    config = configured(world)
-    assert filtered_metadata.PARTITION in config.metadata_partitions
-    assert not config.metadata_partitions_inflight
-    timeline = active.listed(world.storage)
-    indexing = [each for each in timeline.instants if each.action is instants.Action.INDEXING]
-    assert 1 <= len(indexing) <= builds_max
-    assert all(each.is_completed for each in indexing)
-    world.config = config
+    world.check_index(builds_max=builds_max)
     world.check()
     world.check_metadata()
     assert world.filters
+
+
+def is_being_built(world: World) -> bool:
+    config = table_properties.load(world.storage, world.process("judge").clock)
+    return bool(config.metadata_partitions_inflight)
 
 
 def mutations(kind: str) -> int:
     recorder = faulty_storage.NoFaults()
     world = made(recorder, kind)
     before = len(recorder.mutations)
-    build(world, world.writer("builder"))
+    world.build_index(world.writer("builder"))
     return len(recorder.mutations) - before
 
 
@@ -134,11 +107,11 @@ def test_builder_killed_at_any_call_is_continued(kind: str, fault: Fault) -> Non
     for number in range(mutations(kind)):
         world = made(faulty_storage.FaultAt("builder", number, fault), kind)
         with pytest.raises(schedule.Crash):
-            build(world, world.writer("builder"))
+            world.build_index(world.writer("builder"))
         world.write(world.writer("other"), "b1")
         compact(world, "service")
         world.time.advance(world.lock.session_ms + 1)
-        build(world, world.writer("successor"))
+        world.build_index(world.writer("successor"))
         later_changes(world)
         check(world)
 
@@ -153,7 +126,7 @@ def test_changes_at_any_call_of_builder_are_in_the_index(kind: str) -> None:
 
     for number in range(mutations(kind)):
         world = made(At(number, change), kind)
-        build(world, world.writer("builder"))
+        world.build_index(world.writer("builder"))
         later_changes(world)
         check(world)
 
@@ -164,13 +137,13 @@ def test_builder_that_was_taken_for_dead_changes_nothing(kind: str) -> None:
 
     def change(world: World) -> None:
         world.misjudged.add("builder")
-        build(world, world.writer("successor"))
+        world.build_index(world.writer("successor"))
         world.write(world.writer("other"), "b1")
 
     for number in range(mutations(kind)):
         world = made(At(number, change), kind)
         with contextlib.suppress(errors.ConflictError):
-            build(world, world.writer("builder"))
+            world.build_index(world.writer("builder"))
         later_changes(world)
         check(world)
 
@@ -181,17 +154,17 @@ def test_build_that_is_dropped_meanwhile_can_be_built_again(kind: str) -> None:
 
     def change(world: World) -> None:
         world.misjudged.add("builder")
-        drop(world, "dropper")
+        world.drop_index(world.writer("dropper"))
         world.write(world.writer("other"), "b1")
 
     for number in range(mutations(kind)):
         world = made(At(number, change), kind)
         try:
-            build(world, world.writer("builder"))
+            world.build_index(world.writer("builder"))
         except errors.ConflictError:
-            assert not configured(world).metadata_partitions_inflight
+            assert not is_being_built(world)
         world.time.advance(world.lock.session_ms + 1)
-        build(world, world.writer("successor"))
+        world.build_index(world.writer("successor"))
         later_changes(world)
         check(world, builds_max=2)  # It may have been ready before it was dropped.
 
@@ -201,13 +174,13 @@ def test_build_that_is_dropped_meanwhile_can_be_built_again(kind: str) -> None:
 def test_drop_killed_at_any_call_is_continued(kind: str, fault: Fault) -> None:
     for number in range(20):
         world = made(faulty_storage.FaultAt("dropper", number, fault), kind)
-        build(world, world.writer("builder"))
+        world.build_index(world.writer("builder"))
         try:
-            drop(world, "dropper")
+            world.drop_index(world.writer("dropper"))
         except schedule.Crash:
             world.time.advance(world.lock.session_ms + 1)
-            drop(world, "another")
-        assert filtered_metadata.PARTITION not in configured(world).metadata_partitions
+            world.drop_index(world.writer("another"))
+        assert not is_being_built(world)
         later_changes(world)
-        build(world, world.writer("successor"))
+        world.build_index(world.writer("successor"))
         check(world, builds_max=2)
