@@ -28,6 +28,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -35,6 +36,7 @@ from hoodie import environment, errors
 from hoodie.engine.protocol import Engine
 from hoodie.filegroup import (
     key_footers,
+    listing,
     metadata_merging,
     metadata_records,
     metadata_table,
@@ -96,6 +98,9 @@ _HOPELESS = (errors.FormatError, errors.UnsupportedError, errors.InvalidInputErr
 
 Hear = Callable[[str], object]
 """Hears what is done next."""
+
+_DataFiles: TypeAlias = Mapping[str, Sequence[listing.DataFile]]
+"""Those that count, by partition path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,7 +304,12 @@ class _Builder:
             begin = functools.partial(_begin, client, self._target.schema, opened, plan)
             begun = client.lock.decide(begin)
             try:
-                stats = [*self._statistics(begun), *self._filters(begun)]
+                snapshot = snapshots.take(client.storage, begun.config, begun.timeline)
+                data_files = initial_statistics.data_files(snapshot)
+                stats = [
+                    *self._statistics(begun, snapshot, data_files),
+                    *self._filters(begun, data_files),
+                ]
             except errors.NotFoundError as error:
                 # Its timeline is archived by now.
                 logger.info("%s: beginning again: %s", client.storage.uri, error)
@@ -318,15 +328,18 @@ class _Builder:
             "retry, or keep more of it"
         )
 
-    def _statistics(self, begun: _Begun) -> Iterator[commits.WriteStat]:
+    def _statistics(
+        self, begun: _Begun, snapshot: snapshots.Snapshot, data_files: _DataFiles
+    ) -> Iterator[commits.WriteStat]:
         """Write the base files of statistics."""
         names = [name for name in begun.plan.names if name in initial_statistics.FILE_GROUPS]
         if not names:
             return
-        storage = self._client.storage
-        snapshot = snapshots.take(storage, begun.config, begun.timeline)
         source = statistics_reading.Source(
-            storage, begun.schema.arrow, begun.wanted, snapshot.committed.is_committed
+            self._client.storage,
+            begun.schema.arrow,
+            begun.wanted,
+            snapshot.committed.is_committed,
         )
         reading = initial_statistics.Reading(
             begun.schema,
@@ -334,11 +347,7 @@ class _Builder:
             lambda path: self._hear(f"reading statistics of {path or '.'}"),
         )
         bases = initial_statistics.gather(
-            snapshot,
-            initial_statistics.data_files(snapshot),
-            source,
-            reading,
-            self._client.clock.now_ms(),
+            snapshot, data_files, source, reading, self._client.clock.now_ms()
         )
         for name in names:
             for group, base in zip(_groups(name), bases[name], strict=True):
@@ -347,14 +356,13 @@ class _Builder:
                         self._beside, group, begun.time, _token(begun), base
                     )
 
-    def _filters(self, begun: _Begun) -> Iterator[commits.WriteStat]:
+    def _filters(self, begun: _Begun, data_files: _DataFiles) -> Iterator[commits.WriteStat]:
         """Write the base files of bloom filters, some filters at a time, since they are long."""
         if file_statistics.BLOOM_FILTERS not in begun.plan.names:
             return
-        snapshot = snapshots.take(self._client.storage, begun.config, begun.timeline)
         by_key = {
             metadata_avro.bloom_filter_key(each.group.partition_path, each.name): each
-            for found in initial_statistics.data_files(snapshot).values()
+            for found in data_files.values()
             for each in found
             if isinstance(each, files.BaseFile)
         }

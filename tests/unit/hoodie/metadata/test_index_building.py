@@ -302,6 +302,20 @@ def test_statistics_of_partitions_are_not_built_where_columns_have_grown(tmp_pat
     indexed.check()
 
 
+def test_index_of_an_empty_table_is_built(tmp_path: Path) -> None:
+    small = SmallTable(tmp_path / "t", CHAINED)
+    transaction = small.options().transaction
+    small.table = small.table.initialise_metadata(transaction, has_statistics=False)
+    built = small.table.build_index(ALL, transaction)
+    assert built.built == ALL
+    small.upsert(rows_of(0, 9))
+    small.compact()
+    small.table = table.open_table(str(small.path), small.env)
+    small.upsert(rows_of(3, 12))
+    assert small.table.validate_metadata().is_right
+    assert small.table.explain_read(where=filters.parse("a > 100000")).steps[-1].left == 0
+
+
 REFUSALS = {
     "no name": ((), "no index is named"),
     "twice": ((COLUMN_STATS, COLUMN_STATS), "index column_stats is named twice"),
