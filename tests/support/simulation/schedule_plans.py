@@ -624,7 +624,7 @@ def _with_a_metadata_table_and_a_lying_lock(plan: Plan, source: random.Random) -
 def _with_indexers(plan: Plan, source: random.Random) -> Plan:
     """Return a plan whose table has a metadata table, without bloom filters in the beginning."""
     indexed = _with_a_metadata_table_and_a_lying_lock(plan, source)
-    return replace(indexed, indexers=source.choice((1, 1, 2)))
+    return replace(indexed, indexers=source.choice((1, 1, 2)), archivers=source.choice((0, 0, 1)))
 
 
 def _indexed(plan: Plan, source: random.Random) -> Plan:

@@ -336,6 +336,7 @@ def test_bad_name_is_refused(name: str, tmp_path: Path) -> None:
 
 
 def test_table_in_which_no_index_can_be_built_is_refused(tmp_path: Path) -> None:
+    """T-I01, T-I22."""
     indexed = Indexed(tmp_path / "t")
     single = indexed.small.options(concurrency=settings.ConcurrencyMode.SINGLE_WRITER).transaction
     with pytest.raises(errors.ConfigurationError, match="concurrency mode is SINGLE_WRITER"):
