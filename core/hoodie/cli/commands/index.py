@@ -20,7 +20,7 @@ tables that other engines may write; `hoodie metadata init` makes the statistics
 
 `drop` drops indexes, and gives up what is being built of them, unless its builder is alive.
 
-`status` shows which are there, and who builds one.
+`status` shows which are there, and the process that builds one.
 """
 EXAMPLES = """Examples:
 
