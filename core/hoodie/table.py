@@ -26,7 +26,13 @@ from hoodie.maintenance.cleaning import service as cleaning
 from hoodie.maintenance.compaction import planning as compaction_planning
 from hoodie.maintenance.compaction import service as compaction
 from hoodie.maintenance.rollback import service as rollback
-from hoodie.metadata import index_building, index_decisions, initialising
+from hoodie.metadata import (
+    index_building,
+    index_decisions,
+    index_dropping,
+    index_steps,
+    initialising,
+)
 from hoodie.model import (
     commits,
     compaction_options,
@@ -523,13 +529,13 @@ class Table:
         """Drop indexes, and give up what is being built of them; return which there were.
 
         Raises:
-            HoodieError: As `index_building.drop`.
+            HoodieError: As `index_dropping.drop`.
         """
-        return index_building.drop(self._target, names, transaction, self._env)
+        return index_dropping.drop(self._target, names, transaction, self._env)
 
     def pending_indexes(self) -> list[index_decisions.Build]:
         """Return the indexes that are planned, or being built; a read each."""
-        return index_building.pending(self._storage, active.load(self._storage))
+        return index_steps.pending(self._storage, active.load(self._storage))
 
     def drop_metadata(self, transaction: manager.TransactionOptions) -> bool:
         """Drop the table's metadata table; return whether there was one."""

@@ -2,6 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
+from hoodie import environment
+from hoodie import table as table_module
+from hoodie.cli import run_settings
+from hoodie.transaction import authors
 from support.tables.command_line import Answer, Run
 
 LOCK = ("--lock", "filesystem")
@@ -53,6 +59,36 @@ def test_index_is_built_shown_and_dropped(hoodie: Run, table: Path, trips: Path)
     shown = fine(hoodie("index", "status", table)).out
     assert "ready" in shown
     assert "missing" in shown
+
+
+class Killed(BaseException):
+    """Ends a builder wherever it is."""
+
+
+def test_build_that_broke_off_is_shown_and_finished(hoodie: Run, table: Path, trips: Path) -> None:
+    """T-I07: by the same command; its writers went on meanwhile."""
+    with_metadata(hoodie, table, trips)
+    run = run_settings.parse_beside_writers(None, "filesystem")
+
+    def die(what: str) -> None:
+        if what == "publishing":
+            raise Killed
+
+    opened = table_module.open_table(str(table), environment.system())
+    with pytest.raises(Killed):
+        opened.build_index([FILTERS], run.transaction(authors.Author()), die)
+    fine(hoodie("write", table, "--input", trips, *LOCK))
+    assert states(hoodie, table)[FILTERS] == "interrupted"
+    shown = fine(hoodie("index", "status", table))
+    assert f"hoodie index build {opened.uri} {FILTERS}" in shown.err
+    pending = fine(hoodie("heartbeats", table))
+    assert "`hoodie index status" in pending.err
+    other = hoodie("index", "build", table, STATISTICS, *LOCK)
+    assert (other.code, "give it up by `hoodie index drop`" in other.err) == (10, True)
+    built = fine(hoodie("index", "build", table, STATISTICS, FILTERS, *LOCK, "--json")).document
+    assert built["built"] == [FILTERS, STATISTICS]
+    fine(hoodie("metadata", "validate", table))
+    assert states(hoodie, table)[FILTERS] == "ready"
 
 
 def test_wrong_use_is_refused_with_what_to_do(hoodie: Run, table: Path, trips: Path) -> None:

@@ -234,6 +234,7 @@ class Remedy(enum.Enum):
     ROLL_BACK = "roll back"
     COMPACT = "compact"
     CLEAN = "clean"
+    BUILD_INDEX = "build index"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

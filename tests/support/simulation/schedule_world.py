@@ -20,7 +20,13 @@ from hoodie.maintenance.archiving import service as archiving
 from hoodie.maintenance.cleaning import retention
 from hoodie.maintenance.cleaning import service as cleaning
 from hoodie.maintenance.compaction import planning as compaction_planning
-from hoodie.metadata import index_building, initial_statistics, initialising, upkeep
+from hoodie.metadata import (
+    index_building,
+    index_dropping,
+    initial_statistics,
+    initialising,
+    upkeep,
+)
 from hoodie.model import (
     commits,
     compaction_options,
@@ -265,7 +271,7 @@ class World:
 
     def drop_index(self, service: Client) -> None:
         """Drop bloom filters, or give their build up."""
-        index_building.drop_by(service, self.config, (filtered_metadata.PARTITION,))
+        index_dropping.drop_by(service, self.config, (filtered_metadata.PARTITION,))
 
     def check_index(self, *, builds_max: int) -> None:
         """Check that bloom filters are ready, and that nothing is being built.
