@@ -124,7 +124,7 @@ def test_changes_at_any_call_of_builder_are_in_the_index(kind: str) -> None:
     """
 
     def change(world: World) -> None:
-        process = world.process("other", offset_ms=-SETTINGS.clock_skew_ms_max)
+        process = world.process("other", offset_ms=-SETTINGS.clock_skew_ms_max // 2)
         world.write(world.client(process), "b1")
         compact(world, "service")
 
