@@ -26,7 +26,13 @@ from hoodie.maintenance.cleaning import service as cleaning
 from hoodie.maintenance.compaction import planning as compaction_planning
 from hoodie.maintenance.compaction import service as compaction
 from hoodie.maintenance.rollback import service as rollback
-from hoodie.metadata import initialising
+from hoodie.metadata import (
+    index_building,
+    index_decisions,
+    index_dropping,
+    index_steps,
+    initialising,
+)
 from hoodie.model import (
     commits,
     compaction_options,
@@ -500,6 +506,41 @@ class Table:
             without._target, transaction, self._env, has_statistics=has_statistics, hear=hear
         )
         return open_table(self.uri, self._env)
+
+    def build_index(
+        self,
+        names: Sequence[str],
+        transaction: manager.TransactionOptions,
+        hear: Callable[[str], object] = lambda what: None,
+    ) -> results.IndexResult:
+        """Build indexes that the table does not have, beside its writers (RFC-45).
+
+        Args:
+            names: Partitions of the metadata table, of `index_decisions.BUILDABLE`.
+            transaction: On whose behalf; with the lock of the table's writers.
+            hear: Hears what is done next.
+
+        Raises:
+            InvalidInputError: They are not built, or not in this table.
+            NotFoundError: The table has no metadata table.
+            ConflictError: Somebody alive builds them, or others are being built.
+            HoodieError: As `index_building.build`.
+        """
+        return index_building.build(self._target, names, transaction, self._env, hear)
+
+    def drop_index(
+        self, names: Sequence[str], transaction: manager.TransactionOptions
+    ) -> tuple[str, ...]:
+        """Drop indexes, and give up what is being built of them; return which there were.
+
+        Raises:
+            HoodieError: As `index_dropping.drop`.
+        """
+        return index_dropping.drop(self._target, names, transaction, self._env)
+
+    def pending_indexes(self) -> list[index_decisions.Build]:
+        """Return the indexes that are planned, or being built; a read each."""
+        return index_steps.pending(self._storage, active.load(self._storage))
 
     def drop_metadata(self, transaction: manager.TransactionOptions) -> bool:
         """Drop the table's metadata table; return whether there was one."""

@@ -100,7 +100,7 @@ WEAKENED: Mapping[str, tuple[str, mutants.Patches]] = {
             (execution, "target_refusal"): lambda target, status, pending_targets: None,
             (execution, "_end_if_completed"): lambda client, rollback: None,
             (execution, "_check_pending"): lambda timeline, rollback: None,
-            (publication, "check"): mutants.unless_rollback(publication.check),
+            (publication, "checked"): mutants.unless_rollback(publication.checked),
         },
     ),
     "chain without a boundary": (

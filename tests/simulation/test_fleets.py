@@ -68,6 +68,7 @@ SEEDS = {
     Scenario.AUTUMN: 40,
     Scenario.INDEXED: 20,
     Scenario.INDEXED_LYING: 20,
+    Scenario.BUILT: 20,
 }
 CHUNK = 10
 CHUNKS = [
@@ -113,6 +114,18 @@ def test_bloom_filters_are_judged() -> None:
         fleet.run()
         judged.append(fleet.world.filters)
     assert all(judged), judged
+
+
+def test_indexes_are_built_and_judged_beside_everything_else() -> None:
+    """T-I06, T-I14, T-I17, T-I18, T-I20, T-I21: else that nothing is found would prove nothing."""
+    builds, filters = 0, 0
+    for seed in range(10):
+        fleet = Fleet(plan_of(Scenario.BUILT, seed))
+        fleet.run()
+        builds += fleet.builds
+        filters += fleet.world.filters
+    assert builds > 3
+    assert filters > 10
 
 
 def test_reads_by_statistics_are_judged() -> None:

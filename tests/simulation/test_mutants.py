@@ -45,7 +45,7 @@ MUTANTS: Mapping[str, mutants.Patches] = {
     },
     "R-C": {
         (execution, "_check_pending"): lambda timeline, rollback: None,
-        (publication, "check"): mutants.unless_rollback(publication.check),
+        (publication, "checked"): mutants.unless_rollback(publication.checked),
         (Heartbeat, "check"): lambda self: None,
     },
     "leftovers of late tasks": {(orphan_files, "sweep"): lambda client: 0},

@@ -56,6 +56,10 @@ _COMMANDS = {
         "Inspection",
         "Show or validate the metadata table, which lists a table's files.",
     ),
+    "index": (
+        "Table services",
+        "Build an index beside the writers of a table; drop it, or show which there are.",
+    ),
     "heartbeats": (
         "Inspection",
         "Show pending instants of a table and the processes that own them.",

@@ -109,6 +109,19 @@ def parse_for_service(set_texts: Sequence[str] | None, lock_text: str | None) ->
     return run
 
 
+def parse_beside_writers(set_texts: Sequence[str] | None, lock_text: str | None) -> RunSettings:
+    """Return the same of a service that runs beside several writers, whose mode is their concern.
+
+    Raises:
+        ConfigurationError: As `parse_for_service`.
+    """
+    states_mode = _MODE_KEY in options.properties(set_texts)
+    run = parse(set_texts, lock_text, None if states_mode else options.Concurrency.OPTIMISTIC)
+    if isinstance(run.lock, addresses.InProcessAddress):
+        return parse_for_service(set_texts, lock_text)
+    return run
+
+
 _COMPACTION_OPTIONS = {
     "--trigger": "hoodie.compact.inline.trigger.strategy",
     "--strategy": "hoodie.compaction.strategy",

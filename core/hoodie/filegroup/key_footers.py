@@ -10,7 +10,8 @@ Source: `HoodieBloomFilterWriteSupport.java`, `ParquetUtils.java` (readBloomFilt
 1.2.0; format.md: Base files.
 """
 
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -21,10 +22,13 @@ from hoodie.engine import ahead
 from hoodie.filegroup import parquet_reading
 from hoodie.format import bloom_filters
 from hoodie.format.bloom_filters import StoredFilter
+from hoodie.model import schemas
 from hoodie.storage.protocol import Storage
 
 READ_AT_ONCE = 16
 """Footers that are read at once, at most."""
+
+_KEY_COLUMN = pa.schema([pa.field(schemas.RECORD_KEY, pa.string())])
 
 
 class KeyFooter:
@@ -70,10 +74,33 @@ def read_filters(
     Raises:
         FormatError: A file is broken.
     """
+    return _by_path(functools.partial(read_filter, storage), paths, parallelism)
+
+
+def read_or_made_filters(
+    storage: Storage, paths: Iterable[str], parallelism: int
+) -> Mapping[str, StoredFilter]:
+    """Return the bloom filters of base files by path, made of their keys where footers have none.
+
+    Those that are gone are left out. Requests as of `read_filters`; of a file without a filter
+    those of a read of its keys.
+
+    Args:
+        storage: The table's.
+        paths: Of the base files.
+        parallelism: How many are read at once, up to `READ_AT_ONCE`.
+
+    Raises:
+        FormatError: A file is broken.
+    """
+    return _by_path(functools.partial(read_or_make_filter, storage), paths, parallelism)
+
+
+def _by_path(
+    read: Callable[[str], StoredFilter | None], paths: Iterable[str], parallelism: int
+) -> Mapping[str, StoredFilter]:
     wanted = list(paths)
-    found = ahead.results(
-        lambda path: read_filter(storage, path), wanted, min(parallelism, READ_AT_ONCE)
-    )
+    found = ahead.results(read, wanted, min(parallelism, READ_AT_ONCE))
     return {path: stored for path, stored in zip(wanted, found, strict=True) if stored is not None}
 
 
@@ -85,6 +112,29 @@ def read_filter(storage: Storage, path: str) -> StoredFilter | None:
     """
     found = read(storage, path)
     return None if found is None else found.filter
+
+
+def read_or_make_filter(storage: Storage, path: str) -> StoredFilter | None:
+    """Return the bloom filter of one base file, made of its keys if its footer has none.
+
+    None of one that is gone. What is made is what `writing` would have put into the footer.
+
+    Raises:
+        FormatError: The file is broken.
+    """
+    stored = read_filter(storage, path)
+    if stored is not None:
+        return stored
+    made = bloom_filters.NewFilter()
+    try:
+        with storage.open_input(path) as source:
+            for keys in parquet_reading.ParquetInput(source).pieces(_KEY_COLUMN):
+                made.add(keys.column(schemas.RECORD_KEY))
+    except errors.NotFoundError:
+        return None
+    except errors.FormatError as error:
+        raise errors.FormatError(f"{path}: {error}") from error
+    return made.stored()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

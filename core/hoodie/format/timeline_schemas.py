@@ -239,6 +239,29 @@ _SAVEPOINT_METADATA: Mapping[str, object] = _record(
     _defaulted("version", "int", 1),
 )
 
+_INDEXED_PARTITIONS = _nullable(
+    "indexPartitionInfos",
+    _array(
+        _record(
+            "HoodieIndexPartitionInfo",
+            _defaulted("version", "int", 1),
+            *_nullables("metadataPartitionPath indexUptoInstant", "string"),
+            _nullable("extraMetadata", _map("string")),
+        )
+    ),
+)
+
+_INDEX_PLAN: Mapping[str, object] = _record(
+    "HoodieIndexPlan", _defaulted("version", "int", 1), _INDEXED_PARTITIONS
+)
+
+_INDEX_METADATA: Mapping[str, object] = _record(
+    "HoodieIndexCommitMetadata",
+    _defaulted("version", "int", 1),
+    _nullable("operationType", "string"),
+    _INDEXED_PARTITIONS,
+)
+
 COMMIT_METADATA = avro_container.schema(_COMMIT_METADATA)
 REPLACE_COMMIT_METADATA = avro_container.schema(_REPLACE_COMMIT_METADATA)
 COMPACTION_PLAN = avro_container.schema(_COMPACTION_PLAN)
@@ -247,3 +270,5 @@ CLEAN_METADATA = avro_container.schema(_CLEAN_METADATA)
 ROLLBACK_PLAN = avro_container.schema(_ROLLBACK_PLAN)
 ROLLBACK_METADATA = avro_container.schema(_ROLLBACK_METADATA)
 SAVEPOINT_METADATA = avro_container.schema(_SAVEPOINT_METADATA)
+INDEX_PLAN = avro_container.schema(_INDEX_PLAN)
+INDEX_METADATA = avro_container.schema(_INDEX_METADATA)

@@ -37,7 +37,7 @@ from hoodie.filegroup import (
 )
 from hoodie.format import file_names, metadata_avro
 from hoodie.format.metadata_avro import RecordType
-from hoodie.model import file_statistics, partition_statistics, schemas
+from hoodie.model import file_statistics, files, partition_statistics, schemas
 from hoodie.model.file_statistics import ColumnStatistics
 
 FILE_GROUPS: Mapping[str, int] = {
@@ -120,6 +120,22 @@ def gather(
         file_statistics.PARTITION_STATS: metadata_merging.table(of_partitions),
     }
     return {name: _prepared(name, found, now_ms) for name, found in records.items()}
+
+
+def data_files(snapshot: snapshots.Snapshot) -> Mapping[str, Sequence[listing.DataFile]]:
+    """Return the data files that count, by partition path."""
+    found: dict[str, Sequence[listing.DataFile]] = {}
+    without_orphans = snapshot.committed.without_orphans
+    for path in snapshot.listing.partitions():
+        of_path = [
+            each
+            for each in snapshot.listing.files(path)
+            if snapshot.committed.is_committed(each.instant_time)
+        ]
+        bases = [each for each in of_path if isinstance(each, files.BaseFile)]
+        logs = [each for each in of_path if isinstance(each, files.LogFile)]
+        found[path] = [*without_orphans(bases), *without_orphans(logs)]
+    return found
 
 
 def of_paths(

@@ -31,7 +31,7 @@ from hoodie.filegroup import (
     statistics_reading,
 )
 from hoodie.metadata import initial_statistics, partition_making
-from hoodie.model import file_statistics, files, instants, schemas, table_config
+from hoodie.model import file_statistics, instants, schemas, table_config
 from hoodie.model.file_statistics import ColumnStatistics
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import (
@@ -211,7 +211,7 @@ def _look(
     storage = client.storage
     timeline = active.listed(storage)
     snapshot = snapshots.take(storage, config, timeline)
-    data_files = _data_files(snapshot)
+    data_files = initial_statistics.data_files(snapshot)
     statistics = None
     if reading is not None:
         stored = stored_schemas.as_of(storage, config, timeline)
@@ -234,22 +234,6 @@ def _with_partitions(config: table_config.TableConfig) -> table_config.TableConf
     left_out = set() if config.partition_fields else {file_statistics.PARTITION_STATS}
     names = sorted(initial_statistics.FILE_GROUPS.keys() - left_out)
     return replace(config, metadata_partitions=tuple(names))
-
-
-def _data_files(snapshot: snapshots.Snapshot) -> Mapping[str, Sequence[listing.DataFile]]:
-    """Return the data files that count, by partition path."""
-    found: dict[str, Sequence[listing.DataFile]] = {}
-    without_orphans = snapshot.committed.without_orphans
-    for path in snapshot.listing.partitions():
-        data_files = [
-            each
-            for each in snapshot.listing.files(path)
-            if snapshot.committed.is_committed(each.instant_time)
-        ]
-        bases = [each for each in data_files if isinstance(each, files.BaseFile)]
-        logs = [each for each in data_files if isinstance(each, files.LogFile)]
-        found[path] = [*without_orphans(bases), *without_orphans(logs)]
-    return found
 
 
 def _sizes(

@@ -6,14 +6,22 @@ records; and a log file for those that were found after the base file was made.
 Source: `HoodieBackedTableMetadataWriter.java` (initializeFileGroups).
 """
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hoodie import errors
 from hoodie.filegroup import metadata_merging, metadata_records, metadata_table, metadata_writing
-from hoodie.format import file_names, metadata_schemas, properties, timeline_avro
+from hoodie.format import (
+    file_names,
+    instant_names,
+    metadata_schemas,
+    properties,
+    timeline_avro,
+)
 from hoodie.model import commits, files, instants
 from hoodie.storage.protocol import Storage
-from hoodie.timeline import transitions
+from hoodie.timeline import metadata_timelines, transitions
 from hoodie.transaction import metadata_commits, table_lock
 from hoodie.transaction.client import Client
 
@@ -47,29 +55,91 @@ def make(
     Returns:
         What an epoch has to publish to complete it.
     """
-    scope.check()
-    storage.create(
-        files.join(name, file_names.PARTITION_METADATA), properties.partition_metadata(time, 1)
-    )
-    requested = transitions.request(storage, time, instants.Action.DELTA_COMMIT, b"", lambda: True)
-    inflight = transitions.start(storage, requested, b"", lambda: True)
-    groups = [
-        files.FileGroupId(partition_path=name, file_id=metadata_table.file_id(name, number))
-        for number in range(len(content.bases))
-    ]
+    found = groups(name, len(content.bases))
+    begin(storage, found, time, scope.check)
+    inflight = _start(storage, time)
     stats = []
-    for group, base in zip(groups, content.bases, strict=True):
+    for group, base in zip(found, content.bases, strict=True):
         scope.check()
-        metadata_writing.write_empty_log(storage, group, time)
         if base is not None:
             stats.append(metadata_writing.write_prepared(storage, group, time, _TOKEN, base))
     added = metadata_records.Added(table=metadata_merging.table(content.records))
     now_ms = client.clock.now_ms()
-    for place, records in added.split(len(groups)).items():
+    for place, records in added.split(len(found)).items():
         scope.check()
         stats.append(
-            metadata_writing.write_log(storage, groups[place], time, _LOG_TOKEN, records, now_ms)
+            metadata_writing.write_log(storage, found[place], time, _LOG_TOKEN, records, now_ms)
         )
+    completion_time = client.time_before_another(scope)
+    return metadata_commits.complete(
+        storage, scope, inflight, completion_time, _done(client, stats), scope.check
+    )
+
+
+def groups(name: str, count: int) -> Sequence[files.FileGroupId]:
+    """Return the file groups of a partition that is made with so many."""
+    return [
+        files.FileGroupId(partition_path=name, file_id=metadata_table.file_id(name, number))
+        for number in range(count)
+    ]
+
+
+def begin(
+    storage: Storage,
+    found: Sequence[files.FileGroupId],
+    time: instants.InstantTime,
+    check: Callable[[], None],
+) -> None:
+    """Make the file groups of a partition, all of which are there before anybody writes to them.
+
+    Args:
+        storage: The MDT's.
+        found: The file groups.
+        time: Of the instant that will complete them.
+        check: Called before each step.
+    """
+    name = found[0].partition_path
+    path = files.join(name, file_names.PARTITION_METADATA)
+    check()
+    with contextlib.suppress(
+        errors.AlreadyExistsError
+    ):  # Left by who made it before and dropped it.
+        storage.create(path, properties.partition_metadata(time, 1))
+    for group in found:
+        check()
+        metadata_writing.write_empty_log(storage, group, time)
+
+
+def whole_instant(
+    client: Client,
+    scope: table_lock.LockScope,
+    time: instants.InstantTime,
+    stats: Sequence[commits.WriteStat],
+) -> Mapping[str, bytes]:
+    """Return the files of the instant of partitions whose files are all there, by path.
+
+    An epoch publishes them all: a process that dies before leaves nothing on the timeline.
+    """
+    requested = instants.Instant(
+        requested_time=time,
+        action=instants.Action.DELTA_COMMIT,
+        state=instants.State.REQUESTED,
+    )
+    inflight = requested.pending_in(instants.State.INFLIGHT)
+    completed = transitions.completed(inflight, client.time_before_another(scope))
+    contents = {requested: b"", inflight: b"", completed: _done(client, stats)}
+    return {
+        f"{metadata_timelines.TIMELINE}/{instant_names.file_name(each)}": content
+        for each, content in contents.items()
+    }
+
+
+def _start(storage: Storage, time: instants.InstantTime) -> instants.Instant:
+    requested = transitions.request(storage, time, instants.Action.DELTA_COMMIT, b"", lambda: True)
+    return transitions.start(storage, requested, b"", lambda: True)
+
+
+def _done(client: Client, stats: Sequence[commits.WriteStat]) -> bytes:
     done = commits.CommitMetadata(
         operation=commits.Operation.BULK_INSERT.value,
         stats=tuple(stats),
@@ -78,12 +148,4 @@ def make(
             commits.WRITE_ID_KEY: client.random.uuid(),
         },
     )
-    completion_time = client.time_before_another(scope)
-    return metadata_commits.complete(
-        storage,
-        scope,
-        inflight,
-        completion_time,
-        timeline_avro.encode_commit(done),
-        scope.check,
-    )
+    return timeline_avro.encode_commit(done)

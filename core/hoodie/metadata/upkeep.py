@@ -299,10 +299,18 @@ def archivable(
         timeline: The MDT's.
         of_data: The data table's.
     """
+    if of_data.pending_of(instants.Action.INDEXING):
+        return []  # A compaction has not what was logged in the index that is being built.
+    indexed = (
+        str(each.completion_time)
+        for each in of_data.completed
+        if each.action is instants.Action.INDEXING
+    )
+    since = max(indexed, default="")
     compacted = [
         each.requested_time
         for each in timeline.completed_writes
-        if each.action is instants.Action.COMMIT
+        if each.action is instants.Action.COMMIT and each.requested_time > since
     ]
     if of_data.first is None or len(compacted) < SLICES_KEPT:
         return []

@@ -2,7 +2,8 @@
 
 Source: `HoodieCompactionPlan.avsc`, `HoodieCompactionOperation.avsc` (1.2.0), plan version 2, whose
 paths are bare file names; `HoodieRollbackPlan.avsc`, `HoodieRollbackRequest.avsc`;
-`HoodieCleanerPlan.avsc`, version 2; `HoodieSavepointMetadata.avsc`.
+`HoodieCleanerPlan.avsc`, version 2; `HoodieSavepointMetadata.avsc`; `HoodieIndexPlan.avsc`,
+`HoodieIndexCommitMetadata.avsc`.
 """
 
 from collections.abc import Mapping
@@ -205,3 +206,40 @@ def _paths(file_names: Mapping[str, tuple[str, ...]]) -> frozenset[str]:
         for partition_path, names in file_names.items()
         for name in names
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedPartition:
+    """A partition of the metadata table that is built beside writers, or was.
+
+    Attributes:
+        name: Its name.
+        through: Requested time of a write: those up to it are certain to be in the index; empty in
+            a table without writes.
+        extra: Extra metadata.
+    """
+
+    name: str
+    through: str
+    extra: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexing:
+    """The content of a requested indexing action, which is its plan, and of a completed one.
+
+    Attributes:
+        partitions: In the order of building.
+    """
+
+    partitions: tuple[IndexedPartition, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the partitions."""
+        return tuple(each.name for each in self.partitions)
+
+    @property
+    def extra(self) -> Mapping[str, str]:
+        """The extra metadata of the first partition, which that of the others repeats."""
+        return self.partitions[0].extra if self.partitions else {}

@@ -148,6 +148,25 @@ class CleanResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IndexResult:
+    """Indexes that are ready.
+
+    Attributes:
+        instant: The indexing action that completed last; None where all were ready before.
+        built: Those that were not.
+        lock_wait_ms: Waited for the table lock in all.
+        lock_hold_ms: Held it in all.
+        findings: What the table's user should know though nothing failed.
+    """
+
+    instant: instants.Instant | None = None
+    built: tuple[str, ...] = ()
+    lock_wait_ms: int = 0
+    lock_hold_ms: int = 0
+    findings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CleanResults:
     """What the cleaning of a table did.
 
@@ -215,6 +234,7 @@ class Remedy(enum.Enum):
     ROLL_BACK = "roll back"
     COMPACT = "compact"
     CLEAN = "clean"
+    BUILD_INDEX = "build index"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -235,6 +235,15 @@ class TableConfig:
         return self.time_zone or time_zones.UTC_ZONE
 
     @property
+    def metadata_partitions_kept_up(self) -> tuple[str, ...]:
+        """Partitions of the metadata table that every change keeps up: ready, or being built.
+
+        Another engine keeps what it builds up by itself.
+        """
+        building = () if self.has_foreign_writers else self.metadata_partitions_inflight
+        return (*self.metadata_partitions, *building)
+
+    @property
     def is_copy_on_write(self) -> bool:
         """Whether each write makes base files; otherwise it may make log files."""
         return self.table_type is TableType.COPY_ON_WRITE

@@ -2,7 +2,7 @@
 
 import functools
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hoodie import errors
@@ -35,7 +35,8 @@ def wrong_filters(
 ) -> Iterator[WrongFilter]:
     """Yield the base files whose filters differ; of each the footer and a record are read.
 
-    A file whose footer has no filter, as of a program that does not know of them, needs no record.
+    A file whose footer has no filter, as of a program that does not know of them, needs no record;
+    one that was made of its keys when the index was built has to be right.
 
     Args:
         storage: The table's.
@@ -44,9 +45,15 @@ def wrong_filters(
         base_files: Of one partition of the table.
     """
     # Of a filter, which is long, nothing else is kept.
-    in_footers = engine.map(functools.partial(_digest_in_footer, storage), base_files)
+    in_footers = engine.map(
+        functools.partial(_digest_of, storage, read=key_footers.read_filter), base_files
+    )
     for base_file, in_footer in zip(base_files, in_footers, strict=True):
-        problem = _problem(in_footer, _digest_in_metadata(filters, base_file))
+        in_metadata = _digest_in_metadata(filters, base_file)
+        problem = _problem(in_footer, in_metadata)
+        if in_footer is None and in_metadata is not None:
+            of_keys = _digest_of(storage, base_file, key_footers.read_or_make_filter)
+            problem = _problem(of_keys, in_metadata)
         if problem is not None and _is_there(storage, base_file):
             yield WrongFilter(path=base_file.path, problem=problem)
 
@@ -59,15 +66,17 @@ def _problem(in_footer: bytes | str | None, in_metadata: bytes | str | None) -> 
         return None
     if in_metadata is None:
         return "the metadata table lacks the bloom filter that is in its footer"
-    if in_footer is None:
-        return "the metadata table has a bloom filter, and its footer has none"
     return "the bloom filter in the metadata table is another one than that in its footer"
 
 
-def _digest_in_footer(storage: Storage, base_file: files.BaseFile) -> bytes | str | None:
-    """Return the digest of a footer's filter, or why it cannot be read; None without any."""
+def _digest_of(
+    storage: Storage,
+    base_file: files.BaseFile,
+    read: Callable[[Storage, str], StoredFilter | None],
+) -> bytes | str | None:
+    """Return the digest of a file's filter, or why it cannot be read; None without any."""
     try:
-        return _digest(key_footers.read_filter(storage, base_file.path))
+        return _digest(read(storage, base_file.path))
     except errors.FormatError as error:
         return str(error)
 

@@ -7,7 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from hoodie import errors
-from hoodie.format import clean_avro, rollback_avro, savepoint_avro, timeline_avro
+from hoodie.format import (
+    clean_avro,
+    indexing_avro,
+    rollback_avro,
+    savepoint_avro,
+    timeline_avro,
+)
 from hoodie.model import commits, files, instants, plans
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, schema_history, transitions
@@ -16,7 +22,12 @@ RollbackTargets = Mapping[instants.InstantTime, instants.InstantTime | None]
 """What rollbacks take back, by their requested times. None stands for a plan that cannot be read:
 it may take back anything."""
 
-_PLANNED = (instants.Action.ROLLBACK, instants.Action.COMPACTION, instants.Action.CLEAN)
+_PLANNED = (
+    instants.Action.ROLLBACK,
+    instants.Action.COMPACTION,
+    instants.Action.CLEAN,
+    instants.Action.INDEXING,
+)
 """Actions whose requested file says what the action is to do."""
 
 
@@ -208,6 +219,8 @@ def is_of_ours(storage: Storage, pending: instants.Instant) -> bool:
                 extra = clean_avro.decode_plan(content, path).extra
             case instants.Action.COMPACTION:
                 extra = timeline_avro.decode_compaction_plan(content, path).extra
+            case instants.Action.INDEXING:
+                extra = indexing_avro.decode(content, path).extra
             case _:
                 extra = timeline_avro.decode_commit(content, path).extra
     except (errors.NotFoundError, errors.FormatError, errors.UnsupportedError):
@@ -224,3 +237,26 @@ def read_savepoint(storage: Storage, savepoint: instants.Instant) -> plans.Savep
     """
     path = transitions.path(savepoint)
     return savepoint_avro.decode(storage.read(path), path)
+
+
+def read_indexing(storage: Storage, completed: instants.Instant) -> plans.Indexing:
+    """Return what a completed indexing action has built.
+
+    Raises:
+        FormatError: It is damaged.
+        UnsupportedError: It is of a version that is not known.
+    """
+    path = transitions.path(completed)
+    return indexing_avro.decode(storage.read(path), path)
+
+
+def read_indexing_plan(storage: Storage, indexing: instants.Instant) -> plans.Indexing:
+    """Return the plan of an indexing action, in whichever state.
+
+    Raises:
+        NotFoundError: It was given up meanwhile.
+        FormatError: It is damaged.
+        UnsupportedError: It is of a version that is not known.
+    """
+    path = transitions.path(indexing.pending_in(instants.State.REQUESTED))
+    return indexing_avro.decode(storage.read(path), path)

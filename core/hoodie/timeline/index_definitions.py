@@ -89,16 +89,22 @@ def _read(storage: Storage) -> Mapping[str, object]:
 
 
 def put_of_statistics(
-    storage: Storage, config: table_config.TableConfig, wanted: file_statistics.Wanted
+    storage: Storage,
+    config: table_config.TableConfig,
+    wanted: file_statistics.Wanted,
+    *,
+    is_only: bool = True,
 ) -> None:
-    """Write the definitions of a metadata table whose only index with one are statistics.
+    """Write the definition of the statistics of a metadata table.
 
     Args:
         storage: The table's.
         config: Its configuration.
         wanted: The columns with statistics.
+        is_only: Whether no other index has a definition; otherwise those that are there stay.
 
     Raises:
+        FormatError: What is there is damaged.
         StorageError: Not done.
     """
     has_value_types = config.version > table_config.VERSION_WITH_PAYLOADS
@@ -110,7 +116,8 @@ def put_of_statistics(
         "indexOptions": {},
         "version": "V2" if has_value_types else "V1",
     }
-    document = {"indexDefinitions": {file_statistics.COLUMN_STATS: definition}}
+    others = {} if is_only else _read(storage)
+    document = {"indexDefinitions": {**others, file_statistics.COLUMN_STATS: definition}}
     content = json.dumps(document, indent=2).encode()
     try:
         storage.create(PATH, content)

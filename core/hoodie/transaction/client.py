@@ -192,7 +192,8 @@ class OpenAction:
         heartbeat: Stands for it until it is completed or aborted.
         timeline: As it was when the action began: what is pending there may conflict later.
         epoch: Number of the table's newest epoch then; None for a table without a chain.
-        config: The table's configuration as it was then.
+        config: The table's configuration: as it was then, or is when the action completes.
+        prepared_for: The configuration that its data was made for.
         ledger: Batches known then.
         lock_times_before: What the client had waited and held when the action began.
     """
@@ -204,6 +205,7 @@ class OpenAction:
     timeline: active.ActiveTimeline
     epoch: int | None
     config: table_config.TableConfig
+    prepared_for: table_config.TableConfig
     ledger: writer_batches.Ledger
     lock_times_before: table_lock.LockTimes
 

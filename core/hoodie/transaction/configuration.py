@@ -152,3 +152,8 @@ def _refuse_pending(scope: table_lock.LockScope) -> None:
             f"{each} is pending, and began by the rules that are to change: wait until it has "
             "ended, or run hoodie rollback --all"
         )
+    for each in scope.timeline.pending_of(instants.Action.INDEXING):
+        raise errors.ConflictError(
+            f"{each} builds an index by the rules that are to change: finish it by hoodie index "
+            "build, or give it up by hoodie index drop"
+        )

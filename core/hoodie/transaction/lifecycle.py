@@ -42,6 +42,7 @@ from hoodie.transaction import (
     admission,
     authors,
     fencing,
+    late_gathering,
     liveness,
     markers,
     metadata_commits,
@@ -68,9 +69,10 @@ Admit = Callable[[instants.Instant], bool]
 """Looks at a pending instant in the lock scope, before it is taken over. False where it is not to
 be executed."""
 
-Effect = Callable[[table_lock.LockScope, markers.Check], None]
+Effect = Callable[[table_lock.LockScope, markers.Check], publication.Accompaniment | None]
 """What happens once, in the lock scope, after all checks and before the completed file: files
-deleted, other instants taken off. It asks the check that it is given before each of its steps."""
+deleted, other instants taken off. It asks the check that it is given before each of its steps. It
+returns what the same epoch is to publish first; None for nothing."""
 
 Content = Callable[[table_lock.LockScope], bytes]
 """Makes what the completed file says, after the effects."""
@@ -87,7 +89,7 @@ Settlement = Callable[[table_lock.LockScope, OpenAction], metadata_records.Settl
 """Returns a write's keys as the metadata table needs them, by what others have published since;
 raises where the write must not complete."""
 
-DataChanges = Callable[[table_lock.LockScope], metadata_records.Changes]
+DataChanges = Callable[[table_lock.LockScope, OpenAction], metadata_records.Changes]
 """Returns the changes for the metadata table, after all checks; raises as a check does."""
 
 
@@ -161,6 +163,7 @@ def begin(
         admitted = _Admitted(
             action=action,
             config=config,
+            prepared_for=expected,
             attempt=attempt,
             batches=batches,
             batch_id=batch_id,
@@ -207,7 +210,11 @@ def begin_planned(
         attempt = admission.admit_attempt(client)
         content = planner(scope.timeline)
         admitted = _Admitted(
-            action=action, config=config, attempt=attempt, lock_times_before=before
+            action=action,
+            config=config,
+            prepared_for=expected,
+            attempt=attempt,
+            lock_times_before=before,
         )
         return _request(client, scope, admitted, content)
 
@@ -321,6 +328,7 @@ def take_over(
             timeline=scope.timeline,
             epoch=scope.epoch,
             config=config,
+            prepared_for=expected,
             ledger=ledger,
             lock_times_before=before,
         )
@@ -399,19 +407,20 @@ def complete(
     def decide(
         scope: table_lock.LockScope,
     ) -> tuple[instants.Instant, table_lock.LockScope, bool]:
-        publication.check(client, scope, opened)
+        now = publication.checked(client, scope, opened)
         for check in checks:
-            check(scope, opened)
+            check(scope, now)
         changed = None
         if changes is not None and scope.beside is not None:
-            changed = changes(scope)
+            changed = changes(scope, now)
         is_ours = admission.holding(scope, opened.heartbeat)
+        first = publication.ALONE
         for effect in effects:
-            effect(scope, is_ours)
-        beside: Mapping[str, bytes] = {}
+            first = effect(scope, is_ours) or first
         if changed is not None:
-            beside = metadata_commits.put(client, scope, opened, changed, is_ours)
-        completed = publication.publish(client, scope, opened, content(scope), beside)
+            beside = metadata_commits.put(client, scope, now, changed, is_ours)
+            first = replace(first, beside=beside)
+        completed = publication.publish(client, scope, now, content(scope), first)
         return completed, scope, scope.is_held()
 
     completed, published_in, is_certain = client.lock.decide(decide)
@@ -459,50 +468,94 @@ def commit(
     Raises:
         HoodieError: As `complete`.
     """
-    filters = metadata_commits.filters_of(client, opened, metadata.stats)
+    commit_of = _Commit(client, opened, metadata, adjustment)
 
     def with_metadata(check: CommitCheck) -> publication.Check:
         return lambda scope, opened: check(scope, opened, metadata)
 
-    def delete_files_of_failed_tasks(_: table_lock.LockScope, is_ours: markers.Check) -> None:
-        # Under the lock nobody can take the instant over, so these are files of our own tasks.
-        stage = opened.own_stage if client.lock.is_courtesy else None
-        markers.finalise(client.storage, opened.requested_time, metadata.stats, is_ours, stage)
+    while True:
+        try:
+            return complete(
+                client,
+                opened,
+                commit_of.content,
+                [*map(with_metadata, checks), commit_of.amend],
+                [commit_of.delete_files_of_failed_tasks] if may_have_failed_tasks else [],
+                commit_of.changes,
+            )
+        except late_gathering.ReconfiguredError as reconfigured:
+            logger.info("%s: %s: %s", client.storage.uri, opened.inflight, reconfigured)
+            commit_of.gather(reconfigured.config)
 
-    amended = metadata
 
-    def amend(scope: table_lock.LockScope, opened: OpenAction) -> None:
-        nonlocal amended
-        if adjustment.metadata is not None:
-            amended = adjustment.metadata(scope, opened, metadata)
+class _Commit:
+    """What is decided of a commit in lock scopes, of which one publishes it."""
 
-    def content(scope: table_lock.LockScope) -> bytes:
-        ids = publication.ids(client, scope, opened)
-        published = replace(amended, extra={**amended.extra, **ids})
-        if opened.action is instants.Action.REPLACE_COMMIT:
+    def __init__(
+        self,
+        client: Client,
+        opened: OpenAction,
+        metadata: commits.CommitMetadata,
+        adjustment: Adjustment,
+    ) -> None:
+        self._client = client
+        self._opened = opened
+        self._metadata = metadata
+        self._adjustment = adjustment
+        self._amended = metadata
+        self.gather(opened.config)
+
+    def gather(self, config: table_config.TableConfig) -> None:
+        """Find in the files what a configuration asks for and the metadata lacks."""
+        self._late = late_gathering.gather(self._client, self._opened, self._metadata, config)
+
+    def amend(self, scope: table_lock.LockScope, now: OpenAction) -> None:
+        """Adjust the metadata; a `publication.Check`."""
+        if self._adjustment.metadata is not None:
+            self._amended = self._adjustment.metadata(scope, now, self._metadata)
+
+    def delete_files_of_failed_tasks(self, _: table_lock.LockScope, is_ours: markers.Check) -> None:
+        """Delete what the metadata does not name; an `Effect`.
+
+        Under the lock nobody can take the instant over, so these are files of our own tasks.
+        """
+        stage = self._opened.own_stage if self._client.lock.is_courtesy else None
+        markers.finalise(
+            self._client.storage,
+            self._opened.requested_time,
+            self._metadata.stats,
+            is_ours,
+            stage,
+        )
+
+    def content(self, scope: table_lock.LockScope) -> bytes:
+        """Return the content of the completed file."""
+        ids = publication.ids(self._client, scope, self._opened)
+        published = replace(self._amended, extra={**self._amended.extra, **ids})
+        if self._opened.action is instants.Action.REPLACE_COMMIT:
             return timeline_avro.encode_replace_commit(published)
         return timeline_avro.encode_commit(published)
 
-    def changes(scope: table_lock.LockScope) -> metadata_records.Changes:
-        settled = metadata_records.SettledKeys(written=metadata.stats)
-        if adjustment.keys is not None:
-            settled = adjustment.keys(scope, opened)
-        return metadata_records.Changes(
-            written=settled.written,
-            removed_keys=settled.removed,
-            filters=filters,
-            # Without an amendment it is what the action began with.
-            published=None if adjustment.metadata is None else amended.extra[commits.SCHEMA_KEY],
-        )
+    def changes(self, scope: table_lock.LockScope, now: OpenAction) -> metadata_records.Changes:
+        """Return the changes for the metadata table.
 
-    return complete(
-        client,
-        opened,
-        content,
-        [*map(with_metadata, checks), amend],
-        [delete_files_of_failed_tasks] if may_have_failed_tasks else [],
-        changes,
-    )
+        Raises:
+            ReconfiguredError: It asks for what was not looked for.
+        """
+        if now.config != self._late.config:
+            raise late_gathering.ReconfiguredError(now.config)
+        adjustment = self._adjustment
+        settled = metadata_records.SettledKeys(written=self._metadata.stats)
+        if adjustment.keys is not None:
+            settled = adjustment.keys(scope, now)
+        # Without an amendment it is what the action began with.
+        published = None if adjustment.metadata is None else self._amended.extra[commits.SCHEMA_KEY]
+        return metadata_records.Changes(
+            written=self._late.completed(settled.written),
+            removed_keys=settled.removed,
+            filters=self._late.filters,
+            published=published,
+        )
 
 
 def abort(client: Client, opened: OpenAction, *, has_tasks_left: bool = False) -> bool:
@@ -550,6 +603,7 @@ class _Admitted:
 
     action: instants.Action
     config: table_config.TableConfig
+    prepared_for: table_config.TableConfig
     attempt: fencing.StoredRecord | None
     lock_times_before: table_lock.LockTimes
     batches: writer_batches.KnownBatches = field(default_factory=writer_batches.KnownBatches)
@@ -587,6 +641,7 @@ def _request(
         timeline=scope.timeline,
         epoch=scope.epoch,
         config=admitted.config,
+        prepared_for=admitted.prepared_for,
         ledger=admitted.batches.ledger,
         lock_times_before=admitted.lock_times_before,
     )

@@ -8,7 +8,7 @@ wait.)
 
     plan of a table service     needs no owner; a compaction is executed
     write, rollback             taken back, or carried on, once its owner is dead
-    inflight compaction, clean  executed again once its executor is dead
+    inflight compaction, clean, indexing  executed again once its executor is dead
 
 Source: `BaseHoodieTableServiceClient.java` (getInstantsToRollback); protocol.md: Rollback.
 """
@@ -27,6 +27,7 @@ _REMEDIES: Mapping[instants.Action, results.Remedy] = {
     instants.Action.ROLLBACK: results.Remedy.ROLL_BACK,
     instants.Action.COMPACTION: results.Remedy.COMPACT,
     instants.Action.CLEAN: results.Remedy.CLEAN,
+    instants.Action.INDEXING: results.Remedy.BUILD_INDEX,
 }
 
 

@@ -13,26 +13,24 @@ Source: `HoodieBackedTableMetadataWriter.java`; protocol.md: The metadata table.
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from hoodie import errors
 from hoodie.engine import ahead
 from hoodie.filegroup import (
     index_groups,
-    key_footers,
     metadata_records,
     metadata_table,
     metadata_writing,
 )
 from hoodie.format import (
-    bloom_filters,
     file_names,
     instant_names,
     metadata_schemas,
     timeline_avro,
 )
-from hoodie.model import commits, file_statistics, files, instants, key_changes
+from hoodie.model import commits, files, instants, key_changes
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import (
     active,
@@ -51,30 +49,6 @@ _WRITTEN_AT_ONCE = 16
 
 Logs: TypeAlias = Mapping[files.FileGroupId, metadata_records.Added]
 """Records by file group."""
-
-
-def filters_of(
-    client: Client, opened: OpenAction, stats: Sequence[commits.WriteStat]
-) -> Mapping[str, bloom_filters.StoredFilter]:
-    """Return the bloom filters of the base files of a write by path, if the MDT has such.
-
-    Before the lock is taken: their footers are read, since a task does not send them along
-    (`key_footers`), and a lock scope with a request for each file would be long. A file that is
-    gone by then is left out: in the lock scope it is found who took the write back.
-
-    Args:
-        client: Whose write it is.
-        opened: The write, or the execution of a plan.
-        stats: What it wrote.
-
-    Raises:
-        FormatError: A base file is broken.
-        StorageError: The storage failed.
-    """
-    if file_statistics.BLOOM_FILTERS not in opened.config.metadata_partitions:
-        return {}
-    paths = metadata_records.base_files(stat.path for stat in stats)
-    return key_footers.read_filters(client.storage, paths, client.parallelism)
 
 
 def put(
@@ -110,7 +84,7 @@ def put(
     assert beside is not None, client.storage.uri
     refuse_behind(client, scope)
     storage = client.beside
-    partitions = opened.config.metadata_partitions
+    partitions = opened.config.metadata_partitions_kept_up
     if not scope.is_courtesy:
         _remove(storage, beside, opened.requested_time, partitions, is_ours)
     records = metadata_records.of_changes(changes, partitions)
@@ -242,7 +216,7 @@ def take_off(
         return
     if scope.is_courtesy and action not in instants.WRITES:
         return  # Another execution of the plan may have completed it by now.
-    partitions = opened.config.metadata_partitions
+    partitions = opened.config.metadata_partitions_kept_up
     _remove(client.beside, scope.beside, target, partitions, is_ours)
 
 
@@ -269,7 +243,7 @@ def left_over(
     assert storage is not None, client.storage.uri
     config = table_properties.load(client.storage, client.clock)
     logs: dict[instants.InstantTime, list[files.LogFile]] = {}
-    for partition in config.metadata_partitions:
+    for partition in config.metadata_partitions_kept_up:
         for each in metadata_table.log_files(storage, partition):
             logs.setdefault(each.instant_time, []).append(each)
     ended = {each.requested_time for each in timeline.completed}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from hoodie import errors
 from hoodie.filegroup import metadata_records, metadata_table
-from hoodie.model import instants, table_config, time_zones
+from hoodie.model import instants, key_changes, table_config, time_zones
 from hoodie.timeline import active, contents
 from hoodie.transaction import authors, fencing
 
@@ -34,10 +34,15 @@ _FIXED: Mapping[str, Callable[[table_config.TableConfig], object]] = {
     "bucket fields": lambda config: config.bucket_fields,
     "chain": lambda config: config.chain,
     "foreign writers": lambda config: config.has_foreign_writers,
-    "metadata partitions": lambda config: config.metadata_partitions,
+    "presence of a metadata table": lambda config: bool(config.metadata_partitions),
+    "presence of a record index": lambda config: (
+        key_changes.RECORD_INDEX in config.metadata_partitions
+    ),
     "time zone": lambda config: config.time_zone and config.time_zone.name,
 }
-"""What data files were made by: a write that began under one value cannot end under another."""
+"""What data files were made by: a write that began under one value cannot end under another.
+
+Of the metadata table's other partitions what a write did not gather is found in its files."""
 
 
 def name_refusal(instant: instants.Instant) -> Refusal:
@@ -139,7 +144,7 @@ def repetition_refusal(
 def _metadata_refusal(config: table_config.TableConfig) -> Refusal:
     """Return why a table's metadata table cannot be kept up."""
     ready, building = set(config.metadata_partitions), config.metadata_partitions_inflight
-    if building:
+    if building and config.has_foreign_writers:
         return errors.UnsupportedError(
             f"another engine builds {', '.join(building)} of the metadata table of {config.name}, "
             "which this version cannot keep up until it is ready: wait for that engine, or drop "
@@ -150,7 +155,7 @@ def _metadata_refusal(config: table_config.TableConfig) -> Refusal:
             f"the metadata table of {config.name} has {', '.join(sorted(ready))} without "
             f"{metadata_table.FILES}, on which the others stand: drop it by `hoodie metadata drop`"
         )
-    others = sorted(ready - metadata_records.KEPT)
+    others = sorted(set(config.metadata_partitions_kept_up) - metadata_records.KEPT)
     if others:
         return errors.UnsupportedError(
             f"the metadata table of {config.name} has {', '.join(others)}, which this version does "

@@ -5,7 +5,7 @@ All in one lock scope. Source: protocol.md: A write, The table lock (C1, W15, L2
 
 import logging
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 
 from hoodie import errors
 from hoodie.model import commits, instants, table_config
@@ -30,18 +30,33 @@ from hoodie.transaction.client import Client, OpenAction
 
 logger = logging.getLogger(__name__)
 
-_NOTHING: Mapping[str, bytes] = MappingProxyType({})
-
 Check = Callable[[table_lock.LockScope, OpenAction], object]
 """Raises when an action must not complete."""
 
 
-def check(client: Client, scope: table_lock.LockScope, opened: OpenAction) -> None:
-    """Refuse to publish unless all of C1 holds.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accompaniment:
+    """What the epoch that completes an action publishes first.
+
+    Attributes:
+        beside: Contents by path, on the timeline of the metadata table.
+        properties: Changes of the table's properties, after them; as of `epochs.Change`.
+    """
+
+    beside: Mapping[str, bytes] = field(default_factory=dict)
+    properties: Mapping[str, str | None] = field(default_factory=dict)
+
+
+ALONE = Accompaniment()
+
+
+def checked(client: Client, scope: table_lock.LockScope, opened: OpenAction) -> OpenAction:
+    """Return an action with the configuration as it is now; refuse it unless all of C1 holds.
 
     Raises:
         HoodieError: As `preconditions.publication_refusal` says, or a guard.
     """
+    config = _config(client, scope, opened)
     refusal = preconditions.publication_refusal(
         preconditions.PublicationFacts(
             inflight=opened.inflight,
@@ -52,7 +67,7 @@ def check(client: Client, scope: table_lock.LockScope, opened: OpenAction) -> No
             is_heartbeat_own=_is_heartbeat_own(scope, opened),
             rollback_targets=rollback_targets(client, opened, scope.timeline),
             attempt=fencing.read(client.storage, client.author),
-            config=_config(client, scope, opened),
+            config=config,
             expected=opened.config,
             is_heartbeat_alive=opened.heartbeat.is_alive(),
         )
@@ -60,6 +75,7 @@ def check(client: Client, scope: table_lock.LockScope, opened: OpenAction) -> No
     if refusal is not None:
         raise refusal
     client.check_guards()
+    return replace(opened, config=config)
 
 
 def _is_heartbeat_own(scope: table_lock.LockScope, opened: OpenAction) -> bool:
@@ -93,16 +109,16 @@ def publish(
     scope: table_lock.LockScope,
     opened: OpenAction,
     content: bytes,
-    beside: Mapping[str, bytes] = _NOTHING,
+    accompaniment: Accompaniment = ALONE,
 ) -> instants.Instant:
-    """Take the completion time and create the completed file, after `check` found nothing.
+    """Take the completion time and create the completed file, after `checked` found nothing.
 
     Args:
         client: Whose action it is.
         scope: In which it is completed.
         opened: The action.
         content: Of the completed file.
-        beside: What the epoch publishes first, in a table without foreign writers.
+        accompaniment: What is published first, in a table without foreign writers.
 
     Raises:
         HoodieError: As `transitions.complete`; or lock or heartbeat were lost meanwhile.
@@ -110,7 +126,7 @@ def publish(
     """
     try:
         if client.chain is not None:
-            return _publish_chained(client, scope, opened, content, beside)
+            return _publish_chained(client, scope, opened, content, accompaniment)
         client.times.rise_above(scope.floor)
         return transitions.complete(
             client.storage,
@@ -135,7 +151,7 @@ def put(
     instant: instants.Instant,
     content: bytes,
     check: Callable[[], None],
-    beside: Mapping[str, bytes] = _NOTHING,
+    accompaniment: Accompaniment = ALONE,
 ) -> instants.Instant:
     """Put an instant's file on the timeline of a table with a chain, by the next epoch.
 
@@ -145,7 +161,7 @@ def put(
         instant: In the state that the file puts it into, its newest time given in this scope.
         content: Of the file.
         check: Called right before the epoch is created; raises when it must not be.
-        beside: What it publishes first.
+        accompaniment: What it publishes first.
 
     Raises:
         OvertakenError: Another change was made first.
@@ -158,7 +174,8 @@ def put(
         time=active.latest_time(instant),
         author=str(client.author),
         files={transitions.path(instant): content},
-        beside=beside,
+        beside=accompaniment.beside,
+        properties=accompaniment.properties,
     )
     make(client, scope, change, check)
     return instant
@@ -219,13 +236,14 @@ def _publish_chained(
     scope: table_lock.LockScope,
     opened: OpenAction,
     content: bytes,
-    beside: Mapping[str, bytes],
+    accompaniment: Accompaniment,
 ) -> instants.Instant:
     """Complete an instant by the next epoch; its time is above all that went before (CH4)."""
     completed = transitions.completed(
         opened.inflight, client.time_after(scope, true_time.Parity.EPOCH)
     )
-    put(client, scope, completed, content, admission.holding(scope, opened.heartbeat), beside)
+    is_ours = admission.holding(scope, opened.heartbeat)
+    put(client, scope, completed, content, is_ours, accompaniment)
     logger.info("%s: %s at %s", client.storage.uri, completed, completed.completion_time)
     return completed
 

@@ -61,9 +61,18 @@ MODES = {
     "optimistic": settings.ConcurrencyMode.OPTIMISTIC,
     "non-blocking": settings.ConcurrencyMode.NON_BLOCKING,
 }
-TABLE_OPTIONS = {"columns", "ordering", "partition", "partial", "buckets", "type", "mode"}
+TABLE_OPTIONS = {
+    "columns",
+    "ordering",
+    "partition",
+    "partial",
+    "buckets",
+    "type",
+    "mode",
+    "foreign",
+}
 WRITE_OPTIONS = {"columns", "mode", "policy", "operation", "acknowledge", "batch", "rolls"}
-OTHER_OPTIONS = {"until", "ahead", "order", "as-of", "after", "through", "dies"}
+OTHER_OPTIONS = {"until", "ahead", "order", "as-of", "after", "through", "dies", "of"}
 _COMPLETED = r"\.hoodie/timeline/\d{17}_\d{17}\."
 DEATHS = {
     "before-data": re.compile(_COMPLETED),
@@ -120,6 +129,9 @@ class DialogueWorld:
             "check": self._check,
             "initialise": self._initialise,
             "metadata": self._metadata,
+            "index": self._index,
+            "drop-index": self._drop_index,
+            "indexes": self._indexes,
             "snapshot": self._take_snapshot,
             "read": self._read,
         }
@@ -217,6 +229,7 @@ class DialogueWorld:
         options = command.options
         ordering, partition = options.get("ordering"), options.get("partition")
         buckets = options.get("buckets", "1")
+        is_ours = options.get("foreign") == "no"
         config = table_config.TableConfig(
             name="dialogue",
             table_type=table_config.TableType.COPY_ON_WRITE
@@ -230,6 +243,8 @@ class DialogueWorld:
             else table_config.MergeMode.COMMIT_TIME,
             has_partial_updates=options.get("partial") == "yes",
             bucket_count=None if buckets == "none" else int(buckets),
+            chain=table_config.ChainName(id="dialogue") if is_ours else None,
+            has_foreign_writers=not is_ours,
         )
         columns = [pa.field("id", pa.string())]
         for text in options["columns"].split(","):
@@ -391,6 +406,42 @@ class DialogueWorld:
         self._table(SERVICE).initialise_metadata(transaction, has_statistics=False)
         yield OK
 
+    def _index(self, command: Command) -> Iterable[str]:
+        """Build indexes; with `dies=begun` the indexer dies after it has begun."""
+        indexer, *names = command.arguments
+        opened = self._table(indexer)
+
+        def hear(what: str) -> None:
+            if command.options.get("dies") == "begun" and what.startswith("reading"):
+                self.processes[indexer].crash()
+
+        try:
+            built = opened.build_index(names, self._transaction(indexer, command.options), hear)
+        except schedule.Crash:
+            self.processes.pop(indexer)
+            return ["it dies"]
+        if built.instant is None:
+            return ["nothing to build"]
+        through = contents.read_indexing(self._storage, built.instant).partitions[0].through
+        interval = f"[{built.instant.requested_time}, {built.instant.completion_time}]"
+        return [f"{', '.join(built.built)} {interval}, up to {through}"]
+
+    def _drop_index(self, command: Command) -> Iterable[str]:
+        transaction = self._transaction(SERVICE, command.options)
+        dropped = self._table(SERVICE).drop_index(command.arguments, transaction)
+        return [f"dropped {', '.join(dropped)}" if dropped else "nothing to drop"]
+
+    def _indexes(self, command: Command) -> Iterable[str]:
+        """Show which indexes are ready, and what is planned of which up to when."""
+        del command
+        opened = self._table()
+        yield f"ready: {', '.join(opened.config.metadata_partitions)}"
+        if opened.config.metadata_partitions_inflight:
+            yield f"inflight: {', '.join(opened.config.metadata_partitions_inflight)}"
+        for build in opened.pending_indexes():
+            for each in build.plan.partitions:
+                yield f"{build.instant.requested_time} builds {each.name} up to {each.through}"
+
     def _metadata(self, command: Command) -> Iterable[str]:
         snapshot = self._snapshot(None)
         if command.arguments == ("files",):
@@ -401,9 +452,10 @@ class DialogueWorld:
             return [each.path for path in listing.partitions() for each in listing.files(path)]
         beside = metadata_table.MetadataTable(self._storage, snapshot.timeline)
         if command.arguments == ("slices",):
+            name = command.options.get("of", metadata_table.FILES)
             return [
-                f"files: {dialogue_texts.contents(each.data_files, beside.timeline)}"
-                for each in beside.latest_slices(metadata_table.FILES)
+                f"{name}: {dialogue_texts.contents(each.data_files, beside.timeline)}"
+                for each in beside.latest_slices(name)
             ]
         ready = ", ".join(self._table().config.metadata_partitions)
         instants_of = beside.timeline.instants

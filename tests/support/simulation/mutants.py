@@ -17,13 +17,13 @@ def clock_alone(now_ms: int, *rest: object) -> true_time.Reading:
 
 
 def unless_rollback(
-    check: Callable[[Client, LockScope, OpenAction], None],
-) -> Callable[[Client, LockScope, OpenAction], None]:
+    checked: Callable[[Client, LockScope, OpenAction], OpenAction],
+) -> Callable[[Client, LockScope, OpenAction], OpenAction]:
     """Return a check that is not made of rollbacks."""
 
-    def mutated(client: Client, scope: LockScope, opened: OpenAction) -> None:
-        if opened.action is not instants.Action.ROLLBACK:
-            check(client, scope, opened)
+    def mutated(client: Client, scope: LockScope, opened: OpenAction) -> OpenAction:
+        is_rollback = opened.action is instants.Action.ROLLBACK
+        return opened if is_rollback else checked(client, scope, opened)
 
     return mutated
 

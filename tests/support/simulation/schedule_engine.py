@@ -113,6 +113,7 @@ def _begin_compaction(
         timeline=active.listed(engine.storage),
         epoch=None,
         config=world.config,
+        prepared_for=world.config,
         ledger=writer_batches.Ledger(),
         lock_times_before=engine.lock.times,
     )

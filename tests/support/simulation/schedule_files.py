@@ -1,8 +1,8 @@
 """Data files of the simulation: a line of text for each write that is in them.
 
-Base files of a table whose metadata table has bloom filters are Parquet without rows: the lines are
-in the footer, and a small filter of them. The statistics of a file are those of rows whose commit
-times are in its lines.
+Base files of a table whose metadata table has bloom filters, or will have, are Parquet without
+rows: the lines are in the footer, and a small filter of them. The statistics of a file are those of
+rows whose commit times are in its lines.
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,17 @@ from hoodie.model import file_statistics, schemas, table_config
 from hoodie.model.file_statistics import ColumnStatistics
 from hoodie.model.value_wrappers import Wrapper
 
+FILTERED_KEY = "hoodie.simulation.filtered"
+"""A property of tables whose base files have filters, also while their metadata table has none."""
+
 _LINES_KEY = "lines"
 _SIZE = bloom_filters.Size(entries=8, error_rate=0.1)
 
 
 def base_content(config: table_config.TableConfig, lines: bytes) -> bytes:
     """Return the content of a base file."""
-    if file_statistics.BLOOM_FILTERS not in config.metadata_partitions:
+    is_filtered = file_statistics.BLOOM_FILTERS in config.metadata_partitions
+    if not is_filtered and FILTERED_KEY not in config.properties:
         return lines
     new = bloom_filters.NewFilter(size=_SIZE)
     new.add(pa.array(lines.decode().splitlines(), pa.string()))

@@ -24,6 +24,7 @@ from support.simulation import (
     schedule,
     schedule_consumers,
     schedule_engine,
+    schedule_files,
     schedule_history,
     schedule_lookups,
     schedule_rollback,
@@ -37,6 +38,9 @@ from support.simulation.schedule_world import ARCHIVE, CONFIG, COPY_ON_WRITE, SE
 CONFIGS = {each.table_type: each for each in (CONFIG, COPY_ON_WRITE)}
 ATTEMPTS_MAX = 60
 COMMITS_AFTER = 3
+DROP_RATE = 0.4
+BUILDS_MAX = 100
+"""More builds than any run completes."""
 DRIFT_PPM_MAX = 1_000
 SUSPICIOUS_PAUSE_MS = 500
 WRITERS = ("w", "jvm")
@@ -133,6 +137,7 @@ class Fleet:
             self.transient = (*self.transient, errors.InvalidInputError)
         if self._may_lack_changes:
             self.transient = (*self.transient, errors.FormatError)
+        self.builds = 0  # How often bloom filters were built.
         self.finished: set[str] = set()
         self.at_work: dict[str, set[int]] = collections.defaultdict(set)
         self.newest: dict[str, tuple[int, int, Callable[[Client], None]]] = {}
@@ -147,6 +152,7 @@ class Fleet:
             ("cleaner", plan.cleaners, self._clean_until_done),
             ("archiver", plan.archivers, self._archive_until_done),
             ("upkeeper", plan.upkeepers, self._keep_up_metadata_until_done),
+            ("indexer", plan.indexers, self._build_indexes_until_done),
             ("remaker", self._may_lack_changes, self._remake_metadata_until_done),
             ("saver", plan.savers, self._save_until_done),
             ("consumer", plan.consumers, self._consume_until_done),
@@ -368,6 +374,19 @@ class Fleet:
                 self.time.note(f"{service.author}: {error.kind}: {error}")
             service.clock.sleep_s(2.0)
 
+    def _build_indexes_until_done(self, service: Client) -> None:
+        while True:
+            is_last = self._are_writers_done
+            try:
+                self.builds += self.world.build_index(service)
+                if is_last:
+                    return
+                if service.random.uniform() < DROP_RATE:
+                    self.world.drop_index(service)
+            except self.transient as error:
+                self.time.note(f"{service.author}: {error.kind}: {error}")
+            service.clock.sleep_s(2.0)
+
     @property
     def _may_lack_changes(self) -> bool:
         """Whether the metadata table may lack what was published after the lock was lost."""
@@ -486,6 +505,7 @@ class Fleet:
             self.world.check_archived()
         if self.plan.cleaners:
             self.world.check_cleaned(replace(self._retention, grace_ms=0))
+        self._end_builds()
         read = self.world.read(self.world.writer("last reader"))
         timeline = self.world.check()
         if self.plan.has_shared_columns:
@@ -493,6 +513,11 @@ class Fleet:
         invariants.check_quiescence(self.world.whole, timeline, self.world.strays)
         self.world.check_last(timeline, read)
         self.world.check_metadata()
+
+    def _end_builds(self) -> None:
+        if self.plan.indexers:
+            self.world.build_index(self.world.writer("last indexer"))
+            self.world.check_index(builds_max=BUILDS_MAX)
 
     def _go_on(self, commits: int) -> None:
         """Let the table be written on, so that what died with archivers goes."""
@@ -520,6 +545,8 @@ def _settings(plan: Plan) -> settings.WriteSettings:
 
 def _config(plan: Plan) -> table_config.TableConfig:
     found = plan.rows or CONFIGS[plan.table_type]
+    if plan.indexers:
+        found = replace(found, properties={schedule_files.FILTERED_KEY: "true"})
     if plan.clock_change is None:
         return found
     return replace(found, time_zone=time_zones.TimeZone(plan.clock_change.zone))

@@ -54,6 +54,7 @@ class Scenario(enum.Enum):
     ARCHIVED = "archived"  # Archivers beside each kind of trouble, with a chain and without.
     INDEXED = "indexed"  # A metadata table, under a lock that may be lost.
     INDEXED_LYING = "indexed-lying"  # The same where everybody has the lock at once.
+    BUILT = "built"  # Indexes that are built and dropped beside all of them, by a lying lock.
     AUTUMN = "autumn"  # A table in local time, beside JVMs, while clocks are put back or forward.
     STORMY = "stormy"  # Several of these troubles at once, each at a rate that chance chooses.
 
@@ -80,6 +81,7 @@ class Plan:
         cleaners: Cleaning services.
         archivers: Archiving services.
         upkeepers: Services that compact the metadata table.
+        indexers: Who builds bloom filters, which the metadata table has not, and drops them.
         savers: Who creates and deletes savepoints.
         consumers: Consumers of increments, for which cleaning and archiving wait.
         historians: Readers of the archived timeline.
@@ -132,6 +134,7 @@ class Plan:
     cleaners: int = 0
     archivers: int = 0
     upkeepers: int = 0
+    indexers: int = 0
     savers: int = 0
     consumers: int = 0
     historians: int = 0
@@ -247,8 +250,9 @@ def plan_of(scenario: Scenario, seed: int) -> Plan:
     plan = replace(
         plan,
         has_metadata=True,
-        has_bloom_filters=seed in FILTERED,
-        has_statistics=seed >= STATED_FROM,
+        has_bloom_filters=seed in FILTERED and not plan.indexers,
+        # Lines of text have none, which a write looks for that completes by another configuration.
+        has_statistics=seed >= STATED_FROM and not plan.indexers,
         upkeepers=max(plan.upkeepers, seed % 2),
     )
     if seed not in range(KEYED_FROM, STATED_FROM) or plan.rows is not None:
@@ -617,6 +621,12 @@ def _with_a_metadata_table_and_a_lying_lock(plan: Plan, source: random.Random) -
     return _indexed(_with_a_lying_lock(plan, source), source)
 
 
+def _with_indexers(plan: Plan, source: random.Random) -> Plan:
+    """Return a plan whose table has a metadata table, without bloom filters in the beginning."""
+    indexed = _with_a_metadata_table_and_a_lying_lock(plan, source)
+    return replace(indexed, indexers=source.choice((1, 1, 2)), archivers=source.choice((0, 0, 1)))
+
+
 def _indexed(plan: Plan, source: random.Random) -> Plan:
     """Return a plan with a metadata table, at whose calls trouble waits now and then."""
     troubles = [ambushes.Trouble.FAILURE, ambushes.Trouble.CRASH, ambushes.Trouble.LATE_FAILURE]
@@ -774,6 +784,8 @@ def _of_any_kind(plan: Plan, source: random.Random) -> Plan:
         table_type=table_type,
         mode=mode,
         compactors=compactors,
+        # An index is built beside writers.
+        indexers=0 if mode is settings.ConcurrencyMode.SINGLE_WRITER else plan.indexers,
         has_shared_columns=plan.has_shared_columns and is_non_blocking,
         # Where writers do not exclude each other, all must name a group alike.
         names_groups=plan.names_groups and not is_non_blocking,
@@ -799,5 +811,6 @@ _TROUBLED = {
     Scenario.ARCHIVED: _with_archives,
     Scenario.INDEXED: _with_a_metadata_table,
     Scenario.INDEXED_LYING: _with_a_metadata_table_and_a_lying_lock,
+    Scenario.BUILT: _with_indexers,
     Scenario.AUTUMN: _in_local_time,
 }

@@ -123,6 +123,7 @@ def _smaller(plan: Plan) -> Iterator[Plan]:
         replace(plan, historians=0),
         replace(plan, cleaners=0),
         replace(plan, upkeepers=0),
+        replace(plan, indexers=max(plan.indexers - 1, 0)),
         replace(plan, savers=0),
         replace(plan, savers=max(plan.savers - 1, 0)),
         replace(plan, consumers=0),

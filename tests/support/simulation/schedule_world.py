@@ -20,7 +20,13 @@ from hoodie.maintenance.archiving import service as archiving
 from hoodie.maintenance.cleaning import retention
 from hoodie.maintenance.cleaning import service as cleaning
 from hoodie.maintenance.compaction import planning as compaction_planning
-from hoodie.metadata import initial_statistics, initialising, upkeep
+from hoodie.metadata import (
+    index_building,
+    index_dropping,
+    initial_statistics,
+    initialising,
+    upkeep,
+)
 from hoodie.model import (
     commits,
     compaction_options,
@@ -42,7 +48,7 @@ from hoodie.timeline import (
     table_properties,
     transitions,
 )
-from hoodie.transaction import authors, layout, lifecycle, markers
+from hoodie.transaction import authors, layout, lifecycle, manager, markers
 from hoodie.transaction.client import (
     AlreadyWritten,
     Client,
@@ -173,6 +179,8 @@ class World:
         clock = schedule.VirtualClock(self.time)
         config = chain.begin(self.storage, config, "creation", kept=epochs_kept)
         stored = table_config.to_properties(config) | schedule_wall.zone_properties(config.zone)
+        if schedule_files.FILTERED_KEY in config.properties:
+            stored[schedule_files.FILTERED_KEY] = "true"
         table_properties.create_with(self.storage, stored, clock)
         self.config = table_config.from_properties(stored)
         self.groups: Sequence[files.FileGroupId] = GROUPS
@@ -253,6 +261,34 @@ class World:
     def keep_up_metadata(self, service: Client) -> None:
         """Compact the metadata table, if that is due."""
         self.compacted += upkeep.run_by(service, self.config) is not None
+
+    def build_index(self, service: Client) -> bool:
+        """Have bloom filters built; return whether there were none before."""
+        target = manager.Target(storage=service.storage, config=self.config, schema=self.schema)
+        engine = self.process_of(service).engine
+        names = (filtered_metadata.PARTITION,)
+        return bool(index_building.build_by(service, target, names, engine).built)
+
+    def drop_index(self, service: Client) -> None:
+        """Drop bloom filters, or give their build up."""
+        index_dropping.drop_by(service, self.config, (filtered_metadata.PARTITION,))
+
+    def check_index(self, *, builds_max: int) -> None:
+        """Check that bloom filters are ready, and that nothing is being built.
+
+        Args:
+            builds_max: So many builds at most have been completed; none of them is pending.
+        """
+        self.config = table_properties.load(self.storage, self.process("judge").clock)
+        assert filtered_metadata.PARTITION in self.config.metadata_partitions
+        assert not self.config.metadata_partitions_inflight
+        indexing = [
+            each
+            for each in active.listed(self.storage).instants
+            if each.action is instants.Action.INDEXING
+        ]
+        assert all(each.is_completed for each in indexing), indexing
+        assert 1 <= len(indexing) <= builds_max, indexing
 
     def process(self, name: str, *, offset_ms: int = 0, host: str = "host") -> schedule.Process:
         return schedule.Process(self.time, name, offset_ms=offset_ms, host=host)

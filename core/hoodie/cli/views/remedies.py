@@ -12,6 +12,11 @@ _COMMANDS = {
     ),
     results.Remedy.COMPACT: ("compact", "", "executes the pending plans"),
     results.Remedy.CLEAN: ("clean", "", "finishes the pending cleans"),
+    results.Remedy.BUILD_INDEX: (
+        "index status",
+        "",
+        "shows the builds of indexes, and the command that continues them",
+    ),
 }
 
 

@@ -36,8 +36,8 @@ from hoodie.model import (
 from hoodie.storage import locations
 from hoodie.storage.protocol import Storage
 from hoodie.timeline import active, chain, contents, index_definitions, transitions
-from hoodie.transaction import lifecycle, liveness, manager, stored_schemas
-from hoodie.transaction.client import Client
+from hoodie.transaction import lifecycle, liveness, manager, stored_schemas, table_lock
+from hoodie.transaction.client import Client, OpenAction
 
 logger = logging.getLogger(__name__)
 
@@ -316,11 +316,15 @@ def execute(
         delete_all(paths)
         duration_ms = round((client.clock.monotonic_s() - begun_s) * 1000)
         content = clean_avro.encode_metadata(deleted, requested_time, duration_ms)
-        columns = _columns_with_statistics(client.storage, config, opened.timeline)
-        changes = metadata_records.Changes(deleted=paths, columns=columns)
-        completion = lifecycle.complete(
-            client, opened, lambda _: content, changes=lambda _: changes
-        )
+        columns = _columns_with_statistics(client.storage, opened.config, opened.timeline)
+
+        def changes(_: table_lock.LockScope, now: OpenAction) -> metadata_records.Changes:
+            found = columns
+            if now.config != opened.config:
+                found = _columns_with_statistics(client.storage, now.config, opened.timeline)
+            return metadata_records.Changes(deleted=paths, columns=found)
+
+        completion = lifecycle.complete(client, opened, lambda _: content, changes=changes)
     except BaseException:
         lifecycle.abort(client, opened)
         raise

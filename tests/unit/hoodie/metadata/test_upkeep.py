@@ -144,7 +144,7 @@ def test_write_that_began_before_it_was_made_publishes_nothing(tmp_path: Path) -
     session = made.small.table.begin_write(made.small.options(), ["id", "part", "a", "b"])
     written = made.small.write_files(session, rows_of(0, 3))
     made.init()
-    with pytest.raises(errors.ConflictError, match="metadata partitions"):
+    with pytest.raises(errors.ConflictError, match="presence of a metadata table"):
         session.commit(written)
     made.upsert(rows_of(3, 5))
     made.check()

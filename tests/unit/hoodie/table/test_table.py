@@ -151,7 +151,7 @@ def test_unfitting_data_writes_nothing(small: SmallTable) -> None:
 def test_table_whose_metadata_table_is_gone_is_not_written(small: SmallTable) -> None:
     path = small.path / ".hoodie" / "hoodie.properties"
     path.write_text(path.read_text() + "hoodie.table.metadata.partitions=files\n")
-    with pytest.raises(errors.ConflictError, match="metadata partitions"):
+    with pytest.raises(errors.ConflictError, match="presence of a metadata table"):
         small.upsert([{"id": "1", "part": "p", "a": 1}])
     small.table = table.open_table(str(small.path), small.env)
     with pytest.raises(errors.FormatError, match="hoodie metadata init --rebuild"):

@@ -113,7 +113,27 @@ BAD = {
     "metadata table": (
         {"config": dataclasses.replace(CONFIG, metadata_partitions=("files",))},
         errors.ConflictError,
-        "metadata partitions",
+        "presence of a metadata table of table t is True, expected False",
+    ),
+    "record index": (
+        {
+            "config": dataclasses.replace(CONFIG, metadata_partitions=("files", "record_index")),
+            "expected": dataclasses.replace(CONFIG, metadata_partitions=("files",)),
+        },
+        errors.ConflictError,
+        "presence of a record index of table t is True, expected False",
+    ),
+    "index of a later release being built": (
+        {
+            "config": dataclasses.replace(
+                CONFIG,
+                metadata_partitions=("files",),
+                metadata_partitions_inflight=("expr_index_a",),
+                has_foreign_writers=False,
+            )
+        },
+        errors.UnsupportedError,
+        "has expr_index_a, which this version does not keep up",
     ),
     "index that is not kept up": (
         {"config": dataclasses.replace(CONFIG, metadata_partitions=("files", "expr_index_a"))},

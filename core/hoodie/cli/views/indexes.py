@@ -1,0 +1,197 @@
+"""Indexes of a table: a row each, with who builds it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hoodie.cli import grids, quantities
+from hoodie.filegroup import metadata_table
+from hoodie.metadata import index_decisions
+from hoodie.model import results, table_config
+
+_READY = "ready"
+_MISSING = "missing"
+_PLANNED = "planned"
+_BUILDING = "being built"
+_INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexRow:
+    """One index.
+
+    Attributes:
+        name: Of its partition of the metadata table.
+        state: ready; missing; planned; being built; or interrupted, if its builder has died.
+        instant: Requested time of the action that builds it; null for none.
+        through: Requested time of the last write without a hole before it when it was planned.
+        owner: Who builds it; null for nobody.
+        silence_ms: Since the builder's last sign of life; null for none.
+    """
+
+    name: str
+    state: str
+    instant: str | None = None
+    through: str | None = None
+    owner: str | None = None
+    silence_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """The indexes of a table.
+
+    Attributes:
+        table: The table's URI.
+        indexes: Those that can be built, and others that are there.
+    """
+
+    table: str
+    indexes: tuple[IndexRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltDocument:
+    """Indexes that are ready.
+
+    Attributes:
+        table: The table's URI.
+        instant: Requested time of the indexing action that completed last; null if all were ready.
+        completion_time: When that was.
+        built: Those that were not.
+        findings: What is to be known though nothing failed.
+    """
+
+    table: str
+    instant: str | None
+    completion_time: str | None
+    built: tuple[str, ...]
+    findings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DroppedDocument:
+    """Indexes that were dropped.
+
+    Attributes:
+        table: The table's URI.
+        dropped: Those that were there, ready or not.
+    """
+
+    table: str
+    dropped: tuple[str, ...]
+
+
+def document(
+    uri: str,
+    config: table_config.TableConfig,
+    builds: Sequence[index_decisions.Build],
+    pending: Iterable[results.PendingInstant],
+) -> Document:
+    """Return the document of a table's indexes."""
+    owners = {str(each.instant.requested_time): each for each in pending}
+    names = dict.fromkeys(
+        (
+            *index_decisions.BUILDABLE,
+            *config.metadata_partitions,
+            *config.metadata_partitions_inflight,
+            *(name for each in builds for name in each.plan.names),
+        )
+    )
+    return Document(
+        table=uri,
+        indexes=tuple(
+            _row(name, config, builds, owners) for name in names if name != metadata_table.FILES
+        ),
+    )
+
+
+def _row(
+    name: str,
+    config: table_config.TableConfig,
+    builds: Sequence[index_decisions.Build],
+    owners: dict[str, results.PendingInstant],
+) -> IndexRow:
+    if name in config.metadata_partitions:
+        return IndexRow(name=name, state=_READY)
+    for build in builds:
+        for partition in build.plan.partitions:
+            if partition.name == name:
+                owner = owners.get(build.instant.requested_time)
+                return IndexRow(
+                    name=name,
+                    state=_state(name, config, owner),
+                    instant=build.instant.requested_time,
+                    through=partition.through or None,
+                    owner=owner.owner if owner else None,
+                    silence_ms=owner.silence_ms if owner else None,
+                )
+    is_left = name in config.metadata_partitions_inflight
+    return IndexRow(name=name, state=_INTERRUPTED if is_left else _MISSING)
+
+
+def _state(
+    name: str, config: table_config.TableConfig, owner: results.PendingInstant | None
+) -> str:
+    if owner is not None and owner.is_alive:
+        return _BUILDING
+    return _INTERRUPTED if name in config.metadata_partitions_inflight else _PLANNED
+
+
+def built(uri: str, result: results.IndexResult) -> BuiltDocument:
+    """Return the document of a build."""
+    return BuiltDocument(
+        table=uri,
+        instant=result.instant.requested_time if result.instant else None,
+        completion_time=result.instant.completion_time if result.instant else None,
+        built=result.built,
+        findings=result.findings,
+    )
+
+
+def grid(shown: Document) -> grids.Grid:
+    """Return the indexes as texts."""
+    return grids.Grid(
+        columns=(
+            grids.Column(heading="index"),
+            grids.Column(
+                heading="state",
+                styles={_READY: "green", _BUILDING: "yellow", _INTERRUPTED: "red"},
+            ),
+            grids.Column(heading="instant", importance=1),
+            grids.Column(heading="silent for", importance=2, is_number=True),
+            grids.Column(heading="owner", importance=0, width_min=12),
+        ),
+        rows=tuple(
+            (
+                each.name,
+                each.state,
+                each.instant or "",
+                "" if each.silence_ms is None else quantities.duration_text(each.silence_ms),
+                each.owner or "",
+            )
+            for each in shown.indexes
+        ),
+    )
+
+
+def hints(shown: Document) -> list[str]:
+    """Return a line for what waits for somebody."""
+    waiting = [each.name for each in shown.indexes if each.state in (_INTERRUPTED, _PLANNED)]
+    if not waiting:
+        return []
+    words = f"hoodie index build {shown.table} {' '.join(waiting)}"
+    return [f"`{words}` goes on with the build, `hoodie index drop` gives it up"]
+
+
+def built_line(shown: BuiltDocument) -> str:
+    """Return what is said of a build."""
+    if shown.instant is None:
+        return f"{shown.table}: all of these indexes are ready"
+    return f"{shown.table}: built {', '.join(shown.built)}, instant {shown.instant}"
+
+
+def dropped_line(shown: DroppedDocument) -> str:
+    """Return what is said of a drop."""
+    if not shown.dropped:
+        return f"{shown.table}: none of these indexes was there"
+    return f"{shown.table}: dropped {', '.join(shown.dropped)}"

@@ -1,0 +1,303 @@
+"""Building an index beside running writers (RFC-45), in tables that no other engine writes.
+
+    schedule   in a lock scope: the plan, as a requested indexing action
+    begin      in a lock scope (`index_steps`), by the process that has the plan's heartbeat: a time
+               of the build's own, above all that has completed; the file groups; the table's
+               properties name the partitions as inflight, so that every change that completes later
+               is logged there
+    build      without the lock: base files of that time, of what had completed before it
+    publish    in a lock scope, by one epoch: the metadata table's delta commit of that time, the
+               properties, the completed action
+    give up    `index_dropping`
+
+A log file belongs to the base file of that time if its delta commit completed after it, so that
+base files and logs have each change once, and nothing has to be caught up with. A builder that dies
+leaves a plan that is executed again with a later time: its base files hide what was logged before,
+and no reader counts what is left of the dead one.
+
+Requests: of each scope some ten, and one for each file group. Memory: that of the statistics, and
+of 64 bloom filters.
+
+Source: `ScheduleIndexActionExecutor.java`, `RunIndexActionExecutor.java`; protocol.md: Indexes
+built beside writers.
+"""
+
+import functools
+import itertools
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from hoodie import environment, errors
+from hoodie.engine.protocol import Engine
+from hoodie.filegroup import (
+    key_footers,
+    listing,
+    metadata_merging,
+    metadata_records,
+    metadata_writing,
+    snapshots,
+    statistics_reading,
+)
+from hoodie.format import file_names, indexing_avro, metadata_avro
+from hoodie.metadata import (
+    index_decisions,
+    index_dropping,
+    index_steps,
+    initial_statistics,
+)
+from hoodie.model import commits, file_statistics, files, instants, plans, results
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import active, table_properties
+from hoodie.transaction import lifecycle, manager, table_lock
+from hoodie.transaction.client import Client, Completion, OpenAction
+
+logger = logging.getLogger(__name__)
+
+_STEPS_MAX = 10
+_ROUNDS_MAX = 5
+_FILTERS_AT_ONCE = 64
+
+_HOPELESS = (errors.FormatError, errors.UnsupportedError, errors.InvalidInputError)
+"""Failures that an execution of the same plan meets again."""
+
+Hear = Callable[[str], object]
+"""Hears what is done next."""
+
+_DataFiles: TypeAlias = Mapping[str, Sequence[listing.DataFile]]
+"""Those that count, by partition path."""
+
+
+def build(
+    target: manager.Target,
+    names: Sequence[str],
+    transaction: manager.TransactionOptions,
+    env: environment.Environment,
+    hear: Hear = lambda what: None,
+) -> results.IndexResult:
+    """Build indexes of a table that it does not have, and finish what somebody has left.
+
+    Args:
+        target: The table.
+        names: Partitions of the metadata table.
+        transaction: On whose behalf; with the lock of the table's writers.
+        env: Time, ids, threads.
+        hear: Hears what is done next.
+
+    Raises:
+        InvalidInputError: They are not built, or not in this table.
+        ConfigurationError: The settings are those of a single writer.
+        NotFoundError: The table has no metadata table.
+        UnsupportedError: Other engines may write it.
+        ConflictError: Somebody alive builds them, or others are being built.
+        HoodieError: Lock or storage failed: the same call goes on with it. If a data file is
+            broken, the build is given up.
+    """
+    with closing(manager.open_client(target, transaction, env)) as client:
+        return build_by(client, target, names, env.engine, hear)
+
+
+def build_by(
+    client: Client,
+    target: manager.Target,
+    names: Sequence[str],
+    engine: Engine,
+    hear: Hear = lambda what: None,
+) -> results.IndexResult:
+    """Build indexes of a table by a client of it; as `build`."""
+    refusal = index_decisions.request_refusal(names, target.config, client.settings)
+    if refusal is not None:
+        raise refusal
+    return _Builder(client, target, engine, hear).build(names)
+
+
+class _Builder:
+    """Builds indexes of one table by one client."""
+
+    def __init__(self, client: Client, target: manager.Target, engine: Engine, hear: Hear) -> None:
+        self._client = client
+        self._target = target
+        self._engine = engine
+        self._hear = hear
+
+    def build(self, names: Sequence[str]) -> results.IndexResult:
+        """Take steps until all is ready."""
+        done = results.IndexResult()
+        for _ in range(_STEPS_MAX):
+            storage = self._client.storage
+            builds = index_steps.pending(storage, active.listed(storage))
+            config = table_properties.load(storage, self._client.clock)
+            match index_decisions.next_step(names, config, builds):
+                case index_decisions.Nothing():
+                    return done
+                case index_decisions.GiveUp(found):
+                    index_dropping.give_up(self._client, self._target.config, found)
+                case index_decisions.Schedule(missing):
+                    self._schedule(missing)
+                case index_decisions.Execute(found):
+                    done = self._execute(found, done)
+        raise errors.ConflictError(
+            f"indexes of {self._client.storage.uri} are built and dropped by others at the same "
+            "time; retry"
+        )
+
+    def _schedule(self, names: tuple[str, ...]) -> None:
+        """Put a plan on the timeline, unless there is one by now."""
+
+        def planner(
+            timeline: active.ActiveTimeline, _: instants.InstantTime, extra: Mapping[str, str]
+        ) -> bytes | None:
+            config = table_properties.load(self._client.storage, self._client.clock)
+            is_ready = not set(names).isdisjoint(config.metadata_partitions)
+            if is_ready or timeline.pending_of(index_steps.ACTION):
+                return None
+            through = index_decisions.base_instant(timeline)
+            partitions = tuple(
+                plans.IndexedPartition(name=name, through=through, extra=extra) for name in names
+            )
+            return indexing_avro.encode_plan(plans.Indexing(partitions=partitions))
+
+        self._hear(f"planning {', '.join(names)}")
+        lifecycle.plan(self._client, index_steps.ACTION, self._target.config, planner)
+
+    def _execute(
+        self, found: index_decisions.Build, before: results.IndexResult
+    ) -> results.IndexResult:
+        """Execute a plan, and publish what it builds."""
+        client = self._client
+        opened = index_steps.taken_over(client, self._target.config, found)
+        if opened is None:
+            return before
+        try:
+            lifecycle.start(client, opened)
+            completion = self._build(opened, found.plan)
+        except _HOPELESS as error:
+            logger.warning("%s: %s is given up: %s", client.storage.uri, found.instant, error)
+            lifecycle.abort(client, opened)
+            index_dropping.give_up(client, self._target.config, found)
+            raise
+        except BaseException:
+            lifecycle.abort(client, opened)
+            raise
+        return results.IndexResult(
+            instant=completion.instant,
+            built=(*before.built, *found.plan.names),
+            lock_wait_ms=before.lock_wait_ms + completion.lock_times.wait_ms,
+            lock_hold_ms=before.lock_hold_ms + completion.lock_times.hold_ms,
+            findings=(*before.findings, *completion.findings),
+        )
+
+    def _build(self, opened: OpenAction, plan: plans.Indexing) -> Completion:
+        client = self._client
+        for _ in range(_ROUNDS_MAX):
+            begin = functools.partial(index_steps.begin, client, self._target.schema, opened, plan)
+            begun = client.lock.decide(begin)
+            try:
+                snapshot = snapshots.take(client.storage, begun.config, begun.timeline)
+                data_files = initial_statistics.data_files(snapshot)
+                stats = [
+                    *self._statistics(begun, snapshot, data_files),
+                    *self._filters(begun, data_files),
+                ]
+            except errors.NotFoundError as error:
+                # Its timeline is archived by now.
+                logger.info("%s: beginning again: %s", client.storage.uri, error)
+                continue
+
+            def content(scope: table_lock.LockScope) -> bytes:
+                through = index_decisions.base_instant(scope.timeline)
+                reached = tuple(replace(each, through=through) for each in plan.partitions)
+                return indexing_avro.encode_done(plans.Indexing(partitions=reached))
+
+            publish = functools.partial(index_steps.publish, client, begun, stats)
+            self._hear("publishing")
+            return lifecycle.complete(client, opened, content, effects=[publish])
+        raise errors.ConflictError(
+            f"the timeline of {client.storage.uri} is archived faster than its files can be read; "
+            "retry, or keep more of it"
+        )
+
+    def _statistics(
+        self, begun: index_steps.Begun, snapshot: snapshots.Snapshot, data_files: _DataFiles
+    ) -> Iterator[commits.WriteStat]:
+        """Write the base files of statistics."""
+        names = [name for name in begun.plan.names if name in initial_statistics.FILE_GROUPS]
+        if not names:
+            return
+        source = statistics_reading.Source(
+            self._client.storage,
+            begun.schema.arrow,
+            begun.wanted,
+            snapshot.committed.is_committed,
+        )
+        reading = initial_statistics.Reading(
+            begun.schema,
+            self._engine,
+            lambda path: self._hear(f"reading statistics of {path or '.'}"),
+        )
+        bases = initial_statistics.gather(
+            snapshot, data_files, source, reading, self._client.clock.now_ms()
+        )
+        for name in names:
+            for group, base in zip(index_steps.groups(name), bases[name], strict=True):
+                if base is not None:
+                    yield metadata_writing.write_prepared(
+                        index_steps.beside(self._client), group, begun.time, _token(begun), base
+                    )
+
+    def _filters(
+        self, begun: index_steps.Begun, data_files: _DataFiles
+    ) -> Iterator[commits.WriteStat]:
+        """Write the base files of bloom filters, some filters at a time, since they are long."""
+        if file_statistics.BLOOM_FILTERS not in begun.plan.names:
+            return
+        by_key = {
+            metadata_avro.bloom_filter_key(each.group.partition_path, each.name): each
+            for found in data_files.values()
+            for each in found
+            if isinstance(each, files.BaseFile)
+        }
+        keys = sorted(by_key, key=str.encode)
+        groups = index_steps.groups(file_statistics.BLOOM_FILTERS)
+        places = metadata_records.places(pa.array(keys, pa.string()), len(groups)).tolist()
+        for number, group in enumerate(groups):
+            own = [by_key[key] for key, place in zip(keys, places, strict=True) if place == number]
+            pieces = self._pieces(own)
+            first = next(pieces, None)
+            if first is not None:
+                yield metadata_writing.write_base(
+                    index_steps.beside(self._client),
+                    group,
+                    begun.time,
+                    _token(begun),
+                    itertools.chain([first], pieces),
+                    self._client.clock.now_ms(),
+                )
+
+    def _pieces(self, base_files: Sequence[files.BaseFile]) -> Iterator[pa.Table]:
+        """Yield the records of base files, which are in the order of their keys."""
+        read = functools.partial(_filter_record, self._client.storage)
+        for first in range(0, len(base_files), _FILTERS_AT_ONCE):
+            some = base_files[first : first + _FILTERS_AT_ONCE]
+            self._hear(f"reading bloom filters: {first} of {len(base_files)} files")
+            found = self._engine.map(read, some)
+            records = {key: record for key, record in found if record is not None}
+            if records:
+                yield metadata_merging.table(records)
+
+
+def _filter_record(storage: Storage, base_file: files.BaseFile) -> tuple[str, bytes | None]:
+    """Return key and record of a base file's bloom filter; no record of a file that is gone."""
+    key = metadata_avro.bloom_filter_key(base_file.group.partition_path, base_file.name)
+    stored = key_footers.read_or_make_filter(storage, base_file.path)
+    if stored is None:
+        return key, None
+    return key, metadata_avro.encode_bloom_filter(stored, base_file.instant_time)
+
+
+def _token(begun: index_steps.Begun) -> str:
+    return file_names.write_token(0, begun.opened.stage, 0)

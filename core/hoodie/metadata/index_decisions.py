@@ -1,0 +1,223 @@
+"""Which indexes are built beside writers, and what is done next: decisions on values, no I/O.
+
+    missing        nothing of it is in the table's properties
+    scheduled      a pending indexing action plans it
+    being built    the properties name it as inflight: every change keeps it up, no reader uses it
+    ready          the properties name it as a partition of the metadata table
+
+Source: RFC-45; the user's rules IX1 to IX7; protocol.md: Indexes built beside writers.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from hoodie import errors
+from hoodie.filegroup import metadata_table
+from hoodie.model import file_statistics, instants, key_changes, plans, settings, table_config
+from hoodie.timeline import active
+
+BUILDABLE = (
+    file_statistics.COLUMN_STATS,
+    file_statistics.PARTITION_STATS,
+    file_statistics.BLOOM_FILTERS,
+)
+"""In the order of building."""
+
+_NOT_BUILT = {
+    metadata_table.FILES: "every metadata table has it: make one by `hoodie metadata init`",
+    key_changes.RECORD_INDEX: "this version keeps one up that Apache Hudi has built",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Build:
+    """A pending indexing action.
+
+    Attributes:
+        instant: Requested or inflight.
+        plan: Its plan.
+    """
+
+    instant: instants.Instant
+    plan: plans.Indexing
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A plan is made for these partitions."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """A pending plan is executed, perhaps again."""
+
+    build: Build
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """A pending plan is given up."""
+
+    build: Build
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """All is ready."""
+
+
+Step: TypeAlias = Schedule | Execute | GiveUp | Nothing
+
+
+def request_refusal(
+    names: Sequence[str], config: table_config.TableConfig, write_settings: settings.WriteSettings
+) -> errors.HoodieError | None:
+    """Return why indexes cannot be built in a table, whatever is on its timeline.
+
+    Args:
+        names: As they were asked for.
+        config: The table's configuration.
+        write_settings: Of the process that builds.
+    """
+    refusal = names_refusal(names)
+    if refusal is not None:
+        return refusal
+    if write_settings.concurrency is settings.ConcurrencyMode.SINGLE_WRITER:
+        return errors.ConfigurationError(
+            f"an index of {config.name} is built beside writers, and the concurrency mode is "
+            f"{write_settings.concurrency.value}: expected the mode and the lock of its writers, "
+            "such as --set hoodie.write.concurrency.mode=NON_BLOCKING_CONCURRENCY_CONTROL"
+        )
+    if not config.metadata_partitions:
+        return errors.NotFoundError(
+            f"{config.name} has no metadata table, which its indexes are in: make one by "
+            "`hoodie metadata init`"
+        )
+    if config.has_foreign_writers:
+        return errors.UnsupportedError(
+            f"other engines may write {config.name}, and this version does not build indexes "
+            "beside them: if none does, say so by `hoodie configure --no-foreign-writers`; else "
+            "make the metadata table again by `hoodie metadata init --rebuild`"
+        )
+    if file_statistics.PARTITION_STATS in names:
+        return _partition_stats_refusal(names, config)
+    return None
+
+
+def names_refusal(names: Sequence[str]) -> errors.HoodieError | None:
+    """Return why names are not those of indexes that are built."""
+    if not names:
+        return errors.InvalidInputError(f"no index is named, expected {_expected()}")
+    for name in names:
+        if names.count(name) > 1:
+            return errors.InvalidInputError(f"index {name} is named twice")
+        if name not in BUILDABLE:
+            why = _NOT_BUILT.get(name, f"expected {_expected()}")
+            return errors.InvalidInputError(f"index {name} is not built or dropped: {why}")
+    return None
+
+
+def _expected() -> str:
+    return f"{', '.join(BUILDABLE[:-1])} or {BUILDABLE[-1]}"
+
+
+def _partition_stats_refusal(
+    names: Sequence[str], config: table_config.TableConfig
+) -> errors.HoodieError | None:
+    name, of_files = file_statistics.PARTITION_STATS, file_statistics.COLUMN_STATS
+    if not config.partition_fields:
+        return errors.InvalidInputError(f"{config.name} has no partitions: {name} is not built")
+    if of_files not in (*names, *config.metadata_partitions):
+        return errors.InvalidInputError(
+            f"{name} of {config.name} has the columns of {of_files}, which is missing: build both"
+        )
+    return None
+
+
+def next_step(
+    names: Sequence[str], config: table_config.TableConfig, builds: Sequence[Build]
+) -> Step:
+    """Return what is done next so that indexes become ready.
+
+    What is ready is left out, so that a request that broke off goes on with the rest. A plan of
+    what is ready, or is not asked for any more by anybody, is never executed.
+
+    Args:
+        names: Wanted, as of `request_refusal`.
+        config: The table's configuration, read after the timeline.
+        builds: Pending there.
+
+    Raises:
+        ConflictError: Other indexes are being built.
+    """
+    ready = set(config.metadata_partitions)
+    missing = tuple(name for name in BUILDABLE if name in names and name not in ready)
+    for build in builds:
+        if ready.intersection(build.plan.names):
+            return GiveUp(build)
+        if not missing:
+            continue
+        if set(build.plan.names) <= set(missing):
+            return Execute(build)
+        raise errors.ConflictError(
+            f"{build.instant} of {config.name} builds {', '.join(build.plan.names)}, expected no "
+            f"other index: finish it by `hoodie index build`, or give it up by `hoodie index drop`"
+        )
+    return Schedule(missing) if missing else Nothing()
+
+
+def drop_refusal(
+    names: Sequence[str], config: table_config.TableConfig
+) -> errors.HoodieError | None:
+    """Return why indexes cannot be dropped."""
+    refusal = names_refusal(names)
+    if refusal is not None:
+        return refusal
+    if config.has_foreign_writers:
+        return errors.UnsupportedError(
+            f"other engines may write {config.name}, and this version does not drop an index "
+            "beside them: drop it with Apache Hudi, or the metadata table by `hoodie metadata drop`"
+        )
+    of_files, of_partitions = file_statistics.COLUMN_STATS, file_statistics.PARTITION_STATS
+    left = {*config.metadata_partitions, *config.metadata_partitions_inflight} - set(names)
+    if of_files in names and of_partitions in left:
+        return errors.InvalidInputError(
+            f"{of_partitions} of {config.name} has the columns of {of_files}: drop both"
+        )
+    return None
+
+
+def without(names: Sequence[str], config: table_config.TableConfig) -> Mapping[str, str | None]:
+    """Return the change of a table's properties that drops partitions; empty for none."""
+    changes: dict[str, str | None] = {}
+    for key, there in (
+        (table_config.METADATA_PARTITIONS_KEY, config.metadata_partitions),
+        (table_config.METADATA_PARTITIONS_INFLIGHT_KEY, config.metadata_partitions_inflight),
+    ):
+        if not set(names).isdisjoint(there):
+            changes[key] = names_text(set(there) - set(names))
+    return changes
+
+
+def names_text(names: set[str]) -> str | None:
+    """Return names of partitions as a property has them; None for none."""
+    return ",".join(sorted(names)) or None
+
+
+def base_instant(timeline: active.ActiveTimeline) -> str:
+    """Return the requested time of the last write without a hole before it; empty for none.
+
+    Up to it all is in an index that is built on this timeline. What began later, or is pending,
+    is kept up by whoever completes it.
+    """
+    pending = (each.requested_time for each in timeline.pending if each.action.is_write)
+    first = min(pending, default=None)
+    below = (
+        each.requested_time
+        for each in timeline.completed_writes
+        if first is None or each.requested_time < first
+    )
+    return max(below, default="")

@@ -1,0 +1,145 @@
+"""Dropping indexes of a table, and giving up what is being built of them.
+
+The properties come first, then the plan, then files. These are deleted by names that are never made
+again, as their times show, and that were listed before the properties changed: a process that was
+paused meanwhile deletes nothing of a later build. Source: RFC-45; protocol.md: Indexes built beside
+writers.
+"""
+
+import logging
+from collections.abc import Sequence
+from contextlib import closing
+
+from hoodie import environment
+from hoodie.filegroup import metadata_table
+from hoodie.format import file_names
+from hoodie.metadata import index_decisions, index_steps
+from hoodie.model import table_config
+from hoodie.timeline import active, metadata_timelines, table_properties, transitions
+from hoodie.transaction import (
+    admission,
+    configuration,
+    lifecycle,
+    manager,
+    publication,
+    table_lock,
+)
+from hoodie.transaction.client import Client
+
+logger = logging.getLogger(__name__)
+
+
+def drop(
+    target: manager.Target,
+    names: Sequence[str],
+    transaction: manager.TransactionOptions,
+    env: environment.Environment,
+) -> tuple[str, ...]:
+    """Drop indexes of a table, and give up what is being built of them; return which there were.
+
+    A plan is given up with all that it builds.
+
+    Raises:
+        InvalidInputError: They are not dropped, or one that stays needs them.
+        UnsupportedError: Other engines may write the table.
+        ConflictError: Somebody alive builds one.
+        HoodieError: Lock or storage failed; files that are left do no harm.
+    """
+    with closing(manager.open_client(target, transaction, env)) as client:
+        return drop_by(client, target.config, names)
+
+
+def drop_by(
+    client: Client, expected: table_config.TableConfig, names: Sequence[str]
+) -> tuple[str, ...]:
+    """Drop indexes of a table by a client of it; as `drop`."""
+    refusal = index_decisions.drop_refusal(names, expected)
+    if refusal is not None:
+        raise refusal
+    given_up = [
+        name
+        for each in index_steps.pending(client.storage, active.listed(client.storage))
+        if not set(names).isdisjoint(each.plan.names)
+        for name in give_up(client, expected, each)
+    ]
+    return tuple(sorted({*given_up, *_drop(client, names)}))
+
+
+def give_up(
+    client: Client, expected: table_config.TableConfig, found: index_decisions.Build
+) -> tuple[str, ...]:
+    """Give a plan up that nobody alive executes, with what is there of it; return its partitions.
+
+    Raises:
+        ConflictError: Somebody alive executes it.
+    """
+    opened = index_steps.taken_over(client, expected, found)
+    if opened is None:
+        return ()
+    try:
+
+        def decide(scope: table_lock.LockScope) -> Sequence[str]:
+            is_ours = admission.holding(scope, opened.heartbeat)
+            is_ours()
+            config = table_properties.load(client.storage, client.clock)
+            names = [each for each in found.plan.names if each not in config.metadata_partitions]
+            left = _take_out(client, scope, names, config)
+            if not index_decisions.without(names, config):
+                # Else the plan, if it is what the head publishes, comes again.
+                publication.take_number(client, scope, is_ours)
+            return left
+
+        left = client.lock.decide(decide)
+        with client.lock.scope() as scope:
+            for each in (opened.inflight, opened.requested):
+                admission.holding(scope, opened.heartbeat)()
+                client.storage.delete(transitions.path(each))
+        client.storage.delete_unordered(left)
+    finally:
+        lifecycle.abort(client, opened)
+    logger.info("%s: %s is given up", client.storage.uri, found.instant)
+    return found.plan.names
+
+
+def _drop(client: Client, names: Sequence[str]) -> set[str]:
+    """Drop ready partitions, and what is left of builds without a plan; return which there were."""
+    there: set[str] = set()
+
+    def decide(scope: table_lock.LockScope) -> Sequence[str]:
+        config = table_properties.load(client.storage, client.clock)
+        refusal = index_decisions.drop_refusal(names, config)
+        if refusal is not None:
+            raise refusal
+        there.update(
+            set(names).intersection(
+                (*config.metadata_partitions, *config.metadata_partitions_inflight)
+            )
+        )
+        return _take_out(client, scope, names, config)
+
+    left = client.lock.decide(decide)
+    client.storage.delete_unordered(left)
+    return there
+
+
+def _take_out(
+    client: Client,
+    scope: table_lock.LockScope,
+    names: Sequence[str],
+    config: table_config.TableConfig,
+) -> Sequence[str]:
+    """Take partitions out of the properties; return the paths of their files.
+
+    They are listed before, so that none of a later build is among them.
+    """
+    client.check_guards()
+    left = [
+        f"{metadata_timelines.DIRECTORY}/{name}/{each}"
+        for name in names
+        for each in index_steps.beside(client).names(name)
+        if file_names.parse_new(each, 0, metadata_table.EXTENSION) is not None
+    ]
+    changes = index_decisions.without(names, config)
+    if changes:
+        configuration.put(client, scope, changes)
+    return left

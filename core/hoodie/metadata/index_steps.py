@@ -1,0 +1,237 @@
+"""The steps of an index's build that are decided in a lock scope: begin and publish.
+
+They are of a process that executes a plan: it has the heartbeat of the indexing action. Source:
+`RunIndexActionExecutor.java`; protocol.md: Indexes built beside writers.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hoodie import errors
+from hoodie.metadata import index_decisions, initial_statistics, partition_making
+from hoodie.model import (
+    commits,
+    file_statistics,
+    files,
+    instants,
+    plans,
+    schemas,
+    table_config,
+)
+from hoodie.storage.protocol import Storage
+from hoodie.timeline import (
+    active,
+    contents,
+    epochs,
+    index_definitions,
+    metadata_timelines,
+    table_properties,
+    true_time,
+)
+from hoodie.transaction import (
+    admission,
+    lifecycle,
+    markers,
+    metadata_commits,
+    publication,
+    stored_schemas,
+    table_lock,
+)
+from hoodie.transaction.client import Client, OpenAction
+
+logger = logging.getLogger(__name__)
+
+ACTION = instants.Action.INDEXING
+
+FILE_GROUPS: Mapping[str, int] = {
+    **initial_statistics.FILE_GROUPS,
+    file_statistics.BLOOM_FILTERS: 4,
+}
+"""How many file groups each partition of a metadata table is made with, as Apache Hudi does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begun:
+    """A build that has begun.
+
+    Attributes:
+        opened: The action, which this process executes.
+        plan: Its plan.
+        time: Of its base files.
+        timeline: The table's: what has completed there is in the base files.
+        config: The table's configuration since.
+        schema: Its columns.
+        wanted: Which statistics.
+    """
+
+    opened: OpenAction
+    plan: plans.Indexing
+    time: instants.InstantTime
+    timeline: active.ActiveTimeline
+    config: table_config.TableConfig
+    schema: schemas.TableSchema
+    wanted: file_statistics.Wanted
+
+
+def pending(storage: Storage, timeline: active.ActiveTimeline) -> list[index_decisions.Build]:
+    """Return the pending indexing actions; a read for each.
+
+    Raises:
+        FormatError: A plan is damaged.
+        UnsupportedError: One is of a version that is not known.
+    """
+    found = []
+    for each in timeline.pending_of(ACTION):
+        try:
+            plan = contents.read_indexing_plan(storage, each)
+        except errors.NotFoundError:
+            continue  # It was given up since.
+        found.append(index_decisions.Build(instant=each, plan=plan))
+    return found
+
+
+def taken_over(
+    client: Client, expected: table_config.TableConfig, found: index_decisions.Build
+) -> OpenAction | None:
+    """Return a pending action whose execution is ours now; None where it is not pending any more.
+
+    Raises:
+        ConflictError: Somebody alive executes it.
+    """
+    time = found.instant.requested_time
+    try:
+        return lifecycle.take_over(client, ACTION, time, expected)
+    except (errors.ConflictError, errors.NotFoundError):
+        if time in active.listed(client.storage).pending_times:
+            raise
+        return None
+
+
+def begin(
+    client: Client,
+    schema: schemas.TableSchema,
+    opened: OpenAction,
+    plan: plans.Indexing,
+    scope: table_lock.LockScope,
+) -> Begun:
+    """Have every change that completes from now on logged in the partitions of a plan.
+
+    The epoch that does so takes the build's time, so that all later ones are greater (CH4), and
+    fails where another change was made on which nothing here was decided.
+
+    Raises:
+        ConflictError: The plan was given up, or a partition is ready by now.
+    """
+    config = admission.admit_table(client, scope, opened.prepared_for)
+    is_ours = admission.holding(scope, opened.heartbeat)
+    if not opened.heartbeat.is_own() or not scope.timeline.has_file(opened.inflight):
+        raise errors.ConflictError(
+            f"{opened.inflight} of {client.storage.uri} was given up, or taken over by another"
+        )
+    there = set(plan.names).intersection(config.metadata_partitions)
+    if there or not config.metadata_partitions:
+        raise errors.ConflictError(
+            f"the metadata table of {client.storage.uri} was made again, or dropped, since "
+            f"{opened.inflight} was planned; build the index again"
+        )
+    inflight = {*config.metadata_partitions_inflight, *plan.names}
+    changes: dict[str, str | None] = {
+        table_config.METADATA_PARTITIONS_INFLIGHT_KEY: index_decisions.names_text(inflight)
+    }
+    since = replace(config, metadata_partitions_inflight=tuple(sorted(inflight)))
+    stored = stored_schemas.as_of(client.storage, config, scope.timeline)
+    columns = schema if stored is None else stored.columns
+    _refuse_grown(plan, config, columns)
+    wanted = index_definitions.wanted_statistics(client.storage, config, columns.arrow)
+    if file_statistics.is_needed(since) and not file_statistics.is_needed(config):
+        # Definitions that are there may be of what was dropped.
+        wanted = file_statistics.wanted(since, columns.arrow, None)
+        index_definitions.put_of_statistics(client.storage, config, wanted, is_only=False)
+        changes[table_config.INDEX_DEFINITIONS_PATH_KEY] = index_definitions.PATH
+    time = client.time_after(scope, true_time.Parity.EPOCH)
+    for name in plan.names:
+        partition_making.begin(beside(client), groups(name), time, is_ours)
+    change = epochs.Change(
+        id=client.random.uuid(), time=time, author=str(client.author), properties=changes
+    )
+    publication.make(client, scope, change, is_ours)
+    logger.info("%s: %s begins at %s", client.storage.uri, opened.inflight, time)
+    return Begun(
+        opened=opened,
+        plan=plan,
+        time=time,
+        timeline=scope.timeline,
+        config=since,
+        schema=columns,
+        wanted=wanted,
+    )
+
+
+def _refuse_grown(
+    plan: plans.Indexing, config: table_config.TableConfig, columns: schemas.TableSchema
+) -> None:
+    """Refuse to build statistics of partitions in a table whose columns have grown.
+
+    A write looks for an older record of another type, which is not there yet (M-J).
+
+    Raises:
+        UnsupportedError: They have, or it is not known.
+    """
+    created = config.create_schema
+    if file_statistics.PARTITION_STATS not in plan.names:
+        return
+    if created is None or schemas.from_avro(created).arrow != columns.arrow:
+        raise errors.UnsupportedError(
+            f"the columns of {config.name} are not those that it was created with, and this "
+            f"version does not build {file_statistics.PARTITION_STATS} of such a table beside "
+            "writers: make the metadata table again by `hoodie metadata init --rebuild`"
+        )
+
+
+def publish(
+    client: Client,
+    begun: Begun,
+    stats: Sequence[commits.WriteStat],
+    scope: table_lock.LockScope,
+    is_ours: markers.Check,
+) -> publication.Accompaniment:
+    """Return what makes the partitions ready, in the scope that completes the action.
+
+    Raises:
+        ConflictError: They are not being built any more.
+        FormatError: The metadata table lacks a change.
+    """
+    config = table_properties.load(client.storage, client.clock)
+    names, inflight = set(begun.plan.names), set(config.metadata_partitions_inflight)
+    if not names <= inflight:
+        raise errors.ConflictError(
+            f"the metadata table of {client.storage.uri} was made again, or dropped, while "
+            f"{', '.join(sorted(names - inflight))} was built; build the index again"
+        )
+    stored = stored_schemas.as_of(client.storage, config, scope.timeline)
+    if stored is not None:
+        _refuse_grown(begun.plan, config, stored.columns)
+    metadata_commits.refuse_behind(client, scope)
+    is_ours()
+    return publication.Accompaniment(
+        beside=partition_making.whole_instant(client, scope, begun.time, stats),
+        properties={
+            table_config.METADATA_PARTITIONS_KEY: index_decisions.names_text(
+                {*config.metadata_partitions, *names}
+            ),
+            table_config.METADATA_PARTITIONS_INFLIGHT_KEY: index_decisions.names_text(
+                inflight - names
+            ),
+        },
+    )
+
+
+def beside(client: Client) -> Storage:
+    """Return the storage of the metadata table."""
+    return metadata_timelines.opened(client.storage)
+
+
+def groups(name: str) -> Sequence[files.FileGroupId]:
+    """Return the file groups that a partition is made with."""
+    return partition_making.groups(name, FILE_GROUPS[name])

@@ -1,0 +1,117 @@
+"""What a write did not gather of its files while it wrote them, since nothing asked for it then.
+
+Indexes are built and dropped beside writes. A write completes by the configuration that the table
+has in that lock scope, so it looks into its own files for statistics and bloom filters that it does
+not have, before it takes the lock. If the table is configured anew meanwhile, it looks again.
+
+Bloom filters are always read: a task does not send them along (`key_footers`), and a lock scope
+with a request for each file would be long. Source: RFC-45; protocol.md: The metadata table (M-P).
+"""
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from hoodie import errors
+from hoodie.engine import ahead
+from hoodie.filegroup import key_footers, metadata_records, statistics_reading
+from hoodie.format import bloom_filters, file_names
+from hoodie.model import commits, file_statistics, partition_columns, schemas, table_config
+from hoodie.model.file_statistics import ColumnStatistics
+from hoodie.timeline import index_definitions
+from hoodie.transaction.client import Client, OpenAction
+
+_READ_AT_ONCE = 16
+
+
+class ReconfiguredError(errors.ConflictError):
+    """The table's configuration has changed since it was found out what a write has not gathered.
+
+    Attributes:
+        config: As it is now.
+    """
+
+    def __init__(self, config: table_config.TableConfig) -> None:
+        super().__init__(f"the configuration of table {config.name} has changed")
+        self.config = config
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """What was found in the files of a write.
+
+    Attributes:
+        config: The table's configuration that asks for it.
+        filters: The bloom filters of base files, by path.
+        statistics: Those of files without all that are needed, by path.
+    """
+
+    config: table_config.TableConfig
+    filters: Mapping[str, bloom_filters.StoredFilter] = field(default_factory=dict)
+    statistics: Mapping[str, tuple[ColumnStatistics, ...]] = field(default_factory=dict)
+
+    def completed(self, stats: Sequence[commits.WriteStat]) -> Sequence[commits.WriteStat]:
+        """Return stats of the write with the statistics that were found since."""
+        found = self.statistics
+        return [replace(each, statistics=found.get(each.path, each.statistics)) for each in stats]
+
+
+def gather(
+    client: Client,
+    opened: OpenAction,
+    metadata: commits.CommitMetadata,
+    config: table_config.TableConfig,
+) -> Gathered:
+    """Return what the metadata table needs of a write and is not in its stats.
+
+    A file that is gone by now is left out: in the lock scope it is found who took the write back.
+    Requests: those of the footers of base files, if there are bloom filters. Where the table was
+    configured anew since the data was prepared, one for the definitions of indexes, and those of a
+    read of each file that lacks statistics.
+
+    Args:
+        client: Whose write it is.
+        opened: The write, or the execution of a plan.
+        metadata: What it wrote.
+        config: The table's configuration as it is now.
+
+    Raises:
+        FormatError: A file is broken.
+        StorageError: The storage failed.
+    """
+    filters: Mapping[str, bloom_filters.StoredFilter] = {}
+    if file_statistics.BLOOM_FILTERS in config.metadata_partitions_kept_up:
+        paths = metadata_records.base_files(stat.path for stat in metadata.stats)
+        # Whoever knew of the filters from the beginning has written them.
+        read = key_footers.read_filters
+        if config != opened.prepared_for:
+            read = key_footers.read_or_made_filters
+        filters = read(client.storage, paths, client.parallelism)
+    statistics: Mapping[str, tuple[ColumnStatistics, ...]] = {}
+    if config != opened.prepared_for and file_statistics.is_needed(config):
+        statistics = _statistics(client, opened, metadata, config)
+    return Gathered(config=config, filters=filters, statistics=statistics)
+
+
+def _statistics(
+    client: Client,
+    opened: OpenAction,
+    metadata: commits.CommitMetadata,
+    config: table_config.TableConfig,
+) -> Mapping[str, tuple[ColumnStatistics, ...]]:
+    columns = partition_columns.whole(
+        schemas.from_avro(metadata.extra[commits.SCHEMA_KEY]), config
+    ).arrow
+    wanted = index_definitions.wanted_statistics(client.storage, config, columns)
+    lacking = [
+        parsed
+        for stat in metadata.stats
+        if wanted.kinds.keys() - {each.column for each in stat.statistics}
+        and (parsed := file_names.parse(stat.path, stat.size_bytes)) is not None
+    ]
+    source = statistics_reading.Source(
+        client.storage, columns, wanted, lambda time: time == opened.requested_time
+    )
+    threads = min(client.parallelism, _READ_AT_ONCE)
+    found = ahead.results(functools.partial(statistics_reading.of_file, source), lacking, threads)
+    return {each.path: stats for each, stats in zip(lacking, found, strict=True)}

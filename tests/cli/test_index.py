@@ -1,0 +1,113 @@
+"""`hoodie index`: indexes built beside writers, shown and dropped."""
+
+from pathlib import Path
+
+import pytest
+
+from hoodie import environment
+from hoodie import table as table_module
+from hoodie.cli import run_settings
+from hoodie.transaction import authors
+from support.tables.command_line import Answer, Run
+
+LOCK = ("--lock", "filesystem")
+STATISTICS = "column_stats"
+FILTERS = "bloom_filters"
+
+
+def fine(answer: Answer) -> Answer:
+    assert answer.code == 0, answer.err
+    return answer
+
+
+def with_metadata(hoodie: Run, table: Path, trips: Path) -> Path:
+    """Return a table that no other engine writes, with a metadata table of its files alone."""
+    fine(hoodie("configure", table, "--no-foreign-writers", *LOCK))
+    fine(hoodie("write", table, "--input", trips, *LOCK))
+    fine(hoodie("metadata", "init", table, "--files-only", *LOCK))
+    return table
+
+
+def states(hoodie: Run, table: Path) -> dict[str, str]:
+    shown = fine(hoodie("index", "status", table, "--json")).document
+    return {each["name"]: each["state"] for each in shown["indexes"]}
+
+
+def test_index_is_built_shown_and_dropped(hoodie: Run, table: Path, trips: Path) -> None:
+    with_metadata(hoodie, table, trips)
+    assert states(hoodie, table) == {
+        STATISTICS: "missing",
+        "partition_stats": "missing",
+        FILTERS: "missing",
+    }
+    built = fine(hoodie("index", "build", table, STATISTICS, FILTERS, *LOCK, "--json")).document
+    assert built["built"] == [STATISTICS, FILTERS]
+    assert built["instant"] < built["completion_time"]
+    assert states(hoodie, table)[FILTERS] == "ready"
+    timeline = fine(hoodie("timeline", table)).out
+    assert "indexing" in timeline
+    again = fine(hoodie("index", "build", table, FILTERS, *LOCK))
+    assert "all of these indexes are ready" in again.out
+    fine(hoodie("write", table, "--input", trips, *LOCK))
+    fine(hoodie("metadata", "validate", table))
+    dropped = fine(hoodie("index", "drop", table, FILTERS, *LOCK))
+    assert f"dropped {FILTERS}" in dropped.out
+    assert (
+        "none of these indexes was there"
+        in fine(hoodie("index", "drop", table, FILTERS, *LOCK)).out
+    )
+    shown = fine(hoodie("index", "status", table)).out
+    assert "ready" in shown
+    assert "missing" in shown
+
+
+class Killed(BaseException):
+    """Ends a builder wherever it is."""
+
+
+def test_build_that_broke_off_is_shown_and_finished(hoodie: Run, table: Path, trips: Path) -> None:
+    """T-I07: by the same command; its writers went on meanwhile."""
+    with_metadata(hoodie, table, trips)
+    run = run_settings.parse_beside_writers(None, "filesystem")
+
+    def die(what: str) -> None:
+        if what == "publishing":
+            raise Killed
+
+    opened = table_module.open_table(str(table), environment.system())
+    with pytest.raises(Killed):
+        opened.build_index([FILTERS], run.transaction(authors.Author()), die)
+    fine(hoodie("write", table, "--input", trips, *LOCK))
+    assert states(hoodie, table)[FILTERS] == "interrupted"
+    shown = fine(hoodie("index", "status", table))
+    assert f"hoodie index build {opened.uri} {FILTERS}" in shown.err
+    pending = fine(hoodie("heartbeats", table))
+    assert "`hoodie index status" in pending.err
+    other = hoodie("index", "build", table, STATISTICS, *LOCK)
+    assert (other.code, "give it up by `hoodie index drop`" in other.err) == (10, True)
+    built = fine(hoodie("index", "build", table, STATISTICS, FILTERS, *LOCK, "--json")).document
+    assert built["built"] == [FILTERS, STATISTICS]
+    fine(hoodie("metadata", "validate", table))
+    assert states(hoodie, table)[FILTERS] == "ready"
+
+
+def test_wrong_use_is_refused_with_what_to_do(hoodie: Run, table: Path, trips: Path) -> None:
+    fine(hoodie("write", table, "--input", trips, *LOCK))
+    build = ("index", "build", table)
+    unlocked = hoodie(*build, STATISTICS, "--lock", "in-process")
+    assert (unlocked.code, "excludes no other process" in unlocked.err) == (24, True)
+    bare = hoodie(*build, STATISTICS, *LOCK)
+    assert (bare.code, "make one by `hoodie metadata init`" in bare.err) == (22, True)
+    fine(hoodie("metadata", "init", table, *LOCK))
+    foreign = hoodie(*build, FILTERS, *LOCK)
+    assert (foreign.code, "--no-foreign-writers" in foreign.err) == (21, True)
+    fine(hoodie("configure", table, "--no-foreign-writers", *LOCK))
+    unknown = hoodie(*build, "colstats", *LOCK)
+    assert (unknown.code, "expected column_stats, partition_stats or" in unknown.err) == (20, True)
+    nothing = hoodie(*build, *LOCK)
+    assert (nothing.code, "no index is named" in nothing.err) == (20, True)
+    mode = "hoodie.write.concurrency.mode=SINGLE_WRITER"
+    alone = hoodie(*build, FILTERS, *LOCK, "--set", mode)
+    assert (alone.code, "is built beside writers" in alone.err) == (24, True)
+    named = hoodie("index", "status", table, FILTERS)
+    assert (named.code, "argument of build and drop only" in named.err) == (2, True)

@@ -1,0 +1,190 @@
+"""An index is built beside writers, whatever happens at whichever call of its builder."""
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from hoodie import errors
+from hoodie.model import settings
+from hoodie.timeline import table_properties
+from support.simulation import faulty_storage, schedule, schedule_files
+from support.simulation.faulty_storage import Fault
+from support.simulation.schedule_world import CONFIG, COPY_ON_WRITE, SETTINGS, World
+
+CRASHES = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER)
+KINDS = {
+    "mor": (CONFIG, settings.ConcurrencyMode.NON_BLOCKING),
+    "cow": (COPY_ON_WRITE, settings.ConcurrencyMode.OPTIMISTIC),
+}
+EACH_KIND = pytest.mark.parametrize("kind", KINDS)
+
+
+class At:
+    """Something else happens, once, right before one mutating call of the builder."""
+
+    def __init__(self, number: int, happening: Callable[[World], object]) -> None:
+        self._left = number
+        self._happening = happening
+        self.world: World | None = None
+
+    def at(self, process: schedule.Process, call: str, *, is_mutation: bool) -> Fault:
+        if is_mutation and process.name == "builder" and self.world is not None:
+            self._left -= 1
+            if self._left == -1:
+                try:
+                    self._happening(self.world)
+                except errors.HoodieError as error:
+                    raise AssertionError(f"before {call}: {error}") from error
+        return Fault.NONE
+
+
+def made(faults: faulty_storage.Faults, kind: str) -> World:
+    """Return a world whose table has base files, and a metadata table of `files` alone."""
+    config, mode = KINDS[kind]
+    world = World(
+        faults=faults,
+        write_settings=settings.WriteSettings(
+            concurrency=mode,
+            heartbeat_interval_ms=SETTINGS.heartbeat_interval_ms,
+            heartbeat_misses_max=SETTINGS.heartbeat_misses_max,
+            clock_wait_ms=0,
+        ),
+        config=replace(config, properties={schedule_files.FILTERED_KEY: "true"}),
+        is_lying=True,
+        has_metadata=True,
+    )
+    world.write(world.writer("first"), "b0")
+    compact(world, "early")
+    if isinstance(faults, At):
+        faults.world = world
+    return world
+
+
+def compact(world: World, name: str) -> None:
+    """Merge the log files, if there are any."""
+    service = world.writer(name)
+    if world.config.is_copy_on_write:
+        return
+    pending = world.timeline.pending_compactions
+    instant = pending[0] if pending else world.schedule_compaction(service)
+    if instant is not None:
+        world.compact(service, instant.requested_time)
+
+
+def check(world: World, *, builds_max: int = 1) -> None:
+    """Check that the index is used, and equals one that is made again; and every invariant."""
+    world.check_index(builds_max=builds_max)
+    world.check()
+    world.check_metadata()
+    assert world.filters
+
+
+def is_being_built(world: World) -> bool:
+    config = table_properties.load(world.storage, world.process("judge").clock)
+    return bool(config.metadata_partitions_inflight)
+
+
+def mutations(kind: str) -> int:
+    recorder = faulty_storage.NoFaults()
+    world = made(recorder, kind)
+    before = len(recorder.mutations)
+    world.build_index(world.writer("builder"))
+    return len(recorder.mutations) - before
+
+
+def later_changes(world: World) -> None:
+    """Change the table after all."""
+    world.write(world.writer("later"), "l0")
+    compact(world, "late")
+
+
+@EACH_KIND
+@pytest.mark.parametrize("fault", CRASHES)
+def test_builder_killed_at_any_call_is_continued(kind: str, fault: Fault) -> None:
+    """T-I03, T-I04, T-I07: and what is written meanwhile is in the index."""
+    for number in range(mutations(kind)):
+        world = made(faulty_storage.FaultAt("builder", number, fault), kind)
+        with pytest.raises(schedule.Crash):
+            world.build_index(world.writer("builder"))
+        world.write(world.writer("other"), "b1")
+        compact(world, "service")
+        world.time.advance(world.lock.session_ms + 1)
+        world.build_index(world.writer("successor"))
+        later_changes(world)
+        check(world)
+
+
+@EACH_KIND
+def test_changes_at_any_call_of_builder_are_in_the_index(kind: str) -> None:
+    """T-I08, T-I09, T-I10: whether they complete before or after a step of the builder.
+
+    The clock of the writer lags.
+    """
+
+    def change(world: World) -> None:
+        process = world.process("other", offset_ms=-SETTINGS.clock_skew_ms_max // 2)
+        world.write(world.client(process), "b1")
+        compact(world, "service")
+
+    for number in range(mutations(kind)):
+        world = made(At(number, change), kind)
+        world.build_index(world.writer("builder"))
+        later_changes(world)
+        check(world)
+
+
+@EACH_KIND
+def test_builder_that_was_taken_for_dead_changes_nothing(kind: str) -> None:
+    """T-I16: another has built the index while it was paused, and others have written."""
+
+    def change(world: World) -> None:
+        world.misjudged.add("builder")
+        world.build_index(world.writer("successor"))
+        world.write(world.writer("other"), "b1")
+
+    for number in range(mutations(kind)):
+        world = made(At(number, change), kind)
+        with contextlib.suppress(errors.ConflictError):
+            world.build_index(world.writer("builder"))
+        later_changes(world)
+        check(world)
+
+
+@EACH_KIND
+def test_build_that_is_dropped_meanwhile_can_be_built_again(kind: str) -> None:
+    """T-I19, T-I22: whenever the builder is paused."""
+
+    def change(world: World) -> None:
+        world.misjudged.add("builder")
+        world.drop_index(world.writer("dropper"))
+        world.write(world.writer("other"), "b1")
+
+    for number in range(mutations(kind)):
+        world = made(At(number, change), kind)
+        try:
+            world.build_index(world.writer("builder"))
+        except errors.ConflictError:
+            assert not is_being_built(world)
+        world.time.advance(world.lock.session_ms + 1)
+        world.build_index(world.writer("successor"))
+        later_changes(world)
+        check(world, builds_max=2)  # It may have been ready before it was dropped.
+
+
+@EACH_KIND
+@pytest.mark.parametrize("fault", CRASHES)
+def test_drop_killed_at_any_call_is_continued(kind: str, fault: Fault) -> None:
+    for number in range(20):
+        world = made(faulty_storage.FaultAt("dropper", number, fault), kind)
+        world.build_index(world.writer("builder"))
+        try:
+            world.drop_index(world.writer("dropper"))
+        except schedule.Crash:
+            world.time.advance(world.lock.session_ms + 1)
+            world.drop_index(world.writer("another"))
+        assert not is_being_built(world)
+        later_changes(world)
+        world.build_index(world.writer("successor"))
+        check(world, builds_max=2)

@@ -1,0 +1,358 @@
+"""Indexes that are built beside writers, of real rows; each call of a builder is in simulation."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hoodie import errors, table
+from hoodie.filegroup import metadata_table
+from hoodie.format import metadata_avro
+from hoodie.format.metadata_avro import RecordType
+from hoodie.maintenance.cleaning import retention
+from hoodie.metadata import index_decisions
+from hoodie.model import instants, results, settings, table_config
+from hoodie.model.file_statistics import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
+from hoodie.read import where as filters
+from hoodie.timeline import active, contents
+from support.tables.tables import CONFIG, SmallTable
+
+CHAINED = replace(CONFIG, chain=table_config.ChainName(id="c"), has_foreign_writers=False)
+KINDS = {
+    "mor": CHAINED,
+    "cow": replace(CHAINED, table_type=table_config.TableType.COPY_ON_WRITE),
+    "version 8": replace(CHAINED, version=8),
+    "without partitions": replace(CHAINED, partition_fields=()),
+}
+EACH_KIND = pytest.mark.parametrize("kind", KINDS)
+BESIDE = {"acknowledges_order_dependence": True}
+ALL = (COLUMN_STATS, PARTITION_STATS, BLOOM_FILTERS)
+
+
+class Indexed:
+    """A table with a metadata table that has `files` alone."""
+
+    def __init__(self, path: Path, config: table_config.TableConfig = CHAINED) -> None:
+        self.small = SmallTable(path, config)
+        self.more: dict[str, object] = {}
+        if config.is_copy_on_write:
+            self.more = {"concurrency": settings.ConcurrencyMode.OPTIMISTIC}
+        self.names = ALL if config.partition_fields else (COLUMN_STATS, BLOOM_FILTERS)
+        self.upsert(0, 9)
+        self.compact()
+        transaction = self.small.options().transaction
+        self.small.table = self.small.table.initialise_metadata(transaction, has_statistics=False)
+
+    def upsert(self, first: int, last: int, a: int = 0) -> None:
+        self.small.upsert(rows_of(first, last, a), **self.more)
+
+    def compact(self) -> None:
+        if not self.small.table.config.is_copy_on_write:
+            self.small.compact()
+
+    def clean(self) -> results.CleanResults:
+        transaction = self.small.options().transaction
+        how = retention.Retention(retained=1, grace_ms=0)
+        return self.small.table.clean(how, transaction)
+
+    def build(
+        self, *names: str, hear: Callable[[str], object] = lambda what: None
+    ) -> results.IndexResult:
+        transaction = self.small.options().transaction
+        return self.small.table.build_index(names or self.names, transaction, hear)
+
+    def drop(self, *names: str) -> tuple[str, ...]:
+        return self.opened().drop_index(names, self.small.options().transaction)
+
+    def begin(self, writer_id: str, rows: Sequence[Mapping[str, object]]) -> Callable[[], None]:
+        """Write the files of a write, and return what completes it."""
+        small = self.small
+        more = {**self.more, **BESIDE}
+        session = small.table.begin_write(small.options(writer_id, **more), list(rows[0]))
+        written = small.write_files(session, rows)
+        return lambda: session.commit(written) and None
+
+    def opened(self) -> table.Table:
+        return table.open_table(str(self.small.path), self.small.env)
+
+    def records(self) -> Mapping[tuple[str, bytes], str]:
+        """Return what the indexes say of files and partitions, by index and key."""
+        storage = self.small.env.open_storage(str(self.small.path))
+        beside = metadata_table.MetadataTable(storage, active.load(storage))
+        found = {}
+        for name in self.names:
+            for key, values in beside.partition(name).with_prefixes([""]).items():
+                shown: object
+                if name == BLOOM_FILTERS:
+                    shown = metadata_avro.decode_bloom_filter(values[-1], name)
+                elif name == COLUMN_STATS:
+                    shown = metadata_avro.decode_statistics(
+                        values[-1], name, RecordType.COLUMN_STATS
+                    )
+                else:
+                    continue  # It may be wider than one that is made again: `validate` compares it.
+                if shown is not None:
+                    found[name, key] = repr(shown)
+        return found
+
+    def check(self) -> None:
+        """Check that the indexes are used, right, and those that are made again."""
+        opened = self.opened()
+        assert set(self.names) < set(opened.config.metadata_partitions)
+        assert not opened.config.metadata_partitions_inflight
+        assert not opened.pending_indexes()
+        assert opened.explain_read(where=filters.parse("a > 100000")).steps[-1].left == 0
+        validated = opened.validate_metadata()
+        assert validated.is_right, validated
+        assert not self.small.problems()
+        kept_up = self.records()
+        assert {name for name, _ in kept_up} == {COLUMN_STATS, BLOOM_FILTERS}
+        self.small.table = opened
+        self.drop(*self.names)
+        self.small.table = self.opened()
+        self.build()
+        assert self.records() == kept_up
+
+
+def rows_of(first: int, last: int, a: int = 0) -> list[dict[str, object]]:
+    return [
+        {"id": str(n), "part": f"p{n % 3}", "a": a + n, "b": f"x{n}"} for n in range(first, last)
+    ]
+
+
+@EACH_KIND
+def test_index_has_what_was_there_and_what_is_written_later(kind: str, tmp_path: Path) -> None:
+    indexed = Indexed(tmp_path / "t", KINDS[kind])
+    built = indexed.build()
+    assert built.built == indexed.names
+    assert indexed.build() == results.IndexResult()
+    indexed.upsert(5, 12, 100)
+    indexed.compact()
+    indexed.small.delete([{"id": "3", "part": "p0"}], **indexed.more)
+    indexed.check()
+
+
+@EACH_KIND
+def test_changes_while_an_index_is_built_are_in_it(kind: str, tmp_path: Path) -> None:
+    """T-I20: none of them fails, and the index is that of one that is made afterwards."""
+    indexed = Indexed(tmp_path / "t", KINDS[kind])
+    heard: list[str] = []
+
+    def change(what: str) -> None:
+        heard.append(what)
+        number = len(heard)
+        indexed.upsert(number, number + 6, 10 * number)
+        indexed.compact()
+        if number % 2:
+            indexed.clean()
+
+    built = indexed.build(hear=change)
+    assert built.built == indexed.names
+    assert heard[-1] == "publishing"
+    indexed.check()
+
+
+@EACH_KIND
+@pytest.mark.parametrize("ends", ["while it is built", "afterwards"])
+def test_write_that_began_before_an_index_completes(kind: str, ends: str, tmp_path: Path) -> None:
+    """T-I02, T-I07, T-I09: it looks for the statistics and keys of its files by itself."""
+    indexed = Indexed(tmp_path / "t", KINDS[kind])
+    complete = indexed.begin("early", rows_of(20, 26, 7))
+    if ends == "afterwards":
+        indexed.build()
+        complete()
+    else:
+        pending = [complete]
+        indexed.build(hear=lambda what: pending.pop()() if pending and "reading" in what else None)
+        assert not pending
+    assert len(indexed.small.rows(where=filters.parse("a > 20"))) == 6
+    indexed.check()
+
+
+def test_plan_says_up_to_which_write_there_is_no_hole(tmp_path: Path) -> None:
+    """T-I02, T-I11: it begins before a pending write, and ends after all of them."""
+    indexed = Indexed(tmp_path / "t")
+    last = indexed.opened().timeline().completed_writes[-1]
+    complete = indexed.begin("early", rows_of(20, 26))
+    indexed.small.upsert(rows_of(30, 33), **BESIDE)
+    planned: list[str] = []
+
+    def hear(what: str) -> None:
+        if "reading" in what and not planned:
+            planned.extend(indexed.opened().pending_indexes()[0].plan.partitions[0].through.split())
+            complete()
+
+    built = indexed.build(COLUMN_STATS, hear=hear)
+    assert planned == [last.requested_time]
+    assert built.instant is not None
+    content = contents.read_indexing(
+        indexed.small.env.open_storage(str(tmp_path / "t")), built.instant
+    )
+    newest = max(each.requested_time for each in indexed.opened().timeline().completed_writes)
+    assert [each.through for each in content.partitions] == [newest]
+
+
+def test_files_of_a_table_of_buckets_have_filters_that_are_made_of_their_keys(
+    tmp_path: Path,
+) -> None:
+    indexed = Indexed(tmp_path / "t")
+    indexed.build(BLOOM_FILTERS)
+    opened = indexed.opened()
+    assert opened.explain_read(where=filters.parse("id = 'none'")).steps[-1].left == 0
+    assert len(indexed.small.rows(where=filters.parse("id = '3'"))) == 1
+
+
+def test_index_that_is_being_built_is_not_used(tmp_path: Path) -> None:
+    """T-I15."""
+    indexed = Indexed(tmp_path / "t")
+    left: list[int] = []
+
+    def hear(what: str) -> None:
+        if what == "publishing":
+            opened = indexed.opened()
+            assert set(opened.config.metadata_partitions_inflight) == set(ALL)
+            left.append(opened.explain_read(where=filters.parse("a > 100000")).steps[-1].left)
+
+    indexed.build(hear=hear)
+    assert left[0] > 0
+
+
+def test_broken_file_has_the_build_given_up(tmp_path: Path) -> None:
+    """T-I13: the properties and the timeline are as before, and writers go on."""
+    indexed = Indexed(tmp_path / "t")
+    broken = next((tmp_path / "t").glob("p1/*.parquet"))
+    whole = broken.read_bytes()
+    broken.write_bytes(whole[:50])
+    with pytest.raises(errors.FormatError, match="parquet"):
+        indexed.build()
+    opened = indexed.opened()
+    assert opened.config.metadata_partitions == ("files",)
+    assert not opened.config.metadata_partitions_inflight
+    assert not opened.pending_indexes()
+    broken.write_bytes(whole)
+    indexed.upsert(5, 12)
+    indexed.build()
+    indexed.check()
+
+
+def test_metadata_table_that_is_made_again_ends_the_build(tmp_path: Path) -> None:
+    indexed = Indexed(tmp_path / "t")
+
+    def hear(what: str) -> None:
+        if what == "publishing":
+            transaction = indexed.small.options().transaction
+            indexed.opened().initialise_metadata(transaction, is_rebuilt=True)
+
+    with pytest.raises(errors.ConflictError, match="was made again, or dropped, while"):
+        indexed.build(hear=hear)
+    indexed.small.table = indexed.opened()
+    assert indexed.build().built == (BLOOM_FILTERS,)
+    indexed.check()
+
+
+def test_dropped_index_is_built_again(tmp_path: Path) -> None:
+    """T-I19: the completed actions stay on the timeline."""
+    indexed = Indexed(tmp_path / "t")
+    indexed.build()
+    with pytest.raises(errors.InvalidInputError, match="drop both"):
+        indexed.drop(COLUMN_STATS)
+    assert indexed.drop(*ALL) == tuple(sorted(ALL))
+    assert indexed.drop(*ALL) == ()
+    indexed.small.table = indexed.opened()
+    assert indexed.small.table.config.metadata_partitions == ("files",)
+    indexed.upsert(3, 15, 50)
+    indexed.build()
+    indexed.check()
+    timeline = indexed.opened().timeline()
+    assert len([each for each in timeline.completed if is_indexing(each)]) == 3
+
+
+def is_indexing(instant: instants.Instant) -> bool:
+    return instant.action is instants.Action.INDEXING
+
+
+def test_no_other_engine_is_let_in_while_an_index_is_built(tmp_path: Path) -> None:
+    indexed = Indexed(tmp_path / "t")
+    refused: list[str] = []
+
+    def hear(what: str) -> None:
+        if what == "publishing":
+            transaction = indexed.small.options().transaction
+            with pytest.raises(errors.ConflictError) as failed:
+                indexed.opened().configure_chain(
+                    transaction, has_chain=True, has_foreign_writers=True
+                )
+            refused.append(str(failed.value))
+
+    indexed.build(hear=hear)
+    assert "builds an index by the rules that are to change" in refused[0]
+
+
+def test_statistics_of_partitions_are_not_built_where_columns_have_grown(tmp_path: Path) -> None:
+    indexed = Indexed(tmp_path / "t")
+    wider = indexed.small.data(rows_of(0, 1)).append_column("c", [[1.5]])
+    indexed.small.table.write(wider, indexed.small.options(adds_columns=True))
+    indexed.small.table = indexed.opened()
+    with pytest.raises(errors.UnsupportedError, match="not those that it was created with"):
+        indexed.build()
+    assert not indexed.opened().pending_indexes()
+    assert indexed.build(COLUMN_STATS, BLOOM_FILTERS).built == (COLUMN_STATS, BLOOM_FILTERS)
+    indexed.names = (COLUMN_STATS, BLOOM_FILTERS)
+    indexed.check()
+
+
+def test_index_of_an_empty_table_is_built(tmp_path: Path) -> None:
+    small = SmallTable(tmp_path / "t", CHAINED)
+    transaction = small.options().transaction
+    small.table = small.table.initialise_metadata(transaction, has_statistics=False)
+    built = small.table.build_index(ALL, transaction)
+    assert built.built == ALL
+    small.upsert(rows_of(0, 9))
+    small.compact()
+    small.table = table.open_table(str(small.path), small.env)
+    small.upsert(rows_of(3, 12))
+    assert small.table.validate_metadata().is_right
+    assert small.table.explain_read(where=filters.parse("a > 100000")).steps[-1].left == 0
+
+
+REFUSALS = {
+    "no name": ((), "no index is named"),
+    "twice": ((COLUMN_STATS, COLUMN_STATS), "index column_stats is named twice"),
+    "unknown": (("colstats",), "index colstats is not built or dropped: expected column_stats"),
+    "files": (("files",), "every metadata table has it"),
+    "record index": (("record_index",), "keeps one up that Apache Hudi has built"),
+    "no columns": ((PARTITION_STATS,), "has the columns of column_stats, which is missing"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_bad_name_is_refused(name: str, tmp_path: Path) -> None:
+    names, message = REFUSALS[name]
+    indexed = Indexed(tmp_path / "t")
+    with pytest.raises(errors.InvalidInputError, match=message):
+        indexed.small.table.build_index(names, indexed.small.options().transaction)
+    assert not indexed.opened().pending_indexes()
+
+
+def test_table_in_which_no_index_can_be_built_is_refused(tmp_path: Path) -> None:
+    """T-I01, T-I22."""
+    indexed = Indexed(tmp_path / "t")
+    single = indexed.small.options(concurrency=settings.ConcurrencyMode.SINGLE_WRITER).transaction
+    with pytest.raises(errors.ConfigurationError, match="concurrency mode is SINGLE_WRITER"):
+        indexed.small.table.build_index(ALL, single)
+    transaction = indexed.small.options().transaction
+    foreign = indexed.small.table.configure_chain(
+        transaction, has_chain=True, has_foreign_writers=True
+    )
+    for change in (foreign.build_index, foreign.drop_index):
+        with pytest.raises(errors.UnsupportedError, match="other engines may write small"):
+            change(ALL, transaction)
+    bare = SmallTable(tmp_path / "bare", CHAINED)
+    with pytest.raises(errors.NotFoundError, match="small has no metadata table"):
+        bare.table.build_index(ALL, transaction)
+    flat = SmallTable(tmp_path / "flat", KINDS["without partitions"])
+    made = flat.table.initialise_metadata(transaction, has_statistics=False)
+    with pytest.raises(errors.InvalidInputError, match="small has no partitions"):
+        made.build_index(ALL, transaction)
+    assert index_decisions.BUILDABLE == ALL

@@ -1,0 +1,157 @@
+"""What is built next, and up to which write there is no hole: decisions on values."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from hoodie import errors
+from hoodie.metadata import index_decisions, upkeep
+from hoodie.metadata.index_decisions import Build, Execute, GiveUp, Nothing, Schedule
+from hoodie.model import instants, plans, table_config
+from hoodie.model.file_statistics import BLOOM_FILTERS, COLUMN_STATS, PARTITION_STATS
+from hoodie.model.instants import Action, State
+from hoodie.timeline import active
+
+CONFIG = table_config.TableConfig(
+    name="t",
+    record_key_fields=("id",),
+    partition_fields=("part",),
+    metadata_partitions=("files",),
+    has_foreign_writers=False,
+)
+
+
+def time(number: int) -> instants.InstantTime:
+    return instants.InstantTime(f"20260101{number:09d}")
+
+
+def of(number: int, action: Action, state: State) -> instants.Instant:
+    """Return the n-th instant; a completed one completes right after it was requested."""
+    done = action.completed if state is State.COMPLETED else action
+    completion = instants.InstantTime(f"{time(number)[:-1]}9") if state is State.COMPLETED else None
+    return instants.Instant(
+        requested_time=time(number), action=done, state=state, completion_time=completion
+    )
+
+
+def timeline(*found: instants.Instant) -> active.ActiveTimeline:
+    return active.from_files(found)
+
+
+def done(number: int, action: Action = Action.DELTA_COMMIT) -> instants.Instant:
+    return of(number * 10, action, State.COMPLETED)
+
+
+def inflight(number: int, action: Action = Action.DELTA_COMMIT) -> instants.Instant:
+    return of(number * 10, action, State.INFLIGHT)
+
+
+def requested(number: int, action: Action) -> instants.Instant:
+    return of(number * 10, action, State.REQUESTED)
+
+
+def test_base_instant_is_the_last_without_a_hole_before_it() -> None:
+    """T-I11: C1 to C8 of the RFC, of which C5 is in flight."""
+    commits = [done(number) for number in (1, 2, 3, 4, 6, 7, 8)]
+    assert index_decisions.base_instant(timeline(*commits, inflight(5))) == time(40)
+    assert index_decisions.base_instant(timeline(*commits, done(5))) == time(80)
+    assert index_decisions.base_instant(timeline(inflight(5))) == ""
+    assert index_decisions.base_instant(timeline()) == ""
+
+
+def test_base_instant_is_one_of_writes() -> None:
+    """T-I12: the delta commits of the RFC, of which the sixth is the last before a compaction."""
+    found = timeline(
+        *map(done, (1, 2, 3)),
+        inflight(4, Action.CLEAN),
+        *map(done, (5, 6)),
+        requested(7, Action.COMPACTION),
+        done(8),
+        requested(9, Action.INDEXING),
+        inflight(10),
+    )
+    assert index_decisions.base_instant(found) == time(60)
+
+
+def planned(*names: str, number: int = 1) -> Build:
+    partitions = tuple(plans.IndexedPartition(name=name, through="") for name in names)
+    instant = requested(number, Action.INDEXING)
+    return Build(instant=instant, plan=plans.Indexing(partitions=partitions))
+
+
+STATISTICS = planned(COLUMN_STATS)
+BOTH = planned(COLUMN_STATS, BLOOM_FILTERS)
+STEPS = {
+    "nothing is there": (
+        (BLOOM_FILTERS, COLUMN_STATS),
+        (),
+        (),
+        Schedule((COLUMN_STATS, BLOOM_FILTERS)),
+    ),
+    "a part is ready": (
+        (COLUMN_STATS, BLOOM_FILTERS),
+        (COLUMN_STATS,),
+        (),
+        Schedule((BLOOM_FILTERS,)),
+    ),
+    "all is ready": ((COLUMN_STATS,), (COLUMN_STATS,), (), Nothing()),
+    "planned": ((COLUMN_STATS,), (), (STATISTICS,), Execute(STATISTICS)),
+    "a part is planned": ((COLUMN_STATS, BLOOM_FILTERS), (), (STATISTICS,), Execute(STATISTICS)),
+    "planned, and ready since": (
+        (COLUMN_STATS,),
+        (COLUMN_STATS,),
+        (STATISTICS,),
+        GiveUp(STATISTICS),
+    ),
+    "others are planned, and all is ready": (
+        (BLOOM_FILTERS,),
+        (BLOOM_FILTERS,),
+        (STATISTICS,),
+        Nothing(),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_next_step_follows_from_plans_and_properties(name: str) -> None:
+    """T-I05."""
+    names, ready, builds, step = STEPS[name]
+    config = replace(CONFIG, metadata_partitions=("files", *ready))
+    assert index_decisions.next_step(names, config, builds) == step
+
+
+@pytest.mark.parametrize(
+    ("names", "build"), [((BLOOM_FILTERS,), STATISTICS), ((COLUMN_STATS,), BOTH)]
+)
+def test_other_indexes_that_are_being_built_are_a_conflict(
+    names: Sequence[str], build: Build
+) -> None:
+    with pytest.raises(errors.ConflictError, match="expected no other index"):
+        index_decisions.next_step(names, CONFIG, (build,))
+
+
+def test_properties_without_an_index_name_it_no_more() -> None:
+    config = replace(
+        CONFIG,
+        metadata_partitions=("files", COLUMN_STATS),
+        metadata_partitions_inflight=(BLOOM_FILTERS,),
+    )
+    assert index_decisions.without((PARTITION_STATS,), config) == {}
+    assert index_decisions.without((COLUMN_STATS,), config) == {
+        table_config.METADATA_PARTITIONS_KEY: "files"
+    }
+    assert index_decisions.without((BLOOM_FILTERS,), config) == {
+        table_config.METADATA_PARTITIONS_INFLIGHT_KEY: None
+    }
+
+
+def test_timeline_of_a_metadata_table_stays_while_an_index_is_built() -> None:
+    """T-I14: and until three compactions have what was logged in it."""
+    compactions = [done(number, Action.COMMIT) for number in (10, 20, 30, 40)]
+    own = timeline(*map(done, range(1, 9)), *compactions)
+    of_data = timeline(done(50))
+    assert len(upkeep.archivable(own, of_data)) > 0
+    assert not upkeep.archivable(own, timeline(done(50), requested(51, Action.INDEXING)))
+    assert not upkeep.archivable(own, timeline(done(50), done(25, Action.INDEXING)))
+    assert upkeep.archivable(own, timeline(done(50), done(5, Action.INDEXING)))
