@@ -137,6 +137,7 @@ class _Streams(Generic[Result]):
                 self._work_where_there_is_room()
                 self._changed.wait_for(lambda: stream.made or not stream.is_at_work)
                 if not stream.made:
+                    assert stream.is_ended
                     break
                 result = stream.made.popleft()
                 self._size -= self._bound.size_of(result)
@@ -164,18 +165,20 @@ class _Streams(Generic[Result]):
 
     def _make(self, stream: _Stream[Result]) -> None:
         """Make results while there is room for them."""
-        is_ended = True
+        is_left = False
         try:
             for result in stream.source:
                 with self._changed:
                     stream.made.append(result)
                     self._size += self._bound.size_of(result)
+                    is_left = self._is_stopped or not self._has_room(stream)
+                    # Together with that: with no thread at work, and nothing made, it has ended.
+                    stream.is_at_work = not is_left
                     self._changed.notify()
-                    if self._is_stopped or not self._has_room(stream):
-                        is_ended = False
-                        return
+                if is_left:
+                    return
         finally:
-            with self._changed:
-                stream.is_at_work = False
-                stream.is_ended = is_ended
-                self._changed.notify()
+            if not is_left:
+                with self._changed:
+                    stream.is_at_work, stream.is_ended = False, True
+                    self._changed.notify()

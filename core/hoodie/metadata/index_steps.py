@@ -151,7 +151,7 @@ def begin(
         changes[table_config.INDEX_DEFINITIONS_PATH_KEY] = index_definitions.PATH
     time = client.time_after(scope, true_time.Parity.EPOCH)
     for name in plan.names:
-        partition_making.begin(beside(client), groups(name), time, is_ours)
+        partition_making.begin(beside(client), name, groups(name), time, is_ours)
     change = epochs.Change(
         id=client.random.uuid(), time=time, author=str(client.author), properties=changes
     )

@@ -56,7 +56,7 @@ def make(
         What an epoch has to publish to complete it.
     """
     found = groups(name, len(content.bases))
-    begin(storage, found, time, scope.check)
+    begin(storage, name, found, time, scope.check)
     inflight = _start(storage, time)
     stats = []
     for group, base in zip(found, content.bases, strict=True):
@@ -86,6 +86,7 @@ def groups(name: str, count: int) -> Sequence[files.FileGroupId]:
 
 def begin(
     storage: Storage,
+    name: str,
     found: Sequence[files.FileGroupId],
     time: instants.InstantTime,
     check: Callable[[], None],
@@ -94,16 +95,15 @@ def begin(
 
     Args:
         storage: The MDT's.
-        found: The file groups.
+        name: The partition's.
+        found: The file groups; none of a record index of each partition, if there is no partition.
         time: Of the instant that will complete them.
         check: Called before each step.
     """
-    name = found[0].partition_path
     path = files.join(name, file_names.PARTITION_METADATA)
     check()
-    with contextlib.suppress(
-        errors.AlreadyExistsError
-    ):  # Left by who made it before and dropped it.
+    # It may be left by who made the partition before, and dropped it.
+    with contextlib.suppress(errors.AlreadyExistsError):
         storage.create(path, properties.partition_metadata(time, 1))
     for group in found:
         check()

@@ -77,6 +77,18 @@ def test_streams_come_in_the_items_order(count: int, threads: int, size_max: int
     assert list(found) == list(range(count * 10))
 
 
+def test_no_result_is_lost_however_threads_take_turns() -> None:
+    """A stream that a thread has just left was taken for one that had ended."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for size_max in (0, 1, 2, 7) * 75:
+            found = ahead.streams(counted, range(6), 3, bound(size_max))
+            assert list(found) == list(range(60))
+    finally:
+        sys.setswitchinterval(interval)
+
+
 def test_items_without_results_are_passed_over() -> None:
     def task(n: int) -> Iterator[int]:
         return counted(n) if n % 3 == 0 else iter(())

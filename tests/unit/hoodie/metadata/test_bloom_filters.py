@@ -310,7 +310,8 @@ def test_validation_finds_filters_that_are_not_those_of_footers(cow: Filtered) -
         second.path: "the metadata table lacks the bloom filter that is in its footer",
     }
     lines = views.validation_lines(views.validation("t", found))
-    assert f"{third.path}: {found.filters[-1].problem}" in lines
+    last = found.filters[-1]
+    assert f"{last.path}: {last.problem}" in lines
 
 
 def test_validation_finds_base_files_that_cannot_be_read(cow: Filtered) -> None:
