@@ -66,6 +66,7 @@ RECORD_INDEX = {
 PARTITIONED_RECORD_INDEX = {
     "hoodie.index.type": "RECORD_LEVEL_INDEX",
     "hoodie.metadata.record.level.index.enable": "true",
+    "hoodie.embed.timeline.server": "true",
 }
 INDEXES: Mapping[str, PeerTable] = {
     "bucket": PeerTable(name="indexed", buckets=BUCKETS),
