@@ -36,11 +36,17 @@ class Build:
 
     Attributes:
         instant: Requested or inflight.
-        plan: Its plan.
+        plan: Its plan; without partitions where it was given up, and one that was paused has made
+            it inflight since.
     """
 
     instant: instants.Instant
     plan: plans.Indexing
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether there is no plan any more."""
+        return not self.plan.partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +162,7 @@ def next_step(
     ready = set(config.metadata_partitions)
     missing = tuple(name for name in BUILDABLE if name in names and name not in ready)
     for build in builds:
-        if ready.intersection(build.plan.names):
+        if build.is_given_up or ready.intersection(build.plan.names):
             return GiveUp(build)
         if not missing:
             continue

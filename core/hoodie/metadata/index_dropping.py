@@ -14,7 +14,7 @@ from hoodie import environment
 from hoodie.filegroup import metadata_table
 from hoodie.format import file_names
 from hoodie.metadata import index_decisions, index_steps
-from hoodie.model import table_config
+from hoodie.model import instants, table_config
 from hoodie.timeline import active, metadata_timelines, table_properties, transitions
 from hoodie.transaction import (
     admission,
@@ -59,7 +59,7 @@ def drop_by(
     given_up = [
         name
         for each in index_steps.pending(client.storage, active.listed(client.storage))
-        if not set(names).isdisjoint(each.plan.names)
+        if each.is_given_up or not set(names).isdisjoint(each.plan.names)
         for name in give_up(client, expected, each)
     ]
     return tuple(sorted({*given_up, *_drop(client, names)}))
@@ -73,6 +73,11 @@ def give_up(
     Raises:
         ConflictError: Somebody alive executes it.
     """
+    if found.is_given_up:
+        # Its execution has not begun, and does not without a plan, whoever is alive.
+        inflight = found.instant.pending_in(instants.State.INFLIGHT)
+        client.storage.delete(transitions.path(inflight))
+        return ()
     opened = index_steps.taken_over(client, expected, found)
     if opened is None:
         return ()

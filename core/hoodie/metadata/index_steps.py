@@ -86,7 +86,7 @@ def pending(storage: Storage, timeline: active.ActiveTimeline) -> list[index_dec
         try:
             plan = contents.read_indexing_plan(storage, each)
         except errors.NotFoundError:
-            continue  # It was given up since.
+            plan = plans.Indexing(partitions=())
         found.append(index_decisions.Build(instant=each, plan=plan))
     return found
 
@@ -125,7 +125,9 @@ def begin(
     """
     config = admission.admit_table(client, scope, opened.prepared_for)
     is_ours = admission.holding(scope, opened.heartbeat)
-    if not opened.heartbeat.is_own() or not scope.timeline.has_file(opened.inflight):
+    # Who was paused while the plan was taken over has made it inflight after it was given up.
+    is_there = all(map(scope.timeline.has_file, (opened.requested, opened.inflight)))
+    if not is_there or not opened.heartbeat.is_own():
         raise errors.ConflictError(
             f"{opened.inflight} of {client.storage.uri} was given up, or taken over by another"
         )
