@@ -106,6 +106,13 @@ conformance-releases: setup setup-peer ## before a release: metadata tables besi
 		PYTHONPATH=tests $(BIN)/python tests/conformance/kill_judges.py --kills $(KILLS) --seed $(SEED) $$type; \
 	done
 
+TABLES ?= 150
+
+.PHONY: strangers
+strangers: setup setup-peer ## write TABLES=150 random tables, from FIRST=0 on, beside Apache Hudi, in an hour and a half
+	@echo "==> Writing random tables beside Apache Hudi"
+	@PYTHONPATH=tests $(BIN)/python tests/conformance/meet_strangers.py --tables $(TABLES) --first $(FIRST)
+
 .PHONY: check
 check: setup ## look at the code without running it: format, lint, types, layers
 	@echo "==> Checking the format"

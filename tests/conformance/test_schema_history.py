@@ -1,4 +1,4 @@
-"""Columns that ALTER TABLE of Apache Hudi changes, with writes of ours between.
+"""Columns that ALTER TABLE of Apache Hudi changes, with writes and archiving of ours between.
 
 With `hoodie.schema.on.read.enable` columns have ids, which the newest commit tells: without them
 the next change would give them others, and neither engine could read the table any more.
@@ -64,6 +64,59 @@ def test_columns_keep_their_ids_through_our_writes(
         assert_same_rows(judge.read(path), found, ["id"])
         kept = pa.concat_tables([changed.slice(1), rows.drop_columns("dropped").slice(2)])
         assert_same_rows(found.drop_columns("added"), kept, ["id"])
+    finally:
+        for key in ON_READ:
+            judge.execute(f"reset {key}")
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("is_mor", [True, False], ids=["mor", "cow"])
+def test_history_of_columns_outlives_the_commit_that_changed_them(
+    judge: Judge, tmp_path: Path, *, is_mor: bool
+) -> None:
+    name = f"remembered_{'mor' if is_mor else 'cow'}"
+    path = tmp_path / name
+    made = PeerTable(
+        name=name,
+        partition_by=("part",),
+        ordering="ts",
+        buckets=None,
+        merge_on_read=is_mor,
+        extra={"hoodie.index.type": "SIMPLE"},
+    )
+    rows = pa.table(
+        {
+            "id": ["a", "b", "c"],
+            "part": ["x", "y", "y"],
+            "ts": pa.array([1, 1, 1], pa.int64()),
+            "dropped": ["x", "y", "z"],
+            "count": pa.array([5, None, 7], pa.int32()),
+        }
+    )
+    judge.write(path, rows, made.write_options())
+    peer_ours.hoodie("adopt", path, "--index", "simple")
+    judge.execute(f"create table {name} using hudi location '{path}'")
+    for key, value in ON_READ.items():
+        judge.execute(f"set {key}={value}")
+    try:
+        judge.execute(f"alter table {name} drop column dropped")
+        judge.execute(f"alter table {name} alter column count type bigint")
+        widened = rows.drop_columns("dropped").set_column(
+            3, "count", rows.column("count").cast(pa.int64())
+        )
+        ours = peer_ours.Hoodie(table=made, concurrency="single-writer")
+        for ts in range(2, 8):
+            changed = widened.slice(0, 1).set_column(2, "ts", pa.array([ts], pa.int64()))
+            ours.write(path, changed, "upsert")
+        archive = ("archive", path, "--keep-min", "2", "--keep-max", "3", "--lock", "filesystem")
+        assert len(peer_ours.hoodie(*archive)["archived"]) > 3
+        expected = pa.concat_tables([changed, widened.slice(1)])
+        assert_same_rows(judge.read(path), expected, ["id"])
+        assert_same_rows(peer_ours.read(path), expected, ["id"])
+        judge.execute(f"alter table {name} add columns (added int)")
+        more = expected.append_column("added", pa.nulls(3, pa.int32()))
+        assert_same_rows(judge.read(path), more, ["id"])
+        assert_same_rows(peer_ours.read(path), more, ["id"])
     finally:
         for key in ON_READ:
             judge.execute(f"reset {key}")

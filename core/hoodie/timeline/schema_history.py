@@ -6,12 +6,13 @@ columns of files by their names, which is right until a column is renamed, or it
 another one. Source: `SerDeHelper.java`, `FileBasedInternalSchemaStorageManager.java` (1.2.0).
 """
 
+import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from hoodie import errors
-from hoodie.storage.protocol import Storage
+from hoodie.storage.protocol import FileInfo, Storage
 
 LATEST_KEY = "latest_schema"
 """Extra metadata key of commits: the newest version; absent in tables without such a history."""
@@ -27,7 +28,7 @@ def check_names(storage: Storage) -> None:
         UnsupportedError: A column was renamed, or its name is another column's now.
         FormatError: The history is damaged.
     """
-    files = [info for info in storage.list(_DIRECTORY) if info.name.endswith(_COMPLETED_SUFFIX)]
+    files = _files(storage)
     if not files:
         return
     newest = max(files, key=lambda info: info.name)
@@ -49,6 +50,41 @@ def check_names(storage: Storage) -> None:
                 f"column {name!r} was dropped and added again: tables with such columns are not "
                 "read"
             )
+
+
+def carry(
+    storage: Storage,
+    archived: Collection[str],
+    kept: Mapping[str, str],
+    check: Callable[[], None],
+) -> None:
+    """Keep a history for Apache Hudi, which takes that of the newest commit on the timeline.
+
+    Call it before commits leave the timeline. Where the newest history is one of theirs, the first
+    later commit gets it as well. A listing, and a read and a write where that is so.
+
+    Args:
+        storage: The table's.
+        archived: Requested times of completed commits that are about to go.
+        kept: Completion times of those that stay, by requested time.
+        check: Called before the write.
+    """
+    by_time = {info.name.partition("_")[0]: info for info in _files(storage)}
+    # What a rollback has taken off may have left a file.
+    newest = max(by_time.keys() & {*archived, *kept}, default=None)
+    if newest is None or newest in kept:
+        return
+    heir = min((each for each in kept if each > newest), default=None)
+    if heir is None:
+        return
+    content = storage.read(by_time[newest].path)
+    check()
+    with contextlib.suppress(errors.AlreadyExistsError):
+        storage.create(f"{_DIRECTORY}/{heir}_{kept[heir]}{_COMPLETED_SUFFIX}", content)
+
+
+def _files(storage: Storage) -> list[FileInfo]:
+    return [info for info in storage.list(_DIRECTORY) if info.name.endswith(_COMPLETED_SUFFIX)]
 
 
 def _columns(kind: Mapping[str, Any], prefix: str) -> Iterator[tuple[int, str]]:

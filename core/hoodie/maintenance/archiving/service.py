@@ -34,6 +34,7 @@ from hoodie.timeline import (
     chain,
     contents,
     history_writing,
+    schema_history,
     transitions,
 )
 from hoodie.timeline.history_tree import TreeFile
@@ -48,6 +49,13 @@ from hoodie.transaction import (
 from hoodie.transaction.client import Client
 
 logger = logging.getLogger(__name__)
+
+_COLUMNS_OF = (
+    instants.Action.COMMIT,
+    instants.Action.DELTA_COMMIT,
+    instants.Action.REPLACE_COMMIT,
+)
+"""Actions that Apache Hudi asks for the history of columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +212,7 @@ def _run(
     staged = _staged(client, scope, facts, policy, plan)
     plan = staged.plan
     _remember_batches(client, facts.timeline, staged)
+    _carry_columns(client, scope, facts.timeline, staged)
     files = history_writing.with_levels_merged(
         client.storage,
         (*tree.files, staged.file),
@@ -275,6 +284,25 @@ def _publish(
         _take_off(client, scope, timeline, plan.chosen)
     logger.info("%s: archived %d instants", client.storage.uri, len(plan.chosen))
     manifests.clean(client, scope, before, number, plan.archived_below)
+
+
+def _carry_columns(
+    client: Client,
+    scope: table_lock.LockScope,
+    timeline: active.ActiveTimeline,
+    staged: _Staged,
+) -> None:
+    """Keep the history of the table's columns where Apache Hudi finds it."""
+    key = schema_history.LATEST_KEY.encode()
+    if not any(key in (metadata or b"") for metadata in staged.metadata()):
+        return
+    archived = {each.requested_time for each in staged.plan.chosen}
+    kept = {
+        each.requested_time: str(each.completion_time)
+        for each in timeline.completed
+        if each.action in _COLUMNS_OF and each.requested_time not in archived
+    }
+    schema_history.carry(client.storage, archived, kept, scope.check)
 
 
 def _without_archived(

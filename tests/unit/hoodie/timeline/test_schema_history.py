@@ -66,3 +66,32 @@ def test_damaged_history_is_told(content: bytes) -> None:
     storage.create(OLDER, content)
     with pytest.raises(errors.FormatError, match=OLDER):
         schema_history.check_names(storage)
+
+
+FIRST, SECOND, THIRD = (f"2026010100000000{number}" for number in (1, 3, 5))
+KEPT = {THIRD: "20260101000000006", "20260101000000007": "20260101000000008"}
+HEIR = f".hoodie/.schema/{THIRD}_{KEPT[THIRD]}.schemacommit"
+
+
+@pytest.mark.parametrize(
+    ("archived", "kept", "expected"),
+    [
+        ([FIRST, SECOND], KEPT, {OLDER, NEWER, HEIR}),
+        ([FIRST], {SECOND: "20260101000000004"} | KEPT, {OLDER, NEWER}),
+        ([FIRST, SECOND], {}, {OLDER, NEWER}),
+        (["20251231000000000"], KEPT, {OLDER, NEWER}),
+    ],
+    ids=["of one that goes", "of one that stays", "nothing stays", "of nobody"],
+)
+def test_newest_history_is_of_a_commit_on_the_timeline(
+    archived: list[str], kept: dict[str, str], expected: set[str]
+) -> None:
+    storage = memory.MemoryStorage()
+    storage.create(OLDER, b"older")
+    storage.create(NEWER, b"newer")
+    for _ in range(2):
+        schema_history.carry(storage, archived, kept, lambda: None)
+    found = {each.path for each in storage.list(".hoodie/.schema")}
+    assert found == expected
+    for path in found - {OLDER, NEWER}:
+        assert storage.read(path) == b"newer"

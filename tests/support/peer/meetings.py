@@ -1,0 +1,271 @@
+"""A random table of Apache Hudi that it and we change in turn, compared after each step."""
+
+import collections
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from support.peer import peer_ours, strangers
+from support.peer.judge import Judge, JudgeError, Query
+from support.peer.peer_cases import Model
+from support.peer.peer_options import filesystem_lock
+from support.peer.peer_rows import assert_same_rows
+
+_FRESH = 100
+"""Rows of inserts have numbers from here on, so that no key is inserted twice."""
+_REFUSED = {20, 21, 22}
+_WRITES = {"commit", "deltacommit"}
+
+
+class DifferenceError(AssertionError):
+    """Readers do not return the same, or something of ours failed."""
+
+
+class Meeting:
+    """One table at work."""
+
+    def __init__(self, judge: Judge, stranger: strangers.Stranger, folder: Path) -> None:
+        self.judge, self.stranger = judge, stranger
+        self.path = folder / "table"
+        made = stranger.table
+        self.made = made
+        self.is_adopted = False
+        self.options = made.occ_options(filesystem_lock())
+        self.ours = peer_ours.Hoodie(table=made, concurrency="occ")
+        by_key = made if not stranger.is_global else replace(made, partition_by=())
+        self.model = Model(table=by_key, schema=stranger.schema)
+        self.counts: collections.Counter[str] = collections.Counter()
+        self.savepoint: tuple[str, dict[tuple[object, ...], dict[str, object]]] | None = None
+
+    @property
+    def key(self) -> list[str]:
+        return [*self.made.record_key, *self.made.partition_columns]
+
+    def run(self) -> str:
+        """Do all steps; return what became of the table."""
+        for step in self.stranger.steps:
+            if step.who == "ours" and not self.is_adopted:
+                refusal = self._adopt()
+                if refusal is not None:
+                    return f"adoption is refused: {refusal}"
+            self._take(step)
+        self._check()
+        return ", ".join(f"{count} {what}" for what, count in sorted(self.counts.items()))
+
+    def _adopt(self) -> str | None:
+        try:
+            peer_ours.hoodie("adopt", self.path, *self.stranger.adoption, "--lock", "filesystem")
+        except peer_ours.CommandFailedError as error:
+            return str(error)
+        self.is_adopted = True
+        self._look("adopted")
+        return None
+
+    def _take(self, step: strangers.Step) -> None:
+        act = self._theirs if step.who == "theirs" else self._ours
+        before = dict(self.model.rows)
+        try:
+            act(step)
+        except JudgeError as error:
+            self.model.rows = before
+            self.counts["refused by Apache Hudi"] += 1
+            print(f"    {step}: Apache Hudi: {error.causes[-1].message[:200]}", flush=True)
+        except peer_ours.CommandFailedError as error:
+            self.model.rows = before
+            if error.exit_code not in _REFUSED:
+                raise DifferenceError(f"{step}: {error}") from error
+            self.counts["refused by us"] += 1
+            print(f"    {step}: {error}", flush=True)
+        else:
+            self.counts[step.who] += 1
+        self._look(str(step))
+
+    def _rows(self, step: strangers.Step) -> pa.Table:
+        numbers: Sequence[int] = step.numbers
+        if step.what in {"insert", "bulk_insert"}:
+            numbers = [_FRESH * step.ts + each for each in numbers]
+        return self.stranger.rows(numbers, step.ts)
+
+    def _theirs(self, step: strangers.Step) -> None:
+        path, options, rows = self.path, self.options, self._rows(step)
+        match step.what:
+            case "compact":
+                instant = self.judge.schedule_compaction(path, options)
+                if instant is not None:
+                    self.judge.execute_compaction(path, instant, options)
+            case "cluster":
+                self._sql(f"CALL run_clustering(path => '{path}')")
+            case "clean":
+                few = {"hoodie.clean.commits.retained": "1", "hoodie.clean.automatic": "true"}
+                self.judge.clean(path, options | few)
+            case "archive":
+                self.judge.archive(
+                    path,
+                    options
+                    | {
+                        "hoodie.keep.min.commits": "2",
+                        "hoodie.keep.max.commits": "3",
+                        "hoodie.clean.commits.retained": "1",
+                    },
+                )
+            case "update" | "delete where" | "merge" | "add column":
+                self._change_by_sql(step, rows)
+            case "savepoint":
+                self._restore(step)
+            case "rollback":
+                last = [each for each in self.judge.timeline(path) if each.completion_time]
+                # Without its first commit a table has no columns.
+                if len(last) > 1 and last[-1].action in _WRITES:
+                    self.judge.rollback(path, last[-1].requested_time, options)
+                    self._learn()
+            case operation:
+                self.judge.write(path, rows, options, operation=operation)
+                self._follow(step, rows)
+
+    def _ours(self, step: strangers.Step) -> None:
+        lock = ("--lock", "filesystem")
+        rows = self._rows(step)
+        match step.what:
+            case "compact":
+                plan = self.ours.schedule_compaction(self.path)
+                if plan is not None:
+                    self.ours.execute_compaction(self.path, plan)
+            case "clean":
+                peer_ours.hoodie("clean", self.path, "--keep-commits", "1", "--grace", "0", *lock)
+            case "archive":
+                peer_ours.hoodie("archive", self.path, "--keep-min", "2", "--keep-max", "3", *lock)
+            case "delete where":
+                where = _where(self.made.record_key[0], rows)
+                peer_ours.hoodie(
+                    "delete", self.path, "--where", where, "--concurrency", "occ", *lock
+                )
+                self._forget(rows)
+            case operation:
+                self.ours.write(self.path, rows, operation)
+                self._follow(step, rows)
+
+    def _follow(self, step: strangers.Step, rows: pa.Table) -> None:
+        """Have the dictionary do what a write does."""
+        found = rows.to_pylist()
+        if step.what == "delete":
+            self.model.delete(found)
+            return
+        if step.what == "insert_overwrite":
+            names = self.made.partition_columns
+            places = {tuple(each[name] for name in names) for each in found}
+            self.model.rows = {
+                key: each
+                for key, each in self.model.rows.items()
+                if tuple(each[name] for name in names) not in places
+            }
+        self.model.upsert(found)
+
+    def _forget(self, rows: pa.Table) -> None:
+        """Have the dictionary forget rows by their first key field, in whatever partition."""
+        name = self.made.record_key[0]
+        gone = set(map(str, _quotable(rows.column(name).to_pylist())))
+        self.model.rows = {
+            key: each for key, each in self.model.rows.items() if str(each[name]) not in gone
+        }
+
+    def _learn(self) -> None:
+        """Have the dictionary hold what Apache Hudi reads."""
+        self.model.rows = {}
+        self.model.upsert(self.judge.read(self.path).to_pylist())
+
+    def _change_by_sql(self, step: strangers.Step, rows: pa.Table) -> None:
+        name, key = self.made.name, self.made.record_key[0]
+        self._sql(f"CREATE TABLE IF NOT EXISTS {name} USING hudi LOCATION '{self.path}'")
+        match step.what:
+            case "update":
+                changed = self.stranger.columns[-1].name
+                self._sql(f"UPDATE {name} SET {changed} = NULL WHERE {_where(key, rows)}")
+                self._learn()
+            case "delete where":
+                self._sql(f"DELETE FROM {name} WHERE {_where(key, rows)}")
+                self._forget(rows)
+            case "merge":
+                keys = ", ".join(f"{each} AS of_{each}" for each in self.key)
+                pairs = " AND ".join(f"t.{each} = s.of_{each}" for each in self.key)
+                where = _where(key, rows)
+                self._sql(
+                    f"MERGE INTO {name} t USING (SELECT {keys} FROM {name} WHERE {where}) s "
+                    f"ON {pairs} WHEN MATCHED THEN DELETE"
+                )
+                self._forget(rows)
+            case _:
+                added = strangers.Column(
+                    name=f"added_{step.ts}", type=pa.int32(), value=lambda n, ts: n * ts
+                )
+                self._sql(f"ALTER TABLE {name} ADD COLUMNS ({added.name} int)")
+                columns = (*self.stranger.columns, added)
+                self.stranger = replace(self.stranger, columns=columns)
+                for each in self.model.rows.values():
+                    each[added.name] = None
+                self.model.schema = self.stranger.schema
+
+    def _sql(self, statement: str) -> None:
+        """Run a statement with the options of Apache Hudi's writers."""
+        for key, value in self.options.items():
+            self.judge.execute(f"SET {key}={value}")
+        try:
+            self.judge.execute(statement)
+        finally:
+            for key in self.options:
+                self.judge.execute(f"RESET {key}")
+
+    def _restore(self, step: strangers.Step) -> None:
+        """Make a savepoint, write, and go back to it."""
+        completed = [each for each in self.judge.timeline(self.path) if each.completion_time]
+        writes = [each for each in completed if each.action in _WRITES]
+        time_of = writes[-1].requested_time
+        before = dict(self.model.rows)
+        self.judge.sql(f"CALL create_savepoint(path => '{self.path}', commit_time => '{time_of}')")
+        self.judge.write(self.path, self._rows(step), self.options)
+        self.judge.sql(
+            f"CALL rollback_to_savepoint(path => '{self.path}', instant_time => '{time_of}')"
+        )
+        self.judge.sql(f"CALL delete_savepoint(path => '{self.path}', instant_time => '{time_of}')")
+        self.model.rows = before
+        if writes[-1] != completed[-1]:
+            self._learn()  # What came after that write is taken back, too.
+
+    def _look(self, step: str) -> None:
+        """Compare what both engines read with one another, and with the dictionary."""
+        wanted = self.model.content()
+        readers: dict[str, Callable[[], pa.Table]] = {
+            "Apache Hudi": lambda: self.judge.read(self.path),
+            "hoodie": lambda: peer_ours.read(self.path),
+        }
+        if self.made.metadata_table:
+            by_metadata = Query(
+                use_metadata_table=True, options={"hoodie.enable.data.skipping": "true"}
+            )
+            readers["Apache Hudi by its metadata table"] = lambda: self.judge.read(
+                self.path, by_metadata
+            )
+        for name, read in readers.items():
+            try:
+                assert_same_rows(read(), wanted, self.key)
+            except Exception as error:
+                raise DifferenceError(f"{name}, after {step}: {error}") from error
+
+    def _check(self) -> None:
+        """Find nothing wrong with the table."""
+        if self.is_adopted:
+            peer_ours.hoodie("check", self.path)
+
+
+def _quotable(values: Sequence[object]) -> list[object]:
+    """Return those values that both dialects of SQL quote alike."""
+    return [each for each in values if not set("'\n\\") & set(str(each))]
+
+
+def _where(name: str, rows: pa.Table) -> str:
+    """Return a filter of rows by a column."""
+    values = _quotable(rows.column(name).to_pylist()) or ["nothing"]
+    is_number = pa.types.is_integer(rows.schema.field(name).type)
+    texts = [str(each) if is_number else f"'{each}'" for each in values]
+    return " OR ".join(f"{name} = {each}" for each in texts)
