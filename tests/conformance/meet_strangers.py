@@ -5,9 +5,8 @@
 Apache Hudi makes each table and changes it some times; then it is adopted, and both go on. After
 each step both engines read it, Apache Hudi by listing and by the metadata table, and have to return
 the same rows: those of a dictionary, where the step is one that it follows. What Apache Hudi itself
-refuses or fails at is counted, and nothing may have changed then. An adoption or a write that we
-refuse is shown: a person has to judge it. The exit code is 1 if a reader differs or we fail; the
-folder of such a table is kept.
+refuses or fails at is counted. An adoption or a write that we refuse is shown: a person has to
+judge it. The exit code is 1 if a reader differs or we fail; the folder of such a table is kept.
 """
 
 import argparse
