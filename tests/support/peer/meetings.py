@@ -186,6 +186,8 @@ class Meeting:
                 self._sql(f"DELETE FROM {name} WHERE {_where(key, rows)}")
             case "merge":
                 keys = ", ".join(f"{each} AS of_{each}" for each in self.key)
+                if self.made.ordering is not None:
+                    keys += f", {self.made.ordering}"
                 pairs = " AND ".join(f"t.{each} = s.of_{each}" for each in self.key)
                 where = _where(key, rows)
                 self._sql(
