@@ -34,11 +34,21 @@ def lacking(
         timeline: The MDT's, with a completed instant at least.
         of_data: The data table's, read before.
     """
-    since = str(timeline.completed[0].completion_time)
-    return next(
-        (each for each in active.completed_after(of_data, since) if is_lacking(timeline, each)),
-        None,
-    )
+    since = timeline.completed[0].completion_time
+    assert since is not None
+    found = _lacking_since(timeline, of_data, since)
+    if found is None:
+        return None
+    # In local time others may have completed something since that has a lower time.
+    made = timeline.completion_time(FIRST_TIMES[0])
+    return found if made is None else _lacking_since(timeline, of_data, max(made, since))
+
+
+def _lacking_since(
+    timeline: active.ActiveTimeline, of_data: active.ActiveTimeline, since: instants.InstantTime
+) -> instants.Instant | None:
+    later = active.completed_after(of_data, since)
+    return next((each for each in later if is_lacking(timeline, each)), None)
 
 
 def is_lacking(timeline: active.ActiveTimeline, of_data: instants.Instant) -> bool:
